@@ -48,6 +48,7 @@ WORKLOADS = (
     "sliding",
     "queries",
     "shared_traces",
+    "session",
     "logging",
     "construction",
     "loading",

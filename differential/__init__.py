@@ -4,6 +4,8 @@ More names are in `differential.capture`, `delta`, `errors` and `graphs`, and, o
 `differential.arrangement.reading`, `differential.trace.events` and `differential.trace.log`.
 """
 
+from typing import TYPE_CHECKING
+
 import differential.beside
 import differential.errors  # noqa: F401  the name `differential.errors`
 from differential.collection import Arrangement, Collection, Trace
@@ -18,6 +20,20 @@ from differential.operators.upsert import UpsertSession
 from differential.sources import new_input, new_upsert_input, replay_into
 from differential.variable import Variable
 
+if TYPE_CHECKING:
+    from differential.session import Session as Session
+else:
+
+    def __getattr__(name):
+        """Import `Session` when it is first used, since most programs use none."""
+        if name != "Session":
+            raise AttributeError(f"module 'differential' has no attribute {name!r}")
+        from importlib import import_module
+
+        globals()[name] = found = import_module("differential.session").Session
+        return found
+
+
 __all__ = [
     "Arrangement",
     "CoGroups",
@@ -25,6 +41,7 @@ __all__ = [
     "Groups",
     "InputSession",
     "Output",
+    "Session",
     "Trace",
     "Updates",
     "UpsertSession",

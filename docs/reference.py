@@ -18,6 +18,7 @@ import differential.capture
 import differential.delta
 import differential.durable
 import differential.graphs
+import differential.session
 import timely
 import timely.capture
 import timely.errors
@@ -35,6 +36,7 @@ PAGES: dict[str, tuple[str, ModuleType | type]] = {
     "errors": ("Errors", timely.errors),
     "differential": ("Differential", differential),
     "collections": ("Operators on collections", differential.Collection),
+    "session": ("Sessions", differential.session),
     "captured-collections": ("Captured collections", differential.capture),
     "durable": ("Durable collections", differential.durable),
     "delta": ("Delta queries", differential.delta),
@@ -79,6 +81,8 @@ def _exported(module: ModuleType) -> Iterator[str]:
         found = getattr(module, name)
         if getattr(found, "__module__", "") == timely.errors.__name__ and module is not timely.errors:
             continue  # an object has one entry, and errors have a page of their own
+        if found is differential.Session and module is differential:
+            continue  # the same: sessions have theirs
         if not name.startswith("_") and (inspect.isclass(found) or inspect.isfunction(found)):
             yield _entry(found)
 

@@ -24,6 +24,7 @@ __all__ = [
     "OperatorError",
     "PeerFailed",
     "PeerLost",
+    "SessionError",
     "ShapeError",
     "SpillError",
     "StalledError",
@@ -84,7 +85,16 @@ class LateWarning(RuntimeWarning):
 
 
 class OperatorError(TimelyError):
-    """User code in an operator raised; names the operator, time, worker and line. `__cause__` is the original error."""
+    """User code in an operator raised; names the operator, time, worker and line. `__cause__` is the original error.
+
+    `dataflow` is the number of the dataflow, if the error comes from one that runs.
+    """
+
+    dataflow: int | None = None
+
+
+class SessionError(TimelyError):
+    """A statement of a `differential.Session` is refused, or one of its views failed; names the table or view."""
 
 
 class ShapeError(TimelyError):

@@ -40,10 +40,9 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "differential.arrangement": ("differential.arrangement",),
     "differential.operators": ("differential.operators",),
     "differential.capture": ("differential.capture",),
-    "differential": (
-        "differential",
-        *(f"differential.{name}" for name in ("collection", "variable", "sources", "example")),
-    ),
+    "collections": tuple(f"differential.{name}" for name in ("collection", "variable", "sources", "example")),
+    "differential.session": ("differential.session",),
+    "differential": ("differential",),
     "differential.delta": ("differential.delta",),
     "differential.graphs": ("differential.graphs",),
     "differential.durable": ("differential.durable",),

@@ -26,6 +26,7 @@ import differential.capture
 import differential.delta
 import differential.durable
 import differential.graphs
+import differential.session
 import differential.trace.events
 import differential.trace.log
 import timely
@@ -62,6 +63,7 @@ PACKAGES = (
     differential.durable,
     differential.trace.events,
     differential.graphs,
+    differential.session,
     differential.trace.log,
     differential.arrangement.reading,
 )
@@ -78,12 +80,14 @@ BETWEEN_LAYERS = {
     "OpenShard": {"take"},
     "OutputPort": {"connect", "forget", "hold", "move", "release", "time_of", "validate"},
     "Probe": {"schedule", "watch"},
+    "Relation": {"indexed"},
     "Scope": {"stream"},
     "ScopeCore": {"stream", "summary_to"},
     "State": {"begin", "input_upper", "limit", "use"},
     "Statement": {"from_parts", "parts"},
     "TraceObserver": {"TraceObserver", "dropped", "inserted", "merged"},
     "Updates": {"from_buffers", "to_buffers"},
+    "Watch": {"deliver"},
     "Worker": {"close_inputs", "take_in"},
 }
 FUNCTIONS_BETWEEN_LAYERS = ["log_trace"]

@@ -31,6 +31,7 @@ def operator_error(
         f"operator {name!r} failed{at} on worker {dataflow.worker_index} of {dataflow.peers}{after} "
         f"({where}): {type(error).__name__}: {error}{_noted(error)}"
     )
+    failure.dataflow = dataflow.index
     failure.__cause__ = error  # compiled, `raise ... from` forgets it
     return failure
 

@@ -1,0 +1,25 @@
+"""A live database of collections in a notebook or a script: see `differential.session.session`."""
+
+from differential.session.changes import Change, Changes
+from differential.session.definition import Tables
+from differential.session.live import Watch
+from differential.session.readable import Table, View
+from differential.session.relation import Groups, Relation, Row
+from differential.session.rows import Rows
+from differential.session.session import Session
+from differential.session.status import Status
+
+__all__ = [
+    "Change",
+    "Changes",
+    "Groups",
+    "Relation",
+    "Row",
+    "Rows",
+    "Session",
+    "Status",
+    "Table",
+    "Tables",
+    "View",
+    "Watch",
+]

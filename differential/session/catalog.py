@@ -1,0 +1,313 @@
+"""The tables and views of a session, and the transaction under way.
+
+One lock, which a thread may take again, orders everything that changes the catalog or the transaction: so a commit is
+whole, and a `transaction()` block is its thread's alone. Reading needs no lock, for workers answer in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from threading import RLock
+from typing import TypeVar
+
+from differential.session.changes import Changes
+from differential.session.engine import Call, Engine
+from differential.session.interrupt import Interrupted
+from differential.session.item import Item
+from differential.session.live import Watch
+from differential.session.rows import Rows
+from differential.session.schema import Schema
+from differential.session.site import Definition, Site
+from differential.session.transaction import Net, Statement, plan, settled
+from timely.errors import SessionError, TimelyError
+from timely.lowlevel import Origin
+
+R = TypeVar("R")
+
+
+class Catalog:
+    """What a session has. Its methods may be called from any thread."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self._lock = RLock()
+        self.items: dict[str, Item] = {}
+        self.last = 0
+        """The last commit."""
+        self._schemas: dict[Item, Schema] = {}
+        self._keyed: set[Item] = set()
+        self._pending: list[tuple[Item, Statement]] = []
+        self._watches: list[Watch] = []
+        self._depth = 0
+
+    def _exclusive(self) -> AbstractContextManager[object]:
+        """Return the lock. Raises SessionError on the threads that whoever has it may be waiting for."""
+        self.engine.refuse_inside()
+        return self._lock
+
+    # The transaction
+
+    @property
+    def uncommitted(self) -> int:
+        """How many statements are not committed."""
+        return len(self._pending)
+
+    def state(self, item: Item, statement: Statement) -> None:
+        """Add a statement about a table to the transaction. Raises DataError where values are of other kinds."""
+        names = (item.names or ())[: len(statement.columns)]
+        with self._exclusive():
+            self.check(item)
+            columns = self._schemas[item].fit(item.name, names, statement.columns)
+            if len(columns[0]):
+                self._pending.append((item, statement._replace(columns=columns)))
+
+    def commit(self) -> int:
+        """Make all changes of the transaction in one commit; return its number.
+
+        Raises SessionError where a row to delete does not exist: then nothing has changed and the transaction is over.
+        Where a view fails, the error names it and comes after the commit.
+        """
+        with self._exclusive():
+            if self._depth:
+                raise SessionError("the transaction() block commits at its end: leave out commit() inside of it")
+            return self._commit()
+
+    def rollback(self, kept: int = 0) -> None:
+        """Forget all but the first statements of the transaction."""
+        with self._exclusive():
+            del self._pending[kept:]
+            for schema in self._schemas.values():
+                schema.forget()
+            for item, statement in self._pending:
+                if item in self._schemas:
+                    self._schemas[item].fit(item.name, item.names or (), statement.columns)
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Commit at the end of the block, or forget its changes after an error; blocks inside it do not commit."""
+        with self._exclusive():
+            begun = len(self._pending)
+            self._depth += 1
+            try:
+                yield
+            except BaseException:
+                self.rollback(begun)
+                raise
+            finally:
+                self._depth -= 1
+            if not self._depth:
+                self._commit()
+
+    def _commit(self) -> int:
+        self.reap()
+        pending = self._pending
+        changes = self._net(pending)
+
+        def done(call: Call[int]) -> None:
+            self.last = call.results[0]
+            for item in tuple(self.items.values()):
+                item.publish(self.last)
+
+        call = Call(lambda site: site.commit(changes), self.engine.workers, done)
+        for schema in self._schemas.values():
+            schema.keep()
+        try:
+            self._pending = []
+            self.engine.submit(call)
+            call.wait()
+        except BaseException:
+            if not call.is_submitted:
+                self._pending = pending
+            elif not call.wait(self.engine.patience):
+                self.engine.interrupt()
+            raise
+        number = self.engine.result(call)[0]
+        self._deliver()
+        self.reap(number)
+        return number
+
+    def _net(self, pending: list[tuple[Item, Statement]]) -> dict[str, tuple[Item, Net]]:
+        """Return the changes of each table. After an error the transaction is empty."""
+        statements: dict[Item, list[Statement]] = {}
+        for item, statement in pending:
+            if item.error is None:
+                statements.setdefault(item, []).append(statement)
+        plans = {item: plan(each, item.keys) for item, each in statements.items()}
+        wanted = {item.name: (item, keys) for item, made in plans.items() if (keys := made.wanted) is not None}
+        found = self.engine.call(lambda site: site.look_up(wanted)) if wanted else []
+        try:
+            made = {
+                item.name: (item, settled(each, [at[item.name] for at in found if item.name in at], item.name))
+                for item, each in plans.items()
+            }
+        except SessionError:
+            self.rollback()
+            raise
+        return {name: (item, changes) for name, (item, changes) in made.items() if changes is not None}
+
+    # Tables and views
+
+    def add_table(self, item: Item, schema: Schema, has_key: bool) -> None:
+        """Build an empty table."""
+        with self._exclusive():
+            self.reap()
+            if item.name in self.items:
+                known, name = self.items[item.name], item.name
+                raise SessionError(f"there is a {known} already: db[{name!r}] is it, db.drop({name!r}) drops it")
+            self.install(item, lambda site: site.add_table(item))
+            self._schemas[item] = schema
+            if has_key:
+                self._keyed.add(item)
+            self.items[item.name] = item
+
+    def add_view(self, item: Item, definition: Definition) -> None:
+        """Build a view, complete as of the last commit, in the place of one of the same name that no view reads."""
+        with self._exclusive():
+            self.reap()
+            former = self.items.get(item.name)
+            if former is not None and former.kind == "table":
+                raise SessionError(f"{item.name!r} is the name of a table: give the view another one")
+            if former is not None:
+                self._refuse_readers(former, "replaced")
+            items = dict(self.items)
+            self.install(item, lambda site: site.add_view(item, definition, items))
+            self.items[item.name] = item
+            if former is not None:
+                self._drop(former)
+
+    def ask(self, item: Item, definition: Definition) -> Rows:
+        """Return the answer to a question as of the last commit, after dropping it."""
+        with self._exclusive():
+            self.reap()
+            items = dict(self.items)
+            try:
+                shares = self.install(item, lambda site: site.ask(item, definition, items))
+            except BaseException:
+                item.fail(SessionError(f"{item} was dropped"))
+                self.engine.wake()
+                raise
+            if self.engine.workers > 1:
+                self._drop(item)
+            return item.rows(shares)
+
+    def install(self, item: Item, build: Callable[[Site], R]) -> list[R]:
+        """Return what builds an item on all workers returns. Raises SessionError, with its line, where that fails."""
+        call = Call(build, self.engine.workers, None)
+        try:
+            self.engine.submit(call)
+            call.wait()
+        except BaseException as stop:
+            item.fail(stop)
+            self.engine.release(item, call)
+            raise
+        results = self.engine.result(call)
+        if item.error is not None:
+            raise failure(item, item.error) from item.error
+        item.size = sum(item.totals)
+        return results
+
+    def drop(self, name: str) -> None:
+        """Drop a table or view that no other view reads."""
+        item = self.items.get(name)
+        if item is None:
+            raise SessionError(f"there is no table or view {name!r}")
+        if item.kind == "view":
+            self._refuse_readers(item, "dropped")
+            item.is_dropped = True
+            item.fail(SessionError(f"{item} was dropped"))
+            self.engine.release(item)
+        with self._exclusive():
+            if item.error is None:
+                self._refuse_readers(item, "dropped")
+                self._drop(item)
+            self.items.pop(name, None)
+            self._schemas.pop(item, None)
+            self._keyed.discard(item)
+            item.end()
+
+    def read(self, item: Item) -> Rows:
+        """Return the rows of an item as of the last commit."""
+        self.check(item)
+        return item.rows(self.engine.call(lambda site: site.read(item)))
+
+    def check(self, item: Item) -> None:
+        """Raise SessionError where an item was dropped or has failed."""
+        if item.error is not None:
+            raise failure(item, item.error) from item.error
+
+    def has_key(self, item: Item) -> bool:
+        """Return whether a table was made with a key."""
+        return item in self._keyed
+
+    def reap(self, commit: int | None = None) -> None:
+        """Forget what has failed. Raises SessionError about it where that happened in a commit."""
+        failed = [item for item in tuple(self.items.values()) if item.error is not None]
+        for item in failed:
+            self.items.pop(item.name, None)
+            item.end()
+        failed = [item for item in failed if not item.is_dropped]
+        if failed and commit is not None:
+            others = "".join(f"; {item} was dropped, too" for item in failed[1:])
+            cause = failed[0].error
+            why = f"{failure(failed[0], cause)} (commit {commit} is complete, and the view is dropped{others})"
+            raise SessionError(why) from cause
+
+    # Changes
+
+    def follow(self, item: Item) -> Changes:
+        """Return what each commit from now on changes."""
+        self.check(item)
+        changes = Changes(item.leave)
+        call: Call[None] = Call(
+            lambda site: item.collect(site.worker.index), self.engine.workers, lambda call: item.follow(changes)
+        )
+        self.engine.submit(call)
+        call.wait()
+        self.engine.result(call)
+        return changes
+
+    def watch(self, watch: Watch) -> Watch:
+        """Deliver to a watch at the end of each commit."""
+        with self._exclusive():
+            self._watches.append(watch)
+        return watch
+
+    def _deliver(self) -> None:
+        self._watches = [watch for watch in self._watches if not watch.is_closed]
+        for watch in self._watches:
+            watch.deliver()
+
+    def _drop(self, item: Item) -> None:
+        """Drop an item. Should an interrupt come, workers drop it in their next step."""
+        item.fail(SessionError(f"{item} was dropped"))
+        self.engine.call(lambda site: site.sweep())
+        item.end()
+
+    def _refuse_readers(self, item: Item, what: str) -> None:
+        readers = [str(each) for each in tuple(self.items.values()) if item in each.reads.values()]
+        if readers:
+            raise SessionError(f"{item} cannot be {what}: {', '.join(readers)} reads it; drop that first")
+
+
+def failure(item: Item, error: BaseException | None) -> SessionError:
+    """Return the error to raise where an item has failed."""
+    if isinstance(error, SessionError):
+        return SessionError(str(error))
+    if isinstance(error, (Interrupted, KeyboardInterrupt)):
+        return SessionError(f"{item} was interrupted, and is dropped")
+    what = f"{error}" if isinstance(error, TimelyError) else f"{type(error).__name__}: {error}"
+    line = raised(error) if not isinstance(error, TimelyError) else None
+    return SessionError(f"{item} failed{'' if line is None else f' ({line})'}: {what}")
+
+
+def raised(error: BaseException | None) -> Origin | None:
+    """Return the innermost line of the program in the traceback of an error."""
+    trace = None if error is None else error.__traceback__
+    found = None
+    while trace is not None:
+        module = str(trace.tb_frame.f_globals.get("__name__")).partition(".")[0]
+        if module not in ("timely", "differential", "threading"):
+            found = Origin(trace.tb_frame.f_code.co_filename, trace.tb_lineno)
+        trace = trace.tb_next
+    return found

@@ -1,0 +1,155 @@
+"""What commits change, one commit at a time.
+
+`Changes` collects from its creation on, until it is closed or forgotten. Its workers put a `Change` for each commit
+that changes anything; the program takes them in a loop that waits, in `async for`, or all that are there at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterator
+from threading import Condition
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from differential.session.table_data import Column, frame_of
+
+
+class Change(NamedTuple):
+    """The rows that a commit changed, in columns, and by how much more often each occurs.
+
+    `to_pandas`, `to_polars` and `to_arrow` make a frame that has the columns `time` and `diff` after those of the rows.
+
+    >>> change = Change(2, ("x",), (np.array([5, 3]),), np.array([1, -1]))
+    >>> change.records()
+    [((3,), -1), ((5,), 1)]
+    >>> change.to_pandas(), change.to_polars().shape, change.to_arrow().num_rows
+    (   x  time  diff
+    0  5     2     1
+    1  3     2    -1, (2, 3), 2)
+    """
+
+    time: int
+    columns: tuple[str, ...]
+    rows: tuple[Column, ...]
+    diff: Column
+
+    def records(self) -> list[tuple[tuple[Any, ...], int]]:
+        """Return (row, diff) for each row, as Python values, sorted."""
+        return sorted(zip(zip(*(column.tolist() for column in self.rows)), self.diff.tolist()))
+
+    def to_pandas(self) -> Any:
+        """Return a pandas DataFrame of the rows with the columns `time` and `diff` after theirs."""
+        return self._frame("pandas")
+
+    def to_polars(self) -> Any:
+        """Return a Polars DataFrame, as `to_pandas` does."""
+        return self._frame("polars")
+
+    def to_arrow(self) -> Any:
+        """Return an Arrow table, as `to_pandas` does."""
+        return self._frame("pyarrow")
+
+    def _frame(self, kind: str) -> Any:
+        time = np.full(len(self.diff), self.time)
+        return frame_of((*self.columns, "time", "diff"), (*self.rows, time, self.diff), kind)
+
+
+class Changes:
+    """The changes of a table or view from a moment on. For any thread.
+
+    Iteration waits for the next change, and ends when the session or the view ends. An error that ended the view is
+    raised.
+
+    >>> changes = Changes(lambda changes: print("left"))
+    >>> changes.put(Change(1, ("x",), (np.array([5]),), np.array([1])))
+    >>> changes.get(timeout=10).time, changes.get(timeout=0), changes.read_nowait()
+    (1, None, [])
+    >>> changes.put(Change(2, ("x",), (np.array([5]),), np.array([-1])))
+    >>> changes.end()
+    >>> [change.records() for change in changes]
+    [[((5,), -1)]]
+    >>> changes.close()
+    left
+    """
+
+    def __init__(self, leave: Callable[[Changes], object]) -> None:
+        self._leave = leave
+        self._ready: deque[Change] = deque()
+        self._condition = Condition()
+        self._is_over = False
+        self._error: BaseException | None = None
+        self._awaiting: list[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = []
+
+    def put(self, change: Change) -> None:
+        """Add a change."""
+        self._ready.append(change)
+        self._wake()
+
+    def end(self, error: BaseException | None = None) -> None:
+        """Let iteration end after what is there, with an error if there is one."""
+        self._is_over, self._error = True, error
+        self._wake()
+
+    def get(self, timeout: float | None = None) -> Change | None:
+        """Return the next change, waiting for at most `timeout` seconds; None if there is none."""
+        with self._condition:
+            self._condition.wait_for(lambda: self._ready or self._is_over, timeout)
+            return self._next()
+
+    def read_nowait(self) -> list[Change]:
+        """Return the changes that are there, without waiting."""
+        found = []
+        while (change := self._next()) is not None:
+            found.append(change)
+        return found
+
+    def close(self) -> None:
+        """Collect no more."""
+        self._leave(self)
+        self.end()
+
+    def __iter__(self) -> Iterator[Change]:
+        while (change := self.get()) is not None:
+            yield change
+
+    async def __aiter__(self) -> AsyncIterator[Change]:
+        waiter = (asyncio.get_running_loop(), asyncio.Event())
+        with self._condition:
+            self._awaiting.append(waiter)
+        try:
+            while True:
+                waiter[1].clear()
+                change = self._next()
+                if change is not None:
+                    yield change
+                elif self._is_over:
+                    return
+                else:
+                    await waiter[1].wait()
+        finally:
+            with self._condition:
+                self._awaiting.remove(waiter)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _next(self) -> Change | None:
+        try:
+            return self._ready.popleft()
+        except IndexError:
+            if self._error is not None:
+                raise self._error from None
+            return None
+
+    def _wake(self) -> None:
+        with self._condition:
+            self._condition.notify_all()
+            for loop, event in self._awaiting:
+                if not loop.is_closed():
+                    loop.call_soon_threadsafe(event.set)

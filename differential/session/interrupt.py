@@ -1,0 +1,51 @@
+"""End a function of the program that runs on a worker.
+
+A worker that runs the program's own code cannot look whether it is to stop. Python can raise an exception in another
+thread, at its next instruction. This is done only while that thread has a frame of the program's code on its stack: the
+exception then leaves an operator as any error of a function would. What waits in C (`time.sleep`, say) ends first.
+"""
+
+from __future__ import annotations
+
+import sys
+from types import FrameType
+
+_OURS = {"timely", "differential", "threading", "numpy", "numba", "msgpack", "zmq"}
+
+
+class Interrupted(BaseException):
+    """The program asked that its function ends."""
+
+
+class Closing(BaseException):
+    """The session ends."""
+
+
+def runs_the_program(thread: int) -> bool:
+    """Return whether a thread of ours is in a function of the program.
+
+    >>> from threading import get_ident
+    >>> runs_the_program(get_ident())
+    True
+    >>> runs_the_program(-1)
+    False
+    """
+    frame: FrameType | None = sys._current_frames().get(thread)
+    while frame is not None:
+        if str(frame.f_globals.get("__name__")).partition(".")[0] not in _OURS:
+            return True
+        frame = frame.f_back
+    return False
+
+
+def interrupt(thread: int) -> bool:
+    """Raise `Interrupted` in a thread if it is in a function of the program; return whether it is.
+
+    >>> interrupt(-1)
+    False
+    """
+    if not runs_the_program(thread):
+        return False
+    import ctypes
+
+    return bool(ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(Interrupted)))

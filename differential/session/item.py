@@ -1,0 +1,153 @@
+"""What a session keeps up to date: a table, a view, or, for a moment, a question.
+
+An `Item` is shared by all workers; each has a `Part` of it: a dataflow, the trace that holds the rows, and, of a table,
+the session that changes them. An item that failed, or was dropped, has an `error`; then each worker drops its part, and
+no one reads it any more.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import Any, NamedTuple
+from weakref import ref
+
+import numpy as np
+
+from differential.collection import Trace
+from differential.data.updates import Updates
+from differential.operators.input import InputSession
+from differential.session.changes import Change, Changes
+from differential.session.rows import Rows
+from differential.session.table_data import Column
+from timely.errors import DataError, SessionError
+from timely.lowlevel import Origin
+
+
+class Part(NamedTuple):
+    """One worker's share of an item."""
+
+    dataflow: int
+    trace: Trace
+    session: InputSession | None
+
+
+class Share(NamedTuple):
+    """The records of an item on one worker, in columns, and how often each occurs."""
+
+    columns: tuple[Column, ...]
+    counts: Column
+
+
+@dataclass(eq=False)
+class Item:
+    """A table, a view or a question, as all workers share it. `kind` is its noun."""
+
+    name: str
+    kind: str
+    origin: Origin
+    peers: int
+    names: tuple[str, ...] | None = None
+    """The names of the columns by their positions."""
+    shown: tuple[int, ...] | None = None
+    """The positions of the columns in the order in which they are read; None for that of the positions."""
+    keys: int = 1
+    reads: dict[str, Item] = field(default_factory=dict)
+    """The tables and views whose indexes the definition uses, by name."""
+    error: BaseException | None = None
+    is_dropped: bool = False
+    """Whether the program dropped it, so that its error is none of a commit."""
+    refused: BaseException | None = None
+    """Why the definition could not be built, on any worker."""
+    parts: list[Part | None] = field(default_factory=list)
+    size: int = 0
+    """The number of rows as of the last commit."""
+    totals: list[int] = field(default_factory=list)
+    """The number of rows on each worker, while a commit is made, too."""
+    nbytes: list[int] = field(default_factory=list)
+    """The bytes of the index on each worker, as of the last look."""
+    followers: tuple[ref[Changes], ...] = ()
+    """Who collects what commits change, as long as the program keeps them. Replaced, and never changed."""
+    _collects: list[bool] = field(default_factory=list)
+    _changed: list[list[Updates]] = field(default_factory=list)
+    _lock: Lock = field(default_factory=Lock)
+
+    def __post_init__(self) -> None:
+        self.parts = [None] * self.peers
+        self.totals = [0] * self.peers
+        self.nbytes = [0] * self.peers
+        self._collects = [False] * self.peers
+        self._changed = [[] for _ in range(self.peers)]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name!r}"
+
+    def fail(self, error: BaseException) -> None:
+        """Keep the first error; each worker then drops its part."""
+        if self.error is None:
+            self.error = error
+
+    def note(self, worker: int, updates: Updates) -> None:
+        """Count the rows of a batch, and keep it if somebody follows the changes. On the worker's thread."""
+        if self.names is not None and len(self.names) != len(updates.columns):
+            raise DataError(
+                f"{self} has {len(updates.columns)} column(s), but {len(self.names)} name(s): {', '.join(self.names)}"
+            )
+        self.totals[worker] += int(updates.diffs.sum()) if len(updates.diffs) else len(updates)
+        if self._collects[worker]:
+            self._changed[worker].append(updates.for_other_worker())
+
+    def collect(self, worker: int) -> None:
+        """Keep what changes on a worker from now on, between two commits there."""
+        self._collects[worker] = True
+
+    def follow(self, changes: Changes) -> None:
+        """Add one who follows, once all workers collect: so it has whole commits, and no half of one."""
+        with self._lock:
+            self.followers = (*self.followers, ref(changes))
+
+    def leave(self, changes: Changes) -> None:
+        """Remove one who follows."""
+        with self._lock:
+            self.followers = tuple(each for each in self.followers if each() not in (None, changes))
+
+    def publish(self, time: int) -> None:
+        """Count the rows, and pass on what a commit has changed, once all workers have completed it."""
+        self.size = sum(self.totals)
+        batches = [batch for changed in self._changed for batch in changed if len(batch)]
+        for changed in self._changed:
+            changed.clear()
+        if batches:
+            columns = tuple(np.concatenate(columns) for columns in zip(*(batch.columns for batch in batches)))
+            diffs = np.concatenate([batch.each_diff() for batch in batches])
+            change = Change(time, self.columns(len(columns)), self.reordered(columns), diffs)
+            for each in self.followers:
+                if (follower := each()) is not None:
+                    follower.put(change)
+
+    def end(self) -> None:
+        """End the changes of those who follow it."""
+        for each in self.followers:
+            if (follower := each()) is not None:
+                follower.end(None if isinstance(self.error, SessionError) else self.error)
+
+    def columns(self, width: int) -> tuple[str, ...]:
+        """Return the names of the columns in the order in which they are read."""
+        names = self.names or tuple(f"column_{position}" for position in range(width))
+        return names if self.shown is None else tuple(names[place] for place in self.shown)
+
+    def reordered(self, columns: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Return columns in the order in which they are read."""
+        return columns if self.shown is None or not columns else tuple(columns[place] for place in self.shown)
+
+    def rows(self, shares: list[Share]) -> Rows:
+        """Return what all workers have of the item as rows."""
+        full = [share for share in shares if len(share.counts)]
+        if not full:
+            empty = next((share.columns for share in shares if share.columns), None)
+            names = self.columns(0 if empty is None else len(empty))
+            values = (np.empty(0),) * len(names) if empty is None else self.reordered(empty)
+            return Rows(names, values, np.empty(0, np.int64))
+        columns = tuple(np.concatenate(parts) for parts in zip(*(share.columns for share in full)))
+        counts = np.concatenate([share.counts for share in full])
+        return Rows(self.columns(len(columns)), self.reordered(columns), counts)

@@ -1,0 +1,167 @@
+"""Tables and views as the program reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from html import escape
+from typing import Any
+
+from differential.session.catalog import Catalog
+from differential.session.changes import Change, Changes
+from differential.session.item import Item
+from differential.session.live import Watch, live
+from differential.session.rows import Record, Rows
+from differential.session.table_data import Column, columns_of
+from differential.session.transaction import Kind, Statement
+from timely.errors import SessionError
+from timely.lowlevel import user_origin
+
+
+class Readable:
+    """What has rows as of the last commit: a table or a view."""
+
+    def __init__(self, catalog: Catalog, item: Item) -> None:
+        self._catalog = catalog
+        self._item = item
+
+    @property
+    def name(self) -> str:
+        """The name by which definitions use it."""
+        return self._item.name
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns; of a view whose definition gives none, `column_0` and so on."""
+        return self.rows().columns if self._item.names is None else self._item.columns(0)
+
+    def rows(self) -> Rows:
+        """Return the rows as of the last commit. Raises SessionError where it was dropped or has failed."""
+        return self._catalog.read(self._item)
+
+    def records(self) -> list[Record]:
+        """Return the rows as tuples, sorted."""
+        return self.rows().records()
+
+    def to_pandas(self) -> Any:
+        """Return the rows as a pandas DataFrame."""
+        return self.rows().to_pandas()
+
+    def to_polars(self) -> Any:
+        """Return the rows as a Polars DataFrame."""
+        return self.rows().to_polars()
+
+    def to_arrow(self) -> Any:
+        """Return the rows as an Arrow table."""
+        return self.rows().to_arrow()
+
+    def changes(self) -> Changes:
+        """Return what each commit from now on changes, as long as the program keeps or reads the result."""
+        return self._catalog.follow(self._item)
+
+    def watch(self, callback: Callable[[Change], object] | None = None) -> Watch:
+        """Call `callback(change)` at the end of each commit that changes this, in the thread that commits.
+
+        Without a callback, show a table in a notebook that follows the commits. Returns what `close` ends.
+        """
+        if callback is None:
+            callback = live(self)
+        return self._catalog.watch(Watch(self.changes(), callback))
+
+    def __len__(self) -> int:
+        self._catalog.check(self._item)
+        return self._item.size
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __repr__(self) -> str:
+        item = self._item
+        if item.error is not None:
+            return f"<{item}, dropped>"
+        rows = self.rows()
+        return f"{item}, {len(rows):,} rows as of commit {self._catalog.last}\n{rows}"
+
+    def _repr_html_(self) -> str:
+        rows = self.rows()
+        heading = f"<p><b>{escape(self.name)}</b>: {len(rows):,} rows as of commit {self._catalog.last}</p>"
+        return heading + rows._repr_html_()
+
+
+class View(Readable):
+    """The answer to a definition, as of the last commit.
+
+    >>> from differential.session import Session
+    >>> with Session() as db:
+    ...     numbers = db.table("numbers", {"x": [3, 4, 5]})
+    ...     odd = db.view("odd", lambda t: t.numbers.filter(lambda x: x % 2 == 1))
+    ...     with odd.changes() as changes:
+    ...         number = db.commit()
+    ...         print([change.records() for change in changes.read_nowait()], len(odd), odd.name, odd.columns)
+    ...     odd
+    [[((3,), 1), ((5,), 1)]] 2 odd ('x',)
+    view 'odd', 2 rows as of commit 1
+    x
+    3
+    5
+    """
+
+
+class Table(Readable):
+    """A table. What is inserted and deleted is visible from the next commit on.
+
+    >>> from differential.session import Session
+    >>> with Session() as db:
+    ...     stock = db.table("stock", {"item": ["nut", "cog"], "pieces": [3, 4]}, key="item")
+    ...     stock.insert(item=["nut", "bolt"], pieces=[1, 2])
+    ...     print(db.commit(), stock.records())
+    ...     stock.upsert(item="nut", pieces=9)
+    ...     stock.delete(item="bolt")
+    ...     print(db.commit(), stock.records())
+    1 [('bolt', 2), ('cog', 4), ('nut', 1), ('nut', 3)]
+    2 [('cog', 4), ('nut', 9)]
+    """
+
+    def insert(self, data: Any = None, /, **columns: Any) -> None:
+        """Add rows: one as `name=value`, many as `name=list`, or `data`, a frame, a dictionary or a list of rows.
+
+        Raises SessionError where a column is missing or unknown, DataError where values are not like those before.
+        """
+        self._state(Kind.INSERT, data, columns)
+
+    def delete(self, data: Any = None, /, **columns: Any) -> None:
+        """Remove rows once each; given the columns of the key alone, all rows that have one of the keys.
+
+        A row that does not exist makes the commit fail. A key without rows does not.
+        """
+        self._state(Kind.DELETE, data, columns)
+
+    def upsert(self, data: Any = None, /, **columns: Any) -> None:
+        """Replace all rows of each given row's key by this row; of several rows of a key, by the last.
+
+        Raises SessionError where the table was made without `key`.
+        """
+        if not self._catalog.has_key(self._item):
+            raise SessionError(f"{self._item} has no key: db.table({self.name!r}, ..., key=...) names its columns")
+        self._state(Kind.UPSERT, data, columns)
+
+    def _state(self, kind: Kind, data: Any, named: dict[str, Any]) -> None:
+        if (data is None) == (not named):
+            raise SessionError(f"{kind.value} on {self._item} needs either data or columns by name")
+        self._catalog.check(self._item)
+        names = self._item.names or ()
+        given, values = columns_of(named if data is None else data, self._item.columns(0))
+        key = names[: self._item.keys]
+        wanted = names
+        if kind is Kind.DELETE and set(given) == set(key) != set(names):
+            kind, wanted = Kind.DELETE_KEYS, key
+        values = _spread(self._item, wanted, given, values)
+        self._catalog.state(self._item, Statement(kind, values, user_origin()))
+
+
+def _spread(item: Item, wanted: Sequence[str], given: Sequence[str], values: Sequence[Column]) -> tuple[Column, ...]:
+    """Return the wanted columns in order; raise SessionError unless the given ones are these."""
+    if set(given) != set(wanted):
+        wrong = [f"{name!r} missing" for name in wanted if name not in given]
+        wrong += [f"{name!r} unknown" for name in given if name not in wanted]
+        raise SessionError(f"{item} has the columns {', '.join(item.columns(0))}; here, {', '.join(wrong)}")
+    return tuple(values[given.index(name)] for name in wanted)

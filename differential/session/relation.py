@@ -1,0 +1,301 @@
+"""Collections whose columns have names.
+
+A `Relation` is a `Collection`, and its columns keep their positions: names are for the person who writes a definition.
+`filter`, `concat`, `distinct` and the like keep them. After `map`, `join_map` or a function over collections they are
+unknown, and `named` gives them again.
+
+>>> def program(scope):
+...     orders = Relation.of(scope, np.array([1, 2, 1]), np.array([30, 5, 20])).named("customer", "total")
+...     return orders.filter(lambda r: r.total > 10).group_by("customer").sum("total")
+>>> example(program)
+[((1, 50), 1)]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from inspect import Parameter, signature
+from typing import Any, Self, cast
+
+from differential.arrangement.arranged import Arranged
+from differential.collection import Arrangement, Collection
+from differential.operators import concat as _concat, distinct as _distinct, filter as _filter, join as _join
+from timely import Stream
+from timely.errors import BuildError
+from timely.lowlevel import user_origin
+
+On = str | Sequence[str] | Mapping[str, str]
+
+
+class Row:
+    """The columns of a batch of records by name: `row.total`, or `row["total"]` for any name.
+
+    >>> row = Row(["total", "sum of all"], [np.array([3, 4]), np.array([7, 7])])
+    >>> row.total, row["sum of all"]
+    (array([3, 4]), array([7, 7]))
+    """
+
+    __slots__ = ("_columns",)
+
+    def __init__(self, names: Sequence[str], columns: Sequence[Any]) -> None:
+        self._columns = dict(zip(names, columns))
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self._columns[name]
+        except KeyError:
+            raise AttributeError(f"there is no column {name!r}: the columns are {', '.join(self._columns)}") from None
+
+    def __getitem__(self, name: str) -> Any:
+        return getattr(self, name)
+
+
+class Relation(Collection):
+    """A collection whose columns may have names.
+
+    >>> def program(scope):
+    ...     people = Relation.of(scope, np.array(["ann", "bob"]), np.array([30, 40])).named("name", "age")
+    ...     return people.select("name", born=lambda r: 2026 - r.age)
+    >>> example(program)
+    [(('ann', 1996), 1), (('bob', 1986), 1)]
+    >>> def twice(scope):
+    ...     numbers = Relation.of(scope, np.array([3, 4]), np.array([1, 1])).named("x", "y")
+    ...     return numbers.concat(numbers).filter(lambda r: r.x > 3).distinct().select("x")
+    >>> example(twice)
+    [((4,), 1)]
+    """
+
+    names: tuple[str, ...] | None = None
+    """The names of the columns, in order of their positions; None where they are unknown."""
+
+    def indexed(self, arranged: Arranged) -> Arrangement:  # type: ignore[override]
+        """Return the arrangement of a relation that has the given parts."""
+        return Index(*arranged)
+
+    def named(self, *names: str) -> Relation:
+        """Return the same collection with these names of columns, one for each position.
+
+        Raises BuildError where two are equal, or there are fewer than key columns.
+
+        >>> example(lambda scope: Relation.of(scope, np.array([3])).named("x").filter(lambda x: x > 2))
+        [((3,), 1)]
+        """
+        if len(set(names)) < len(names) or not names or len(names) < self.keys:
+            raise BuildError(
+                f"named (at {user_origin()}): {', '.join(map(repr, names))} cannot be the names of the columns: each "
+                "column has a name of its own, and key columns have names, too"
+            )
+        relation = type(self).__new__(type(self))
+        relation.__dict__.update(self.__dict__)
+        relation.names = names
+        return relation
+
+    def keyed_by(self, *names: str) -> Relation:
+        """Return the collection with these columns first, as its key. If they are its key, nothing is done.
+
+        >>> def program(scope):
+        ...     return Relation.of(scope, np.array([1, 2]), np.array([7, 7])).named("a", "b").keyed_by("b").count()
+        >>> example(program)
+        [((7, 2), 1)]
+        """
+        known, chosen = self._known("keyed_by", names), list(names)
+        if list(known[: self.keys]) == chosen:
+            return self
+        return self._moved([*chosen, *(name for name in known if name not in chosen)], len(chosen))
+
+    def select(self, *names: str, keys: int = 1, **computed: Callable[[Row], Any] | str) -> Relation:
+        """Return these columns, and others computed from a `Row` of whole columns; a text renames a column.
+
+        >>> def program(scope):
+        ...     sizes = Relation.of(scope, np.array([1, 2]), np.array([3, 4])).named("width", "height")
+        ...     return sizes.select(area=lambda r: r.width * r.height, high="height")
+        >>> example(program)
+        [((3, 3), 1), ((8, 4), 1)]
+        """
+        renamed = [made for made in computed.values() if isinstance(made, str)]
+        known = self._known("select", [*names, *renamed])
+        places = {name: known.index(name) for name in (*names, *renamed)}
+        made: list[int | Callable[[Row], Any]] = [places[name] for name in names]
+        made += [places[each] if isinstance(each, str) else each for each in computed.values()]
+
+        def chosen(*columns: Any) -> tuple[Any, ...]:
+            row = Row(known, columns)
+            return tuple([columns[each] if isinstance(each, int) else each(row) for each in made])
+
+        return self.map(chosen, keys=keys, name="select").named(*names, *computed)
+
+    def filter(self, predicate: Callable[..., Any], *, name: str = "filter") -> Relation:
+        """Return the records that satisfy `predicate`.
+
+        Of a collection of several named columns, a predicate with one parameter receives a `Row`. Any other receives
+        the columns.
+
+        >>> def program(scope):
+        ...     orders = Relation.of(scope, np.array([1, 2]), np.array([30, 5])).named("customer", "total")
+        ...     return orders.filter(lambda r: r.total > 10)
+        >>> example(program)
+        [((1, 30), 1)]
+        """
+        names, wanted = self.names, predicate
+        if names is not None and len(names) > 1 and _takes_a_row(predicate):
+
+            def by_name(*columns: Any) -> Any:
+                return predicate(Row(names, columns))
+
+            wanted = by_name
+        return self._alike(_filter.filter(self, wanted, name=name))
+
+    def join(self, other: Collection, *, on: On | None = None, name: str = "join") -> Relation:  # type: ignore[override]
+        """Return the records (key, other columns here, other columns of `other`) of pairs with equal keys.
+
+        `on` names the columns that are to be equal, or maps names here to names in `other`. Without it these are the
+        keys of both. A key that the collection has already is not indexed again.
+
+        Raises BuildError where a column besides the key has the same name in both: rename it with `select`.
+
+        >>> def program(scope):
+        ...     orders = Relation.of(scope, np.array([1, 2]), np.array([30, 5])).named("customer", "total")
+        ...     cities = Relation.of(scope, np.array(["Rome"]), np.array([1])).named("city", "id")
+        ...     return orders.join(cities, on={"customer": "id"})
+        >>> example(program)
+        [((1, 30, 'Rome'), 1)]
+        """
+        left, right = self, other
+        if on is not None:
+            pairs = (
+                dict(on) if isinstance(on, Mapping) else {each: each for each in ([on] if isinstance(on, str) else on)}
+            )
+            if not isinstance(other, Relation):
+                raise BuildError(f"join (at {user_origin()}): `on` needs two collections of named columns")
+            left, right = self.keyed_by(*pairs), other.keyed_by(*pairs.values())
+        result = cast(Relation, _join.join(left, cast(Self, right), name=name))
+        if left.names is None or not isinstance(right, Relation) or right.names is None:
+            return result
+        names = (*left.names, *right.names[right.keys :])
+        twice = sorted({each for each in names if names.count(each) > 1})
+        if twice and on is None:
+            return result
+        if twice:
+            raise BuildError(
+                f"join (at {user_origin()}): both sides have a column {', '.join(map(repr, twice))} besides the key: "
+                "give one another name with select()"
+            )
+        return result.named(*names)
+
+    def group_by(self, *names: str) -> Groups:
+        """Return the groups of records that are equal in these columns, of which `sum` and others make collections.
+
+        >>> def program(scope):
+        ...     orders = Relation.of(scope, np.array([1, 2, 1]), np.array([30, 5, 20])).named("customer", "total")
+        ...     return orders.group_by("customer").count()
+        >>> example(program)
+        [((1, 2), 1), ((2, 1), 1)]
+        """
+        self._known("group_by", names)
+        return Groups(self, names)
+
+    def concat(self, *others: Collection, name: str = "concat") -> Relation:
+        """Return the collection in which each record occurs as often as in all together, with the names here."""
+        return self._alike(_concat.concat(self, *cast(tuple[Self, ...], others), name=name))
+
+    def distinct(self, *, name: str = "distinct") -> Relation:
+        """Return each record once."""
+        return self._alike(_distinct.distinct(self, name=name))
+
+    def _alike(self, made: object) -> Relation:
+        """Return a relation of the same columns with the names here."""
+        relation = cast(Relation, made)
+        return relation if self.names is None else relation.named(*self.names)
+
+    def _moved(self, names: Sequence[str], keys: int) -> Relation:
+        known = self.names or ()
+        order = [known.index(name) for name in names]
+        return self.map(lambda *columns: tuple([columns[place] for place in order]), keys=keys).named(*names)
+
+    def _known(self, what: str, names: Sequence[str]) -> tuple[str, ...]:
+        """Return the names of all columns; raise BuildError unless the given ones are among them."""
+        if self.names is None:
+            raise BuildError(
+                f"{what} (at {user_origin()}): the columns have no names here; give them with .named(name, ...)"
+            )
+        absent = [name for name in names if name not in self.names]
+        if absent or len(set(names)) < len(names):
+            wrong = f"there is no column {absent[0]!r}" if absent else f"{', '.join(names)} names a column twice"
+            raise BuildError(f"{what} (at {user_origin()}): {wrong}: the columns are {', '.join(self.names)}")
+        return self.names
+
+
+class Index(Arrangement):
+    """A relation, indexed by key: what operators make of it are relations."""
+
+    def as_collection(self) -> Relation:
+        """Return the relation of the records arranged here."""
+        return Relation.arranged(cast(Any, self))
+
+    def with_updates(self, stream: Stream, keys: int) -> Relation:
+        """Return a relation over other updates."""
+        return Relation(stream, keys)
+
+
+class Groups:
+    """The records of a collection by the values of some columns.
+
+    >>> def groups(scope):
+    ...     columns = np.array([1, 2, 1]), np.array([30, 5, 20])
+    ...     return Relation.of(scope, *columns).named("customer", "total").group_by("customer")
+    >>> example(lambda scope: groups(scope).count("orders"))
+    [((1, 2), 1), ((2, 1), 1)]
+    >>> example(lambda scope: groups(scope).sum("total"))
+    [((1, 50), 1), ((2, 5), 1)]
+    >>> example(lambda scope: groups(scope).mean("total"))
+    [((1, 25.0), 1), ((2, 5.0), 1)]
+    >>> example(lambda scope: groups(scope).min("total").concat(groups(scope).max("total")))
+    [((1, 20), 1), ((1, 30), 1), ((2, 5), 2)]
+    """
+
+    def __init__(self, relation: Relation, names: tuple[str, ...]) -> None:
+        self._relation = relation
+        self._names = names
+
+    def count(self, name: str = "count") -> Relation:
+        """Return how many records each group has, in a column of this name."""
+        return self._made(self._relation.keyed_by(*self._names).count(), name)
+
+    def sum(self, column: str) -> Relation:
+        """Return the sum of a column in each group."""
+        return self._made(self._values(column).sum(), column)
+
+    def min(self, column: str) -> Relation:
+        """Return the smallest value of a column in each group."""
+        return self._made(self._values(column).min(), column)
+
+    def max(self, column: str) -> Relation:
+        """Return the largest value of a column in each group."""
+        return self._made(self._values(column).max(), column)
+
+    def mean(self, column: str) -> Relation:
+        """Return the mean of a column in each group, as a float."""
+        sums, counts = self._values(column).sum(), self.count()
+        divided = sums.join_map(counts, lambda *both: (*both[:-2], both[-2] / both[-1]), keys=len(self._names))
+        return self._made(divided, column)
+
+    def _made(self, made: object, column: str) -> Relation:
+        return cast(Relation, made).named(*self._names, column)
+
+    def _values(self, column: str) -> Relation:
+        """Return (group, value of a column), indexed by group."""
+        if column in self._names:
+            raise BuildError(f"group_by (at {user_origin()}): {column!r} is what the groups are equal in")
+        wanted = (*self._names, column)
+        if self._relation.names == wanted:
+            return self._relation.keyed_by(*self._names)
+        return self._relation.select(*wanted, keys=len(self._names))
+
+
+def _takes_a_row(function: Callable[..., Any]) -> bool:
+    """Return whether a function has exactly one parameter that is given by position."""
+    try:
+        parameters = signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return False
+    return [each.kind in (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD) for each in parameters] == [True]

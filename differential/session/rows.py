@@ -1,0 +1,104 @@
+"""Rows as of a commit, in named columns: what a table, a view or a question is read as.
+
+>>> rows = Rows(("city", "people"), (np.array(["Rome", "Oslo"]), np.array([3, 1])), np.array([1, 2]))
+>>> rows.records(), len(rows), rows.columns
+([('Oslo', 1), ('Oslo', 1), ('Rome', 3)], 3, ('city', 'people'))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from differential.kernels.compile import NOTHING
+from differential.session.table_data import Column, frame_of
+
+SHOWN = 10
+"""How many rows a notebook or a terminal shows."""
+Record = tuple[Any, ...]
+
+
+class Rows:
+    """Rows in named columns, sorted. A row that occurs several times is there as often.
+
+    >>> rows = Rows(("x",), (np.array([2, 1]),), np.array([1, 1]))
+    >>> rows
+    x
+    1
+    2
+    >>> rows.records(), rows.to_pandas().shape, rows.to_polars().shape, rows.to_arrow().num_rows
+    ([(1,), (2,)], (2, 1), (2, 1), 2)
+    """
+
+    def __init__(self, columns: Sequence[str], values: Sequence[Column], counts: Column) -> None:
+        self.columns = tuple(columns)
+        self._values = tuple(values)
+        self._counts = counts
+        self._is_sorted = False
+
+    def __len__(self) -> int:
+        return int(self._counts.sum())
+
+    def arrays(self) -> tuple[Column, ...]:
+        """Return the columns as arrays, sorted by the first column, then the second, and so on.
+
+        >>> Rows(("x",), (np.array([2, 1]),), np.array([1, 2])).arrays()
+        (array([1, 1, 2]),)
+        """
+        if not self._is_sorted and self._values:
+            order = np.arange(len(self._counts))
+            for column in reversed(self._values):
+                order = order[np.argsort(column[order], kind="stable")]
+            self._values = tuple(column[order].repeat(self._counts[order]) for column in self._values)
+            self._counts = np.ones(len(self), np.int64)
+            self._is_sorted = True
+        return self._values
+
+    def records(self) -> list[Record]:
+        """Return the rows as tuples of Python values."""
+        return list(zip(*(column.tolist() for column in self.arrays())))
+
+    def to_pandas(self) -> Any:
+        """Return a pandas DataFrame. Raises ImportError where pandas is missing, as the next two do of theirs."""
+        return frame_of(self.columns, self.arrays(), "pandas")
+
+    def to_polars(self) -> Any:
+        """Return a Polars DataFrame."""
+        return frame_of(self.columns, self.arrays(), "polars")
+
+    def to_arrow(self) -> Any:
+        """Return an Arrow table."""
+        return frame_of(self.columns, self.arrays(), "pyarrow")
+
+    def __str__(self) -> str:
+        shown = [self.columns, *(tuple(map(str, record)) for record in self._head())]
+        widths = [max(map(len, column)) for column in zip(*shown)]
+        lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in shown]
+        return "\n".join([*lines, *self._more()])
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        head = "".join(f"<th>{escape(name)}</th>" for name in self.columns)
+        body = "".join(
+            f"<tr>{''.join(f'<td>{escape(str(field))}</td>' for field in record)}</tr>" for record in self._head()
+        )
+        more = "".join(f"<p>{escape(line)}</p>" for line in self._more())
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"
+
+    def _head(self) -> list[Record]:
+        """Return the first rows; of many, only those that may be among them are sorted."""
+        first = self._values[0] if self._values else NOTHING
+        if self._is_sorted or len(first) <= SHOWN or first.dtype.kind not in "iuf":
+            return self._head_of_all()
+        few = first <= np.partition(first, SHOWN - 1)[SHOWN - 1]
+        return Rows(self.columns, [column[few] for column in self._values], self._counts[few])._head_of_all()
+
+    def _head_of_all(self) -> list[Record]:
+        return list(zip(*(column[:SHOWN].tolist() for column in self.arrays())))
+
+    def _more(self) -> list[str]:
+        return [f"... and {len(self) - SHOWN:,} more rows"] if len(self) > SHOWN else []

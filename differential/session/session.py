@@ -1,0 +1,270 @@
+"""A live database of collections: tables, and views that every commit keeps up to date.
+
+A `Session` runs workers in the background and hides them: a person writes tables, definitions and commits. Each table
+is an input with an index, each view a dataflow that imports the indexes it reads, and each commit an epoch.
+
+>>> with Session() as db:
+...     follows = db.table("follows", {"src": [1, 2], "dst": [2, 3]}, key="src")
+...     degrees = db.view("degrees", lambda t: t.follows.group_by("src").count())
+...     db.commit()
+...     follows.insert(src=1, dst=3)
+...     print(degrees.records(), db.commit(), degrees.records())
+1
+[(1, 1), (2, 1)] 2 [(1, 2), (2, 1)]
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from itertools import count
+from threading import Thread
+from typing import Any, Self
+from weakref import finalize
+
+import numpy as np
+
+from differential.session.catalog import Catalog
+from differential.session.engine import Engine
+from differential.session.item import Item
+from differential.session.readable import Readable, Table, View
+from differential.session.rows import Rows
+from differential.session.schema import Schema
+from differential.session.site import Definition
+from differential.session.status import Status
+from differential.session.table_data import columns_of
+from timely import Config
+from timely.errors import SessionError
+from timely.lowlevel import user_origin
+
+_numbers = count(1)
+
+
+class Session:
+    """A live database in this process, with `workers` threads. All methods may be called from any thread.
+
+    By default there is one worker, or as many as `timely run -w` asks for.
+
+    Raises SessionError for `processes=True`, in one of several processes of `timely run`, and for a number of workers
+    that is not at least 1.
+
+    >>> db = Session(workers=2)
+    >>> words = db.table("words", {"word": ["to", "be", "to"]})
+    >>> counts = db.view("counts", lambda t: t.words.count().named("word", "times"))
+    >>> with db.transaction():
+    ...     words.insert(word="or")
+    >>> counts.records()
+    [('be', 1), ('or', 1), ('to', 2)]
+    >>> words.insert(word="not")
+    >>> db.rollback()
+    >>> db.commit(), asyncio.run(db.commit_async())
+    (2, 3)
+    >>> db.status()
+    commit 3, 2 worker(s), 0 uncommitted statement(s), 0.0 MB of indexes
+    name    kind   rows  index_bytes
+    counts  view   3     ...
+    words   table  4     ...
+    >>> print(db.explain())
+    table 'words': 4 rows, indexed by word (defined at ...)
+    view 'counts': 3 rows, indexed by word, reads table 'words' (defined at ...)
+    >>> db.drop("counts")
+    >>> db
+    <Session at commit 3: words>
+    >>> db.close()
+    """
+
+    def __init__(self, workers: int | None = None, processes: bool = False) -> None:
+        launched = Config.from_environ()
+        if processes or launched.processes > 1:
+            raise SessionError(
+                "a session runs in one process: Session(workers=N) uses N threads, and a program of workers "
+                "(`timely run -n N`) uses N processes"
+            )
+        workers = launched.workers if workers is None else workers
+        if not isinstance(workers, int) or workers < 1:
+            raise SessionError(f"a session has at least one worker, and not {workers!r:.80}")
+        engine = Engine(workers, f"session {next(_numbers)}")
+        self._catalog = Catalog(engine)
+        self._end = finalize(self._catalog, engine.close)  # tables and views keep the catalog, too
+
+    def table(self, name: str, data: Any = None, *, key: str | Sequence[str] | None = None) -> Table:
+        """Return a new table that has, from the next commit on, the rows of `data`.
+
+        `data` is a dictionary of columns, a list of dictionaries, a frame of pandas or Polars, or an Arrow table; a
+        dictionary of names and types makes an empty table. `key` names the columns that the index has first, by default
+        the first column: in a definition these are the first positions, and the key of the collection.
+
+        Raises SessionError where the name is taken, where there is no column of the key, and for what is no table.
+
+        >>> with Session() as db:
+        ...     stock = db.table("stock", {"pieces": int, "item": str}, key="item")
+        ...     stock.insert(pieces=3, item="nut")
+        ...     print(db.commit(), stock.columns, stock.records())
+        1 ('pieces', 'item') [(3, 'nut')]
+        """
+        names, columns = columns_of({} if data is None else data, None)
+        chosen = names[:1] if key is None else (key,) if isinstance(key, str) else tuple(key)
+        if not names or not chosen or not set(chosen) <= set(names) or len(set(chosen)) < len(chosen):
+            raise SessionError(
+                f"table {name!r} (at {user_origin()}) needs columns, and a key among them: the columns are "
+                f"{', '.join(names) or 'none'}, the key {', '.join(chosen) or 'none'}"
+            )
+        _refuse_name(name)
+        order = (*chosen, *(each for each in names if each not in chosen))
+        shown = tuple(order.index(each) for each in names)
+        item = Item(name, "table", user_origin(), self._catalog.engine.workers, order, shown, len(chosen))
+        schema = Schema(order)
+        if isinstance(data, Mapping):
+            for each, column in zip(names, columns):
+                if isinstance(data[each], type):
+                    schema.declare(each, column)
+        self._catalog.add_table(item, schema, key is not None)
+        table = Table(self._catalog, item)
+        if len(columns[0]):
+            try:
+                table.insert(dict(zip(names, columns)))
+            except BaseException:
+                self._catalog.drop(name)
+                raise
+        return table
+
+    def view(self, name: str, definition: Definition, *, columns: Sequence[str] | None = None) -> View:
+        """Return a view: the answer to `definition(t)`, as of the last commit now, and of each commit from then on.
+
+        `t` has the tables and views as attributes; the definition returns a collection. `columns` names its columns,
+        unless they have names. A view of the same name is replaced.
+
+        Raises SessionError where the definition fails, or a function of it on the present rows, and where other views
+        read the one to replace.
+
+        >>> with Session() as db:
+        ...     _ = db.table("numbers", {"x": [3, 4, 5]})
+        ...     even = db.view("even", lambda t: t.numbers.filter(lambda x: x % 2 == 0))
+        ...     print(db.commit(), even.records())
+        1 [(4,)]
+        """
+        _refuse_name(name)
+        item = Item(name, "view", user_origin(), self._catalog.engine.workers, _names(columns))
+        self._catalog.add_view(item, definition)
+        return View(self._catalog, item)
+
+    def ask(self, definition: Definition, *, columns: Sequence[str] | None = None) -> Rows:
+        """Return the answer to a definition as of the last commit, and keep nothing of it.
+
+        >>> with Session() as db:
+        ...     _ = db.table("numbers", {"x": [3, 4, 5]})
+        ...     print(db.commit(), db.ask(lambda t: t.numbers.filter(lambda x: x > 3)).records())
+        1 [(4,), (5,)]
+        """
+        item = Item("question", "question", user_origin(), self._catalog.engine.workers, _names(columns))
+        return self._catalog.ask(item, definition)
+
+    def commit(self) -> int:
+        """Make all changes since the last commit visible at once, and wait for all views; return the commit's number.
+
+        Raises SessionError where a row to delete does not exist, and then nothing has changed; and, after the commit,
+        where a view has failed: it is dropped.
+        """
+        return self._catalog.commit()
+
+    async def commit_async(self) -> int:
+        """Commit as `commit` does, in a thread, while the event loop goes on."""
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[int] = loop.create_future()
+
+        def run() -> None:
+            try:
+                number = self._catalog.commit()
+            except BaseException as error:
+                _settle(loop, future.set_exception, future, error)
+            else:
+                _settle(loop, future.set_result, future, number)
+
+        Thread(target=run, name="timely commit", daemon=True).start()
+        return await future
+
+    def rollback(self) -> None:
+        """Forget all changes since the last commit."""
+        self._catalog.rollback()
+
+    def transaction(self) -> AbstractContextManager[None]:
+        """Return a block of changes that is committed at its end. If it raises, its changes are forgotten.
+
+        Changes made before the block are committed with it. Other threads wait for its end to make changes.
+        """
+        return self._catalog.transaction()
+
+    def drop(self, target: str | Readable) -> None:
+        """Drop a table or view, and free its memory. Raises SessionError where a view reads it."""
+        self._catalog.drop(target if isinstance(target, str) else target.name)
+
+    def __getitem__(self, name: str) -> Table | View:
+        item = self._catalog.items.get(name)
+        if item is None:
+            raise KeyError(f"there is no table or view {name!r}")
+        return (Table if item.kind == "table" else View)(self._catalog, item)
+
+    def status(self) -> Status:
+        """Return the tables and views, with their rows and the bytes of their indexes."""
+        catalog = self._catalog
+        catalog.engine.call(lambda site: site.measure())
+        items = tuple(catalog.items.values())
+        columns: list[list[Any]] = [
+            [item.name for item in items],
+            [item.kind for item in items],
+            [item.size for item in items],
+            [sum(item.nbytes) for item in items],
+        ]
+        values = [
+            np.array(column, np.dtypes.StringDType() if place < 2 else np.int64) for place, column in enumerate(columns)
+        ]
+        rows = Rows(("name", "kind", "rows", "index_bytes"), values, np.ones(len(items), np.int64))
+        return Status(catalog.engine.workers, catalog.last, catalog.uncommitted, int(sum(columns[3])), rows)
+
+    def explain(self) -> str:
+        """Return, for people, what each view reads, by which index, and where it is defined."""
+        lines = []
+        for item in tuple(self._catalog.items.values()):
+            key = ", ".join((item.names or ())[: item.keys]) or f"{item.keys} column(s)"
+            reads = f", reads {', '.join(map(str, item.reads.values()))}" if item.reads else ""
+            lines.append(f"{item}: {item.size:,} rows, indexed by {key}{reads} (defined at {item.origin})")
+        return "\n".join(lines) or "there are no tables"
+
+    def close(self) -> None:
+        """End the session and its threads. What is not committed is lost."""
+        self._end()
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the session was closed, or has ended because of an error."""
+        return not self._catalog.engine.is_running
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        if self.is_closed:
+            return "<Session, closed>"
+        names = ", ".join(self._catalog.items) or "no tables"
+        return f"<Session at commit {self._catalog.last}: {names}>"
+
+
+def _names(columns: Sequence[str] | None) -> tuple[str, ...] | None:
+    if isinstance(columns, str) or (columns is not None and len(set(columns)) < len(columns)):
+        raise SessionError(f"columns are names, each another one, and not {columns!r:.80}")
+    return None if columns is None else tuple(columns)
+
+
+def _refuse_name(name: str) -> None:
+    if not isinstance(name, str) or not name:
+        raise SessionError(f"a table or view has a text as its name, and not {name!r:.80}")
+
+
+def _settle(loop: asyncio.AbstractEventLoop, settle: Any, future: asyncio.Future[int], value: Any) -> None:
+    """Settle a future of a loop from another thread, unless nobody awaits it any more."""
+    if not loop.is_closed():
+        loop.call_soon_threadsafe(lambda: None if future.done() else settle(value))

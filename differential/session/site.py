@@ -1,0 +1,255 @@
+"""One worker's part of a session: the dataflows of its tables and views, and what is done with them.
+
+All workers do the same in the same order (see `differential.session.engine`), each with its share of the rows. Every
+table, view and question is a dataflow of its own, which imports the indexes that it reads. So an error in one leaves
+all others as they are: the dataflow is dropped, and what reads it, too.
+
+Times are numbers of commits. `commit` ends the present epoch at all tables, then steps until all views are final there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from differential.collection import Arrangement, Collection, Trace
+from differential.data.updates import Updates
+from differential.kernels.compile import NOTHING
+from differential.operators.input import InputSession
+from differential.operators.linear import linear
+from differential.session.agreement import Agreement
+from differential.session.definition import Tables
+from differential.session.interrupt import Closing, Interrupted
+from differential.session.item import Item, Part, Share
+from differential.session.relation import Relation
+from differential.session.transaction import Found, Net
+from differential.sources import new_input
+from timely import Worker
+from timely.errors import OperatorError, SessionError, TimelyError
+from timely.lowlevel import Input, new_input as new_stream_input
+
+Definition = Callable[[Tables], Any]
+
+
+class Site:
+    """The part of a session on one worker. Only its thread uses it."""
+
+    def __init__(self, worker: Worker, agreement: Agreement, is_closing: Callable[[], bool]) -> None:
+        self.worker = worker
+        self.epoch = 0
+        """The last commit."""
+        self.building: Item | None = None
+        """The item whose definition runs."""
+        self.interrupted: Item | None = None
+        """The item whose function was interrupted last."""
+        self._agreement = agreement
+        self._is_closing = is_closing
+        self._items: dict[int, Item] = {}
+        with worker.dataflow("session") as scope:
+            # An open input: with it, the worker sleeps while there is nothing to do.
+            self._open: Input
+            self._open, _ = new_stream_input(scope, name="open")
+
+    def add_table(self, item: Item) -> None:
+        """Build a table, which is empty as of the last commit."""
+
+        def build(tables: Tables) -> tuple[Collection, InputSession]:
+            session, collection = new_input(tables.scope, keys=item.keys, name=item.name)
+            return collection, session
+
+        if self._build(item, build, {}):
+            part = item.parts[self.worker.index]
+            assert part is not None
+            assert part.session is not None
+            part.session.advance_to(self.epoch + 1)
+            self._settle([item])
+
+    def add_view(self, item: Item, definition: Definition, items: Mapping[str, Item]) -> None:
+        """Build a view or a question, and step until it is complete as of the last commit, or fails (`Item.error`)."""
+        if self._build(item, lambda tables: (definition(tables), None), items):
+            self._settle([item])
+
+    def ask(self, item: Item, definition: Definition, items: Mapping[str, Item]) -> Share:
+        """Return this worker's rows of the answer to a question; of an empty share if it has failed (`Item.error`).
+
+        A single worker drops the question at once. With others it is dropped in another call: they may still need the
+        progress that this one sends.
+        """
+        self.add_view(item, definition, items)
+        try:
+            return self.read(item) if item.error is None else Share((), NOTHING)
+        finally:
+            if self.worker.peers == 1:
+                self.drop(item)
+
+    def commit(self, changes: Mapping[str, tuple[Item, Net]]) -> int:
+        """Make changes of tables in one epoch, and step until all views are final; return the number of the commit."""
+        self.epoch = epoch = self.epoch + 1
+        for item, (columns, diffs) in changes.values():
+            part = item.parts[self.worker.index]
+            if part is not None and part.session is not None and self.worker.index == 0:
+                try:
+                    part.session.update(*columns, diff=diffs)
+                except TimelyError as error:
+                    raise RuntimeError(f"{item} cannot take the changes: {error}") from error
+        for part in self._parts():
+            if part.session is not None:
+                part.session.advance_to(epoch + 1)
+        self._settle(tuple(self._items.values()))
+        for part in self._parts():
+            part.trace.allow_compaction_to(epoch)
+        return epoch
+
+    def look_up(self, wanted: Mapping[str, tuple[Item, tuple[Any, ...]]]) -> dict[str, Found]:
+        """Return the committed rows of keys of tables that live on this worker."""
+        found = {}
+        for name, (item, keys) in wanted.items():
+            part = item.parts[self.worker.index]
+            if part is not None:
+                found[name] = Found(*part.trace.cursor(self.epoch)[keys if len(keys) > 1 else keys[0]])
+        return found
+
+    def read(self, item: Item) -> Share:
+        """Return this worker's rows of an item as of the last commit."""
+        part = item.parts[self.worker.index]
+        if item.error is not None or part is None:
+            raise SessionError(f"{item} was dropped") from item.error
+        keys, values, counts = part.trace.contents(self.epoch)
+        return Share((*keys, *values), counts)
+
+    def measure(self) -> None:
+        """Note how many bytes the indexes have here."""
+        for item in self._items.values():
+            part = item.parts[self.worker.index]
+            if part is not None:
+                item.nbytes[self.worker.index] = part.trace.statistics().nbytes
+
+    def drop(self, item: Item) -> None:
+        """Forget an item."""
+        index = self.worker.index
+        part, item.parts[index] = item.parts[index], None
+        if part is not None:
+            self._items.pop(part.dataflow, None)
+            part.trace.drop()
+            self.worker.drop_dataflow(part.dataflow)
+        item.totals[index] = 0
+
+    def close(self) -> None:
+        """Drop everything, so that the worker can end."""
+        for item in tuple(self._items.values()):
+            self.drop(item)
+            item.end()
+        for dataflow in self.worker.dataflows:
+            self.worker.drop_dataflow(dataflow)
+
+    def end(self, error: BaseException) -> None:
+        """Note why the session has ended while it had tables and views. Any thread may do so then."""
+        for item in tuple(self._items.values()):
+            item.fail(error)
+            item.end()
+
+    def step(self) -> None:
+        """Step the worker, or sleep until there is something to do. An item that fails is dropped."""
+        try:
+            self.worker.step_or_park()
+        except OperatorError as error:
+            self._failed(self._items.get(-1 if error.dataflow is None else error.dataflow), error)
+        except Interrupted as error:
+            self._failed(self.interrupted, error)
+        self.sweep()
+
+    def sweep(self) -> None:
+        """Drop what has failed, on any worker, and what reads it."""
+        if self._is_closing():
+            raise Closing
+        for item in tuple(self._items.values()):
+            cause = next((each for each in item.reads.values() if each.error is not None), None)
+            if cause is not None and item.error is None:
+                item.fail(SessionError(f"{item} reads {cause}, which was dropped"))
+            if item.error is not None:
+                self.drop(item)
+
+    def _failed(self, item: Item | None, error: BaseException) -> None:
+        """Note why an item failed; raise the error again where no view is to blame."""
+        if item is None or item.kind == "table":
+            raise error
+        item.fail(error)
+        self._agreement.wake_all()
+
+    def running(self) -> Item | None:
+        """Return the item whose definition or operator runs. For any thread."""
+        if self.building is not None:
+            return self.building
+        running = [dataflow.index for dataflow in self.worker.dataflows if dataflow.running is not None]
+        return self._items.get(running[0]) if running else None
+
+    def _build(self, item: Item, build: Callable[[Tables], tuple[Any, InputSession | None]], items: Any) -> bool:
+        """Build the dataflow of an item on all workers, or on none; return whether it is built.
+
+        A worker that leaves the `with` block has built the dataflow, so none does before all others can.
+        """
+        index = self.worker.index
+        self.building = item
+        try:
+            with self.worker.dataflow(f"{item.kind} {item.name}") as scope:
+                tables = Tables(scope, items)
+                try:
+                    made, session = build(tables)
+                    trace = self._exported(item, made)
+                except BaseException as error:
+                    item.refused = error
+                self.building = None
+                self._agreement.wait()
+                # Not `item.error`: a worker that is further may have failed in a step already.
+                if item.refused is not None:
+                    raise item.refused
+        except Closing:
+            raise
+        except BaseException as error:
+            item.fail(error)
+            return False
+        finally:
+            self.building = None
+        item.reads = tables.reads
+        item.parts[index] = Part(scope.dataflow.index, trace, session)
+        self._items[scope.dataflow.index] = item
+        return True
+
+    def _exported(self, item: Item, made: Any) -> Trace:
+        """Return the trace of what a definition returned, after naming its columns and following its changes."""
+        collection = made.as_collection() if isinstance(made, Arrangement) else made
+        if not isinstance(collection, Collection):
+            raise SessionError(
+                f"the definition of {item} returns {made!r:.80}: return a collection, such as t.orders.count()"
+            )
+        if item.names is None and isinstance(collection, Relation):
+            item.names = collection.names
+        item.keys = collection.keys
+        arranged = collection.arrange_by_key()
+        index = self.worker.index
+
+        def note(updates: Updates) -> Updates:
+            item.note(index, updates)
+            return updates
+
+        linear(Collection.arranged(arranged), note, name=item.name)
+        return arranged.trace()
+
+    def _settle(self, items: Any) -> None:
+        """Step until items are final as of the last commit, or have failed."""
+        waiting = list(items)
+        index, epoch = self.worker.index, (self.epoch,)
+        self.sweep()
+        while True:
+            waiting = [
+                item
+                for item in waiting
+                if (part := item.parts[index]) is not None and part.trace.upper.less_equal(epoch)
+            ]
+            if not waiting:
+                return
+            self.step()
+
+    def _parts(self) -> list[Part]:
+        index = self.worker.index
+        return [part for item in self._items.values() if (part := item.parts[index]) is not None]

@@ -1,0 +1,41 @@
+"""What a session has, for people."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from differential.session.rows import Rows
+
+
+class Status(NamedTuple):
+    """The state of a session. `items` are its tables and views, with rows and bytes of their indexes.
+
+    >>> from differential.session import Session
+    >>> with Session() as db:
+    ...     db.status().heading()
+    'commit 0, 1 worker(s), 0 uncommitted statement(s), 0.0 MB of indexes'
+    """
+
+    workers: int
+    commit: int
+    uncommitted: int
+    """How many statements are not committed."""
+    nbytes: int
+    """The bytes of the indexes of tables and views; those inside of views are not counted."""
+    items: Rows
+
+    def heading(self) -> str:
+        """Return a line about the session as a whole."""
+        return (
+            f"commit {self.commit}, {self.workers} worker(s), {self.uncommitted} uncommitted statement(s), "
+            f"{self.nbytes / 1e6:.1f} MB of indexes"
+        )
+
+    def __str__(self) -> str:
+        return f"{self.heading()}\n{self.items}"
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        return f"<p>{self.heading()}</p>{self.items._repr_html_()}"

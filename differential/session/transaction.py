@@ -1,0 +1,170 @@
+"""What statements of a transaction add up to: which rows occur more often, and which less.
+
+The statements on one table are kept in order. `plan` goes through them backwards: once a statement replaces all rows of
+a key, earlier ones about that key no longer matter. What is left are rows to insert, rows to remove, and keys whose
+committed rows are removed. These are looked up where they live, and `settled` turns what was found into changes:
+
+    change of a row = times inserted - times removed - (times committed, if its key is replaced)
+
+No row may then occur a negative number of times: a removal of a row that is not there is refused. Nothing here runs a
+dataflow.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from enum import Enum
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from differential.session.table_data import Column
+from timely.errors import SessionError
+from timely.lowlevel import Origin
+
+Key = tuple[Any, ...]
+
+
+class Kind(Enum):
+    """What a statement does: with rows, or with the rows of keys."""
+
+    INSERT = "insert"
+    DELETE = "delete"
+    DELETE_KEYS = "delete by key"
+    UPSERT = "upsert"
+
+
+class Statement(NamedTuple):
+    """A statement about rows, in columns with the key's first; of DELETE_KEYS these are the key's alone."""
+
+    kind: Kind
+    columns: tuple[Column, ...]
+    origin: Origin
+
+
+class Found(NamedTuple):
+    """The committed rows of some keys: the place of each row's key among them, its other columns, and its count."""
+
+    place: Column
+    values: tuple[Column, ...]
+    counts: Column
+
+
+class Net(NamedTuple):
+    """Rows of a table in columns, and how much more often each occurs."""
+
+    columns: tuple[Column, ...]
+    diffs: Column
+
+
+class Plan(NamedTuple):
+    """What the statements on a table leave to do. `replaced` are columns of keys, each of them once."""
+
+    keys: int
+    inserted: list[tuple[Column, ...]]
+    removed: list[Statement]
+    replaced: tuple[Column, ...] | None
+
+    @property
+    def wanted(self) -> tuple[Column, ...] | None:
+        """The keys to look up: those that are replaced, then those of the rows to remove. None if there are none."""
+        parts = [] if self.replaced is None else [self.replaced]
+        parts += [statement.columns[: self.keys] for statement in self.removed]
+        return _stacked(parts) if parts else None
+
+
+def plan(statements: Sequence[Statement], keys: int) -> Plan:
+    """Return what the statements on a table with that many key columns add up to."""
+    inserted: list[tuple[Column, ...]] = []
+    removed: list[Statement] = []
+    replaced: dict[Key, None] = {}
+    parts: list[tuple[Column, ...]] = []
+    for statement in reversed(statements):
+        columns, kind = statement.columns, statement.kind
+        if kind in (Kind.UPSERT, Kind.DELETE_KEYS):
+            last = {key: row for row, key in enumerate(_rows(columns[:keys])) if key not in replaced}
+            columns = _taken(columns, np.array(sorted(last.values()), np.int64))
+            parts.append(columns[:keys])
+            replaced.update(dict.fromkeys(last))
+        elif replaced:
+            columns = _taken(columns, np.array([key not in replaced for key in _rows(columns[:keys])], np.bool_))
+        if len(columns[0]) and kind in (Kind.UPSERT, Kind.INSERT):
+            inserted.append(columns)
+        elif len(columns[0]) and kind is Kind.DELETE:
+            removed.append(statement._replace(columns=columns))
+    return Plan(keys, inserted[::-1], removed[::-1], _stacked(parts) if parts else None)
+
+
+def settled(planned: Plan, found: Iterable[Found], table: str) -> Net | None:
+    """Return the changes of a plan, given what each worker found for `planned.wanted`; None if there are none.
+
+    Raises SessionError where a row is to be removed more often than it occurs, with the line of the statement.
+    """
+    parts = list(planned.inserted)
+    diffs = [np.ones(len(columns[0]), np.int64) for columns in parts]
+    pieces = [each for each in found if len(each.place)]
+    number = 0
+    if planned.replaced is not None:
+        number = len(planned.replaced[0])
+        for place, values, counts in pieces:
+            old = place < number
+            parts.append((*_taken(planned.replaced, place[old]), *_taken(values, old)))
+            diffs.append(-counts[old])
+    if planned.removed:
+        columns = _stacked([statement.columns for statement in planned.removed])
+        present = np.zeros(len(columns[0]), np.int64)
+        for place, values, counts in pieces:
+            same = place >= number
+            rows = place[same] - number
+            equal = np.ones(len(rows), np.bool_)
+            for value, column in zip(_taken(values, same), columns[planned.keys :]):
+                equal &= value == column[rows]
+            np.add.at(present, rows[equal], counts[same][equal])
+        if planned.replaced is not None:  # rows of these keys are removed already, so only inserted ones can be
+            replaced = set(_rows(planned.replaced))
+            present[[key in replaced for key in _rows(columns[: planned.keys])]] = 0
+        _refuse_absent(planned, columns, present, table)
+        parts.append(columns)
+        diffs.append(np.full(len(columns[0]), -1, np.int64))
+    if not parts:
+        return None
+    return Net(_stacked(parts), np.concatenate(diffs))
+
+
+def _refuse_absent(planned: Plan, columns: tuple[Column, ...], present: Column, table: str) -> None:
+    """Raise SessionError where a row is removed more often than it occurs, counting those inserted beside it."""
+    removals = Counter(_rows(columns))
+    if len(removals) == len(present) and (present > 0).all():
+        return
+    occurs = dict(zip(_rows(columns), present.tolist()))
+    short = {row: times - occurs[row] for row, times in removals.items() if times > occurs[row]}
+    if not short:
+        return
+    for part in planned.inserted:
+        for row in _rows(part):
+            if row in short:
+                short[row] -= 1
+    missing = next((row for row, times in short.items() if times > 0), None)
+    if missing is not None:
+        origin = next(each.origin for each in planned.removed if missing in set(_rows(each.columns)))
+        raise SessionError(
+            f"table {table!r} does not have the row {missing} that delete (at {origin}) is to remove: the changes of "
+            "the transaction are forgotten"
+        )
+
+
+def _rows(columns: Sequence[Column]) -> list[Key]:
+    return list(zip(*(column.tolist() for column in columns)))
+
+
+def _taken(columns: tuple[Column, ...], rows: Column) -> tuple[Column, ...]:
+    return tuple(column[rows] for column in columns)
+
+
+def _stacked(parts: Sequence[tuple[Column, ...]]) -> tuple[Column, ...]:
+    """Return parts of the same columns as one."""
+    if len(parts) == 1:
+        return parts[0]
+    full = [part for part in parts if len(part[0])] or list(parts[:1])
+    return tuple(np.concatenate(columns) for columns in zip(*full))

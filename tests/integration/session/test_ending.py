@@ -1,0 +1,298 @@
+"""A session ends, and gives control back, whatever it is doing."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import signal
+import subprocess
+import sys
+import threading
+import time as clock
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import pytest
+
+from differential import Session
+from differential.errors import SessionError
+from tests.api.modules import ROOT
+
+WAIT = 20.0
+"""Seconds after which something that was to happen soon has not, on a busy machine."""
+
+
+def threads() -> list[str]:
+    ours = ("timely session", "timely worker", "timely commit")
+    return [thread.name for thread in threading.enumerate() if thread.name.startswith(ours)]
+
+
+@contextmanager
+def interrupted_when(event: threading.Event) -> Iterator[None]:
+    """Send SIGINT to this thread once `event` is set, and expect KeyboardInterrupt."""
+
+    def send() -> None:
+        if event.wait(WAIT):
+            clock.sleep(0.05)
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+
+    sender = threading.Thread(target=send)
+    sender.start()
+    with pytest.raises(KeyboardInterrupt):
+        yield
+    sender.join(WAIT)
+
+
+class Stuck:
+    """A function of a definition that does not return once it sees a number of at least 100."""
+
+    def __init__(self) -> None:
+        self.begun = threading.Event()
+
+    def __call__(self, x: Any) -> Any:
+        if np.asarray(x).max(initial=0) >= 100:
+            self.begun.set()  # once: an interrupt inside of it may leave the event's lock taken
+            while True:
+                pass
+        return x
+
+
+@pytest.fixture(params=[1, 2])
+def db(request: pytest.FixtureRequest) -> Iterator[Session]:
+    with Session(request.param) as session:
+        session._catalog.engine.patience = 0.3
+        session.table("numbers", {"x": [1, 2, 3]})
+        session.commit()
+        yield session
+    assert threads() == []
+
+
+def check_alive(db: Session) -> None:
+    """The session still commits, and answers."""
+    seen = db.view("seen", lambda t: t.numbers.filter(lambda x: x < 50))
+    db["numbers"].insert(x=7)  # type: ignore[union-attr]
+    db.commit()
+    assert (7,) in seen.records()
+
+
+def test_an_interrupt_while_a_question_computes_drops_the_question(db: Session) -> None:
+    stuck = Stuck()
+    with interrupted_when(stuck.begun):
+        db.ask(lambda t: t.numbers.map(lambda x: stuck(x + 100)))
+    check_alive(db)
+
+
+def test_an_interrupt_while_a_definition_runs_drops_the_view(db: Session) -> None:
+    begun = threading.Event()
+
+    def endless(tables: Any) -> Any:
+        begun.set()
+        while True:
+            clock.sleep(0.001)
+
+    with interrupted_when(begun):
+        db.view("endless", endless)
+    with pytest.raises(KeyError):
+        db["endless"]
+    check_alive(db)
+
+
+def test_an_interrupt_while_a_loop_does_not_settle_drops_the_question(db: Session) -> None:
+    begun = threading.Event()
+
+    def further(x: Any) -> Any:
+        begun.set()
+        return x + 1
+
+    with interrupted_when(begun):
+        db.ask(lambda t: t.numbers.iterate(lambda inner: inner.map(further)))
+    check_alive(db)
+
+
+def test_an_interrupt_in_a_commit_drops_a_view_that_is_stuck(db: Session) -> None:
+    stuck = Stuck()
+    bad = db.view("bad", lambda t: t.numbers.map(stuck))
+    db["numbers"].insert(x=100)  # type: ignore[union-attr]
+    with interrupted_when(stuck.begun):
+        db.commit()
+    check_alive(db)
+    assert (100,) in db["numbers"].records()
+    with pytest.raises(SessionError, match="'bad'"):
+        bad.records()
+
+
+def test_an_interrupt_in_a_commit_leaves_the_commit_to_end(db: Session) -> None:
+    begun = threading.Event()
+
+    def slow(x: Any) -> Any:
+        if np.asarray(x).max(initial=0) >= 100:
+            begun.set()
+            clock.sleep(0.1)
+        return x
+
+    view = db.view("slow", lambda t: t.numbers.map(slow))
+    db["numbers"].insert(x=100)  # type: ignore[union-attr]
+    with interrupted_when(begun):
+        db.commit()
+    assert (100,) in view.records()
+    check_alive(db)
+
+
+def test_a_view_whose_loop_does_not_settle_can_be_dropped_while_a_commit_runs(db: Session) -> None:
+    begun = threading.Event()
+
+    def further(x: Any) -> Any:
+        if np.asarray(x).max(initial=0) >= 100:
+            begun.set()
+        return np.where(x >= 100, x + 1, x)
+
+    db.view("endless", lambda t: t.numbers.iterate(lambda inner: inner.map(further)))
+    db["numbers"].insert(x=100)  # type: ignore[union-attr]
+    numbers: list[int] = []
+    committing = threading.Thread(target=lambda: numbers.append(db.commit()))
+    committing.start()
+    assert begun.wait(WAIT)
+    db.drop("endless")
+    committing.join(WAIT)
+    assert numbers == [2]
+    check_alive(db)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("what", ["commit", "ask", "view"])
+def test_close_ends_what_another_thread_waits_for(what: str, workers: int) -> None:
+    db = Session(workers)
+    db._catalog.engine.patience = 0.3
+    db.table("numbers", {"x": [1, 2, 100]})
+    stuck = Stuck()
+    calls: dict[str, Callable[[], object]] = {
+        "ask": lambda: db.ask(lambda t: t.numbers.map(stuck)),
+        "view": lambda: db.view("late", lambda t: t.numbers.map(stuck)),
+        "commit": db.commit,
+    }
+    if what == "commit":
+        db.view("early", lambda t: t.numbers.map(stuck))
+    else:
+        db.commit()
+    caught: list[BaseException] = []
+
+    def call() -> None:
+        try:
+            calls[what]()
+        except BaseException as error:
+            caught.append(error)
+
+    waiting = threading.Thread(target=call)
+    waiting.start()
+    assert stuck.begun.wait(WAIT)
+    db.close()
+    waiting.join(WAIT)
+    assert not waiting.is_alive()
+    assert [type(error) for error in caught] == [SessionError]
+    assert threads() == []
+
+
+def test_a_session_that_is_forgotten_ends_its_threads() -> None:
+    db = Session()
+    db.table("numbers", {"x": [1]})
+    db.commit()
+    assert len(threads()) == 1
+    del db
+    gc.collect()
+    end = clock.monotonic() + WAIT
+    while threads() and clock.monotonic() < end:
+        clock.sleep(0.01)
+    assert threads() == []
+
+
+def test_a_closed_session_refuses_everything() -> None:
+    db = Session()
+    table = db.table("numbers", {"x": [1]})
+    view = db.view("same", lambda t: t.numbers)
+    db.close()
+    db.close()
+    assert db.is_closed
+    for call in (db.commit, view.records, table.records, db.status, lambda: db.ask(lambda t: t.numbers)):
+        with pytest.raises(SessionError, match="was closed"):
+            call()  # type: ignore[operator]
+    assert repr(db) == "<Session, closed>"
+
+
+def test_workers_that_build_different_dataflows_end_the_session_with_the_reason() -> None:
+    with Session(2) as db:
+        table = db.table("numbers", {"x": [1, 2]})
+        db.commit()
+        changes = table.changes()
+        here = threading.local()
+        turns = iter(range(2))
+
+        def different(tables: Any) -> Any:
+            here.turn = next(turns)
+            return tables.numbers if here.turn else tables.numbers.count().map(lambda x, n: x).count()
+
+        with pytest.raises(SessionError, match=r"the session has ended: .*dataflow"):
+            db.view("different", different)
+        with pytest.raises(SessionError, match="the session has ended"):
+            db.commit()
+        with pytest.raises(SessionError, match="the session has ended"):
+            table.records()
+        assert changes.get(WAIT) is None
+        assert db.is_closed
+    assert threads() == []
+
+
+def test_a_commit_in_the_background_ends_when_the_session_is_closed() -> None:
+    async def main() -> None:
+        with Session() as db:
+            db._catalog.engine.patience = 0.3
+            stuck = Stuck()
+            db.table("numbers", {"x": [100]})
+            db.view("stuck", lambda t: t.numbers.map(stuck))
+            committing = asyncio.ensure_future(db.commit_async())
+            await asyncio.sleep(0)
+            assert await asyncio.to_thread(stuck.begun.wait, WAIT)
+            db.close()
+            with pytest.raises(SessionError, match="was closed"):
+                await asyncio.wait_for(committing, WAIT)
+
+    asyncio.run(main())
+    end = clock.monotonic() + WAIT
+    while threads() and clock.monotonic() < end:
+        clock.sleep(0.01)
+    assert threads() == []
+
+
+ENDINGS = {
+    "the program ends": "pass",
+    "an error": "raise ValueError",
+    "sys.exit": "raise SystemExit(0)",
+    "a view is stuck": "threading.Thread(target=db.commit, daemon=True).start(); begun.wait(20)",
+}
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_the_interpreter_ends_though_a_session_is_open(ending: str) -> None:
+    program = f"""
+import threading
+import differential as dd
+begun = threading.Event()
+def stuck(x):
+    if len(x) and x.max() > 3:
+        begun.set()
+        while True:
+            pass
+    return x
+db = dd.Session()
+numbers = db.table("numbers", {{"x": [1, 2]}})
+db.view("stuck", lambda t: t.numbers.map(stuck))
+db.commit()
+numbers.insert(x=4)
+print("here", flush=True)
+{ENDINGS[ending]}
+"""
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=50, cwd=ROOT)
+    assert ran.stdout == "here\n"
+    assert ran.returncode == (1 if ending == "an error" else 0), ran.stderr
+    assert "Fatal" not in ran.stderr

@@ -1,0 +1,185 @@
+"""What tables take, and what is read out of them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, strategies as st
+
+from differential import Session
+from differential.errors import DataError, SessionError, TimelyError
+from differential.session.rows import SHOWN, Rows
+
+COLUMNS: dict[str, list[Any]] = {"name": ["ann", "bob"], "age": [30, 41], "height": [1.5, 1.75], "here": [True, False]}
+RECORDS = [("ann", 30, 1.5, True), ("bob", 41, 1.75, False)]
+
+
+def people_as(kind: str) -> Any:
+    if kind == "dictionary":
+        return COLUMNS
+    if kind == "arrays":
+        return {name: np.array(values) for name, values in COLUMNS.items()}
+    if kind == "rows":
+        return [dict(zip(COLUMNS, record)) for record in RECORDS]
+    library = pytest.importorskip(kind, reason="the extra `test` has it")
+    return (library.table if kind == "pyarrow" else library.DataFrame)(COLUMNS)
+
+
+@pytest.mark.parametrize("kind", ["dictionary", "arrays", "rows", "pandas", "polars", "pyarrow"])
+def test_a_table_takes_what_people_have(kind: str) -> None:
+    with Session() as db:
+        table = db.table("people", people_as(kind), key="age")
+        db.commit()
+        table.delete(people_as(kind))
+        table.insert(people_as(kind))
+        db.commit()
+        assert table.records() == RECORDS
+        assert table.columns == tuple(COLUMNS)
+
+
+def test_rows_become_frames_of_each_library() -> None:
+    with Session() as db:
+        table = db.table("people", COLUMNS)
+        db.commit()
+        changes = table.changes()
+        assert table.to_pandas().to_dict("list") == COLUMNS
+        assert table.to_polars().to_dict(as_series=False) == COLUMNS
+        assert table.to_arrow().to_pydict() == COLUMNS
+        table.delete(name="ann")
+        db.commit()
+        (change,) = changes.read_nowait()
+        changed = {**{name: values[:1] for name, values in COLUMNS.items()}, "time": [2], "diff": [-1]}
+        assert change.to_pandas().to_dict("list") == changed
+        assert change.to_polars().to_dict(as_series=False) == changed
+        assert change.to_arrow().to_pydict() == changed
+
+
+def test_an_empty_view_has_the_names_of_its_columns() -> None:
+    with Session() as db:
+        db.table("people", {"name": str, "age": int})
+        view = db.view("old", lambda t: t.people.filter(lambda r: r.age > 90))
+        for when in range(2):
+            assert view.records() == []
+            assert view.columns == ("name", "age")
+            assert list(view.to_pandas().columns) == ["name", "age"]
+            assert "name" in view._repr_html_()
+            db["people"].insert(name="ann", age=when)  # type: ignore[union-attr]
+            db.commit()
+        assert db.view("unnamed", lambda t: t.people.map(lambda name, age: age)).columns == ("column_0",)
+
+
+def test_columns_may_have_the_names_of_parameters() -> None:
+    with Session() as db:
+        table = db.table("odd", {"data": int, "self": int, "keys": int}, key="self")
+        table.insert(data=1, self=2, keys=3)
+        table.upsert(data=4, self=2, keys=5)
+        db.commit()
+        assert table.records() == [(4, 2, 5)]
+
+
+def test_text_and_bytes_keep_their_kind() -> None:
+    with Session() as db:
+        table = db.table("words", {"word": ["ä", "b\0c"], "raw": [b"x", b"\0"]})
+        db.commit()
+        table.delete(word="b\0c", raw=b"\0")
+        table.insert(word="", raw=b"")
+        db.commit()
+        assert table.records() == [("", b""), ("ä", b"x")]
+
+
+def test_numbers_that_fit_exactly_are_converted() -> None:
+    with Session() as db:
+        table = db.table("prices", {"item": int, "price": float})
+        table.insert(item=True, price=3)
+        table.insert({"item": np.array([2], np.uint8), "price": np.array([0.5], np.float32)})
+        db.commit()
+        assert table.records() == [(1, 3.0), (2, 0.5)]
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ({"item": "nut", "price": 1.0}, "column 'item' of table 'prices' holds integers, and not text such as 'nut'"),
+        ({"item": 1, "price": "x"}, "column 'price' of table 'prices' holds floats, and not text"),
+        ({"item": 0.5, "price": 1.0}, "column 'item' of table 'prices' holds integers, and not floats such as 0.5"),
+        ({"item": 1, "price": 2**53 + 1}, "column 'price' .* and not integers such as 9007199254740993"),
+        ({"item": 1, "price": math.nan}, "column 'price' of table 'prices' holds a value that cannot be found again"),
+        ({"item": 2**64 - 1, "price": 1.0}, "column 'item' of table 'prices' holds 18446744073709551615"),
+        ({"item": None, "price": 1.0}, "column 'item'"),
+        ({"item": [1, None], "price": [1.0, 2.0]}, "column 'item'"),
+        ({"item": 1}, "has the columns item, price; here, 'price' missing"),
+        ({"item": 1, "price": 1.0, "x": 2}, "here, 'x' unknown"),
+        ({"item": [1, 2], "price": [1.0]}, "do not have the same number of rows: 'item' has 2, 'price' has 1"),
+    ],
+)
+def test_a_row_that_does_not_fit_is_refused_where_it_is_stated(row: dict[str, Any], message: str) -> None:
+    with Session() as db:
+        table = db.table("prices", {"item": int, "price": float})
+        table.insert(item=1, price=2.0)
+        with pytest.raises(TimelyError, match=message):
+            table.insert(row)
+        assert db.commit() == 1
+        assert table.records() == [(1, 2.0)]
+
+
+def test_kinds_that_were_rolled_back_are_forgotten() -> None:
+    with Session() as db:
+        table = db.table("empty", {"x": []})
+        table.insert(x="text")
+        db.rollback()
+        table.insert(x=1)
+        with pytest.raises(DataError, match="holds integers"):
+            table.insert(x="text")
+        db.commit()
+        assert table.records() == [(1,)]
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (7, "int is no table"),
+        ({}, "needs columns"),
+        ({"a": complex}, "complex is no type of column"),
+        ([(1, 2)], "need names of columns"),
+    ],
+)
+def test_what_is_no_table_is_refused(data: Any, message: str) -> None:
+    with Session() as db, pytest.raises(SessionError, match=message):
+        db.table("wrong", data)
+
+
+def test_a_key_that_is_no_column_is_refused() -> None:
+    with Session() as db:
+        for key in ("z", ["a", "a"], []):
+            with pytest.raises(SessionError, match="a key among them"):
+                db.table("wrong", {"a": [1]}, key=key)
+        db.table("right", {"a": [1]})
+
+
+@given(st.lists(st.tuples(st.integers(0, 20), st.integers(0, 2)), min_size=1, max_size=60), st.booleans())
+def test_the_rows_shown_are_the_first_ones(records: list[tuple[int, int]], is_text: bool) -> None:
+    first, second = zip(*records)
+    column = np.array([f"{x:02}" for x in first], np.dtypes.StringDType()) if is_text else np.array(first)
+    counts = np.array(second) + 1
+    shown = Rows(("x", "y"), (column, np.array(second)), counts)
+    lines = str(shown).splitlines()[1:]
+    everything = [(one, other) for one, other in records for _ in range(other + 1)]
+    expected = [f"{one:02}  {other}" if is_text else (f"{one}", f"{other}") for one, other in sorted(everything)][
+        :SHOWN
+    ]
+    assert [line if is_text else tuple(line.split()) for line in lines[: len(expected)]] == expected
+    assert len(shown) == len(everything)
+    assert len(lines) == len(expected) + (len(everything) > SHOWN)
+
+
+def test_many_rows_are_cut_where_they_are_shown() -> None:
+    with Session() as db:
+        table = db.table("numbers", {"x": list(range(100)), "<b>": [""] * 100})
+        db.commit()
+        assert repr(table).splitlines()[:3] == ["table 'numbers', 100 rows as of commit 1", "x  <b>", "0"]
+        assert repr(table).endswith("... and 90 more rows")
+        assert "&lt;b&gt;" in table._repr_html_()
+        assert table._repr_html_().count("<tr>") == 11

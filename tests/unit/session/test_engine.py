@@ -1,0 +1,107 @@
+"""Calls of a session's workers: in one order on all, with an end for each, and gone when they are over."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import weakref
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from differential.errors import SessionError
+from differential.session.engine import Call, Engine
+from differential.session.site import Site
+
+
+@pytest.fixture(params=[1, 3])
+def engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
+    made = Engine(request.param, "session of a test")
+    yield made
+    made.close()
+    assert not made.is_running
+
+
+def test_all_workers_make_all_calls_in_one_order(engine: Engine) -> None:
+    made: list[list[int]] = [[] for _ in range(engine.workers)]
+
+    def calls(first: int) -> None:
+        for number in range(first, first + 50):
+            engine.call(lambda site, number=number: made[site.worker.index].append(number))  # type: ignore[misc]
+
+    threads = [threading.Thread(target=calls, args=(first,)) for first in (0, 100, 200)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+    assert len(made[0]) == 150
+    assert all(each == made[0] for each in made)
+    assert [number for number in made[0] if number >= 200] == list(range(200, 250))
+
+
+def test_a_call_returns_the_results_or_raises_the_error_of_a_worker(engine: Engine) -> None:
+    assert sorted(engine.call(lambda site: site.worker.index)) == list(range(engine.workers))
+
+    def fails(site: Site) -> None:
+        if site.worker.index == engine.workers - 1:
+            raise SessionError("here")
+
+    with pytest.raises(SessionError, match="here"):
+        engine.call(fails)
+    assert len(engine.call(lambda site: None)) == engine.workers
+
+
+def test_nothing_keeps_a_call_that_is_over_once_another_was_made(engine: Engine) -> None:
+    class Result:
+        pass
+
+    results: list[Any] = []
+
+    def make(site: Site) -> Result:
+        results.append(weakref.ref(made := Result()))
+        return made
+
+    call = Call(make, engine.workers, None)
+    assert not call.is_submitted
+    engine.submit(call)
+    assert call.is_submitted
+    assert call.wait(20)
+    assert (call.is_submitted, call.is_over) == (True, True)
+    gone = weakref.ref(call)
+    del call
+    for _ in range(3):
+        engine.call(lambda site: None)
+    gc.collect()
+    assert gone() is None
+    assert [ref() for ref in results] == [None] * engine.workers
+
+
+def test_calls_that_were_never_made_end_when_the_engine_closes(engine: Engine) -> None:
+    entered = threading.Event()
+
+    def slow(site: Site) -> None:
+        entered.set()
+        while not engine.is_closing:
+            site.worker.step_or_park(0.01)
+
+    first, second = Call(slow, engine.workers, None), Call(lambda site: None, engine.workers, None)
+    engine.submit(first)
+    engine.submit(second)
+    assert entered.wait(20)
+    engine.close()
+    assert second.wait(20)
+    with pytest.raises(SessionError, match="was closed"):
+        engine.result(second)
+    with pytest.raises(SessionError, match="was closed"):
+        engine.call(lambda site: None)
+
+
+def test_an_error_that_no_view_is_to_blame_for_ends_the_engine(engine: Engine) -> None:
+    def fails(site: Site) -> None:
+        raise RuntimeError("broken")
+
+    with pytest.raises(SessionError, match=r"the session has ended: .*broken"):
+        engine.call(fails)
+    with pytest.raises(SessionError, match=r"the session has ended: .*broken"):
+        engine.call(lambda site: None)

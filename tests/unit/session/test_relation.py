@@ -1,0 +1,100 @@
+"""Collections whose columns have names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from differential import Collection, example
+from differential.errors import BuildError
+from differential.graphs import bfs
+from differential.session import Relation
+from timely import Scope
+
+
+def orders(scope: Scope) -> Relation:
+    made = Relation.of(scope, np.array([1, 2, 1]), np.array([30, 5, 20]), np.array(["a", "b", "b"]))
+    return made.named("customer", "total", "item")  # type: ignore[no-any-return, attr-defined]
+
+
+def people(scope: Scope) -> Relation:
+    return Relation.of(scope, np.array(["Rome", "Oslo"]), np.array([1, 2])).named("city", "id")  # type: ignore[no-any-return, attr-defined]
+
+
+def records(made: Callable[[Scope], Any]) -> list[Any]:
+    return [record for record, diff in example(made) for _ in range(diff)]
+
+
+def test_groups_have_count_sum_least_largest_and_mean() -> None:
+    def groups(scope: Scope) -> Any:
+        return orders(scope).group_by("customer")
+
+    assert records(lambda scope: groups(scope).count()) == [(1, 2), (2, 1)]
+    assert records(lambda scope: groups(scope).sum("total")) == [(1, 50), (2, 5)]
+    assert records(lambda scope: groups(scope).min("item")) == [(1, "a"), (2, "b")]
+    assert records(lambda scope: groups(scope).max("total")) == [(1, 30), (2, 5)]
+    assert records(lambda scope: groups(scope).mean("total")) == [(1, 25.0), (2, 5.0)]
+    assert records(lambda scope: orders(scope).group_by("item", "customer").mean("total")) == [
+        ("a", 1, 30.0),
+        ("b", 1, 20.0),
+        ("b", 2, 5.0),
+    ]
+
+
+def test_names_lead_through_join_filter_and_select() -> None:
+    def named(scope: Scope) -> Relation:
+        joined = orders(scope).filter(lambda r: r["total"] >= 20).join(people(scope), on={"customer": "id"})
+        assert joined.names == ("customer", "total", "item", "city")
+        chosen = joined.select("city", half=lambda r: r.total // 2, what="item")
+        assert chosen.names == ("city", "half", "what")
+        return chosen.concat(chosen).distinct().filter(lambda r: r.what == "b")
+
+    assert records(named) == [("Rome", 10, "b")]
+
+
+def test_join_on_the_key_that_both_have_uses_their_indexes() -> None:
+    def same(scope: Scope) -> Relation:
+        left = orders(scope)
+        assert left.keyed_by("customer") is left
+        return left.join(people(scope).select("id", "city"))
+
+    assert records(same) == [(1, 20, "b", "Rome"), (1, 30, "a", "Rome"), (2, 5, "b", "Oslo")]
+
+
+def test_a_relation_is_accepted_where_a_collection_is() -> None:
+    def hops(scope: Scope) -> Collection:
+        edges = Relation.of(scope, np.array([0, 1]), np.array([1, 2])).named("src", "dst")
+        return bfs(edges, Collection.of(scope, 0))  # type: ignore[arg-type]
+
+    assert records(hops) == [(0, 0), (1, 1), (2, 2)]
+
+
+def test_functions_of_several_parameters_receive_columns() -> None:
+    assert records(lambda scope: orders(scope).filter(lambda customer, total, item: total < 10)) == [(2, 5, "b")]
+    assert records(lambda scope: orders(scope).filter(lambda *columns: columns[0] == 2)) == [(2, 5, "b")]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (lambda made: made.group_by("custmer"), "there is no column 'custmer': the columns are customer, total, item"),
+        (lambda made: made.select("total", "total"), "names a column twice"),
+        (lambda made: made.map(lambda *columns: columns).group_by("total"), "have no names here"),
+        (lambda made: made.named("a", "a"), "cannot be the names"),
+        (lambda made: made.named(), "cannot be the names"),
+        (lambda made: made.join(made, on="customer"), "both sides have a column 'item', 'total' besides the key"),
+        (lambda made: made.group_by("total").sum("total"), "is what the groups are equal in"),
+    ],
+)
+def test_an_error_names_the_columns_and_the_line(wrong: Callable[[Relation], Any], message: str) -> None:
+    with pytest.raises(BuildError, match=message) as caught:
+        example(lambda scope: wrong(orders(scope)))
+    assert "test_relation.py:" in str(caught.value)
+
+
+def test_a_column_that_a_row_does_not_have_is_named() -> None:
+    with pytest.raises(Exception, match="there is no column 'totl': the columns are customer, total, item"):
+        example(lambda scope: orders(scope).filter(lambda r: r.totl > 1))

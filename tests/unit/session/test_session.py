@@ -1,0 +1,349 @@
+"""Tables, views, commits, questions and errors of a session."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import subprocess
+import sys
+import threading
+import weakref
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from differential import Collection, Session
+from differential.errors import SessionError
+from differential.session import Change
+
+WAIT = 20.0
+
+
+@pytest.fixture(params=[1, 2])
+def db(request: pytest.FixtureRequest) -> Iterator[Session]:
+    with Session(workers=request.param) as session:
+        session.table("orders", {"customer": [1, 2, 1], "total": [30, 5, 20]}, key="customer")
+        session.commit()
+        yield session
+
+
+def orders(db: Session) -> Any:
+    return db["orders"]
+
+
+def fails_from(limit: int) -> Any:
+    def function(*columns: Any) -> Any:
+        if len(columns[0]) and columns[-1].max() >= limit:
+            raise ValueError("too large")
+        return columns
+
+    return function
+
+
+def test_nothing_is_visible_before_the_commit(db: Session) -> None:
+    spent = db.view("spent", lambda t: t.orders.group_by("customer").sum("total"))
+    orders(db).insert(customer=3, total=1)
+    orders(db).delete(customer=1)
+    assert (orders(db).records(), spent.records()) == ([(1, 20), (1, 30), (2, 5)], [(1, 50), (2, 5)])
+    assert db.ask(lambda t: t.orders.group_by("customer").count()).records() == [(1, 2), (2, 1)]
+    assert db.commit() == 2
+    assert (orders(db).records(), spent.records()) == ([(2, 5), (3, 1)], [(2, 5), (3, 1)])
+
+
+def test_a_commit_over_several_tables_is_one_change(db: Session) -> None:
+    people = db.table("people", {"id": int, "city": str}, key="id")
+    both = db.view("both", lambda t: t.orders.join(t.people, on={"customer": "id"}))
+    changes = both.changes()
+    with db.transaction():
+        people.insert(id=[1, 2], city=["Rome", "Oslo"])
+        orders(db).upsert(customer=1, total=7)
+    people.upsert(id=1, city="Bern")
+    db.commit()
+    assert [(change.time, change.records()) for change in changes.read_nowait()] == [
+        (2, [((1, 7, "Rome"), 1), ((2, 5, "Oslo"), 1)]),
+        (3, [((1, 7, "Bern"), 1), ((1, 7, "Rome"), -1)]),
+    ]
+
+
+def test_a_commit_that_deletes_an_absent_row_changes_nothing_and_names_the_line(db: Session) -> None:
+    orders(db).insert(customer=9, total=9)
+    orders(db).delete(customer=1, total=31)
+    with pytest.raises(SessionError, match=r"'orders' does not have the row \(1, 31\) .*test_session.py:\d+"):
+        db.commit()
+    assert db.commit() == 2
+    assert orders(db).records() == [(1, 20), (1, 30), (2, 5)]
+
+
+def test_a_row_that_occurs_twice_can_be_deleted_twice(db: Session) -> None:
+    orders(db).insert(customer=[2, 8], total=[5, 8])
+    db.commit()
+    orders(db).delete(customer=[2, 2, 8, 8], total=[5, 5, 8, 8])
+    with pytest.raises(SessionError, match=r"\(8, 8\)"):
+        db.commit()
+    orders(db).delete(customer=[2, 2, 8], total=[5, 5, 8])
+    db.commit()
+    assert orders(db).records() == [(1, 20), (1, 30)]
+
+
+def test_a_transaction_that_fails_forgets_its_changes_alone(db: Session) -> None:
+    orders(db).insert(customer=5, total=5)
+
+    def fails() -> None:
+        with db.transaction():
+            orders(db).insert(customer=6, total=6)
+            db["absent"]
+
+    with pytest.raises(KeyError):
+        fails()
+    with db.transaction():
+        with db.transaction():
+            orders(db).insert(customer=7, total=7)
+        assert len(orders(db)) == 3
+        with pytest.raises(SessionError, match="the transaction\\(\\) block commits at its end"):
+            db.commit()
+    assert orders(db).records() == [(1, 20), (1, 30), (2, 5), (5, 5), (7, 7)]
+
+
+def test_upsert_needs_a_key_that_was_named(db: Session) -> None:
+    words = db.table("words", {"word": ["a"], "times": [1]})
+    with pytest.raises(SessionError, match="has no key"):
+        words.upsert(word="a", times=2)
+
+
+@pytest.mark.parametrize(
+    ("definition", "message"),
+    [
+        (lambda t: t.ordrs, "no table or view 'ordrs': did you mean 'orders'"),
+        (lambda t: t.nothing, "there are good, orders"),
+        (lambda t: 7, "returns 7: return a collection"),
+        (lambda t: t.orders.map(fails_from(0)), "too large"),
+        (lambda t: t.orders.filter(lambda r: 1 / 0), "ZeroDivisionError"),
+        (lambda t: t.orders.named("a", "b", "c"), "3 name"),
+    ],
+)
+def test_a_definition_that_fails_is_not_added(db: Session, definition: Any, message: str) -> None:
+    good = db.view("good", lambda t: t.orders.count())
+    for define in (lambda: db.view("wrong", definition), lambda: db.ask(definition)):
+        with pytest.raises(SessionError, match=message) as caught:
+            define()
+        assert "7: return" in message or "test_session.py:" in str(caught.value) or "name(s)" in str(caught.value)
+    with pytest.raises(KeyError):
+        db["wrong"]
+    orders(db).insert(customer=1, total=1)
+    db.commit()
+    assert good.records() == [(1, 3), (2, 1)]
+
+
+def test_a_view_that_fails_in_a_commit_is_dropped_with_its_readers_and_others_go_on(db: Session) -> None:
+    bad = db.view("bad", lambda t: t.orders.map(fails_from(100)))
+    reader = db.view("reader", lambda t: t.bad.map(lambda customer, total: total))
+    good = db.view("good", lambda t: t.orders.count())
+    changes, others = bad.changes(), reader.changes()
+    orders(db).insert(customer=1, total=100)
+    with pytest.raises(
+        SessionError, match=r"'bad' failed.*test_session.py:\d+.*too large.*commit 2 is complete"
+    ) as error:
+        db.commit()
+    assert "view 'reader' was dropped, too" in str(error.value)
+    assert isinstance(error.value.__cause__, Exception)
+    assert len(orders(db)) == 4
+    assert good.records() == [(1, 3), (2, 1)]
+    for gone in (bad, reader):
+        with pytest.raises(SessionError):
+            gone.records()
+        assert repr(gone).endswith("dropped>")
+    with pytest.raises(Exception, match="too large"):
+        changes.get()
+    assert others.get() is None
+    assert db.commit() == 3
+    db.view("bad", lambda t: t.orders.count())
+
+
+def test_a_view_that_is_defined_again_is_replaced(db: Session) -> None:
+    first = db.view("view", lambda t: t.orders.count())
+    second = db.view("view", lambda t: t.orders.group_by("customer").max("total"))
+    assert second.records() == [(1, 30), (2, 5)]
+    with pytest.raises(SessionError, match="was dropped"):
+        first.records()
+    db.view("over", lambda t: t.view)
+    for refused in (lambda: db.view("view", lambda t: t.orders), lambda: db.drop(second), lambda: db.drop("orders")):
+        with pytest.raises(SessionError, match="reads it; drop that first"):
+            refused()
+    db.drop("over")
+    db.drop(second)
+    db.drop("orders")
+    with pytest.raises(SessionError, match="no table or view 'orders'"):
+        db.drop("orders")
+    assert db.table("orders", {"x": [1]}).columns == ("x",)
+
+
+def test_names_are_taken_once(db: Session) -> None:
+    with pytest.raises(SessionError, match="already"):
+        db.table("orders", {"x": [1]})
+    with pytest.raises(SessionError, match="is the name of a table"):
+        db.view("orders", lambda t: t.orders)
+    with pytest.raises(SessionError, match="a text as its name"):
+        db.view("", lambda t: t.orders)
+    assert len(orders(db)) == 3
+
+
+def test_a_table_can_have_any_name(db: Session) -> None:
+    for name in ("scope", "constant", "two words"):
+        db.table(name, {"x": [1]})
+    db.commit()
+    both = db.view("both", lambda t: t["scope"].concat(t["constant"], t["two words"]))
+    assert both.records() == [(1,), (1,), (1,)]
+
+
+def test_definitions_have_the_full_power_of_collections(db: Session) -> None:
+    def definition(t: Any) -> Collection:
+        start = t.constant(np.array([1]), np.array([0]))
+        known = start.iterate(lambda inner: inner.map(lambda n, i: (n, np.minimum(i + 1, 5))).concat(start).max())
+        return known.join_map(t.orders.arrange_by_key(), lambda n, i, total: (n, i + total))  # type: ignore[no-any-return]
+
+    assert db.view("view", definition).records() == [(1, 25), (1, 35)]
+
+
+def test_a_question_leaves_nothing_behind(db: Session) -> None:
+    engine = db._catalog.engine
+    before = engine.call(lambda site: len(site.worker.dataflows))
+    imports = engine.call(lambda site: site._parts()[0].trace.statistics().imports)
+    for _ in range(3):
+        db.ask(lambda t: t.orders.group_by("total").count())
+    assert engine.call(lambda site: len(site.worker.dataflows)) == before
+    assert engine.call(lambda site: site._parts()[0].trace.statistics().imports) == imports
+    asked, kept = Everything(), Everything()
+    gone, alive = weakref.ref(asked), weakref.ref(kept)
+    db.ask(lambda t, function=asked: t.orders.filter(function))
+    db.view("kept", lambda t, function=kept: t.orders.filter(function))
+    del asked, kept
+    gc.collect()
+    assert gone() is None
+    assert alive() is not None
+    db.drop("kept")
+    gc.collect()
+    assert alive() is None
+
+
+class Everything:
+    """A predicate whose end shows that nothing of a definition remains."""
+
+    def __call__(self, customer: Any, total: Any) -> Any:
+        return total > 0
+
+
+def test_a_definition_cannot_use_its_session(db: Session) -> None:
+    with pytest.raises(SessionError, match="cannot use its session"):
+        db.view("inside", lambda t: t.orders.filter(lambda r: db.commit() > 0))
+
+
+def test_a_watch_is_called_at_each_commit_that_changes_something(db: Session) -> None:
+    seen: list[Change] = []
+    watch = orders(db).watch(seen.append)
+    db.commit()
+    orders(db).insert(customer=4, total=4)
+    db.commit()
+    assert [(change.time, change.records()) for change in seen] == [(3, [((4, 4), 1)])]
+    watch.close()
+    orders(db).insert(customer=4, total=4)
+    db.commit()
+    assert len(seen) == 1
+
+
+def test_a_watch_that_fails_ends_and_the_error_comes_out_of_the_commit(db: Session) -> None:
+    watch = orders(db).watch(lambda change: 1 / 0)
+    orders(db).insert(customer=4, total=4)
+    with pytest.raises(ZeroDivisionError):
+        db.commit()
+    assert watch.is_closed
+    assert (db.commit(), len(orders(db))) == (3, 4)
+
+
+def test_changes_wait_in_a_thread_and_end_with_the_session(db: Session) -> None:
+    changes = orders(db).changes()
+    seen: list[int] = []
+    thread = threading.Thread(target=lambda: seen.extend(change.time for change in changes))
+    thread.start()
+    for _ in range(3):
+        orders(db).insert(customer=4, total=4)
+        db.commit()
+    db.close()
+    thread.join(WAIT)
+    assert not thread.is_alive()
+    assert seen == [2, 3, 4]
+
+
+def test_commits_and_changes_can_be_awaited(db: Session) -> None:
+    async def main() -> list[int]:
+        changes = orders(db).changes()
+        seen = []
+
+        async def follow() -> None:
+            async for change in changes:
+                seen.append(change.time)
+                if len(seen) == 2:
+                    return
+
+        following = asyncio.create_task(follow())
+        for _ in range(2):
+            orders(db).insert(customer=4, total=4)
+            await asyncio.wait_for(db.commit_async(), WAIT)
+        orders(db).delete(customer=0, total=0)
+        with pytest.raises(SessionError, match="does not have"):
+            await asyncio.wait_for(db.commit_async(), WAIT)
+        await asyncio.wait_for(following, WAIT)
+        return seen
+
+    assert asyncio.run(main()) == [2, 3]
+
+
+def test_changes_that_nobody_keeps_are_not_collected(db: Session) -> None:
+    kept = orders(db).changes()
+    orders(db).changes()
+    gc.collect()
+    alive = [each() for each in orders(db)._item.followers if each() is not None]
+    assert alive == [kept]
+    kept.close()
+    assert orders(db)._item.followers == ()
+
+
+def test_status_and_explain_name_tables_views_and_lines(db: Session) -> None:
+    db.view("spent", lambda t: t.orders.group_by("customer").sum("total"))
+    orders(db).insert(customer=1, total=1)
+    status = db.status()
+    assert (status.commit, status.uncommitted) == (1, 1)
+    assert status.items.to_pandas()[["name", "kind", "rows"]].values.tolist() == [
+        ["orders", "table", 3],
+        ["spent", "view", 2],
+    ]
+    assert status.nbytes == sum(status.items.to_pandas()["index_bytes"]) > 0
+    assert str(status).startswith("commit 1, ")
+    assert "<table>" in status._repr_html_()
+    assert "view 'spent': 2 rows, indexed by customer, reads table 'orders' (defined at" in db.explain()
+    assert "test_session.py:" in db.explain()
+
+
+def test_two_sessions_live_side_by_side(db: Session) -> None:
+    with Session() as other:
+        other.table("orders", {"customer": [7]})
+        other.commit()
+        assert other.ask(lambda t: t.orders.count()).records() == [(7, 1)]
+    assert len(orders(db)) == 3
+    assert db.commit() == 2
+
+
+def test_what_a_session_does_not_do_is_refused() -> None:
+    with pytest.raises(SessionError, match="runs in one process"):
+        Session(processes=True)
+    for workers in (0, "2", 1.5):
+        with pytest.raises(SessionError, match="at least one worker"):
+            Session(workers=workers)  # type: ignore[arg-type]
+
+
+def test_the_import_of_the_package_does_not_load_sessions() -> None:
+    program = "import differential, sys; print('differential.session' in sys.modules, 'asyncio' in sys.modules)"
+    program += "; differential.Session; print('differential.session' in sys.modules, 'pandas' in sys.modules)"
+    found = subprocess.check_output([sys.executable, "-c", program], text=True, timeout=60)
+    assert found == "False False\nTrue False\n"
