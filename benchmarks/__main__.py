@@ -52,6 +52,7 @@ WORKLOADS = (
     "logging",
     "construction",
     "loading",
+    "frames",
     "allreduce",
     "upgrade",
     "durable",

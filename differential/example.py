@@ -19,14 +19,13 @@ def example(program: Callable[[Scope], Collection]) -> list[tuple[tuple[Any, ...
     [((4,), 1), ((5,), 2)]
     """
 
-    def build(worker: Worker) -> dict[tuple[Any, ...], int]:
+    def build(worker: Worker) -> list[tuple[tuple[Any, ...], int]]:
         with worker.dataflow("example") as scope:
             made = program(scope)
             if not hasattr(made, "output"):
                 raise BuildError(f"the program of an example must return a collection, and returned {made!r:.80}")
             answer = made.output(signed=True)
         worker.step_while(lambda: not answer.done())
-        return answer.contents()
+        return answer.records()
 
-    contents: dict[tuple[Any, ...], int] = execute_directly(build)
-    return sorted(contents.items())
+    return execute_directly(build)

@@ -57,6 +57,13 @@ from timely.data.buffers import Buffers, columns_from_buffers, columns_to_buffer
 from timely.data.column_like import ColumnLike
 from timely.data.columns import as_column, rows_and_columns
 from timely.data.container import Batch, Columns, Container, as_columns, as_mask, bytes_of, register
+from timely.data.logical import NULL, LogicalType
+from timely.data.moments import Durations, time_name, zone_of
+from timely.data.numeric import Decimals, code_floats, float_codes
+from timely.data.opaque import Items, hashable
+from timely.data.text import from_ascii, utf8
+from timely.data.typed import Typed, fill_null, is_null, name_of, nullable, typed
+from timely.data.types import logical_type
 from timely.data.user_functions import call, consult, read_only_views
 from timely.dataflow.activator import Activator
 from timely.dataflow.builder import OperatorBuilder
@@ -84,6 +91,7 @@ __all__ = [
     "CLOSED",
     "EVENTS_PER_RUN",
     "LIMIT",
+    "NULL",
     "Activator",
     "Antichain",
     "Batch",
@@ -96,14 +104,18 @@ __all__ = [
     "Config",
     "Container",
     "DataflowCore",
+    "Decimals",
+    "Durations",
     "Exchange",
     "Gather",
     "Host",
     "Input",
     "InputCapability",
     "InputPort",
+    "Items",
     "Log",
     "Logic",
+    "LogicalType",
     "Moment",
     "Operator",
     "OperatorBuilder",
@@ -118,6 +130,7 @@ __all__ = [
     "StateResized",
     "StreamCore",
     "Time",
+    "Typed",
     "UnaryLogic",
     "as_column",
     "as_columns",
@@ -127,17 +140,26 @@ __all__ = [
     "bytes_of",
     "call",
     "checked_time",
+    "code_floats",
     "columns_from_buffers",
     "columns_to_buffers",
     "consult",
     "derived",
     "destinations",
+    "fill_null",
+    "float_codes",
+    "from_ascii",
     "hash_columns",
+    "hashable",
     "inline",
     "inline_timed",
+    "is_null",
     "less_equal",
+    "logical_type",
     "merged",
+    "name_of",
     "new_input",
+    "nullable",
     "poller",
     "read_only_views",
     "register",
@@ -145,5 +167,9 @@ __all__ = [
     "rows_and_columns",
     "scatter",
     "sink",
+    "time_name",
+    "typed",
     "user_origin",
+    "utf8",
+    "zone_of",
 ]

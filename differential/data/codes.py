@@ -3,8 +3,10 @@
 Below the operators everything is int64: one code for a row's key and one for its value. This module is the border.
 
 - Integers and booleans are their own codes; a float's code is the bit pattern it has in 64 bits, bent so that codes
-  order as the numbers do (-0.0 becomes 0.0, so that equal numbers have equal codes). Floats keep the width they have:
-  0.1 is one number in 32 bits and another one in 64, so columns of both widths are refused as columns of two kinds.
+  order as the numbers do (-0.0 becomes 0.0, so that equal numbers have equal codes, and NaN has one, the greatest).
+  Floats keep the width they have: 0.1 is one number in 32 bits and another one in 64, so columns of both widths are
+  refused as columns of two kinds.
+- A typed column has the codes of what it is stored as, which equal and order as its values do. Its kind is its type.
 - Text and bytes are interned: a worker-wide table gives each distinct string a small number, and reclaims the number
   when nothing has it any more (see `differential.data.interning`). Decoding makes a column of these numbers, which is
   encoded again without a lookup (see `differential.data.interned`). Codes never leave their worker.
@@ -25,7 +27,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from enum import Enum
 from itertools import repeat
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +37,7 @@ from differential.data.interning import Interner
 from differential.kernels.compile import NOTHING
 from differential.kernels.fields import append_field, field
 from timely.errors import DataError
+from timely.lowlevel import LogicalType, Typed, code_floats, float_codes
 
 Array = NDArray[Any]
 Codes = NDArray[np.int64]
@@ -59,6 +62,9 @@ class Kind(Enum):
     BYTES = "bytes"
 
 
+AnyKind = Kind | LogicalType
+"""What a column holds, as far as codes distinguish it."""
+
 _KIND_OF = {
     "i": Kind.INT,
     "u": Kind.INT,
@@ -72,7 +78,9 @@ _FLOATS = {8: Kind.FLOAT, 4: Kind.FLOAT32, 2: Kind.FLOAT16}
 """The kinds of floats by the bytes of one."""
 FLOAT_TYPES = {Kind.FLOAT: np.float64, Kind.FLOAT32: np.float32, Kind.FLOAT16: np.float16}
 _STRINGS = {Kind.TEXT, Kind.BYTES}
-_ORDERED = set(Kind) - _STRINGS
+_BYTES = Kind.BYTES
+_STORED = {"i": Kind.INT, "T": Kind.TEXT, "O": Kind.BYTES}
+"""The kinds as which columns of logical types are stored."""
 
 PACKED_LOW = 1 << 31
 PACKED_HIGH = 1 << 30
@@ -105,7 +113,7 @@ class Encoder:
 
     __slots__ = ("_compared", "hidden", "interner", "kinds", "ordered", "part")
 
-    def __init__(self, interner: Interner, part: str, kinds: tuple[Kind, ...] | None = None) -> None:
+    def __init__(self, interner: Interner, part: str, kinds: tuple[AnyKind, ...] | None = None) -> None:
         self.interner = interner
         self.part = part
         self.hidden = 0
@@ -114,8 +122,8 @@ class Encoder:
         self.ordered = kinds is None or self._orders(kinds)
 
     @staticmethod
-    def _orders(kinds: tuple[Kind, ...]) -> bool:
-        return len(kinds) <= MOST_PACKED and all(kind in _ORDERED for kind in kinds)
+    def _orders(kinds: tuple[AnyKind, ...]) -> bool:
+        return len(kinds) <= MOST_PACKED and not any(map(is_string, kinds))
 
     def encode(self, columns: tuple[Array, ...]) -> Codes:
         """Return one code per row; the absent column when there are no columns."""
@@ -152,7 +160,7 @@ class Encoder:
         """Give codes the meaning that they have in `other`, of the same worker."""
         self.kinds, self.ordered = other.kinds, other.ordered
 
-    def learn(self, columns: tuple[Array, ...]) -> tuple[Kind, ...]:
+    def learn(self, columns: tuple[Array, ...]) -> tuple[AnyKind, ...]:
         """Learn the kinds of columns and return them. Raises DataError where they differ from those known."""
         kinds = tuple([kind_of(column) for column in columns])
         if kinds != self.kinds:
@@ -180,12 +188,13 @@ class Encoder:
     def interns(self) -> bool:
         """Whether a code may be, or contain, the number of an interned item."""
         kinds = self.kinds
-        return kinds is not None and (len(kinds) > 1 or kinds in _ONE_STRING)
+        return kinds is not None and (len(kinds) > 1 or (len(kinds) == 1 and is_string(kinds[0])))
 
     @property
     def is_one_string(self) -> bool:
         """Whether a code is the number of a string."""
-        return self.kinds in _ONE_STRING
+        kinds = self.kinds
+        return kinds is not None and len(kinds) == 1 and is_string(kinds[0])
 
     def mark(self, codes: Codes) -> None:
         """Mark the numbers in `codes`, of the tuples and of what is in them, as in use (see `Interner.collect`)."""
@@ -209,9 +218,9 @@ class Encoder:
         return " and ".join(kind.value for kind in self.kinds or ()) or "nothing"
 
     def _strings(self) -> tuple[int, ...]:
-        return tuple(position for position, kind in enumerate(self.kinds or ()) if kind in _STRINGS)
+        return tuple(position for position, kind in enumerate(self.kinds or ()) if is_string(kind))
 
-    def _learn(self, kinds: tuple[Kind, ...]) -> None:
+    def _learn(self, kinds: tuple[AnyKind, ...]) -> None:
         known = self.kinds
         if known is not None:
             if len(kinds) != len(known):
@@ -227,7 +236,7 @@ class Encoder:
         if self.kinds is not None and other.kinds is not None and not self.agrees(other):
             raise DataError(refusal())
 
-    def _codes(self, columns: tuple[Array, ...], kinds: tuple[Kind, ...], numbers: Numbers) -> Codes:
+    def _codes(self, columns: tuple[Array, ...], kinds: tuple[AnyKind, ...], numbers: Numbers) -> Codes:
         """Return one code per row, with the numbers of strings and tuples from `numbers`.
 
         A row with an `ABSENT` string is outside every packed word and in no tuple, and so is absent itself.
@@ -235,11 +244,16 @@ class Encoder:
         codes = [self._encode(column, kind, numbers) for column, kind in zip(columns, kinds)]
         return codes[0] if len(codes) == 1 else self._combine(codes, numbers)
 
-    def _encode(self, column: Array, kind: Kind, numbers: Numbers) -> Codes:
+    def _encode(self, column: Array, kind: AnyKind, numbers: Numbers) -> Codes:
         if kind is Kind.INT or kind is Kind.BOOL:
             if column.dtype == np.uint64 and len(column) and int(column.max()) >= 1 << 63:
-                raise DataError(f"{int(column.max())} in the {self.part} is too large for a 64-bit integer")
+                raise DataError(
+                    f"{int(column.max())} in the {self.part} is too large for a 64-bit integer: typed(column, 'uint64')"
+                    " makes a column of unsigned integers"
+                )
             return column.astype(np.int64)
+        if isinstance(kind, LogicalType):
+            return self._encode(cast(Typed, column).storage, _STORED[kind.stores], numbers)
         if kind in FLOAT_TYPES:
             return float_codes(column)
         codes = codes_of(column, self.interner)
@@ -247,9 +261,11 @@ class Encoder:
             return codes
         return numbers.of_strings(column)
 
-    def _decode(self, codes: Codes, kind: Kind) -> Array:
+    def _decode(self, codes: Codes, kind: AnyKind) -> Array:
         if kind is Kind.INT:
             return codes
+        if isinstance(kind, LogicalType):
+            return Typed(kind, self._decode(codes, _STORED[kind.stores]))  # type: ignore[return-value]
         if kind is Kind.BOOL:
             return codes.astype(np.bool_)
         if kind in FLOAT_TYPES:
@@ -298,7 +314,11 @@ class Encoder:
 
 
 _ONE_INT = (Kind.INT,)
-_ONE_STRING = ((Kind.TEXT,), (Kind.BYTES,))
+
+
+def is_string(kind: AnyKind) -> bool:
+    """Return whether columns of a kind are, or are stored as, text or bytes."""
+    return kind.stores != "i" if isinstance(kind, LogicalType) else kind in _STRINGS
 
 
 def watcher(key: Encoder, value: Encoder) -> Callable[[Codes, Codes], None]:
@@ -315,11 +335,11 @@ def watcher(key: Encoder, value: Encoder) -> Callable[[Codes, Codes], None]:
     return watch
 
 
-def _comparable(kind: Kind) -> Kind:
+def _comparable(kind: AnyKind) -> AnyKind:
     return Kind.INT if kind is Kind.BOOL else kind
 
 
-def kind_of(column: Array) -> Kind:
+def kind_of(column: Array) -> AnyKind:
     """Return what a column holds. Raises DataError where it is of a type that collections do not have.
 
     >>> kind_of(np.array([0.5], np.float32))
@@ -329,13 +349,15 @@ def kind_of(column: Array) -> Kind:
     kind = _KIND_OF.get(dtype.kind)
     if kind is None and dtype.kind == "f":
         kind = _FLOATS.get(dtype.itemsize)
+    if (kind is None or kind is _BYTES) and isinstance(column, Typed):
+        return column.type
     if kind is None:
         remedy = ": .astype(np.float64) rounds it to 64 bits" if dtype.kind == "f" else ""
         raise DataError(f"a column of dtype {dtype} cannot be part of a collection{remedy}")
     return kind
 
 
-def settled(known: Sequence[Kind], kinds: Sequence[Kind], part: str) -> tuple[Kind, ...]:
+def settled(known: Sequence[AnyKind], kinds: Sequence[AnyKind], part: str) -> tuple[AnyKind, ...]:
     """Return the kinds of columns, equally many, that are `known` to be of some kinds and are now of `kinds`.
 
     Booleans beside integers are integers. Raises DataError, which names the column of `part`, for other differences.
@@ -346,33 +368,16 @@ def settled(known: Sequence[Kind], kinds: Sequence[Kind], part: str) -> tuple[Ki
     timely.errors.DataError: column 1 of the key held booleans and now holds floats: convert it, so that it is ...
     """
     for position, (old, new) in enumerate(zip(known, kinds)):
-        if _comparable(old) is not _comparable(new):
+        if _comparable(old) != _comparable(new):
             raise DataError(
                 f"column {position} of the {part} held {old.value} and now holds {new.value}: {_remedy(old, new)}"
             )
-    return tuple([old if old is new else Kind.INT for old, new in zip(known, kinds)])
+    return tuple([old if old == new else Kind.INT for old, new in zip(known, kinds)])
 
 
-def _remedy(one: Kind, other: Kind) -> str:
+def _remedy(one: AnyKind, other: AnyKind) -> str:
     if {one, other} <= set(FLOAT_TYPES):
         return "convert one with .astype(), for most numbers, such as 0.1, are not the same in both widths"
-    return "convert it, so that it is always the same"
-
-
-def float_codes(column: Array) -> Codes:
-    """Return int64 codes that order as the floats do; NaN is refused, since it equals nothing, not even itself."""
-    floats = column.astype(np.float64) + 0.0
-    refuse_nan(floats)
-    bits = floats.view(np.int64)
-    return bits ^ ((bits >> 63) & np.int64(0x7FFFFFFFFFFFFFFF))
-
-
-def refuse_nan(column: Array) -> None:
-    """Raise DataError where a column of floats has one that is no number."""
-    if np.isnan(column).any():
-        raise DataError("NaN cannot be part of a collection: it does not equal itself, so it could never be removed")
-
-
-def code_floats(codes: Codes) -> NDArray[np.float64]:
-    """Return the floats that `float_codes` encodes so."""
-    return (codes ^ ((codes >> 63) & np.int64(0x7FFFFFFFFFFFFFFF))).view(np.float64)
+    of = one if isinstance(one, LogicalType) else other
+    by = f" with typed(column, {of.name!r})" if isinstance(of, LogicalType) else ""
+    return f"convert it{by}, so that it is always the same"

@@ -13,7 +13,7 @@ import numpy as np
 from differential.data.codes import kind_of
 from differential.data.interned import Interned
 from timely.errors import DataError
-from timely.lowlevel import as_column
+from timely.lowlevel import Typed, as_column
 
 
 class Fields:
@@ -43,7 +43,7 @@ class Fields:
             )
         types = tuple([type(field) for field in record])
         if self._types is None and _ARRAYS.issuperset(types):
-            if self._kinds != [_KINDS.get(field.dtype.char) for field in record]:
+            if self._kinds != [_kind_kept(field) for field in record]:
                 self._compare(record, types)
         elif types != self._types or not _are_plain(record):
             self._compare(record, types)
@@ -66,7 +66,12 @@ class Fields:
         self._types = None if not _ARRAYS.isdisjoint(types) or "u" in kinds else types
 
 
-_ARRAYS = {np.ndarray, Interned}
+def _kind_kept(field: Any) -> str | None:
+    """Return the kind of a column as it is kept."""
+    return field.type.name if type(field) is Typed else _KINDS.get(field.dtype.char)
+
+
+_ARRAYS = {np.ndarray, Interned, Typed}
 _KINDS = {"?": "b", "l": "i", "q": "i", "d": "d", "f": "f", "e": "e", "T": "T", "O": "O"}
 """The kinds of the types that columns have where they are kept (see `input.owned`), by the letters of the types."""
 _WHOLE = {"b", "i"}
@@ -87,6 +92,8 @@ def _are_plain(record: tuple[Any, ...]) -> bool:
 
 def _kind_of(column: np.ndarray[Any, Any]) -> str:
     """Return the kind of a column's type: unsigned integers are integers, unless they are too large for these."""
+    if isinstance(column, Typed):
+        return column.type.name
     kind = column.dtype.kind
     if kind == "f":
         kind_of(column)  # refuses floats of more than 64 bits

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from differential.data.interning import Codes, Interner
 from differential.data.strings import TEXT
-from timely.lowlevel import ColumnLike
+from timely.lowlevel import ColumnLike, Typed
 
 Array = NDArray[Any]
 
@@ -195,7 +195,13 @@ _FEW = 16
 
 
 def interned(column: Array, interner: Interner) -> Array:
-    """Return a column of text or bytes as numbers in a worker's table; other columns as they are."""
+    """Return a column of text or bytes as numbers in a worker's table; other columns as they are.
+
+    A typed column that is stored as text or bytes is then stored as such numbers.
+    """
+    if isinstance(column, Typed):
+        storage = interned(column.storage, interner)
+        return column if storage is column.storage else Typed(column.type, storage)
     kind = column.dtype.kind
     if kind not in "TO" or codes_of(column, interner) is not None:
         return column
@@ -215,14 +221,26 @@ def codes_of(column: Array, interner: Interner) -> Codes | None:
 
 def strings_of(columns: tuple[Array, ...]) -> tuple[Array, ...]:
     """Return columns that any worker may read, and a program keep: arrays of strings instead of numbers."""
-    if not any(map(is_interned, columns)):
+    if not any(map(_has_numbers, columns)):
         return columns
-    return tuple([np.asarray(column) if is_interned(column) else column for column in columns])
+    return tuple(map(_strings, columns))
 
 
 def own_strings(columns: tuple[Array, ...]) -> tuple[Array, ...]:
     """Return columns that a program may change: arrays of strings instead of numbers."""
-    return tuple([column.copy() if is_interned(column) else column for column in columns])
+    return tuple([column.copy() if is_interned(column) else _strings(column) for column in columns])
+
+
+def _has_numbers(column: object) -> bool:
+    """Return whether a column is one of numbers, or is stored as one."""
+    return is_interned(column) or (isinstance(column, Typed) and is_interned(column.storage))
+
+
+def _strings(column: Array) -> Array:
+    """Return a column, or that as which it is stored, as an array of strings instead of numbers."""
+    if isinstance(column, Typed) and is_interned(column.storage):
+        return Typed(column.type, np.asarray(column.storage))
+    return np.asarray(column) if is_interned(column) else column
 
 
 def is_interned(column: object) -> bool:

@@ -8,10 +8,19 @@ worker, empty where it has no rows. It costs each worker a message to each peer,
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import cast
+from typing import Any, cast
 
 from differential.data.updates import Updates
-from timely.lowlevel import Batch
+from timely.lowlevel import Batch, Typed
+
+
+def _kind(column: Any) -> str:
+    """Return a short text that differs where the kinds of columns do."""
+    return column.type.name if isinstance(column, Typed) else column.dtype.char
+
+
+_TYPED = {"O", "M", "m"}
+"""The one-letter codes of dtypes that typed columns have, and columns of bytes."""
 
 Parts = Iterator[tuple[int, Batch]]
 
@@ -54,7 +63,9 @@ class Spreading(OfUpdates):
         """Yield what `spread` does and, for kinds of columns that are new, an empty batch for every other worker."""
         updates = cast(Updates, batch)
         # The one-letter code of a type does not contain a length, so there are few.
-        kinds = tuple([column.dtype.char for column in updates.columns])
+        kinds: tuple[str, ...] = tuple([column.dtype.char for column in updates.columns])
+        if not _TYPED.isdisjoint(kinds):
+            kinds = tuple([_kind(column) for column in updates.columns])
         if kinds in self._announced:
             return self.spread(updates, peers)
         self._announced.add(kinds)

@@ -21,9 +21,11 @@ from timely.lowlevel import (
     LIMIT,
     Buffers,
     Time,
+    Typed,
     bytes_of,
     columns_from_buffers,
     columns_to_buffers,
+    hashable,
     read_only_views,
     register,
 )
@@ -144,8 +146,12 @@ class Updates:
         return [table[index] for index in self.time_index.tolist()] if len(self.time_index) else table * len(self)
 
     def rows(self) -> Iterator[tuple[tuple[Any, ...], Time, int]]:
-        """Yield (record, time, diff) as Python values; a record is a tuple of its fields."""
-        records = zip(*(column.tolist() for column in self.columns))
+        """Yield (record, time, diff) as Python values; a record is a tuple of its fields, which are hashable.
+
+        Equal records are equal as Python values: every NaN is `np.nan`. Lists are tuples, and structs are tuples of
+        (name, value).
+        """
+        records = zip(*map(_values, self.columns))
         return zip(records, self.each_time(), self.each_diff().tolist())
 
     def __repr__(self) -> str:
@@ -181,6 +187,14 @@ class Updates:
         if len(diffs) not in (0, length):
             raise ValueError("not one diff per row")
         return cls(columns, table, time_index, diffs)
+
+
+def _values(column: Array) -> list[Any]:
+    """Return the values of a column as hashable Python objects, equal ones as equal objects."""
+    items: list[Any] = column.tolist()
+    if isinstance(column, Typed):
+        return list(map(hashable, items)) if column.type.name.startswith("float") else items
+    return list(map(hashable, items)) if column.dtype.kind == "f" and np.isnan(column).any() else items
 
 
 register(Updates)  # called, for classes with decorators are compiled to less (see `hatch_build.py`)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from differential.data.updates import Updates
 from timely.errors import ConfigError, DataError
-from timely.lowlevel import hash_columns
+from timely.lowlevel import Typed, hash_columns
 
 try:
     import pyarrow as pa
@@ -40,6 +40,10 @@ _MOST = 1 << 62
 
 def kind_of(column: Array) -> str:
     """Return the name of the Arrow type in which a column is kept. Raises DataError if there is none."""
+    if isinstance(column, Typed):
+        raise DataError(
+            f"a column of {column.type} cannot be durable: convert it to integers, floats, booleans, text or bytes"
+        )
     dtype = column.dtype
     kind = _FLOATS.get(dtype.itemsize) if dtype.kind == "f" else _KINDS.get(dtype.kind)
     if kind is None:

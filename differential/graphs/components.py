@@ -10,6 +10,7 @@ from differential import Collection
 from differential.arguments import check_rows
 from differential.graphs.directions import both_ways, starts
 from differential.graphs.propagate import propagate
+from timely.lowlevel import Typed
 
 ROUNDS_PER_CLASS = 128
 """How many rounds pass between labels of one magnitude and those of the next.
@@ -43,7 +44,7 @@ def by_magnitude(node: Any, label: Any) -> Any:
     on whichever worker that is.
     """
     kind = label.dtype.kind
-    if kind not in "iuTO":
+    if kind not in "iuTO" or isinstance(label, Typed):
         return 0
     numbers = magnitudes(label) if kind in "TO" else np.maximum(label, 0)
     return ROUNDS_PER_CLASS * np.frexp(numbers.astype(np.float64))[1]

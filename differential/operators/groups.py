@@ -12,7 +12,7 @@ from differential.data.codes import Codes, Encoder
 from differential.data.interned import Interned
 from differential.kernels.compile import NOTHING
 from differential.operators.reduction import Chunk, GroupFault, Pending
-from timely.lowlevel import read_only_views
+from timely.lowlevel import Typed, read_only_views
 
 
 class CodeGroups(NamedTuple):
@@ -126,6 +126,8 @@ def largest_rows(groups: CodeGroups, value: Encoder, k: int, smallest: bool) -> 
 
 def ranks(column: Any) -> Codes:
     """Return, for each row, the place of its value among the distinct values of the column, in their order."""
+    if isinstance(column, Typed):
+        return ranks(column.storage)
     if isinstance(column, Interned):
         return column.ranks()
     return np.unique(column, return_inverse=True)[1].astype(np.int64)

@@ -20,6 +20,7 @@ from timely.lowlevel import (
     Input,
     Moment,
     Time,
+    Typed,
     as_columns,
     as_time,
     less_equal,
@@ -247,7 +248,7 @@ def owned(record: tuple[Any, ...], diff: Diff = 1, interner: Interner | None = N
 
 
 _STRINGS = "TO"
-_ARRAYS = (np.ndarray, Interned)
+_ARRAYS = (np.ndarray, Interned, Typed)
 _SCALARS = {int, float, bool, str, bytes}
 _NUMPY_SCALARS = (np.number, np.bool_, np.character)
 _MOST = 1 << 63
@@ -256,6 +257,8 @@ _INT64 = np.dtype(np.int64)
 
 def _widened(column: np.ndarray[Any, Any], *, copy: bool = False) -> np.ndarray[Any, Any]:
     """Return a column with integers of 64 bits, if it is of integers; floats in the byte order of this machine."""
+    if isinstance(column, Typed):
+        return column
     dtype = column.dtype
     kind = dtype.kind
     if kind == "f":

@@ -103,7 +103,8 @@ class Joiner:
         ours, theirs = self._left.key, self._right.key
         return (
             f"{self._output.operator}: the keys joined are of different kinds: {ours.describe()} on the left, "
-            f"{theirs.describe()} on the right, so that none could ever be equal; convert one side"
+            f"{theirs.describe()} on the right, so that none could ever be equal; convert one side, as "
+            "typed(column, name) or nullable(column) do"
         )
 
     def _compact(self) -> bool:

@@ -5,12 +5,23 @@ from __future__ import annotations
 from typing import Any, cast
 
 from differential.arrangement.core import C
-from differential.data.codes import Kind, kind_of, refuse_nan, settled
+from differential.data.codes import FLOAT_TYPES, AnyKind, kind_of, settled
 from differential.data.negative import negative_count
 from differential.data.pact import OfUpdates
 from differential.data.updates import Updates
 from timely.errors import BuildError, DataError
-from timely.lowlevel import Antichain, Gather, Moment, OperatorBuilder, Time, as_columns, as_time
+from timely.lowlevel import (
+    Antichain,
+    Gather,
+    LogicalType,
+    Moment,
+    OperatorBuilder,
+    Time,
+    as_column,
+    as_columns,
+    as_time,
+    float_codes,
+)
 
 Record = tuple[Any, ...]
 
@@ -53,7 +64,8 @@ class Output:
         self._input = builder.add_input(collection.stream, GatherUpdates(worker), frontier=True)
         self._waiting: dict[Time, dict[Record, int]] = {}
         self._contents: dict[Record, int] = {}
-        self._kinds: tuple[Kind, ...] = ()
+        self._kinds: tuple[AnyKind, ...] = ()
+        self._has_plain_order = True
         self._width = scope.width
         self._is_signed = signed
         self._dataflow = scope.dataflow
@@ -79,7 +91,7 @@ class Output:
         contents = self._contents
         for time in passed:
             updates = self._waiting.pop(time)
-            for record, diff in sorted(updates.items()):
+            for record, diff in sorted(updates.items()) if self._has_plain_order else in_order(updates, self._kinds):
                 if diff:
                     result.append((record, time, diff))
                     contents[record] = contents.get(record, 0) + diff
@@ -94,6 +106,20 @@ class Output:
         """
         self.changes()
         return dict(self._contents)
+
+    def records(self) -> list[tuple[Record, int]]:
+        """Return what `contents` does as a list in the order of the records, NaN after other floats and nulls last.
+
+        >>> def program(worker):
+        ...     with worker.dataflow() as scope:
+        ...         numbers = Collection.of(scope, np.array([np.nan, 2.0, np.inf])).output()
+        ...     worker.step_while(lambda: not numbers.done())
+        ...     return numbers.records()
+        >>> execute_directly(program)
+        [((2.0,), 1), ((inf,), 1), ((nan,), 1)]
+        """
+        contents = self.contents()
+        return sorted(contents.items()) if self._has_plain_order else in_order(contents, self._kinds)
 
     def done(self) -> bool:
         """Return whether the collection is final at all times."""
@@ -117,7 +143,7 @@ class Output:
         return self._input.frontier
 
     def _check(self, updates: Updates) -> None:
-        """Raise DataError where records are of other kinds than those before, or could never be removed (NaN)."""
+        """Raise DataError where records are of other kinds than those before."""
         kinds = tuple([kind_of(column) for column in updates.columns])
         if kinds != self._kinds:
             if self._kinds and len(kinds) != len(self._kinds):
@@ -130,9 +156,7 @@ class Output:
             except DataError as error:
                 record, _, _ = next(updates.rows())
                 raise DataError(f"{record!r:.80} is not like the records before it: {error}") from None
-        for column in updates.columns:
-            if column.dtype.kind == "f":
-                refuse_nan(column)
+            self._has_plain_order = not any(kind in FLOAT_TYPES or isinstance(kind, LogicalType) for kind in kinds)
 
     def _refuse_negative(self, times: list[Time]) -> None:
         """Raise DataError where after the changes at `times` a record occurs a negative number of times."""
@@ -150,6 +174,20 @@ class Output:
             for record, time, diff in updates.rows():
                 at = self._waiting.setdefault(time, {})
                 at[record] = at.get(record, 0) + diff
+
+
+def in_order(updates: dict[Record, int], kinds: tuple[AnyKind, ...]) -> list[tuple[Record, int]]:
+    """Return updates in the order of their records, NaN after other floats and nulls last."""
+    keys = list(zip(*map(_sortable, zip(*updates), kinds)))
+    items = list(updates.items())
+    return [items[row] for row in sorted(range(len(items)), key=keys.__getitem__)]
+
+
+def _sortable(values: tuple[Any, ...], kind: AnyKind) -> list[Any]:
+    """Return the values of a field as what orders as they do."""
+    if isinstance(kind, LogicalType):
+        return cast(list[Any], kind.store(values).tolist())
+    return float_codes(as_column(list(values))).tolist() if kind in FLOAT_TYPES else list(values)
 
 
 def output(collection: C, worker: int = 0, *, signed: bool = False, name: str = "output") -> Output:

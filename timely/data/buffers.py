@@ -14,8 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from timely.data.columns import TEXT, Array
-from timely.data.text import from_ascii, utf8
+from timely.data.columns import Array
+from timely.data.text import text_column, utf8
+from timely.data.typed import Typed
+from timely.data.types import logical_type
 from timely.errors import DataError
 
 Buffers = list[Array]
@@ -28,14 +30,18 @@ def columns_to_buffers(columns: Sequence[Array]) -> tuple[list[str], Buffers]:
 
     Raises DataError for a type that `columns_from_buffers` would refuse.
 
-    >>> dtypes, buffers = columns_to_buffers([np.array([7, 8]), np.array(["to", "be"], TEXT)])
+    >>> dtypes, buffers = columns_to_buffers([np.array([7, 8]), np.array(["to", "be"], np.dtypes.StringDType())])
     >>> dtypes, [buffer.tolist() for buffer in buffers]
     (['<i8', 'text'], [[7, 8], [2, 2], [116, 111, 98, 101]])
     """
     dtypes: list[str] = []
     buffers: Buffers = []
     for column in columns:
-        if column.dtype.kind == "T":
+        if isinstance(column, Typed):
+            stored, parts = columns_to_buffers([column.storage])
+            dtypes.append(f"{stored[0]} {column.type.name}")
+            buffers.extend(parts)
+        elif column.dtype.kind == "T":
             dtypes.append("text")
             buffers.extend(utf8(column))
         elif column.dtype.kind == "O":
@@ -71,6 +77,8 @@ def columns_from_buffers(dtypes: Any, buffers: Sequence[memoryview]) -> tuple[Ar
 def _column_from_buffers(dtype: Any, remaining: list[memoryview]) -> Array:
     if not remaining:
         raise ValueError("fewer buffers than columns")
+    if isinstance(dtype, str) and " " in dtype:
+        return _typed_from_buffers(dtype, remaining)
     if dtype == "text" or dtype == "bytes":
         lengths = np.frombuffer(remaining.pop(0), np.int64)
         if not remaining:
@@ -79,14 +87,25 @@ def _column_from_buffers(dtype: Any, remaining: list[memoryview]) -> Array:
         _check_lengths(lengths, len(data))
         if dtype == "bytes":
             return np.array(_cut(lengths, data), np.object_)
-        column = from_ascii(lengths, np.frombuffer(data, np.uint8))
-        return np.array([content.decode() for content in _cut(lengths, data)], TEXT) if column is None else column
+        return text_column(lengths, np.frombuffer(data, np.uint8))
     if not isinstance(dtype, str):
         raise ValueError(f"unknown column type {dtype!r}")
     column = np.frombuffer(remaining.pop(0), _named(dtype))
     if column.dtype.kind == "U":
         _check_characters(column)
     return column
+
+
+def _typed_from_buffers(dtype: str, remaining: list[memoryview]) -> Array:
+    """Return a column of a logical type, which is named after the type of its storage."""
+    stored, _, name = dtype.partition(" ")
+    try:
+        of = logical_type(name)
+    except DataError as error:
+        raise ValueError(f"unknown column type {dtype!r:.80}") from error
+    if stored != {"i": "<i8", "T": "text", "O": "bytes"}[of.stores]:
+        raise ValueError(f"a column of {name} is not stored as {stored!r:.80}")
+    return Typed(of, _column_from_buffers(stored, remaining))  # type: ignore[return-value]
 
 
 @functools.lru_cache(256)

@@ -1,8 +1,9 @@
 """Columns as users give them: arrays, lists, scalars, and whatever else NumPy makes arrays of.
 
-A column holds integers, floats, booleans, text or bytes: values of one kind, none of them missing. Anything else is
-refused with an error that names the value and its row. Nothing is converted in a way that changes values: a number
-beside text does not become text, and a whole number beside floats is never rounded.
+A plain column holds integers, floats, booleans, text or bytes: values of one kind, none of them missing. Dates, times
+and durations become typed columns (see `timely.data.typed`). Anything else is refused with an error that names the
+value and its row. Nothing is converted in a way that changes values: a number beside text does not become text, and a
+whole number beside floats is never rounded. Every NaN becomes the same one: in a collection all are equal.
 
 Arrays that are columns already are passed through after a check of their type.
 """
@@ -11,12 +12,15 @@ from __future__ import annotations
 
 import reprlib
 from collections.abc import Sequence
+from datetime import date, datetime, time, timedelta
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from timely.data.column_like import ColumnLike
+from timely.data.moments import time_name, zone_of
+from timely.data.typed import typed
 from timely.errors import DataError
 
 Array = NDArray[Any]
@@ -39,9 +43,12 @@ def as_columns(values: Any, length: int | None = None) -> tuple[Array, ...]:
         return given
     columns = tuple(as_column(value) for value in given)
     if length is None:
-        length = next((len(column) for column in columns if column.ndim), 1)
+        sizes = (len(each) for each, value in zip(columns, given) if each.ndim and not isinstance(value, _MOMENTS))
+        length = next(sizes, 1)
     for position, column in enumerate(columns):
-        if column.ndim > 1 or (column.ndim == 1 and len(column) != length):
+        if isinstance(column, ColumnLike) and isinstance(given[position], _MOMENTS):
+            columns = (*columns[:position], column.repeat(length), *columns[position + 1 :])
+        elif column.ndim > 1 or (column.ndim == 1 and len(column) != length):
             rows = "; tuple(array.T), or tuple(zip(*rows)), turns rows into columns" if column.ndim > 1 else ""
             raise DataError(
                 f"column {position} has shape {column.shape}; every column of a batch must be one-dimensional "
@@ -80,7 +87,7 @@ def _are_columns(values: tuple[Any, ...], length: int | None) -> bool:
         if value.ndim != 1:
             return False
         kind = value.dtype.kind
-        if kind not in _KINDS or (kind == "T" and value.dtype != TEXT):
+        if kind not in _KINDS or (kind == "T" and value.dtype != TEXT) or (kind == "f" and _has_odd_nan(value)):
             return False
         if length is None:
             length = len(value)
@@ -92,8 +99,9 @@ def _are_columns(values: tuple[Any, ...], length: int | None) -> bool:
 def as_column(value: Any) -> Array:
     """Return a value as an array of a kind that columns can have; a scalar becomes zero-dimensional.
 
-    Text becomes NumPy's variable-width string type. Bytes become an array of objects, because NumPy's fixed-width types
-    do not distinguish b"a" from b"a\\0"; in an array that already has such a type, NumPy has dropped trailing zeros.
+    Text becomes NumPy's variable-width string type; times become a typed column, which has one row for a scalar. Bytes
+    become an array of objects, because NumPy's fixed-width types do not distinguish b"a" from b"a\\0"; in an array that
+    already has such a type, NumPy has dropped trailing zeros.
 
     Raises DataError for anything else: values of several kinds, None, masked values, integers of more than 64 bits.
 
@@ -103,13 +111,16 @@ def as_column(value: Any) -> Array:
     if isinstance(value, ColumnLike):
         return cast(Array, value)
     column: Array = value if isinstance(value, np.ndarray) else _from_python(value)
+    if isinstance(column, ColumnLike):
+        return column
     if type(column) is not np.ndarray and not isinstance(column, np.ma.MaskedArray):
         column = np.array(column, subok=False)
     kind = column.dtype.kind
     if kind == "O":
         if not column.size:
             return column.astype(TEXT)
-        return _of_items(column.reshape(-1).tolist()).reshape(column.shape)
+        items = _of_items(column.reshape(-1).tolist())
+        return items if isinstance(items, ColumnLike) else items.reshape(column.shape)
     if isinstance(column, np.ma.MaskedArray):
         if np.ma.is_masked(column):
             row = int(np.argmax(column.mask))
@@ -118,14 +129,31 @@ def as_column(value: Any) -> Array:
     if kind == "T" and hasattr(column.dtype, "na_object"):
         return _of_items(column.reshape(-1).tolist()).reshape(column.shape)
     if kind in _KINDS:
-        return column
+        return _with_one_nan(column) if kind == "f" else column
+    if kind in "mM":
+        return cast(Array, typed(column.reshape(-1) if not column.ndim else column, time_name(column.dtype)))
     if kind == "U":
         # Through Python's strings: NumPy's own conversion takes 0.3 to 1 us per character.
         return np.asarray(column.tolist(), TEXT)
     if kind == "S":
         return column.astype(np.object_)
-    hint = "; .astype(np.int64) turns times into numbers" if kind in "mM" else ""
-    raise DataError(f"cannot make a column of {column.dtype}{_COLUMNS_HOLD}{hint}")
+    raise DataError(f"cannot make a column of {column.dtype}{_COLUMNS_HOLD}")
+
+
+_NAN_BITS = np.array([np.nan]).view(np.int64)[0]
+
+
+def _has_odd_nan(column: Any) -> bool:
+    """Return whether a column of floats has a NaN of other bits than `np.nan`, by which it would be routed."""
+    missing = np.isnan(column)
+    if not missing.any():
+        return False
+    return bool((column[missing].astype(np.float64).view(np.int64) != _NAN_BITS).any())
+
+
+def _with_one_nan(column: Array) -> Array:
+    """Return a column of floats in which every NaN has the bits of `np.nan`."""
+    return np.where(np.isnan(column), column.dtype.type(np.nan), column) if _has_odd_nan(column) else column
 
 
 def stacked(parts: Sequence[Array], what: str = "a column") -> Array:
@@ -220,8 +248,11 @@ def _whole_numbers(dtype: np.dtype[Any]) -> tuple[int, int]:
     return int(info.min), int(info.max)
 
 
-_COLUMNS_HOLD = ": a column holds integers, floats, booleans, text or bytes"
-_LEAVE_OUT = ": leave such rows out, or replace the value by one of the column's kind"
+_COLUMNS_HOLD = ": a column holds integers, floats, booleans, text, bytes, dates or times"
+_LEAVE_OUT = (
+    ": leave such rows out, replace the value by one of the column's kind, or make a column that may have nulls with "
+    "typed(values, 'int64?') (docs/types.md lists the types)"
+)
 _EXACT = 1 << 53
 """Floats represent all whole numbers up to this one."""
 
@@ -232,6 +263,8 @@ def _from_python(value: Any) -> Array:
         return _of_items(value)
     if isinstance(value, str):
         return _of_items([value]).reshape(())
+    if isinstance(value, _MOMENTS):
+        return _of_items([value])
     return np.array(value, np.object_ if isinstance(value, bytes) else None)
 
 
@@ -249,6 +282,8 @@ def _of_items(items: Sequence[Any]) -> Array:
         return column
     if all(issubclass(each, _NUMBERS) for each in types):
         return _of_numbers(items, types)
+    if types and all(issubclass(each, _MOMENTS) for each in types):
+        return _of_moments(items)
     if types <= {list, tuple, np.ndarray}:
         raise DataError(
             "a column holds one value for each row, not lists or tuples; tuple(zip(*rows)), or tuple(array.T), turns "
@@ -263,11 +298,32 @@ def _of_items(items: Sequence[Any]) -> Array:
     raise DataError(f"cannot make a column of {_shown(items[row])}{beside}{_COLUMNS_HOLD}, all of one kind{hint}")
 
 
+_MOMENTS = (date, time, timedelta, np.datetime64, np.timedelta64)
+"""Classes of Python's and NumPy's dates, timestamps, times of day, and durations."""
+
+
+def _of_moments(items: Sequence[Any]) -> Array:
+    """Return a column of dates, timestamps, times or durations, of the type of the first."""
+    first = items[0]
+    if isinstance(first, (np.datetime64, np.timedelta64)):
+        return as_column(np.array(items))
+    if isinstance(first, datetime):
+        unit = "ns" if hasattr(first, "to_datetime64") else "us"
+        name = f"timestamp[{unit}]" if first.tzinfo is None else f"timestamp[{unit}, {zone_of(first)}]"
+    elif isinstance(first, date):
+        name = "date"
+    elif isinstance(first, time):
+        name = "time[us]"
+    else:
+        name = "duration[ns]" if hasattr(first, "to_timedelta64") else "duration[us]"
+    return cast(Array, typed(items, name))
+
+
 def _shown(value: Any) -> str:
     return f"{reprlib.repr(value)} ({type(value).__name__})"
 
 
-_NUMBERS = (bool, int, float, np.bool_, np.integer, np.floating)
+_NUMBERS = (bool, int, float, np.bool_, np.signedinteger, np.unsignedinteger, np.floating)
 
 
 def _alike(one: Any, other: Any) -> bool:

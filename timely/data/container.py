@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from timely.data.buffers import Buffers, columns_from_buffers, columns_to_buffers
 from timely.data.column_like import ColumnLike
 from timely.data.columns import Array as Array, as_column as as_column, as_columns as as_columns, stacked
+from timely.data.typed import as_filter
 from timely.data.user_functions import (
     as_read_only as as_read_only,
     for_other_worker as for_other_worker,
@@ -239,10 +240,12 @@ def own_columns(values: Any) -> tuple[Array, ...]:
 def as_mask(mask: Any, length: int) -> NDArray[np.bool_]:
     """Return the result of a predicate as a boolean column of the given length; raise `DataError` if it is not one.
 
+    A null is False.
+
     >>> as_mask([True, False], 2), as_mask(True, 2)
     (array([ True, False]), array([ True,  True]))
     """
-    array = np.asarray(mask)
+    array = np.asarray(as_filter(mask))
     if array.dtype.kind != "b" or array.shape not in ((), (length,)):
         raise DataError(
             f"a predicate must return a boolean column of length {length}, got dtype {array.dtype}, shape {array.shape}"

@@ -85,6 +85,21 @@ def from_ascii(lengths: Ints, data: Bytes) -> Array | None:
     return rows.view(f"S{width}").reshape(-1).astype(_TEXT)
 
 
+def text_column(lengths: Ints, data: Bytes) -> Array:
+    """Return the column of text whose rows have these lengths in `data`, which is UTF-8.
+
+    >>> text_column(np.array([3, 1]), np.frombuffer("néx".encode(), np.uint8)).tolist()
+    ['né', 'x']
+    """
+    column = from_ascii(lengths, data)
+    if column is not None:
+        return column
+    ends = np.cumsum(lengths)
+    raw = data.tobytes()
+    pieces = [raw[start:end].decode() for start, end in zip((ends - lengths).tolist(), ends.tolist())]
+    return np.array(pieces, _TEXT)
+
+
 def at_each_byte(data: Bytes) -> Words:
     """Return the eight bytes that start at each position, and at the end, as numbers; zeros follow the end.
 

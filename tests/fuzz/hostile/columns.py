@@ -161,9 +161,9 @@ def complex_numbers(values: list[Any]) -> np.ndarray[Any, Any]:
     return np.arange(len(values)) * 1j
 
 
-def dates(values: list[Any]) -> np.ndarray[Any, Any]:
-    """Return a column of times of day."""
-    return np.arange(len(values)).astype("M8[s]")
+def months(values: list[Any]) -> np.ndarray[Any, Any]:
+    """Return a column of times in a unit that columns do not have."""
+    return np.arange(len(values)).astype("M8[M]")
 
 
 def structures(values: list[Any]) -> np.ndarray[Any, Any]:
@@ -208,7 +208,7 @@ BROKEN: tuple[Form, ...] = (
     mixed,
     lists,
     complex_numbers,
-    dates,
+    months,
     structures,
     generator,
     mapping,

@@ -58,6 +58,7 @@ ELSEWHERE = {
     "InputSession.epoch": "reports the epoch",
     "InputSession.is_congested": "for programs that wait, by the clock: tests/simulation/pressure",
     "Output.less_than": "the frontier itself is compared, for it may have two coordinates",
+    "Output.records": "contents in their order: test_output",
     "Prefixes.count": "called by Extension.count",
     "Relation.by_both": "called by Extension.validate",
     "Relation.by_key": "called by Extension.propose",

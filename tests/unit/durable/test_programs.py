@@ -25,6 +25,7 @@ from differential.durable.objects import Objects
 from differential.durable.places import Place
 from timely import Config, Worker, execute, execute_directly
 from timely.errors import BuildError, ConfigError, DataError, OperatorError, StateError
+from timely.lowlevel import typed
 
 Step = Callable[[DurableSession, int], None]
 
@@ -362,6 +363,9 @@ def test_text_bytes_floats_and_booleans_come_back_as_they_were(tmp_path: Path) -
         (np.array([np.nan]), "NaN"),
         (np.array([0.5], np.float16), "float16 cannot be durable"),
         (np.array([1 << 63], np.uint64), "2 \\*\\* 63"),
+        (np.array(["2026-03-01"], "datetime64[D]"), "date cannot be durable"),
+        (typed([3, None], "int64?"), r"int64\? cannot be durable"),
+        (typed(["a", None], "text?"), r"text\? cannot be durable"),
     ],
 )
 def test_what_cannot_be_durable_is_refused(tmp_path: Path, column: Any, complaint: str) -> None:

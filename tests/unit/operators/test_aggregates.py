@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 
 from differential import Collection
 from tests.oracle.grid import Update, contents, on_workers, run
-from timely.errors import DataError, OperatorError
+from timely.errors import DataError
 
 UPDATES: list[Update] = [((1, 10), (0,), 2), ((1, 30), (1,), 1), ((2, -5), (1,), 1), ((1, 30), (3,), -1)]
 TEXTS: list[Update] = [((1, "b", 2.5), (0,), 1), ((1, "b", -1.0), (1,), 1), ((1, "a", 9.0), (2,), 1)]
@@ -93,7 +94,11 @@ def test_values_too_large_to_order_by_code_are_compared_in_nested_reductions_too
     assert contents(changes, (1,)) == {(1, 2 * large, 0): 1}
 
 
-def test_infinities_of_both_signs_have_no_sum() -> None:
+@on_workers
+def test_a_sum_with_nan_or_with_infinities_of_both_signs_is_nan_while_they_are_there(workers: int) -> None:
     updates: list[Update] = [((1, 2.0), (0,), 1), ((7, math.inf), (0,), 1), ((7, -math.inf), (1,), 1)]
-    with pytest.raises(OperatorError, match=r"operator 'sum' failed.*the values of 7 have no sum"):
-        run(lambda one: one.sum(), updates)
+    updates += [((7, -math.inf), (2,), -1), ((1, math.nan), (1,), 1), ((1, math.nan), (2,), -1)]
+    changes = run(lambda one: one.sum(), updates, workers=workers)
+    assert contents(changes, (0,)) == {(1, 2.0): 1, (7, math.inf): 1}
+    assert contents(changes, (1,)) == {(1, np.nan): 1, (7, np.nan): 1}
+    assert contents(changes, (2,)) == {(1, 2.0): 1, (7, math.inf): 1}

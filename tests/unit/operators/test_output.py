@@ -74,9 +74,14 @@ def test_a_value_that_is_not_a_time_of_the_output_is_refused() -> None:
     execute_directly(program)
 
 
-def test_a_nan_cannot_be_read() -> None:
-    with pytest.raises(OperatorError, match="NaN cannot be part"):
-        example(lambda scope: Collection.of(scope, 1.0).map(lambda x: x * np.nan))
+def test_every_nan_is_one_record_after_all_numbers() -> None:
+    numbers = np.array([np.nan, 2.0, -np.nan, np.inf, -0.0, 0.0])
+    assert example(lambda scope: Collection.of(scope, numbers)) == [
+        ((0.0,), 2),
+        ((2.0,), 1),
+        ((np.inf,), 1),
+        ((np.nan,), 2),
+    ]
 
 
 def test_records_of_different_widths_cannot_be_read() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from differential import UpsertSession, new_upsert_input
 from timely import Worker, execute_directly
-from timely.errors import BuildError, DataError, TimelyError
+from timely.errors import BuildError, DataError
 
 
 def changes_of(statements: Callable[[UpsertSession], None], keys: int = 1) -> list[object]:
@@ -80,9 +80,15 @@ def test_an_upsert_of_another_form_is_refused(statement: Callable[[UpsertSession
         changes_of(statement)
 
 
-def test_a_nan_is_refused_when_its_epoch_is_over() -> None:
-    with pytest.raises(TimelyError, match=r"operator 'upsert' failed.*NaN"):
-        changes_of(lambda session: session.set(1, float("nan")))
+def test_a_value_that_stays_nan_does_not_change() -> None:
+    def statements(session: UpsertSession) -> None:
+        session.set(1, float("nan"))
+        session.advance_to(3)
+        session.set(1, -float("nan"))
+        session.advance_to(4)
+        session.set(1, 2.5)
+
+    assert changes_of(statements) == [((1, np.nan), (1,), 1), ((1, 2.5), (4,), 1), ((1, np.nan), (4,), -1)]
 
 
 def test_times_of_two_coordinates_are_refused() -> None:

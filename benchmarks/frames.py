@@ -1,0 +1,73 @@
+"""Frames: columns between Arrow and collections, beside the conversion of pyarrow to NumPy or Python's text.
+
+A column of an Arrow table is read as a frame, and the frame is converted to Arrow again. The first conversion is not
+measured. The result is compared with the table. The last figures are the times that pyarrow takes to make a NumPy array
+of the column, of Python's strings where it is text.
+"""
+
+from __future__ import annotations
+
+import time as clock
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from benchmarks.graphs import splitmix
+from benchmarks.harness import Case, Figures, check
+
+IN, OUT, ARROW = "in, M rows/s", "out, M rows/s", "pyarrow, M rows/s"
+KINDS = ("integers", "integers with nulls", "floats", "timestamps", "text", "text with nulls", "decimals")
+LIMITS = {"integers": {IN: 1000.0, OUT: 1000.0}, "floats": {IN: 500.0, OUT: 1000.0}}
+"""The least rates of what is not copied."""
+
+CASES = [
+    *(Case(f"frames 1M {kind}", "frames", {"kind": kind, "rows": 1_000_000}) for kind in KINDS),
+    *(
+        Case(
+            f"frames 10M {kind}", "frames", {"kind": kind, "rows": 10_000_000}, quick=False, limits=LIMITS.get(kind, {})
+        )
+        for kind in KINDS
+    ),
+]
+
+
+def column(kind: str, rows: int) -> Any:
+    """Return an Arrow array with one value of eight null where there are nulls."""
+    import pyarrow as pa
+
+    numbers = (splitmix(np.arange(rows)) >> np.uint64(20)).astype(np.int64)
+    missing = numbers % 8 == 0
+    if kind.startswith("integers"):
+        return pa.array(numbers, mask=missing if kind.endswith("nulls") else None)
+    if kind == "floats":
+        return pa.array(numbers / 7)
+    if kind == "timestamps":
+        return pa.array(numbers.view("M8[us]"))
+    if kind == "decimals":
+        return pa.array(numbers).cast(pa.decimal128(20, 0)).cast(pa.decimal128(18, 0))
+    names = pa.array(np.char.add("name ", (numbers % 10_000).astype("U")).tolist())
+    return pa.compute.if_else(pa.array(missing), None, names) if kind.endswith("nulls") else names
+
+
+def measure(kind: str, rows: int) -> Figures:
+    """Return how many rows are converted in a second, each way, and by pyarrow."""
+    import pyarrow as pa
+    import pyarrow.compute
+
+    from differential.frames import read
+
+    table = pa.table({"column": column(kind, rows)})
+    frame, into = _timed(lambda: read(table))
+    found, out = _timed(frame.to_arrow)
+    _, arrow = _timed(lambda: table["column"].to_numpy())
+    check(found["column"].combine_chunks().equals(table["column"].combine_chunks()), "the column has changed")
+    return {IN: 1e-6 * rows / into, OUT: 1e-6 * rows / out, ARROW: 1e-6 * rows / arrow}
+
+
+def _timed(convert: Callable[[], Any]) -> tuple[Any, float]:
+    """Return the result of a conversion, and the seconds that the second one takes."""
+    convert()
+    begun = clock.perf_counter()
+    result = convert()
+    return result, clock.perf_counter() - begun

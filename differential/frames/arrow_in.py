@@ -1,0 +1,230 @@
+"""Columns of Arrow arrays. Integers of 64 bits and floats share their memory, unless one is null."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from timely.errors import DataError
+from timely.lowlevel import NULL, Typed, from_ascii, logical_type, typed
+
+Column = NDArray[Any]
+
+_BLOCK = 1 << 16
+"""So many rows of text are converted at a time: what is made on the way stays in the processor's cache."""
+_SIGN = -1 << 63
+
+
+def columns_of(table: pa.Table) -> list[Any]:
+    """Return the columns of a table; a list of one that has nulls alone, and so no type.
+
+    Raises DataError, which names the column, for types that have no column.
+    """
+    columns: list[Any] = []
+    for field, array in zip(table.schema, table.columns):
+        if pa.types.is_null(field.type):
+            columns.append(array.to_pylist())
+            continue
+        try:
+            columns.append(column_of(array))
+        except (DataError, pa.ArrowException) as error:
+            raise DataError(f"column {field.name!r} ({field.type}): {error}") from None
+    return columns
+
+
+def column_of(array: pa.ChunkedArray) -> Column:
+    """Return the column of an Arrow array."""
+    of = array.type
+    if isinstance(of, pa.BaseExtensionType):
+        return column_of(pa.chunked_array([chunk.storage for chunk in array.chunks], of.storage_type))
+    if pa.types.is_dictionary(of):
+        if of.ordered:
+            raise DataError("its categories are ordered, which text is not: cast it to text, or to numbers")
+        return column_of(_decoded(array, of))
+    if pa.types.is_run_end_encoded(of):
+        return column_of(pa.chunked_array([pc.run_end_decode(chunk) for chunk in array.chunks], of.value_type))
+    for is_of, convert in _CONVERSIONS:
+        if is_of(of):
+            return convert(array)
+    raise DataError(f"there is no column of {of}: cast it first")
+
+
+def _decoded(array: pa.ChunkedArray, of: pa.DataType) -> pa.ChunkedArray:
+    value_type = pa.large_string() if pa.types.is_string_view(of.value_type) else of.value_type
+    chunks = [chunk.dictionary.cast(value_type).take(chunk.indices) for chunk in array.chunks]
+    return pa.chunked_array(chunks, value_type)
+
+
+def _missing(array: pa.ChunkedArray) -> NDArray[np.bool_]:
+    """Return which rows are null."""
+    missing: NDArray[np.bool_] = _numpy(pc.is_null(array))
+    return missing
+
+
+def _numpy(array: pa.ChunkedArray) -> Column:
+    """Return an array without nulls as NumPy's, without a copy where it is one piece of numbers."""
+    if array.num_chunks == 1:
+        single: Column = array.chunk(0).to_numpy(zero_copy_only=False)
+        return single
+    values: Column = array.to_numpy()
+    return values
+
+
+def _filled(array: pa.ChunkedArray, value: Any) -> pa.ChunkedArray:
+    return array if not array.null_count else pc.fill_null(array, pa.scalar(value, array.type))
+
+
+def _integers(array: pa.ChunkedArray) -> Column:
+    values = _numpy(_filled(array, 0)).astype(np.int64, copy=False)
+    return _marked(array, values, "int64?") if array.null_count else values
+
+
+def _marked(array: pa.ChunkedArray, stored: Column, name: str) -> Column:
+    """Return a column of a nullable type with what it stores where it is not null."""
+    missing, of = _missing(array), logical_type(name)
+    taken = (stored == NULL) & ~missing
+    if taken.any():
+        raise of.refused(array.to_pylist(), int(np.argmax(taken)), "stands for a null")
+    stored = stored.copy()
+    stored[missing] = NULL
+    return Typed(of, stored)  # type: ignore[return-value]
+
+
+def _unsigned(array: pa.ChunkedArray) -> Column:
+    stored = _numpy(_filled(array, 0)).view(np.int64) ^ _SIGN
+    if array.null_count:
+        return _marked(array, stored, "uint64?")
+    return Typed(logical_type("uint64"), stored)  # type: ignore[return-value]
+
+
+def _floats(array: pa.ChunkedArray) -> Column:
+    values = _numpy(_filled(array, 0))
+    if not array.null_count:
+        return values
+    of = logical_type(f"{values.dtype.name}?")
+    stored = of.store(values)
+    stored[_missing(array)] = NULL
+    return Typed(of, stored)  # type: ignore[return-value]
+
+
+def _booleans(array: pa.ChunkedArray) -> Column:
+    values = _numpy(_filled(array, False))
+    return _marked(array, values.astype(np.int64), "bool?") if array.null_count else values
+
+
+def _text(array: pa.ChunkedArray) -> Column:
+    array = array.cast(pa.large_string())
+    stored = _strings(_filled(array, ""))
+    if not array.null_count:
+        return stored
+    of = logical_type("text?")
+    stored = of.store(stored)
+    stored[_missing(array)] = of.null_storage(1)[0]
+    return Typed(of, stored)  # type: ignore[return-value]
+
+
+def _strings(array: pa.ChunkedArray) -> Column:
+    """Return an array of text without nulls as a column."""
+    pieces = [_piece(chunk.slice(start, _BLOCK)) for chunk in array.chunks for start in range(0, len(chunk), _BLOCK)]
+    return np.concatenate(pieces) if pieces else np.empty(0, np.dtypes.StringDType())
+
+
+def _piece(array: pa.LargeStringArray) -> Column:
+    offsets = np.frombuffer(array.buffers()[1], np.int64)[array.offset : array.offset + len(array) + 1]
+    content = array.buffers()[2]
+    data = np.frombuffer(content if content is not None else b"", np.uint8)[offsets[0] : offsets[-1]]
+    lengths = np.diff(offsets)
+    column = from_ascii(lengths, data)
+    return np.array(array.to_pylist(), np.dtypes.StringDType()) if column is None else column
+
+
+def _bytes(array: pa.ChunkedArray) -> Column:
+    return typed(array.to_pylist(), "bytes?" if array.null_count else "bytes")  # type: ignore[no-any-return]
+
+
+def _dates(array: pa.ChunkedArray) -> Column:
+    if pa.types.is_date64(array.type):
+        array = array.cast(pa.date32())  # refuses what is no whole day
+    return _counted(array.cast(pa.int32()).cast(pa.int64()), "date")
+
+
+def _timestamps(array: pa.ChunkedArray) -> Column:
+    zone = f", {array.type.tz}" if array.type.tz else ""
+    return _counted(array.cast(pa.int64()), f"timestamp[{array.type.unit}{zone}]")
+
+
+def _durations(array: pa.ChunkedArray) -> Column:
+    return _counted(array.cast(pa.int64()), f"duration[{array.type.unit}]")
+
+
+def _times(array: pa.ChunkedArray) -> Column:
+    narrow = pa.int32() if array.type.bit_width == 32 else pa.int64()
+    return _counted(array.cast(narrow).cast(pa.int64()), f"time[{array.type.unit}]")
+
+
+def _counted(array: pa.ChunkedArray, name: str) -> Column:
+    """Return the column of a type of times with these counts, of which some may be null."""
+    of = logical_type(name)
+    counts = _numpy(_filled(array, 0))
+    if array.null_count:
+        counts = counts.copy()
+        counts[_missing(array)] = np.iinfo(np.int64).min
+    return Typed(of, of.store(counts.view(of.dtype)))  # type: ignore[return-value]
+
+
+def _decimals(array: pa.ChunkedArray) -> Column:
+    of = array.type
+    if of.scale < 0:
+        raise DataError("its scale is negative: cast it to one from 0 on")
+    name = f"decimal({of.precision}, {of.scale})"
+    if of.bit_width not in (128, 256):
+        array, of = array.cast(pa.decimal128(of.precision, of.scale)), pa.decimal128(of.precision, of.scale)
+    width = of.bit_width // 8
+    logical: Any = logical_type(name)
+    if (logical.stores == "O" and width != logical.width) or (logical.stores == "i" and width != _NARROW):
+        return typed(array.to_pylist(), name)  # type: ignore[no-any-return]
+    cells = np.concatenate([_cells(chunk, width) for chunk in array.chunks] or [np.empty((0, width), np.uint8)])
+    missing = _missing(array)
+    if logical.stores == "i":
+        stored = np.ascontiguousarray(cells[:, :8]).view(np.int64).reshape(-1)  # the low half has all 18 digits
+        stored[missing] = NULL
+    else:
+        stored = logical.of_cells(cells)
+        stored[missing] = logical.null_storage(1)[0]
+    return Typed(logical, stored)  # type: ignore[return-value]
+
+
+_NARROW = 16
+
+
+def _cells(array: pa.Array, width: int) -> NDArray[np.uint8]:
+    """Return the bytes of each decimal, the least significant first, in a row of their own."""
+    data = np.frombuffer(array.buffers()[1], np.uint8)
+    return data[array.offset * width : (array.offset + len(array)) * width].reshape(-1, width)
+
+
+def _opaque(array: pa.ChunkedArray) -> Column:
+    return typed(array.to_pylist(), "value")  # type: ignore[no-any-return]
+
+
+_CONVERSIONS: tuple[tuple[Callable[[pa.DataType], bool], Callable[[pa.ChunkedArray], Column]], ...] = (
+    (pa.types.is_uint64, _unsigned),
+    (pa.types.is_integer, _integers),
+    (pa.types.is_floating, _floats),
+    (pa.types.is_boolean, _booleans),
+    (lambda of: pa.types.is_string(of) or pa.types.is_large_string(of) or pa.types.is_string_view(of), _text),
+    (lambda of: pa.types.is_binary(of) or pa.types.is_large_binary(of) or pa.types.is_binary_view(of), _bytes),
+    (pa.types.is_fixed_size_binary, _bytes),
+    (pa.types.is_date, _dates),
+    (pa.types.is_timestamp, _timestamps),
+    (pa.types.is_duration, _durations),
+    (pa.types.is_time, _times),
+    (pa.types.is_decimal, _decimals),
+    (lambda of: pa.types.is_nested(of), _opaque),
+)
+"""What tells a type, and what makes a column of an array of it."""

@@ -1,0 +1,68 @@
+"""pandas and Polars."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from timely.lowlevel import Typed
+
+Column = NDArray[Any]
+
+
+def to_polars(table: Any) -> Any:
+    """Return a Polars frame of an Arrow table."""
+    import polars
+
+    return polars.from_arrow(table)
+
+
+def to_pandas(names: Sequence[str], columns: Sequence[Column]) -> Any:
+    """Return a pandas frame of columns: plain columns as they are, others as the types of pandas that have nulls."""
+    import pandas
+
+    series = {}
+    for name, column in zip(names, columns):
+        if type(column) is np.ndarray and column.dtype.kind in "iufb":
+            series[name] = pandas.Series(column, copy=False)
+        else:
+            series[name] = _series(column)
+    return pandas.DataFrame(series, copy=False)
+
+
+def _series(column: Column) -> Any:
+    """Return a column that is no array of numbers as a series."""
+    import pandas
+    import pyarrow as pa
+
+    from differential.frames.arrow_out import array_of
+
+    types = {
+        pa.int64(): pandas.Int64Dtype(),
+        pa.uint64(): pandas.UInt64Dtype(),
+        pa.bool_(): pandas.BooleanDtype(),
+        pa.float64(): pandas.Float64Dtype(),
+        pa.float32(): pandas.Float32Dtype(),
+    }
+    if not isinstance(column, Typed) or not column.type.name.endswith("?"):
+        types = {}
+    return array_of(column).to_pandas(types_mapper=types.get, timestamp_as_object=False)
+
+
+def columns_of_pandas(frame: Any) -> tuple[list[str], list[Any]]:
+    """Return the names and the columns of a pandas frame: arrays of numbers as they are, others as Arrow arrays."""
+    import pyarrow as pa
+
+    from differential.frames.arrow_in import column_of
+
+    names, columns = [], []
+    for name, series in frame.items():
+        names.append(name)
+        if isinstance(series.dtype, np.dtype) and series.dtype.kind in "iufbmM":
+            columns.append(series.to_numpy())
+        else:
+            columns.append(column_of(pa.chunked_array([pa.array(series, from_pandas=True)])))
+    return names, columns

@@ -1,0 +1,200 @@
+"""Columns of Python values, of which some may be None, and of NumPy's arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields, is_dataclass
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from timely.errors import DataError
+from timely.lowlevel import ColumnLike, as_column, nullable, time_name, typed, zone_of
+
+Column = NDArray[Any]
+
+_NUMBERS = (int, float, np.integer, np.floating)
+
+
+def column_of(values: Any, name: str) -> Column:
+    """Return values as a column, of the type that they have; columns and most arrays as they are.
+
+    Raises DataError, which names the column, where values are of several types, or all are None.
+
+    >>> column_of([1, None], "a").type, column_of([[1], [2, 3]], "a").type
+    (int64?, value)
+    """
+    if isinstance(values, ColumnLike):
+        return cast(Column, values)
+    try:
+        if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+            return _of_masked(values)
+        if isinstance(values, np.ndarray) and values.dtype.kind != "O":
+            if values.dtype.kind == "u" and values.dtype.itemsize == 8:
+                return typed(values, "uint64")  # type: ignore[no-any-return]
+            return widened(_one_dimensional(as_column(values)))
+        items = values.tolist() if isinstance(values, np.ndarray) else list(values)
+        return typed(items, type_of(items))  # type: ignore[no-any-return]
+    except DataError as error:
+        raise DataError(f"column {name!r}: {error}") from None
+
+
+def widened(column: Column) -> Column:
+    """Return a column of integers with 64 bits, as collections have them; other columns as they are."""
+    return column.astype(np.int64, copy=False) if column.dtype.kind in "iu" else column
+
+
+def type_of(items: Sequence[Any]) -> str:
+    """Return the name of the type of Python values, which ends in "?" only where one is None.
+
+    Raises DataError where there is none.
+
+    >>> type_of([1, 2]), type_of([1.5, None]), type_of([date(2024, 2, 29), None]), type_of([Decimal("1.50")])
+    ('int64', 'float64?', 'date', 'decimal(18, 2)')
+    """
+    present = [item for item in items if item is not None]
+    if not present:
+        if items:
+            raise DataError("all values are None, which has no type: state one, as in types={'column': 'text?'}")
+        return "text"
+    name = _name(present)
+    return f"{name}?" if len(present) < len(items) and name in _MAY_BE_PLAIN else name
+
+
+_MAY_BE_PLAIN = {"int64", "uint64", "float64", "float32", "float16", "bool", "text", "bytes"}
+
+
+def _name(present: list[Any]) -> str:
+    """Return the name of the type of values that are not None."""
+    first = present[0]
+    if isinstance(first, (np.datetime64, np.timedelta64)):
+        _check(present, (type(first),))
+        return time_name(np.array(present).dtype)
+    if isinstance(first, datetime):
+        _check(present, (datetime,))
+        unit = "ns" if hasattr(first, "to_datetime64") else "us"
+        return f"timestamp[{unit}]" if first.tzinfo is None else f"timestamp[{unit}, {zone_of(first)}]"
+    for classes, name in _NAMES:
+        if isinstance(first, classes):
+            _check(present, classes, without=(datetime,) if name == "date" else ())
+            return "duration[ns]" if hasattr(first, "to_timedelta64") else name
+    if isinstance(first, Decimal):
+        _check(present, (Decimal, int))
+        return _decimal_name(present)
+    _check(present, _NUMBERS)
+    return _number_name(present)
+
+
+_NAMES: tuple[tuple[tuple[type, ...], str], ...] = (
+    ((bool, np.bool_), "bool"),
+    ((str,), "text"),
+    ((bytes,), "bytes"),
+    ((list, tuple, dict, np.ndarray), "value"),
+    ((date,), "date"),
+    ((time,), "time[us]"),
+    ((timedelta,), "duration[us]"),
+)
+
+
+def _check(present: list[Any], classes: tuple[type, ...], without: tuple[type, ...] = ()) -> None:
+    """Raise DataError unless all values are of some classes."""
+    for item in present:
+        if not isinstance(item, classes) or isinstance(item, without) or _is_other_boolean(item, classes):
+            raise DataError(
+                f"{item!r:.80} ({type(item).__name__}) beside {present[0]!r:.80} ({type(present[0]).__name__}): "
+                "values of a column are of one type, or None; a column holds numbers, booleans, text, bytes, dates, "
+                "times, decimals, lists or dicts"
+            )
+
+
+def _is_other_boolean(item: Any, classes: tuple[type, ...]) -> bool:
+    return isinstance(item, (bool, np.bool_)) and bool not in classes and list not in classes
+
+
+def _number_name(present: list[Any]) -> str:
+    """Return the name of the type of numbers: floats if one is a float, and none of the others would be rounded."""
+    whole = [item for item in present if isinstance(item, (int, np.integer))]
+    if len(whole) < len(present):
+        if any(abs(int(item)) > 1 << 53 for item in whole):
+            raise DataError("a whole number of more than 53 bits beside floats: as a float it would be rounded")
+        widths = {item.dtype.name for item in present if isinstance(item, (np.float32, np.float16))}
+        return widths.pop() if len(widths) == 1 and not whole and _are_of_one_class(present) else "float64"
+    return "uint64" if max(whole) >= 1 << 63 else "int64"
+
+
+def _are_of_one_class(items: list[Any]) -> bool:
+    return len(set(map(type, items))) == 1
+
+
+def _decimal_name(present: list[Any]) -> str:
+    """Return the name of the narrowest type of decimals that has all digits."""
+    before, after = 1, 0
+    for item in present:
+        number = Decimal(item)
+        if not number.is_finite():
+            raise DataError(f"{item!r:.80} is no finite decimal")
+        _, digits, exponent = number.as_tuple()
+        after = max(after, -int(exponent))
+        before = max(before, len(digits) + int(exponent))
+    for precision in (18, 38, 76):
+        if before + after <= precision:
+            return f"decimal({precision}, {after})"
+    raise DataError(f"decimals of {before + after} digits: at most 76 fit into a column")
+
+
+def _one_dimensional(column: Column) -> Column:
+    if column.ndim != 1:
+        raise DataError(f"an array of shape {column.shape} is no column")
+    return column
+
+
+def _of_masked(values: Any) -> Column:
+    """Return a masked array as a column in which what is masked is null. Raises DataError where everything is."""
+    missing = np.ma.getmaskarray(values)
+    present = np.ma.getdata(values)[~missing]
+    if not len(present):
+        raise DataError("all values are masked: state a type, as in types={'column': 'int64?'}")
+    items = np.full(len(values), None, np.object_)
+    items[~missing] = column_of(present, "").tolist()
+    return typed(items.tolist(), nullable(column_of(present, "")).type.name)  # type: ignore[no-any-return]
+
+
+def columns_of_rows(rows: Sequence[Any]) -> tuple[list[str] | None, list[list[Any]]]:
+    """Return the names and the columns of rows: dicts, dataclasses, named tuples, or tuples, which have no names.
+
+    A field that a dict lacks is None. Raises DataError for rows of several classes or lengths.
+
+    >>> columns_of_rows([{"a": 1}, {"a": 2, "b": "x"}])
+    (['a', 'b'], [[1, 2], [None, 'x']])
+    """
+    first = rows[0]
+    odd = next((row for row in rows if type(row) is not type(first)), None)
+    if odd is not None:
+        raise DataError(f"rows of several classes: {first!r:.80} and {odd!r:.80}")
+    if isinstance(first, dict):
+        names = list(dict.fromkeys(name for row in rows for name in row))
+        return names, [[row.get(name) for row in rows] for name in names]
+    if is_dataclass(first):
+        names = [field.name for field in fields(first)]
+        return names, [[getattr(row, name) for row in rows] for name in names]
+    if isinstance(first, (tuple, list)):
+        length = len(first)
+        short = next((row for row in rows if len(row) != length), None)
+        if short is not None:
+            raise DataError(f"rows of several lengths: {first!r:.80} and {short!r:.80}")
+        found = getattr(first, "_fields", None)
+        return list(found) if found else None, [list(column) for column in zip(*rows)]
+    raise DataError(
+        f"a row is a tuple, a list, a dict or a dataclass, not {first!r:.80}: [(value,), ...] has one column"
+    )
+
+
+def names_of(data: dict[Any, Any]) -> list[str]:
+    """Return the names of a dict of columns. Raises DataError where one is no text."""
+    odd = next((name for name in data if not isinstance(name, str)), None)
+    if odd is not None:
+        raise DataError(f"the name of a column is a text, not {odd!r:.80}")
+    return list(data)

@@ -1,0 +1,167 @@
+"""Read a frame of whatever holds rows: frames of other libraries, arrays, Python values, files."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from differential.frames.frame import Frame
+from differential.frames.python import columns_of_rows, names_of
+from timely.errors import DataError
+from timely.lowlevel import typed
+
+Column = NDArray[Any]
+Named = tuple[Sequence[str] | None, Sequence[Any]]
+"""The names of columns, if they have any, and the columns."""
+
+
+def read(data: Any, names: Sequence[str] | None = None, *, types: Mapping[str, str] | None = None) -> Frame:
+    """Return a frame of `data`.
+
+    `data` is one of these:
+
+    - a frame of pandas or Polars, an Arrow table or record batch, a DuckDB relation, or anything else that exports
+      Arrow's C stream; a `Frame`;
+    - a dict of columns; a structured NumPy array, or one of two dimensions; a tuple of columns;
+    - a list of dicts, dataclasses or tuples: the rows;
+    - the path of a file: Parquet, Arrow (IPC or Feather) or CSV.
+
+    `names` are the names of the columns, in their order; by default those that the data has, else `c0`, `c1`, ...
+    `types` are types of some of the columns, by name (see `docs/types.md`): a column that may be null later is to have
+    a type that ends in "?".
+
+    Integers of 64 bits and floats share the memory of the data where it is an array, or of Arrow and one piece.
+
+    Raises DataError, which names the column, where there are no columns, or one has values of no type or of several;
+    ImportError, which names the extra, where a library is missing that is needed.
+
+    >>> read({"name": ["ann", None], "age": [41, 28]}).types
+    {'name': 'text?', 'age': 'int64'}
+    >>> read([("ann", 41), ("bob", 28)], ["name", "age"], types={"age": "int64?"}).types
+    {'name': 'text', 'age': 'int64?'}
+    """
+    found, columns = _columns_of(data)
+    if names is None:
+        names = found if found is not None else [f"c{place}" for place in range(len(columns))]
+    if types and (unknown := set(types) - set(names)):
+        raise DataError(f"there is no column {min(unknown)!r} to have a type: the columns are {', '.join(names)}")
+    if not types:
+        return Frame(names, columns)
+    return Frame(names, _stated(names, columns, types)).cast(dict(types))
+
+
+def _stated(names: Sequence[str], columns: Sequence[Any], types: Mapping[str, str]) -> list[Any]:
+    """Return columns, those in which Python values are of a type as columns of it."""
+    made = []
+    for name, column in zip(names, columns):
+        if name in types and not hasattr(column, "dtype"):
+            try:
+                column = typed(list(column), types[name])
+            except DataError as error:
+                raise DataError(f"column {name!r}: {error}") from None
+        made.append(column)
+    return made
+
+
+def _columns_of(data: Any) -> Named:
+    """Return the names and the columns of whatever `read` reads."""
+    if isinstance(data, Frame):
+        return data.names, data.columns
+    if isinstance(data, (str, os.PathLike)):
+        return _of_file(os.fspath(data))
+    if isinstance(data, dict):
+        return names_of(data), list(data.values())
+    if isinstance(data, np.ndarray):
+        return _of_array(data)
+    if isinstance(data, tuple):
+        return None, list(data)
+    pandas = sys.modules.get("pandas")
+    if pandas is not None and isinstance(data, pandas.DataFrame):
+        needs_arrow("a pandas frame")
+        from differential.frames.other import columns_of_pandas
+
+        return columns_of_pandas(data)
+    if hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__"):
+        return _of_arrow(data)
+    if hasattr(data, "fetch_arrow_table"):  # a DuckDB relation, or result
+        needs_arrow("a DuckDB relation")
+        return _of_arrow(data.fetch_arrow_table())
+    if isinstance(data, list):
+        if not data:
+            raise DataError("an empty list has no columns: {'name': []} has one")
+        return columns_of_rows(data)
+    raise DataError(
+        f"cannot read a frame of {type(data).__name__}: give a frame, a dict of columns, a list of rows, an array, or "
+        "the path of a file"
+    )
+
+
+def _of_array(data: np.ndarray[Any, Any]) -> Named:
+    if data.dtype.names is not None:
+        return list(data.dtype.names), [data[name] for name in data.dtype.names]
+    if data.ndim == 2:
+        return None, list(data.T)
+    if data.ndim == 1:
+        return None, [data]
+    raise DataError(f"an array of shape {data.shape} is no frame: an array of rows and columns has two dimensions")
+
+
+def _of_arrow(data: Any) -> Named:
+    needs_arrow("an Arrow stream")
+    import pyarrow as pa
+
+    from differential.frames.arrow_in import columns_of
+
+    table = data if isinstance(data, pa.Table) else pa.table(data)
+    return table.column_names, columns_of(table)
+
+
+def _of_file(path: str) -> Named:
+    needs_arrow("a file")
+    ending = os.path.splitext(path)[1].lower()
+    reader = _READERS.get(ending)
+    if reader is None:
+        raise DataError(f"{path}: a file to read ends in {', '.join(sorted(_READERS))}; convert it, or rename it")
+    return _of_arrow(reader(path))
+
+
+def _parquet(path: str) -> Any:
+    from pyarrow import parquet
+
+    return parquet.read_table(path)
+
+
+def _ipc(path: str) -> Any:
+    from pyarrow import feather
+
+    return feather.read_table(path)
+
+
+def _csv(path: str) -> Any:
+    from pyarrow import csv
+
+    return csv.read_csv(path)
+
+
+_READERS: dict[str, Callable[[str], Any]] = {
+    ".arrow": _ipc,
+    ".csv": _csv,
+    ".feather": _ipc,
+    ".parquet": _parquet,
+}
+"""What reads files, by the ending of their names."""
+
+
+def needs_arrow(what: str) -> None:
+    """Raise ImportError unless pyarrow can be imported."""
+    try:
+        import pyarrow  # noqa: F401
+    except ImportError:
+        raise ImportError(
+            f"to read {what} needs pyarrow: pip install 'timely-dataflow[frames]'", name="pyarrow"
+        ) from None

@@ -1,0 +1,267 @@
+"""Frames are read from whatever holds rows, and converted to what others read."""
+
+from __future__ import annotations
+
+import datetime as dt
+import sys
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from pyarrow import csv, feather, parquet
+
+from differential.frames import Frame, read
+from timely.errors import DataError
+
+COLUMNS = {"id": [1, 2, 3], "name": ["ann", "bob", "ann"], "score": [0.5, 1.5, -2.0]}
+TYPES = {"id": "int64", "name": "text", "score": "float64"}
+RECORDS = [(1, "ann", 0.5), (2, "bob", 1.5), (3, "ann", -2.0)]
+
+
+@dataclass
+class Row:
+    id: int
+    name: str
+    score: float
+
+
+class Named(NamedTuple):
+    id: int
+    name: str
+    score: float
+
+
+class Stream:
+    """Anything that exports Arrow's C stream."""
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        return pa.table(COLUMNS).__arrow_c_stream__(requested_schema)
+
+
+SOURCES: dict[str, Any] = {
+    "dict of lists": COLUMNS,
+    "dict of arrays": {"id": np.array([1, 2, 3]), "name": np.array(["ann", "bob", "ann"]), "score": [0.5, 1.5, -2.0]},
+    "dicts": [dict(zip(COLUMNS, record)) for record in RECORDS],
+    "dataclasses": [Row(*record) for record in RECORDS],
+    "named tuples": [Named(*record) for record in RECORDS],
+    "structured array": np.array(RECORDS, [("id", "i4"), ("name", "U3"), ("score", "f8")]),
+    "Arrow table": pa.table(COLUMNS),
+    "record batch": pa.record_batch(COLUMNS),
+    "pieces": pa.concat_tables([pa.table(COLUMNS).slice(0, 1), pa.table(COLUMNS).slice(1, 2)]),
+    "stream": Stream(),
+    "Polars": pl.DataFrame(COLUMNS),
+    "pandas": pd.DataFrame(COLUMNS),
+    "pandas with an index": pd.DataFrame(COLUMNS, index=[7, 8, 9]),
+    "frame": Frame(list(COLUMNS), list(COLUMNS.values())),
+}
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_a_source_is_read(source: str) -> None:
+    frame = read(SOURCES[source])
+    assert frame.types == TYPES
+    assert frame.records() == RECORDS
+
+
+def test_a_relation_of_duckdb_is_read() -> None:
+    with duckdb.connect() as connection:
+        relation = connection.sql(
+            "SELECT 1 AS id, DATE '2024-02-29' AS day, 1.50::DECIMAL(9, 2) AS price, NULL::INT AS n"
+        )
+        frame = read(relation)
+        assert frame.types == {"id": "int64", "day": "date", "price": "decimal(9, 2)", "n": "int64?"}
+        assert frame.records() == [(1, dt.date(2024, 2, 29), Decimal("1.50"), None)]
+        exported = frame
+        assert connection.sql("SELECT id + 1, day FROM exported").fetchall() == [(2, dt.date(2024, 2, 29))]
+        del exported
+
+
+@pytest.mark.parametrize("source", [RECORDS, [list(record) for record in RECORDS], tuple(COLUMNS.values())])
+def test_rows_and_columns_without_names_are_numbered_or_named(source: Any) -> None:
+    assert list(read(source)) == ["c0", "c1", "c2"]
+    assert read(source, ["id", "name", "score"]).types == TYPES
+
+
+def test_an_array_of_two_dimensions_has_rows_and_columns() -> None:
+    assert read(np.array([[1, 2], [3, 4], [5, 6]]), ["a", "b"]).records() == [(1, 2), (3, 4), (5, 6)]
+    assert read(np.array([1, 2])).records() == [(1,), (2,)]
+
+
+@pytest.mark.parametrize(
+    ("ending", "write"),
+    [(".parquet", parquet.write_table), (".csv", csv.write_csv), (".arrow", feather.write_feather)],
+)
+def test_a_file_is_read(tmp_path: Path, ending: str, write: Any) -> None:
+    path = tmp_path / f"scores{ending}"
+    write(pa.table(COLUMNS), str(path))
+    assert read(path).records() == read(str(path)).records() == RECORDS
+
+
+@pytest.mark.parametrize(
+    ("array", "name"),
+    [(np.array([1, 2]), "int64?"), (np.array([0.5, 2], "f4"), "float32?"), (np.array(["a", ""]), "text?")],
+)
+def test_what_is_masked_is_null(array: Any, name: str) -> None:
+    frame = read({"a": np.ma.MaskedArray(array, [False, True])})
+    assert frame.types == {"a": name}
+    assert frame.records() == [(array[0].item(),), (None,)]
+
+
+def test_a_field_that_a_row_lacks_is_null() -> None:
+    frame = read([{"a": 1}, {"a": 2, "b": "x"}])
+    assert frame.types == {"a": "int64", "b": "text?"}
+    assert frame.records() == [(1, None), (2, "x")]
+
+
+def test_stated_types_are_those_of_the_columns() -> None:
+    types = {"price": "decimal(18, 2)", "n": "int64?", "who": "text?"}
+    frame = read({"price": [Decimal(1), None], "n": [1, 2], "who": [None, None]}, types=types)
+    assert frame.types == types
+    assert frame.records() == [(Decimal(1), 1, None), (None, 2, None)]
+    assert read(pa.table({"n": [1, 2]}), types={"n": "int64?"}).types == {"n": "int64?"}
+    assert read({"n": []}, types={"n": "date"}).types == {"n": "date"}
+    assert read(pa.table({"n": pa.nulls(2)}), types={"n": "date"}).records() == [(None,), (None,)]
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.float64])
+def test_numbers_share_memory_on_the_way_in_and_out(dtype: Any) -> None:
+    numbers = np.arange(1000).astype(dtype)
+    address = numbers.ctypes.data
+    frame = read({"a": numbers})
+    assert np.shares_memory(frame["a"], numbers)
+    table = frame.to_arrow()
+    assert table["a"].chunk(0).buffers()[1].address == address
+    assert read(table)["a"].ctypes.data == address
+    polars = frame.to_polars()
+    assert polars["a"].to_numpy().ctypes.data == address
+    assert read(polars)["a"].ctypes.data == address
+    pandas = frame.to_pandas()
+    assert pandas["a"].to_numpy().ctypes.data == address
+    assert read(pandas)["a"].ctypes.data == address
+
+
+def test_a_frame_of_polars_comes_back_as_it_was() -> None:
+    given = pl.DataFrame(
+        {
+            "a": pl.Series([1, None], dtype=pl.Int64),
+            "b": pl.Series([1 << 63, None], dtype=pl.UInt64),
+            "c": [None, "é"],
+            "d": [dt.datetime(2024, 1, 1, tzinfo=dt.UTC), None],
+            "e": pl.Series([dt.timedelta(days=-1), None], dtype=pl.Duration("ns")),
+            "f": [dt.time(1, 2), None],
+            "g": [[1, None], None],
+            "h": [{"x": 1, "y": "z"}, None],
+            "i": [Decimal("1.50"), None],
+            "j": [float("nan"), None],
+            "k": [True, None],
+            "l": [b"\0", None],
+            "m": [dt.date(1969, 12, 31), None],
+        }
+    )
+    found = read(given).to_polars()
+    assert found.schema == given.schema
+    assert found.equals(given, null_equal=True)
+
+
+def test_a_frame_of_pandas_comes_back_with_the_types_that_have_nulls() -> None:
+    given = pd.DataFrame(
+        {
+            "a": pd.array([1, None], "Int64"),
+            "b": pd.array([True, None], "boolean"),
+            "c": pd.to_datetime(["2024-01-01", None]).tz_localize("Europe/Berlin"),
+            "d": pd.to_timedelta(["1s", None]),
+            "e": [0.5, float("nan")],
+            "f": pd.Categorical(["x", None]),
+        }
+    )
+    frame = read(given)
+    assert frame.types["a"] == "int64?"
+    assert frame.types["e"] == "float64"
+    assert frame.types["f"] == "text?"
+    found = frame.to_pandas().drop(columns="f")
+    pd.testing.assert_frame_equal(found, given.drop(columns="f"))
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ({"a": [1, "x"]}, r"column 'a': 'x' \(str\) beside 1 \(int\)"),
+        ({"a": [None, None]}, r"column 'a': all values are None.*types="),
+        ({"a": [object()]}, r"column 'a': .*object"),
+        ({"a": np.ma.MaskedArray([1], [True])}, "column 'a': all values are masked: state a type"),
+        ({"a": [1 << 70]}, "column 'a': .*out of range"),
+        ({"a": [(1 << 53) + 1, 0.5]}, "column 'a': .*rounded"),
+        ({"a": np.array([1j])}, "column 'a': .*complex128"),
+        ({"a": np.array(["2024-01"], "M8[M]")}, r"column 'a': .*astype\('datetime64\[us\]'\)"),
+        ({"a": [1], "b": [1, 2]}, "different lengths"),
+        ({1: [1]}, "a text, not 1"),
+        ({}, r"0 column\(s\)"),
+        ([], "an empty list"),
+        ([1, 2], r"a row is a tuple.*\[\(value,\), ...\] has one column"),
+        ([(1,), (1, 2)], "several lengths"),
+        ([(1,), {"a": 2}], "several classes"),
+        (np.zeros((2, 2, 2)), "two dimensions"),
+        (7, "cannot read a frame of int"),
+        ("data.xlsx", "ends in .*parquet"),
+        (pa.table({"a": pa.nulls(2)}), r"column 'a': all values are None.*types="),
+        (pa.table({"a": pa.array([(1, 2, 3)], pa.month_day_nano_interval())}), "column 'a' .*cast it"),
+        (
+            pa.table({"a": pa.DictionaryArray.from_arrays([0], ["small"], ordered=True)}),
+            "column 'a' .*categories are ordered.*cast it to text",
+        ),
+        (pa.table({"a": pa.array([None, (1 << 63) - 1])}), r"column 'a' \(int64\): .*at row 1 stands for a null"),
+        (pa.table({"a": pa.array([[Decimal(1)]])}), "column 'a' .*contains a Decimal"),
+    ],
+)
+def test_what_cannot_be_read_is_refused_by_the_name_of_its_column(data: Any, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        read(data)
+
+
+def test_a_stated_type_that_values_do_not_have_is_refused() -> None:
+    with pytest.raises(DataError, match=r"column 'a': .*at row 1 is a null, so it is no value of a column of int64"):
+        read({"a": [1, None]}, types={"a": "int64"})
+    with pytest.raises(DataError, match=r"column 'a': .*null"):
+        read(pa.table({"a": [1, None]}), types={"a": "int64"})
+    with pytest.raises(DataError, match="no column 'b' to have a type"):
+        read({"a": [1]}, types={"b": "int64"})
+    with pytest.raises(DataError, match=r"'int' is no type of a column: docs/types\.md"):
+        read({"a": [1]}, types={"a": "int"})
+
+
+def test_a_missing_library_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    assert read({"a": [1, None]}).records() == [(1,), (None,)]
+    with pytest.raises(ImportError, match=r"pip install 'timely-dataflow\[frames\]'"):
+        read("data.parquet")
+
+
+def test_a_frame_shows_its_first_rows() -> None:
+    frame = read({"id": list(range(12)), "tag": ["<b>"] * 12})
+    assert repr(frame).splitlines()[:3] == ["id     tag", "int64  text", "0      <b>"]
+    assert repr(frame).splitlines()[-1] == "... 2 more rows"
+    assert "&lt;b&gt;" in frame._repr_html_()
+    assert "... 2 more rows" in frame._repr_html_()
+
+
+def test_columns_are_selected_renamed_cast_and_taken_by_rows() -> None:
+    frame = read(COLUMNS)
+    assert frame.select("score", "id").records()[0] == (0.5, 1)
+    assert frame.rename("a", "b", "c").names == ("a", "b", "c")
+    assert frame.take(np.array([True, False, True])).records() == [RECORDS[0], RECORDS[2]]
+    assert frame.cast({"id": "uint64?"}).types["id"] == "uint64?"
+    assert frame == read(COLUMNS)
+    assert frame != frame.cast({"id": "uint64?"})
+    with pytest.raises(DataError, match="no column 'x': the columns are id, name, score"):
+        frame["x"]
+    with pytest.raises(DataError, match="column 'score': a column of float64 is none of int64"):
+        frame.cast({"score": "int64"})
+    with pytest.raises(DataError, match="must be different texts"):
+        frame.rename("a", "a", "b")

@@ -1,0 +1,106 @@
+"""Logical types: what the values of a typed column mean, beside the column of a plain kind that stores them.
+
+A plain column holds integers, floats, booleans, text or bytes. A logical type maps every other value to one of a plain
+column, its storage, such that
+
+    two values are equal exactly if their storage is, and one is less than the other exactly if its storage is
+
+so whatever counts, joins and orders plain columns does the same for typed ones. A null equals a null, and every null
+comes after all values. Types with a name that ends in `?` may hold nulls; dates, timestamps, durations, times of day,
+decimals and opaque values always may. `docs/types.md` lists all types.
+
+A type is known by its name: `types.logical_type("timestamp[us, Europe/Berlin]")`. What fits into 64 bits is stored as
+int64, whose largest number is the null.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from timely.errors import DataError
+
+Array = NDArray[Any]
+Ints = NDArray[np.int64]
+
+TEXT = np.dtypes.StringDType()
+OBJECT = np.dtype(np.object_)
+NULL = (1 << 63) - 1
+"""The storage of a null in a column stored as int64."""
+UNITS = ("s", "ms", "us", "ns")
+
+
+class LogicalType:
+    """A logical type. Types of one name are equal.
+
+    `stores` is the kind of the storage: "i" for int64, "T" for text, "O" for bytes. `dtype` is what `column.dtype` is.
+    """
+
+    stores: ClassVar[str] = "i"
+    dtype: np.dtype[Any] = OBJECT
+    is_strict = False
+    """Whether the array of the values has no place for a null, so that a column with one has no such array."""
+    is_opaque = False
+    """Whether values are not numbers, text or bytes in a new guise, but other Python objects."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, LogicalType) and self.name == other.name
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    def __repr__(self) -> str:
+        return self.name
+
+    @property
+    def value(self) -> str:
+        """The name, as an error shows it beside the kinds of plain columns."""
+        return self.name
+
+    def store(self, values: Any) -> Array:
+        """Return the storage of values: an array, or a list in which None is a null.
+
+        Raises DataError where a value is not of this type.
+        """
+        raise NotImplementedError
+
+    def array(self, storage: Array) -> Array:
+        """Return the values as functions see them. A strict type's storage must have no null."""
+        raise NotImplementedError
+
+    def to_list(self, storage: Array) -> list[Any]:
+        """Return the values as Python objects, None for a null."""
+        raise NotImplementedError
+
+    def nulls(self, storage: Array) -> NDArray[np.bool_]:
+        """Return which rows are null."""
+        return np.asarray(storage == NULL)
+
+    def null_storage(self, length: int) -> Array:
+        """Return the storage of a column of nulls."""
+        return np.full(length, NULL, np.int64)
+
+    def refused(self, values: Any, row: int, why: str) -> DataError:
+        """Return the error for a row that is not of this type."""
+        return DataError(f"{values[row]!r:.80} at row {row} {why}, so it is no value of a column of {self.name}")
+
+
+def with_nulls(values: Sequence[Any], convert: Callable[[list[Any]], Ints]) -> Ints:
+    """Return `convert` of the values that are not None, and `NULL` where one is."""
+    missing = np.fromiter((value is None for value in values), np.bool_, len(values))
+    stored = np.full(len(values), NULL, np.int64)
+    stored[~missing] = convert([value for value in values if value is not None])
+    return stored
+
+
+def nulled(items: list[Any], missing: Array) -> list[Any]:
+    """Return a list with None in the rows that are missing."""
+    for row in np.flatnonzero(missing).tolist():
+        items[row] = None
+    return items

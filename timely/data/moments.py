@@ -1,0 +1,193 @@
+"""Dates, timestamps, durations and times of day: counts of a unit, which functions see as NumPy's times.
+
+A count of units is stored less 1, which takes NaT, the least int64, to the largest, and so puts nulls last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import numpy as np
+
+from timely.data.logical import NULL, Array, LogicalType, nulled
+from timely.errors import DataError
+
+_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
+"""The units in a day."""
+
+
+class Counted(LogicalType):
+    """What is counted in units: `dtype` is datetime64 or timedelta64 of the unit."""
+
+    accepts: tuple[type, ...] = ()
+    """The classes of Python values."""
+
+    def store(self, values: Any) -> Array:
+        return self._counts(values) - 1
+
+    def array(self, storage: Array) -> Array:
+        array: Array = (storage + 1).view(self.dtype)
+        return array
+
+    def to_list(self, storage: Array) -> list[Any]:
+        array = self.array(storage)
+        items: list[Any] = array.tolist()
+        if array.dtype.str.endswith("[ns]") or int in set(map(type, items)):  # beyond what Python's classes represent
+            items = nulled(list(array), np.isnat(array))
+        return items
+
+    def _counts(self, values: Any) -> Array:
+        """Return the counts of units as int64, NaT for a null."""
+        if not isinstance(values, np.ndarray) or values.dtype.kind == "O":
+            values = self._from_python(list(values))
+        if values.dtype.kind != self.dtype.kind:
+            raise DataError(f"a column of {values.dtype} is none of {self.name}")
+        counts: Array = values.astype(self.dtype, copy=False)
+        if values.dtype != self.dtype:
+            exact = (counts.astype(values.dtype) == values) | np.isnat(values)
+            if not exact.all():
+                raise self.refused(values, int(np.argmin(exact)), "is too large or too precise")
+        return counts.view(np.int64)
+
+    def _from_python(self, values: list[Any]) -> Array:
+        """Return Python values as an array of times of any unit."""
+        plain = [self._plain(values, row) for row in range(len(values))]
+        if any(isinstance(value, (np.datetime64, np.timedelta64)) for value in plain):
+            finest = f"{self.dtype.kind}8[ns]" if self.dtype.str.endswith("[ns]") else f"{self.dtype.kind}8[us]"
+            return np.array([np.array(value, finest if value is None else None) for value in plain]).reshape(-1)
+        return np.array(plain, "M8[us]" if self.dtype.kind == "M" else "m8[us]")
+
+    def _plain(self, values: list[Any], row: int) -> Any:
+        """Return a value without its zone. Raises DataError for one of another class."""
+        value = values[row]
+        if value is None or isinstance(value, self.dtype.type):
+            return value
+        if not isinstance(value, self.accepts):
+            raise self.refused(values, row, f"is of class {type(value).__name__}")
+        return value
+
+
+class Dates(Counted):
+    """Dates. Functions see datetime64[D]."""
+
+    accepts = (date,)
+    dtype = np.dtype("M8[D]")
+
+    def _plain(self, values: list[Any], row: int) -> Any:
+        if isinstance(values[row], datetime):
+            raise self.refused(values, row, "has a time of day")
+        return super()._plain(values, row)
+
+
+class Timestamps(Counted):
+    """Timestamps of a unit: local times, or instants that are shown in a zone. Functions see instants in UTC."""
+
+    accepts = (datetime,)
+
+    def __init__(self, name: str, unit: str, zone: str | None = None) -> None:
+        super().__init__(name)
+        self.unit, self.zone = unit, zone
+        self.dtype = np.dtype(f"M8[{unit}]")
+
+    def to_list(self, storage: Array) -> list[Any]:
+        items = super().to_list(storage)
+        if self.zone is None:
+            return items
+        return [item.replace(tzinfo=UTC) if isinstance(item, datetime) else item for item in items]
+
+    def _plain(self, values: list[Any], row: int) -> Any:
+        value = super()._plain(values, row)
+        if not isinstance(value, datetime):
+            return value
+        if (value.tzinfo is None) != (self.zone is None):
+            raise self.refused(values, row, "has no zone" if value.tzinfo is None else "has a zone")
+        exact = getattr(value, "to_datetime64", None)  # pandas counts nanoseconds
+        if exact is not None:
+            return exact()
+        return value if value.tzinfo is None else value.astimezone(UTC).replace(tzinfo=None)
+
+
+class Durations(Counted):
+    """Durations of a unit. Functions see timedelta64."""
+
+    accepts = (timedelta,)
+
+    def __init__(self, name: str, unit: str) -> None:
+        super().__init__(name)
+        self.unit = unit
+        self.dtype = np.dtype(f"m8[{unit}]")
+
+    def _plain(self, values: list[Any], row: int) -> Any:
+        value = super()._plain(values, row)
+        exact = getattr(value, "to_timedelta64", None)
+        return value if exact is None else exact()
+
+
+class TimesOfDay(Counted):
+    """Times of day of a unit. Functions see timedelta64 since midnight."""
+
+    accepts = (time,)
+
+    def __init__(self, name: str, unit: str) -> None:
+        super().__init__(name)
+        self.unit = unit
+        self.dtype = np.dtype(f"m8[{unit}]")
+
+    def store(self, values: Any) -> Array:
+        stored = super().store(values)
+        inside = ((stored >= -1) & (stored < _DAY[self.unit] - 1)) | (stored == NULL)
+        if not inside.all():
+            raise self.refused(values, int(np.argmin(inside)), "is not within a day")
+        return stored
+
+    def to_list(self, storage: Array) -> list[Any]:
+        times: list[Any] = []
+        to_nano = _DAY["ns"] // _DAY[self.unit]
+        for count in (storage + 1).tolist():
+            if count < 0:
+                times.append(None)
+            elif count * to_nano % 1000 or count >= _DAY[self.unit]:
+                times.append(np.array(count, self.dtype)[()])  # more precise than Python's class
+            else:
+                seconds, micros = divmod(count * to_nano // 1000, 1_000_000)
+                times.append(time(seconds // 3600, seconds // 60 % 60, seconds % 60, micros))
+        return times
+
+    def _plain(self, values: list[Any], row: int) -> Any:
+        value = super()._plain(values, row)
+        if not isinstance(value, time):
+            return value
+        if value.tzinfo is not None:
+            raise self.refused(values, row, "has a zone")
+        return timedelta(hours=value.hour, minutes=value.minute, seconds=value.second, microseconds=value.microsecond)
+
+
+def zone_of(value: datetime) -> str:
+    """Return the name of the zone of an aware datetime: UTC unless it is one of the zone database."""
+    return value.tzinfo.key if isinstance(value.tzinfo, ZoneInfo) else "UTC"
+
+
+def time_name(dtype: np.dtype[Any]) -> str:
+    """Return the name of the type of NumPy's times. Raises DataError for units of no type."""
+    unit, count = np.datetime_data(dtype)
+    if count == 1 and unit in ("D", "s", "ms", "us", "ns"):
+        if dtype.kind == "m":
+            return f"duration[{unit}]"
+        return "date" if unit == "D" else f"timestamp[{unit}]"
+    raise DataError(
+        f"cannot make a column of {dtype}: a column of times counts days, seconds, ms, us or ns; "
+        f".astype('{'datetime64' if dtype.kind == 'M' else 'timedelta64'}[us]') converts"
+    )
+
+
+_UNIT = r"(s|ms|us|ns)"
+PATTERNS: tuple[tuple[str, Callable[..., LogicalType]], ...] = (
+    ("date", Dates),
+    (rf"timestamp\[{_UNIT}(?:, ([A-Za-z0-9_+\-/:]{{1,64}}))?\]", Timestamps),
+    (r"duration\[(D|s|ms|us|ns)\]", Durations),
+    (rf"time\[{_UNIT}\]", TimesOfDay),
+)
+"""The names of the types of this module, and what makes each of what its name captures."""
