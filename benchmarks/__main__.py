@@ -55,6 +55,7 @@ WORKLOADS = (
     "frames",
     "allreduce",
     "upgrade",
+    "durable",
     "graphlinq",
     "progress_traffic",
 )

@@ -16,6 +16,7 @@ from mkdocs.structure.files import File, Files
 import differential
 import differential.capture
 import differential.delta
+import differential.durable
 import differential.graphs
 import differential.session
 import timely
@@ -37,6 +38,7 @@ PAGES: dict[str, tuple[str, ModuleType | type]] = {
     "collections": ("Operators on collections", differential.Collection),
     "session": ("Sessions", differential.session),
     "captured-collections": ("Captured collections", differential.capture),
+    "durable": ("Durable collections", differential.durable),
     "delta": ("Delta queries", differential.delta),
     "graphs": ("Graphs", differential.graphs),
 }

@@ -18,6 +18,7 @@ __all__ = [
     "ConfigError",
     "CycleError",
     "DataError",
+    "FencedError",
     "FrameError",
     "LateWarning",
     "OperatorError",
@@ -27,6 +28,8 @@ __all__ = [
     "ShapeError",
     "SpillError",
     "StalledError",
+    "StateError",
+    "StoreError",
     "TimelyError",
     "TraceError",
     "TransportError",
@@ -120,6 +123,18 @@ class TraceError(TimelyError):
 
 class CaptureError(TimelyError):
     """Captured events cannot be replayed: they are truncated, damaged or contradictory. Names the file and offset."""
+
+
+class StateError(TimelyError):
+    """Durable state cannot be used: it is damaged, compacted, of another format, or contradicts what was computed."""
+
+
+class FencedError(StateError):
+    """Another writer has claimed a durable collection, so this one must end; nothing of its last append was kept."""
+
+
+class StoreError(StateError):
+    """A store of durable state failed: it is full, cannot be read or written, or did not answer."""
 
 
 class PeerFailed(TimelyError):

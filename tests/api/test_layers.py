@@ -46,6 +46,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "differential": ("differential",),
     "differential.delta": ("differential.delta",),
     "differential.graphs": ("differential.graphs",),
+    "differential.durable": ("differential.durable",),
     "differential.jobs": ("differential.jobs",),
 }
 """The rooms of the packages, lowest first, and the modules or packages that each consists of."""
@@ -57,9 +58,10 @@ OWNERS = {
     "numba": "differential.kernels",
     "pandas": "differential.frames",
     "polars": "differential.frames",
+    "obstore": "differential.durable",
 }
 """The room that alone imports a library."""
-SHARED = {"pyarrow": ("differential.frames", "differential.jobs")}
+SHARED = {"pyarrow": ("differential.durable", "differential.frames", "differential.jobs")}
 """The rooms that share one."""
 
 

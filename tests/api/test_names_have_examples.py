@@ -24,6 +24,7 @@ import differential
 import differential.arrangement.reading
 import differential.capture
 import differential.delta
+import differential.durable
 import differential.graphs
 import differential.session
 import differential.trace.events
@@ -59,6 +60,7 @@ PACKAGES = (
     differential,
     differential.capture,
     differential.delta,
+    differential.durable,
     differential.trace.events,
     differential.graphs,
     differential.session,
@@ -75,11 +77,13 @@ BETWEEN_LAYERS = {
     "Columns": {"from_buffers", "to_buffers"},
     "InputPort": {"deliver", "locate", "pusher", "received"},
     "Log": {"end"},
+    "OpenShard": {"take"},
     "OutputPort": {"connect", "forget", "hold", "locate", "move", "release", "time_of", "validate"},
     "Probe": {"schedule", "watch"},
     "Relation": {"indexed"},
     "Scope": {"stream"},
     "ScopeCore": {"stream", "summary_to"},
+    "State": {"begin", "input_upper", "limit", "use"},
     "Statement": {"from_parts", "parts"},
     "TraceObserver": {"TraceObserver", "dropped", "inserted", "merged"},
     "Updates": {"from_buffers", "to_buffers"},

@@ -15,6 +15,7 @@ from timely.errors import ConfigError, TimelyError
 from timely.run.environment import report_unknown_variables
 from timely.run.large_pages import restart_with_large_pages
 from timely.run.launched import INTERRUPTED, run_target, write_lines
+from timely.run.state import add_options, add_state, pass_on
 from timely.worker.garbage import keep_short
 
 _USAGE_ERROR = 2
@@ -28,6 +29,10 @@ examples:
 
 at ports instead of private sockets: a file with one HOST:PORT per line, all on this machine
   timely run --hostfile hosts script.py    one process per line, with keys made for this run
+
+after a crash: programs with durable collections go on where they stopped
+  timely run -n 2 --state DIR --restart 10 script.py
+  timely state DIR                         what is in the directory; --verify reads and checks everything
 
 several machines: write such a file with the lines of all machines, make keys once, copy both to every machine, then run
   timely keys ~/cluster
@@ -77,6 +82,7 @@ def _parser() -> argparse.ArgumentParser:
         epilog=_RUN_EXAMPLES,
         usage="timely run [-n PROCESSES] [-w WORKERS] [--stall SECONDS] [--profile] [--peer-timeout SECONDS]\n"
         "                  [--queue-bytes BYTES] [--spill-above BYTES [--spill-dir DIR]]\n"
+        "                  [--state DIR] [--restart TIMES]\n"
         "                  [--hostfile FILE [--process INDEX] [--curve DIR]]\n"
         "                  (SCRIPT | -m MODULE) [ARGUMENTS...]",
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -110,6 +116,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     run.add_argument("--spill-above", type=int, metavar="BYTES", help="keep batches of more than BYTES in files")
     run.add_argument("--spill-dir", metavar="DIR", help="where to keep them (default: with temporary files)")
+    add_options(run)
     run.add_argument("-m", dest="module", nargs=argparse.REMAINDER, help="run a module with the arguments that follow")
     run.add_argument("script", nargs=argparse.REMAINDER, help="the script and its arguments")
     run.set_defaults(action=_run)
@@ -121,6 +128,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     keys.add_argument("directory", metavar="DIR")
     keys.set_defaults(action=_keys)
+    add_state(commands)
     return parser
 
 
@@ -164,15 +172,16 @@ def _run(options: argparse.Namespace) -> int:
         del target[0]
     _check_target(target, is_module)
     config = _config(options)
+    pass_on(options.state)
     if options.process is None:
         addresses = _hosts_here(options)
         processes = len(addresses) or (1 if options.processes is None else options.processes)
-        if processes != 1:
+        if processes != 1 or options.restart:
             from timely.run.launcher import launch
 
             report_unknown_variables(config)
             arguments = ["-m", "timely.run.launched", *(["-m"] if is_module else []), *target]
-            return launch(config, processes, arguments, addresses)
+            return launch(config, processes, arguments, addresses, options.restart)
     if options.is_process:
         restart_with_large_pages()
         keep_short()
@@ -223,6 +232,10 @@ def _config(options: argparse.Namespace) -> Config:
         raise ConfigError("--process selects a line of a host file, so it needs --hostfile FILE")
     if options.hostfile is None and options.curve is not None:
         raise ConfigError("--curve names the keys for the processes in a host file, so it needs --hostfile FILE")
+    if options.restart < 0:
+        raise ConfigError(f"--restart is how often to start all processes again, at least 0, not {options.restart}")
+    if options.restart and options.process is not None:
+        raise ConfigError("--restart starts all processes again, so all must be on this machine: leave out --process")
     if options.process is None:
         workers = base.workers if options.workers is None else options.workers
         return replace(base, processes=1, workers=workers, process=0, addresses=())

@@ -17,7 +17,8 @@ PREFIXES = ("TIMELY_", "DIFFERENTIAL_")
 
 KNOWN = frozenset(
     {variable(field.name) for field in fields(Config)}
-    | {REPORT_VARIABLE, "TIMELY_LIFELINE", "TIMELY_COMPILE", "DIFFERENTIAL_CACHE_DIR", "DIFFERENTIAL_KERNELS"}
+    | {REPORT_VARIABLE, "TIMELY_LIFELINE", "TIMELY_STATE_DIR", "TIMELY_COMPILE"}
+    | {"DIFFERENTIAL_CACHE_DIR", "DIFFERENTIAL_KERNELS"}
 )
 """All variables that the packages, or their builds, read."""
 

@@ -45,6 +45,7 @@ from timely.errors import TransportError
 from timely.run.child import STOPPED, Child
 from timely.run.directory import run_directory
 from timely.run.failure import FAILED, THREADS_SECONDS
+from timely.run.restart import Outcome, with_restarts
 from timely.run.terminal import Lines, Terminal
 
 GRACE_SECONDS = 3.0
@@ -87,12 +88,13 @@ class Launcher:
         self._selector = selectors.DefaultSelector()
         self._outputs = (Terminal(_unbuffered(sys.stdout)), Terminal(_unbuffered(sys.stderr)))
         self._status: int | None = None
+        self._has_died = False
         self._echo: tuple[Child, float] | None = None
         self._deadlines: list[Deadline] = []
         self._turned_at = 0.0
 
-    def run(self) -> int:
-        """Start the children and supervise them until all have ended; return the exit status."""
+    def run(self) -> Outcome:
+        """Start the children and supervise them until all have ended; return how they did."""
         self._selector.register(self._signals, selectors.EVENT_READ)
         try:
             self._read(0.0)
@@ -107,7 +109,7 @@ class Launcher:
                 child.send(signal.SIGKILL)
                 child.process.wait()
             self._selector.close()
-        return self._status or 0
+        return Outcome(self._status or 0, self._has_died)
 
     def _start(self) -> None:
         # Children inherit blocked signals, and unblock them when they are ready to end in order.
@@ -244,6 +246,7 @@ class Launcher:
         """Make this child's failure the outcome of the run, and end the others."""
         assert child.status is not None
         self._echo = None
+        self._has_died = True
         self._end_for(child.status if child.status > 0 else 128 - child.status, [child.describe()], now)
 
     def _end_for(self, status: int, why: list[str], now: float) -> None:
@@ -345,26 +348,40 @@ def _signals_recorded() -> Iterator[socket.socket]:
         sender.close()
 
 
-def launch(config: Config, processes: int, arguments: Sequence[str], addresses: tuple[str, ...] = ()) -> int:
+def launch(
+    config: Config, processes: int, arguments: Sequence[str], addresses: tuple[str, ...] = (), restarts: int = 0
+) -> int:
     """Run `processes` children on this machine, otherwise configured by `config`; return the exit status.
+
+    If one of them dies, all end, and are started again, `restarts` times at most.
 
     Unless they listen at `addresses`, their sockets are in a directory that only this user can enter and that is
     removed at the end. Every account on the machine can reach ports, even if other machines cannot. So if there are no
     keys, the children get keys made for this run, in a file in that directory, which no list of processes shows.
     """
     _take_closed_descriptors()
-    with _signals_recorded() as signals, run_directory(config.workers) as directory:
-        curve_dir = config.curve_dir
-        if curve_dir is None and addresses:
-            from timely.communication.curve import make_keys
+    with _signals_recorded() as signals:
 
-            curve_dir = str(make_keys(str(directory)).parent)
-        local = replace(
-            config,
-            processes=processes,
-            process=0,
-            addresses=addresses or tuple(f"ipc://{directory}/{index}" for index in range(processes)),
-            generation=uuid4().hex[:16],
-            curve_dir=curve_dir,
-        )
-        return Launcher(local, arguments, directory, signals).run()
+        def run() -> Outcome:
+            with run_directory(config.workers) as directory:
+                local = _local(config, processes, addresses, directory)
+                return Launcher(local, arguments, directory, signals).run()
+
+        return with_restarts(run, restarts, signals, _FORWARDED)
+
+
+def _local(config: Config, processes: int, addresses: tuple[str, ...], directory: Path) -> Config:
+    """Return the configuration of one run of so many processes, whose sockets or keys are in a directory."""
+    curve_dir = config.curve_dir
+    if curve_dir is None and addresses:
+        from timely.communication.curve import make_keys
+
+        curve_dir = str(make_keys(str(directory)).parent)
+    return replace(
+        config,
+        processes=processes,
+        process=0,
+        addresses=addresses or tuple(f"ipc://{directory}/{index}" for index in range(processes)),
+        generation=uuid4().hex[:16],
+        curve_dir=curve_dir,
+    )

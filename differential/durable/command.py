@@ -1,0 +1,59 @@
+"""What `timely state DIR` prints."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time as clock
+
+from differential.durable.manifest import Manifest
+from differential.durable.places import Directory
+from differential.durable.shard import Shard
+from timely.errors import ConfigError, StateError
+
+_HEADER = ("collection", "role", "since", "upper", "rows", "bytes", "parts", "fields", "last writer")
+
+
+def show(directory: str, verify: bool) -> int:
+    """Print the durable collections in a directory; return the exit status, 1 if one of them is damaged.
+
+    With `verify`, everything is read, and checked. Raises ConfigError if there is no such directory, or none in it.
+    """
+    if not os.path.isdir(directory):
+        raise ConfigError(f"there is no directory {directory}")
+    place = Directory(directory)
+    names = place.names()
+    if not names:
+        raise ConfigError(f"there are no durable collections in {directory}")
+    table: list[tuple[str, ...]] = [_HEADER]
+    faults: list[str] = []
+    for name in names:
+        shard = Shard(name, place.store(name))
+        try:
+            manifest = shard.manifest()
+            table.append(_row(name, manifest))
+            if verify:
+                shard.verify()
+        except StateError as error:
+            faults.append(str(error))
+    widths = [max(len(row[column]) for row in table) for column in range(len(_HEADER))]
+    for row in table:
+        print("  ".join(text.ljust(width) for text, width in zip(row, widths)).rstrip())
+    for fault in faults:
+        print(f"timely: {fault}", file=sys.stderr)
+    if verify and not faults:
+        print(f"{len(names)} collection(s) are whole")
+    return 1 if faults else 0
+
+
+def _row(name: str, manifest: Manifest) -> tuple[str, ...]:
+    owner = manifest.owner
+    since = clock.strftime("%Y-%m-%d %H:%M:%S", clock.localtime(owner.began))
+    numbers = (manifest.since, manifest.upper, manifest.rows, manifest.size, len(manifest.parts))
+    return (
+        name,
+        manifest.role,
+        *(f"{number:,}" for number in numbers),
+        ", ".join(f"{field} {kind}" for field, kind in manifest.fields),
+        f"process {owner.process} on {owner.host}, since {since}",
+    )

@@ -1,0 +1,117 @@
+"""Append what becomes final, while the worker goes on: a group of epochs at a time, in a thread.
+
+An append waits for the disk several times, so it runs in a thread, one for each collection at most. What becomes final
+meanwhile is the next group. Frontiers tell everybody else how far the collection is durable: the operator that owns an
+`Appender` holds a capability for `Appender.upper`.
+"""
+
+from __future__ import annotations
+
+import time as clock
+from collections.abc import Callable
+from threading import Thread
+
+from differential.data.updates import Updates
+from differential.durable.manifest import Position
+from differential.durable.state import OpenShard
+from timely.lowlevel import Activator
+
+Offset = tuple[int, str, Position]
+"""At an epoch, the position of a source after the changes of that epoch."""
+
+
+class Appender:
+    """Appends staged updates and offsets, on worker 0. Use from the worker's thread.
+
+    `flush` is the least time between two appends, in seconds. `may_compact` returns whether parts may be merged now.
+    """
+
+    def __init__(self, shard: OpenShard, flush: float, activate: Activator, may_compact: Callable[[], bool]) -> None:
+        self._shard = shard
+        self._flush = flush
+        self._activate = activate
+        self._may_compact = may_compact
+        self._staged: list[Updates] = []
+        self._offsets: list[Offset] = []
+        self._is_busy = False
+        self._error: BaseException | None = None
+        self._next_at = self._awaited_at = 0.0
+
+    @property
+    def upper(self) -> int:
+        """The time before which everything is durable."""
+        return self._shard.writer.manifest.upper
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether an append is under way. Raises what the last one raised, if it failed."""
+        if self._error is not None:
+            raise self._error
+        return self._is_busy
+
+    def is_due(self) -> bool:
+        """Return whether it is time for the next append; if it is not, the operator is activated when it is."""
+        remaining = self._next_at - clock.monotonic()
+        if remaining > 0 and self._awaited_at != self._next_at:
+            self._awaited_at = self._next_at
+            self._activate.activate_after(remaining)
+        return remaining <= 0
+
+    def stage(self, updates: Updates) -> None:
+        """Append these updates as soon as their times are final."""
+        if len(updates):
+            self._staged.append(updates)
+
+    def stage_offset(self, offset: Offset) -> None:
+        """Append the position of a source together with the updates of its epoch."""
+        self._offsets.append(offset)
+
+    def last_staged(self) -> int | None:
+        """Return the last time at which something is staged."""
+        last = [int(updates.times.max()) for updates in self._staged]
+        return max([*last, *(epoch for epoch, _, _ in self._offsets)], default=None)
+
+    def append(self, upper: int) -> None:
+        """Begin to append everything at times before `upper`, which must be final; activate the operator at the end."""
+        assert not self.is_busy
+        batches, self._staged = split(self._staged, upper)
+        offsets = {source: position for epoch, source, position in self._offsets if epoch < upper and source}
+        self._offsets = [offset for offset in self._offsets if offset[0] >= upper]
+        self._next_at = clock.monotonic() + self._flush
+        may_compact = self._may_compact()
+
+        def run() -> None:
+            try:
+                writer = self._shard.writer
+                writer.append(upper, batches, offsets, limit=self._shard.state.limit(self._shard))
+                if may_compact:
+                    self._activate()  # what was appended is durable; what follows may take a while
+                    writer.compact()
+            except BaseException as error:  # raised again on the worker's thread
+                self._error = error
+            finally:
+                self._is_busy = False  # first, because the operator asks for it when it is activated
+                self._activate()
+
+        self._is_busy = True
+        Thread(target=run, name=f"append to {self._shard.name}", daemon=True).start()
+
+
+def split(batches: list[Updates], upper: int) -> tuple[list[Updates], list[Updates]]:
+    """Return the updates at times before `upper`, and the others.
+
+    >>> split([Updates((np.arange(2),), np.array([[3], [4]]), np.array([0, 1]))], 4)
+    ([Updates([((0,), (3,), 1)])], [Updates([((1,), (4,), 1)])])
+    """
+    before, after = [], []
+    for updates in batches:
+        is_before = updates.times[:, 0] < upper
+        if is_before.all():
+            before.append(updates)
+        elif not is_before.any():
+            after.append(updates)
+        else:
+            rows = is_before[updates.time_index]
+            before.append(updates.take(rows))
+            after.append(updates.take(~rows))
+    return [each for each in before if len(each)], [each for each in after if len(each)]

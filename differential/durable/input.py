@@ -1,0 +1,356 @@
+"""Change a durable collection from outside of the dataflow.
+
+    session ──► rows ──┬──► append (worker 0) ── committed ──► release ──► collection
+                       └───────────────────────────────────────► │            ▲
+    store ─────────────────────────────► history ─────────────────────────────┘
+
+Changes reach worker 0, which appends them, and wait at `release` until the frontier of `committed` has passed them: a
+change that a program has derived anything from is durable. `history` emits what was durable when the program began,
+each worker a share of it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any, cast
+
+import numpy as np
+
+from differential.collection import Collection
+from differential.data.updates import Updates
+from differential.durable import rows
+from differential.durable.committing import Appender, Offset
+from differential.durable.keep import seconds_of
+from differential.durable.manifest import Position
+from differential.durable.state import INPUT, OpenShard
+from differential.operators.input import Diff, InputSession, interned_updates
+from differential.operators.output import GatherUpdates
+from timely import Probe, Scope, Stream
+from timely.errors import BuildError, DataError, StateError
+from timely.lowlevel import (
+    Activator,
+    Capability,
+    CapabilitySet,
+    Gather,
+    Host,
+    InputPort,
+    Moment,
+    OperatorBuilder,
+    Pipeline,
+    Time,
+    new_input as new_stream_input,
+)
+
+
+class DurableSession:
+    """Changes a durable collection, epoch by epoch. Use from the worker's thread.
+
+    It is used like an `InputSession`, and begins at the first epoch whose changes are not durable (`epoch`). A change
+    has an effect once it is durable. `at` records how far a source has been read, so that a program which is started
+    again reads on from there (`offsets`).
+
+    >>> import tempfile
+    >>> directory = tempfile.TemporaryDirectory()
+    >>> from differential.durable.state import State
+    >>> def program(worker):
+    ...     state = State.open(worker, directory.name)
+    ...     with worker.dataflow() as scope:
+    ...         stock, parts = durable_input(scope, state.shard("stock", fields=["part"]))
+    ...         output = parts.output()
+    ...     print(stock.epoch, stock.offsets)
+    ...     stock.insert(np.array(["nut", "bolt"]))
+    ...     stock.update("nut", diff=4)
+    ...     stock.remove("bolt")
+    ...     stock.at("deliveries", 3)
+    ...     stock.flush()
+    ...     stock.advance_to(stock.epoch + 1)
+    ...     worker.step_while(lambda: not stock.is_durable(stock.epoch))
+    ...     stock.close()
+    ...     worker.step_while(lambda: not output.done())
+    ...     return output.contents()
+    >>> execute_directly(program)
+    0 {}
+    {('nut',): 5}
+    >>> execute_directly(program)
+    1 {'deliveries': 3}
+    {('nut',): 10}
+    >>> directory.cleanup()
+    """
+
+    def __init__(self, scope: Scope, shard: OpenShard, name: str) -> None:
+        self._shard = shard
+        self._session = InputSession(scope, name)
+        self._positions, self.positions = new_stream_input(scope, name=f"{name}: offsets")
+        self._moved: dict[str, Position] = {}
+        self.committed = Probe()
+        scope.dataflow.when_built(self._begin)
+
+    @property
+    def stream(self) -> Stream:
+        """The changes, before they are durable."""
+        return self._session.stream
+
+    @property
+    def time(self) -> Time:
+        """The time at which changes happen now."""
+        return self._session.time
+
+    @property
+    def epoch(self) -> int:
+        """The epoch in which changes happen now: at the beginning, the first that is not durable yet."""
+        return self._session.epoch
+
+    @property
+    def is_congested(self) -> bool:
+        """Whether more than `Config.queue_bytes` of changes wait in the dataflow or to be durable."""
+        return self._session.is_congested
+
+    @property
+    def offsets(self) -> dict[str, Position]:
+        """The position of each source after all changes that were durable when the program began."""
+        return dict(self._shard.opened.offsets) if self._shard.opened is not None else {}
+
+    def is_durable(self, time: Moment) -> bool:
+        """Return whether all changes before `time`, of all workers, are durable."""
+        return not self.committed.less_than(time)
+
+    def insert(self, *record: Any) -> None:
+        """Let a record, or each row of the given columns, occur once more."""
+        self._session.update(*record, diff=1)
+
+    def remove(self, *record: Any) -> None:
+        """Let a record, or each row of the given columns, occur once less."""
+        self._session.update(*record, diff=-1)
+
+    def update(self, *record: Any, diff: Diff) -> None:
+        """Let a record, or each row of the given columns, occur `diff` times more. Raises as `InputSession.update`."""
+        self._session.update(*record, diff=diff)
+
+    def at(self, source: str, position: Position) -> None:
+        """Record that the changes made so far are those up to a position of a source.
+
+        The position is durable together with the changes of this epoch. On each worker a source has a name of its own,
+        such as that of a file or of a partition. Raises DataError unless the position is an integer of 64 bits or text.
+        """
+        is_integer = type(position) is int and -(1 << 63) <= position < 1 << 63
+        if not source or not (is_integer or type(position) is str):
+            raise DataError(f"the position of {source!r} must be an integer of 64 bits or text, not {position!r:.80}")
+        self._moved[source] = position
+
+    def flush(self) -> None:
+        """Send the changes made so far."""
+        self._session.flush()
+
+    def advance_to(self, time: Moment) -> None:
+        """Advance to a later time. The changes before it are then final, and are made durable."""
+        self._session.advance_to(time)
+        self._send_positions()
+        self._positions.advance_to(time)
+
+    def close(self) -> None:
+        """Send the changes made so far and end the session. A program that is started again can go on.
+
+        Inputs that are closed do not hold the outputs back, so where others go on, it goes on at their epoch.
+        """
+        if not self._positions.is_closed:
+            if self.epoch:
+                # No change of the epochs before this one is missing, whether they had any or not.
+                self._positions.send_batch([(self.epoch - 1, "", 0)])
+            self._send_positions()
+            self._positions.close()
+        self._session.close()
+
+    def _send_positions(self) -> None:
+        if self._moved:
+            epoch = self._positions.epoch
+            self._positions.send_batch([(epoch, source, position) for source, position in self._moved.items()])
+            self._moved.clear()
+
+    def _begin(self) -> None:
+        opened = self._shard.opened
+        _, first = self._shard.state.begin()
+        start = max(first, opened.upper if opened is not None else 0)
+        if start:
+            self._session.advance_to(start)
+            self._positions.advance_to(start)
+
+    def __repr__(self) -> str:
+        return f"DurableSession({self._session!r})"
+
+    def __enter__(self) -> DurableSession:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def durable_input(
+    scope: Scope, shard: OpenShard, *, keys: int = 1, flush: str | None = None
+) -> tuple[DurableSession, Collection]:
+    """Return a session that changes a durable collection, and the collection. The first `keys` columns are its key.
+
+    Changes of an epoch are durable before the collection holds them. Each append covers all epochs that are over;
+    `flush`, such as "1s", is the least time between two appends.
+
+    Raises BuildError if the scope's times have several coordinates, or the collection is in use already; ConfigError if
+    `flush` is no duration.
+
+    >>> import tempfile
+    >>> directory = tempfile.TemporaryDirectory()
+    >>> from differential.durable.state import State
+    >>> def program(worker):
+    ...     state = State.open(worker, directory.name)
+    ...     with worker.dataflow() as scope:
+    ...         words, collection = durable_input(scope, state.shard("words", fields=["word"]))
+    ...         output = collection.output()
+    ...     start, line = words.epoch, words.offsets.get("book", 0)
+    ...     words.insert(["to", "be", "or"][line])
+    ...     words.at("book", line + 1)
+    ...     words.close()
+    ...     worker.step_while(lambda: not output.done())
+    ...     return start, sorted(output.contents())
+    >>> execute_directly(program), execute_directly(program)
+    ((0, [('to',)]), (1, [('be',), ('to',)]))
+    >>> directory.cleanup()
+    """
+    if scope.width != 1:
+        raise BuildError(f"a durable input needs times of one coordinate, and those of {scope} have {scope.width}")
+    seconds = 0.0 if flush is None else seconds_of(flush)
+    shard.take(INPUT)
+    session = DurableSession(scope, shard, shard.name)
+    history, loaded = _history(scope, shard)
+    committed = _append(session, shard, loaded, seconds)
+    session.committed.watch(committed)
+    released = _release(session.stream, committed, shard.name)
+    return session, Collection(history, keys).concat(Collection(released, keys))
+
+
+def _history(scope: Scope, shard: OpenShard) -> tuple[Stream, Stream]:
+    """Return this worker's share of what was durable, and a stream that ends when all workers have emitted theirs."""
+    builder = OperatorBuilder(scope, f"{shard.name}: history")
+    (output, history), (_, loaded) = builder.add_output(initial=True), builder.add_output(initial=True)
+    host = scope.dataflow.host
+
+    def constructor(capabilities: list[Capability]) -> Callable[[], None]:
+        parts = list(shard.opened.parts) if shard.opened is not None else []
+
+        def logic() -> None:
+            if parts:
+                as_of, _ = shard.state.begin()
+                updates = _share(shard, parts.pop(0).name, as_of, host)
+                if updates is not None:
+                    with capabilities[0].delayed((as_of,)) as capability:
+                        output.give(capability, updates)
+            if parts:
+                builder.operator.activate()
+            else:
+                for capability in capabilities:
+                    capability.drop()
+
+        return logic
+
+    builder.build(constructor)
+    return history, loaded
+
+
+def _share(shard: OpenShard, name: str, as_of: int, host: Host) -> Updates | None:
+    """Return this worker's share of a part, loaded as of a time."""
+    opened = shard.opened
+    assert opened is not None
+    part = next(part for part in opened.parts if part.name == name)
+    data = shard.shard.part(part)
+    if data is None:
+        raise StateError(f"{shard.shard}: {name} is missing: restore the directory from a copy, or remove it")
+    table = rows.from_bytes(data, opened.fields)
+    start, end = (len(table) * number // host.peers for number in (host.index, host.index + 1))
+    if start == end:
+        return None
+    updates = rows.updates_of(table.slice(start, end - start))
+    return interned_updates(updates.with_times(np.maximum(updates.times, as_of)), host)
+
+
+def _append(session: DurableSession, shard: OpenShard, loaded: Stream, flush: float) -> Stream:
+    """Return a stream whose frontier is how far the changes of a session are durable."""
+    builder = OperatorBuilder(session.stream.scope, f"{shard.name}: append")
+    changes = builder.add_input(session.stream, GatherUpdates(0), frontier=True)
+    positions = builder.add_input(session.positions, Gather(), frontier=True)
+    loading = builder.add_input(loaded, Pipeline(), frontier=True)
+    output, committed = builder.add_output(initial=True)
+    for input in (changes, positions, loading):
+        builder.connect(input, output, None)
+    activate = Activator(builder.operator)
+    index = session.stream.scope.index
+
+    def constructor(capabilities: list[Capability]) -> Callable[[], None]:
+        held = CapabilitySet(output)
+        held.insert(capabilities[0])
+        capabilities[0].drop()
+        if index:
+            held.drop()
+            return lambda: None
+        shard.state.begin()
+        appender = Appender(shard, flush, activate, lambda: not loading.frontier)
+
+        def logic() -> None:
+            if not appender.is_busy and (not changes.frontier or appender.is_due()):
+                _stage(changes, positions, appender)
+                upper = _upper(changes, positions, appender)
+                if upper > appender.upper:
+                    appender.append(upper)
+                elif not changes.frontier and not positions.frontier:
+                    held.drop()
+                    return
+            held.downgrade([(appender.upper,)])
+
+        return logic
+
+    builder.build(constructor)
+    return committed
+
+
+def _stage(changes: InputPort, positions: InputPort, appender: Appender) -> None:
+    for _, batch in changes.drain():
+        appender.stage(cast(Updates, batch))
+    for _, offsets in positions.drain():
+        for offset in cast(list[Offset], offsets):
+            appender.stage_offset(offset)
+
+
+def _upper(changes: InputPort, positions: InputPort, appender: Appender) -> int:
+    """Return the time before which all that was staged is final."""
+    open_times = [time for input in (changes, positions) for (time,) in input.frontier.elements]
+    if open_times:
+        return min(open_times)
+    last = appender.last_staged()
+    return appender.upper if last is None else last + 1
+
+
+def _release(changes: Stream, committed: Stream, name: str) -> Stream:
+    """Return the changes, each as soon as it is durable."""
+    builder = OperatorBuilder(changes.scope, f"{name}: release")
+    waiting = builder.add_input(changes, Pipeline(), frontier=True)
+    durable = builder.add_input(committed, Pipeline(), frontier=True)
+    output, released = builder.add_output(initial=True)
+    for input in (waiting, durable):
+        builder.connect(input, output, None)
+
+    def constructor(capabilities: list[Capability]) -> Callable[[], None]:
+        held = CapabilitySet(output)
+        held.insert(capabilities[0])
+        capabilities[0].drop()
+        queue: deque[tuple[Time, Updates]] = deque()
+
+        def logic() -> None:
+            queue.extend((time, cast(Updates, batch)) for time, batch in waiting.drain())
+            frontier = durable.frontier
+            while queue and not frontier.less_equal(queue[0][0]):
+                time, updates = queue.popleft()
+                with held.covering(time).delayed(time) as capability:
+                    output.give(capability, updates)
+            held.downgrade(frontier)
+
+        return logic
+
+    builder.build(constructor)
+    return released

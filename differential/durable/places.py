@@ -1,0 +1,73 @@
+"""Where the durable collections of one program are: a place has a store for each, by name."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Protocol
+
+from differential.durable.local import MANIFEST, LocalStore
+from differential.durable.store import Store
+from timely.errors import ConfigError, StoreError
+
+VARIABLE = "TIMELY_STATE_DIR"
+"""The environment variable by which `timely run --state DIR` passes the directory to the program."""
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+
+
+class Place(Protocol):
+    """The stores of a program's durable collections."""
+
+    def names(self) -> list[str]:
+        """Return the names of the collections that exist."""
+        ...
+
+    def store(self, name: str) -> Store:
+        """Return the store of a collection, whether it exists or not."""
+        ...
+
+
+class Directory:
+    """A place with a directory for each collection.
+
+    >>> import tempfile
+    >>> directory = tempfile.TemporaryDirectory()
+    >>> place = Directory(directory.name)
+    >>> place.store("words").compare_and_set(None, b"{}"), place.names()
+    (True, ['words'])
+    >>> directory.cleanup()
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def names(self) -> list[str]:
+        try:
+            found = sorted(os.listdir(self.path))
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise StoreError(f"cannot list {self.path}: {error.strerror}") from error
+        return [name for name in found if os.path.exists(os.path.join(self.path, name, MANIFEST))]
+
+    def store(self, name: str) -> LocalStore:
+        return LocalStore(os.path.join(self.path, name))
+
+    def __str__(self) -> str:
+        return self.path
+
+
+def place_of(where: str | Place | None) -> Place:
+    """Return the place that a program names, or that `timely run --state DIR` does. Raises ConfigError if none does."""
+    if where is None:
+        where = os.environ.get(VARIABLE)
+    if where is None:
+        raise ConfigError("where is the state? Run the program with 'timely run --state DIR', or give State.open a DIR")
+    return Directory(where) if isinstance(where, str) else where
+
+
+def check_name(name: str) -> None:
+    """Raise ConfigError unless `name` can be that of a collection, and of a directory anywhere."""
+    if not _NAME.fullmatch(name):
+        raise ConfigError(f"{name!r:.120} cannot name a durable collection: take letters, digits, '.', '_' and '-'")

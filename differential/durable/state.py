@@ -1,0 +1,229 @@
+"""The durable collections of a program, opened together, and the time from which it goes on.
+
+**Opening.** Worker 0 claims every collection in the place, which fences off earlier runs, and the others receive the
+manifests from it. So all workers know the same state, and none of them can be of another run.
+
+**As of.** The inputs are loaded as of one time, at which the outputs are computed again: the last time that is final
+for all outputs, so that nothing is missing and little is computed twice. An output is appended to from its own `upper`
+on. Everything between inputs and outputs is a function of the inputs, so what was final is computed again as it was.
+Operators that look at the times of changes, such as windows, need these: with `replay`, inputs are loaded as of the
+first time that they retain.
+
+**Retention.** An input must stay readable as of the time from which the program would go on after a crash: its `since`
+is at most `upper` - 1 of every output or, if there are none, of every input, whatever is to be kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+from differential.durable.keep import Keep
+from differential.durable.manifest import Manifest
+from differential.durable.places import Place, check_name, place_of
+from differential.durable.shard import Shard
+from differential.durable.writer import Writer
+from timely import Worker, new_input
+from timely.errors import BuildError, ConfigError, StateError
+from timely.lowlevel import Broadcast, InputPort
+
+INPUT, OUTPUT = "input", "output"
+
+
+class OpenShard:
+    """A durable collection of a program that runs: what it was when the program began, and its writer on worker 0.
+
+    >>> def program(worker):
+    ...     return State.open(worker, "no-such-directory").shard("words", keep="1h")
+    >>> execute_directly(program)
+    OpenShard('words')
+    """
+
+    def __init__(self, state: State, name: str, fields: Sequence[str] | None, keep: int | str | None) -> None:
+        self.state = state
+        self.name = name
+        self.fields = None if fields is None else tuple(fields)
+        self.keep = Keep(keep)
+        self.shard = Shard(name, state.place.store(name))
+        self.opened = state.manifests.get(name)
+        self.role: str | None = None
+        self._check_fields()
+
+    @property
+    def writer(self) -> Writer:
+        """The writer, on worker 0, once the program goes on (`State.begin`)."""
+        return self.state.writers[self.name]
+
+    def take(self, role: str) -> None:
+        """Use the collection as an input or as an output. Raises BuildError if it is used already."""
+        if self.role is not None:
+            raise BuildError(f"{self.name!r} is an {self.role} of this program already")
+        if self.opened is not None and self.opened.role != role:
+            raise StateError(f"{self.shard} is an {self.opened.role} of the program that wrote it, not an {role}")
+        self.role = role
+        self.state.use(self)
+
+    def _check_fields(self) -> None:
+        names = self.fields
+        if names is None:
+            return
+        if len(set(names)) < len(names) or {"time", "diff"} & set(names):
+            raise ConfigError(
+                f"the fields of {self.name!r} need names of their own, none of them time or diff: {names}"
+            )
+        found = self.opened and tuple(name for name, _ in self.opened.fields)
+        if found and found != names:
+            raise StateError(f"{self.shard} has the fields {', '.join(found)}, not {', '.join(names)}")
+
+    def __repr__(self) -> str:
+        return f"OpenShard({self.name!r})"
+
+
+class State:
+    """The durable collections of a program, on one worker.
+
+    A place belongs to one program that runs: opening it ends the program that opened it before.
+
+    >>> def program(worker):
+    ...     state = State.open(worker, "no-such-directory")
+    ...     return state.names, state.shard("words", fields=["word"], keep=0)
+    >>> execute_directly(program)
+    ([], OpenShard('words'))
+    """
+
+    def __init__(
+        self, place: Place, manifests: dict[str, Manifest], writers: dict[str, Writer], *, first: bool, replay: bool
+    ) -> None:
+        self.place = place
+        self.manifests = manifests
+        self.writers = writers
+        self._is_first = first
+        self._replays = replay
+        self._used: list[OpenShard] = []
+        self._began: tuple[int, int] | None = None
+
+    @classmethod
+    def open(cls, worker: Worker, where: str | Place | None = None, *, replay: bool = False) -> State:
+        """Return the state at a place, on each worker: a directory, by default that of `timely run --state DIR`.
+
+        With `replay`, all that the inputs retain happens again at its own times. That takes longer, and serves programs
+        whose answers depend on the times of changes (`window`, `delay`), and new outputs that are to have a past.
+
+        Raises ConfigError if no place is given, StateError if a collection is damaged or of another format, StoreError
+        if the place cannot be read or written.
+
+        >>> def program(worker):
+        ...     return State.open(worker, "no-such-directory").names
+        >>> execute_directly(program)
+        []
+        """
+        place = place_of(where)
+        writers: dict[str, Writer] = {}
+        if worker.index == 0:
+            for name in place.names():
+                shard = Shard(name, place.store(name))
+                writers[name] = Writer.claim(shard, shard.manifest().role)
+                writers[name].remove_garbage()
+        known = [(name, writer.manifest.to_bytes()) for name, writer in writers.items()]
+        manifests = {name: Manifest.from_bytes(data, name) for name, data in _agreed(worker, known)}
+        return cls(place, manifests, writers, first=worker.index == 0, replay=replay)
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the collections that existed when the program began."""
+        return sorted(self.manifests)
+
+    def shard(self, name: str, *, fields: Sequence[str] | None = None, keep: int | str | None = None) -> OpenShard:
+        """Return a collection to use, which need not exist yet.
+
+        `fields` names the columns of a new one. `keep` is how much of the past stays readable: a number of epochs
+        before the last, an age such as "1h", or None for everything.
+
+        Raises ConfigError if a name or duration is not one, StateError if the collection has other fields.
+        """
+        check_name(name)
+        return OpenShard(self, name, fields, keep)
+
+    def use(self, shard: OpenShard) -> None:
+        """Make a collection one of the program's. Raises BuildError if the program has gone on without it."""
+        if self._began is not None:
+            raise BuildError(f"{shard.name!r} comes too late: build what uses the state before the first step")
+        if any(used.name == shard.name for used in self._used):
+            raise BuildError(f"{shard.name!r} is used already")
+        self._used.append(shard)
+
+    def begin(self) -> tuple[int, int]:
+        """Return the time as of which inputs are loaded, and the first epoch of changes; make new collections.
+
+        All workers compute the same. Raises StateError if an input does not have the contents that an output needs.
+        """
+        if self._began is None:
+            as_of = self._as_of()
+            first = max((shard.opened.upper for shard in self._of(OUTPUT) if shard.opened), default=0)
+            if self._is_first:
+                self._make(as_of, first)
+            self._began = as_of, first
+        return self._began
+
+    def limit(self, shard: OpenShard) -> int | None:
+        """Return the last time as of which a collection must stay readable, on worker 0; None if any will do.
+
+        That is for inputs: the time as of which they would be loaded after a crash.
+        """
+        others = self._of(OUTPUT) or [other for other in self._of(INPUT) if other is not shard]
+        if shard.role == OUTPUT or not others:
+            return None
+        return min(other.writer.manifest.upper for other in others) - 1
+
+    def input_upper(self) -> int | None:
+        """Return how far the furthest durable input is durable, on worker 0; None if there are no inputs.
+
+        The program changes no collection at earlier times, now or when it is started again.
+        """
+        return max((shard.writer.manifest.upper for shard in self._of(INPUT)), default=None)
+
+    def _as_of(self) -> int:
+        outputs = [(shard, shard.opened) for shard in self._of(OUTPUT) if shard.opened is not None]
+        inputs = [(shard, shard.opened) for shard in self._of(INPUT) if shard.opened is not None]
+        compacted = max((opened.since for _, opened in inputs), default=0)
+        for shard, opened in outputs:
+            if max(opened.since, opened.upper - 1) < compacted:
+                raise StateError(
+                    f"{shard.shard} is final before {opened.upper}, but the inputs of the program are compacted up to "
+                    f"{compacted}, so its next changes cannot be computed: remove it to begin it again"
+                )
+        if self._replays:
+            return compacted
+        if outputs:
+            return min(max(opened.since, opened.upper - 1) for _, opened in outputs)
+        return max(compacted, min((opened.upper for _, opened in inputs), default=1) - 1)
+
+    def _make(self, as_of: int, first: int) -> None:
+        """Make the collections that do not exist: inputs that were empty so far, outputs that are not known before."""
+        for shard in self._used:
+            if shard.opened is None:
+                at, since = (first, 0) if shard.role == INPUT else (as_of, as_of)
+                self.writers[shard.name] = Writer.claim(shard.shard, str(shard.role), at, since=since)
+            shard.writer.names = shard.fields
+            shard.writer.keep = shard.keep
+
+    def _of(self, role: str) -> list[OpenShard]:
+        return [shard for shard in self._used if shard.role == role]
+
+
+def _agreed(worker: Worker, known: list[tuple[str, bytes]]) -> list[tuple[str, bytes]]:
+    """Return, on all workers, what worker 0 knows."""
+    received: list[Any] = []
+
+    def receive(input: InputPort) -> None:
+        for _, batch in input.drain():
+            received.extend(cast(list[object], batch))
+
+    with worker.dataflow("state") as scope:
+        session, stream = new_input(scope, name="manifests")
+        stream.sink(Broadcast(), receive, name="manifests")
+    if worker.index == 0:
+        session.send_batch([known])
+    session.close()
+    worker.step_while(lambda: not received)
+    return [(name, data) for name, data in received[0]]

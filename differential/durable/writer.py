@@ -1,0 +1,203 @@
+"""The one writer of a durable collection: claims it, appends, and merges what it has appended.
+
+Every change is one compare-and-set of the manifest, from the one that this writer wrote last. So a writer that another
+one has replaced is refused at its next change, whatever it was about to do, and what it had written beside the manifest
+is garbage. If the store does not answer, the writer reads the manifest and finds either its own change, which happened,
+or the one before, after which it tries again: the change happens once, for a second attempt expects a manifest that
+the first has replaced.
+
+**Garbage.** The name of a part begins with the number of the claim under which it was written. A writer removes parts
+that its manifest does not refer to and that were written under earlier claims: their writers are fenced off, so no
+manifest will ever refer to them. Parts of later claims it leaves alone, for it may be replaced itself and not know.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import time as clock
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from secrets import token_hex
+from typing import TypeVar
+
+from differential.data.updates import Updates
+from differential.durable import compaction, rows
+from differential.durable.keep import Keep
+from differential.durable.manifest import Manifest, Owner, Part, Position
+from differential.durable.shard import Shard
+from timely.errors import FencedError, StateError, StoreError
+
+T = TypeVar("T")
+
+ATTEMPTS = 5
+_FIRST_PAUSE = 0.02
+
+
+class Writer:
+    """The writer of a durable collection. Use from one thread at a time.
+
+    All methods raise FencedError if another writer has claimed the collection, StoreError if the store fails. After a
+    StoreError the last change may have happened or not, as after a crash: the next claim finds out.
+    """
+
+    def __init__(self, shard: Shard, manifest: Manifest, pause: Callable[[float], None] = clock.sleep) -> None:
+        self.shard = shard
+        self.manifest = manifest
+        self.names: tuple[str, ...] | None = None
+        self.keep = Keep(None)
+        self._store = shard.store
+        self._bytes = manifest.to_bytes()
+        self._pause = pause
+        self._sequence = 0
+
+    @classmethod
+    def claim(
+        cls, shard: Shard, role: str, at: int = 0, *, since: int = 0, pause: Callable[[float], None] = clock.sleep
+    ) -> Writer:
+        """Return the writer of a collection, which fences off all earlier ones; make the collection if there is none.
+
+        A new collection is empty from `since` up to `at`, and its `role` is "input" or "output". Raises StateError if
+        it exists in another role.
+        """
+        owner = Owner(token_hex(8), platform.node(), os.getpid(), clock.time())
+        for attempt in range(ATTEMPTS * 4):
+            data = _patiently(shard.store.get_manifest, pause)
+            if data is None:
+                manifest = Manifest(role, since, at, 1, 1, owner)
+            else:
+                found = Manifest.from_bytes(data, shard)
+                if found.role != role:
+                    raise StateError(f"{shard} is an {found.role} of the program that wrote it, not an {role}")
+                manifest = found.after(owner=owner, fence=found.fence + 1)
+            writer = cls(shard, manifest, pause)
+            try:
+                writer._replace(data, manifest)
+            except FencedError:
+                pause(_FIRST_PAUSE * attempt)
+                continue
+            return writer
+        raise StoreError(f"{shard} could not be claimed: others claim it at the same time")
+
+    def append(
+        self,
+        upper: int,
+        batches: Sequence[Updates],
+        offsets: Mapping[str, Position] | None = None,
+        *,
+        limit: int | None = None,
+    ) -> None:
+        """Make the updates at all times from `manifest.upper` up to `upper` durable, and final.
+
+        Give up the times before those that `keep` retains, and at most those before `limit` (by default, all).
+
+        Raises StateError if an update is at another time; DataError if records do not have the collection's fields.
+        """
+        manifest = self.manifest
+        lower = manifest.upper
+        if not lower < upper:
+            raise StateError(f"{self.shard} is final before {lower}, so nothing can be appended up to {upper}")
+        fields = manifest.fields
+        batches = [batch for batch in batches if len(batch)]
+        if batches and not fields:
+            fields = rows.fields_of(batches[0], self.names)
+        table = rows.consolidated(rows.table_of(batches, fields))
+        parts = manifest.parts
+        if len(table):
+            first, last = rows.span(table)
+            if first < lower or last >= upper:
+                raise StateError(f"{self.shard}: updates at {first} to {last} do not belong to [{lower}, {upper})")
+            parts = (*parts, self._put(table, lower, upper))
+        now = clock.time()
+        after = manifest.after(
+            upper=upper,
+            fields=fields,
+            parts=parts,
+            marks=self.keep.marked(manifest.marks, upper, now),
+            offsets={**manifest.offsets, **(offsets or {})},
+        )
+        wanted = min(self.keep.since(after, now), upper - 1, upper if limit is None else limit)
+        self._replace(self._bytes, replace(after, since=max(manifest.since, wanted)))
+
+    def _put(self, table: rows.Table, lower: int, upper: int) -> Part:
+        """Write a part; return its entry for the manifest."""
+        data = rows.to_bytes(table)
+        sha256 = hashlib.sha256(data).hexdigest()
+        self._sequence += 1
+        name = f"{self.manifest.fence:08d}-{self._sequence:08d}-{sha256[:12]}.parquet"
+        _patiently(lambda: self._store.put_new(name, data), self._pause)
+        return Part(name, lower, upper, len(table), len(data), sha256, rows.digest(table))
+
+    def compact(self) -> bool:
+        """Merge some small parts that follow each other, if there are many; return whether there were.
+
+        One call merges at most `compaction.MOST_ROWS` rows. Parts that were merged are removed, so readers that still
+        read them begin again.
+        """
+        manifest = self.manifest
+        chosen = compaction.choose(manifest.parts)
+        if chosen is None:
+            return False
+        start, end = chosen
+        merged = manifest.parts[start:end]
+        tables = [rows.from_bytes(self._get(part), manifest.fields) for part in merged]
+        table = rows.consolidated(rows.together(tables), manifest.since)
+        part = (self._put(table, merged[0].lower, merged[-1].upper),) if len(table) else ()
+        self._replace(self._bytes, manifest.after(parts=(*manifest.parts[:start], *part, *manifest.parts[end:])))
+        for each in merged:
+            self._store.delete(each.name)
+        return True
+
+    def remove_garbage(self) -> list[str]:
+        """Remove what crashed writers have left; return its names."""
+        known = {part.name for part in self.manifest.parts}
+        mine = f"{self.manifest.fence:08d}-"
+        garbage = [name for name in self._store.names() if name not in known and name < mine]
+        for name in garbage:
+            self._store.delete(name)
+        return garbage
+
+    def _get(self, part: Part) -> bytes:
+        data = _patiently(lambda: self.shard.part(part), self._pause)
+        if data is None:
+            raise FencedError(f"{self.shard}: {part.name} was merged by another writer")
+        return data
+
+    def _replace(self, expected: bytes | None, manifest: Manifest) -> None:
+        """Replace the manifest `expected` by another one. Raises FencedError if it is not there any more."""
+        data = manifest.to_bytes()
+        for attempt in range(ATTEMPTS):
+            try:
+                is_done = self._store.compare_and_set(expected, data)
+            except StoreError:
+                # It may have happened, or may still happen: then a second attempt finds `data` and not `expected`.
+                if attempt == ATTEMPTS - 1:
+                    raise
+                self._pause(_FIRST_PAUSE * 2**attempt)
+                continue
+            if not is_done and _patiently(self._store.get_manifest, self._pause) != data:
+                raise FencedError(self._who(manifest))
+            self.manifest, self._bytes = manifest, data
+            return
+
+    def _who(self, manifest: Manifest) -> str:
+        """Return why this writer must end."""
+        data = self._store.get_manifest()
+        if data is None:
+            return f"{self.shard} was removed while it was written to"
+        owner = Manifest.from_bytes(data, self.shard).owner
+        return (
+            f"{self.shard} was claimed by process {owner.process} on {owner.host}, so process "
+            f"{manifest.owner.process} on {manifest.owner.host} must end: one program at a time can write to it"
+        )
+
+
+def _patiently(operation: Callable[[], T], pause: Callable[[float], None]) -> T:
+    """Return the result of an operation that may be repeated, tried again while the store fails."""
+    for attempt in range(ATTEMPTS - 1):
+        try:
+            return operation()
+        except StoreError:
+            pause(_FIRST_PAUSE * 2**attempt)
+    return operation()

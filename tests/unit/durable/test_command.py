@@ -1,0 +1,53 @@
+"""`timely state DIR`: what it prints, and what it finds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.unit.durable.golden import write
+from timely.run.cli import main
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    write(str(tmp_path / "state"))
+    return tmp_path / "state"
+
+
+def test_the_collections_are_listed(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["state", str(directory)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split()[:7] == ["collection", "role", "since", "upper", "rows", "bytes", "parts"]
+    assert [line.split()[:5] for line in lines[1:]] == [
+        ["counts", "output", "1", "3", "5"],
+        ["words", "input", "0", "4", "4"],
+    ]
+    assert "word string, count int64" in lines[1]
+    assert "process" in lines[2]
+
+
+def test_collections_that_are_whole_are_verified(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["state", "--verify", str(directory)]) == 0
+    assert capsys.readouterr().out.endswith("2 collection(s) are whole\n")
+
+
+def test_damage_is_found_and_named(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    part = next((directory / "words" / "parts").iterdir())
+    part.write_bytes(part.read_bytes()[:-1])
+    (directory / "counts" / "manifest.json").write_text("{")
+    assert main(["state", str(directory)]) == 1
+    assert main(["state", "--verify", str(directory)]) == 1
+    printed = capsys.readouterr()
+    assert "whole" not in printed.out
+    assert f"{part.name} is damaged" in printed.err
+    assert "the manifest of 'counts' in" in printed.err
+
+
+@pytest.mark.parametrize(("name", "complaint"), [("nowhere", "there is no directory"), ("", "no durable collections")])
+def test_what_is_no_state_is_refused(
+    tmp_path: Path, name: str, complaint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["state", str(tmp_path / name)]) == 2
+    assert complaint in capsys.readouterr().err

@@ -1,0 +1,479 @@
+"""Programs with durable inputs and outputs: what they go on with, and what they refuse."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import obstore.store
+import pytest
+
+from differential import Collection, new_input
+from differential.durable import (
+    Directory,
+    DurableOutput,
+    DurableSession,
+    OpenShard,
+    Shard,
+    State,
+    durable_input,
+    persist,
+)
+from differential.durable.objects import Objects
+from differential.durable.places import Place
+from timely import Config, Worker, execute, execute_directly
+from timely.errors import BuildError, ConfigError, DataError, OperatorError, StateError
+from timely.lowlevel import typed
+
+Step = Callable[[DurableSession, int], None]
+
+
+def counts(collection: Collection) -> Collection:
+    return collection.count()
+
+
+def program(
+    where: str | Place,
+    epochs: int,
+    change: Step,
+    define: Callable[[Collection], Collection] = counts,
+    *,
+    on_difference: str = "raise",
+    replay: bool = False,
+    keep: int | None = None,
+    flush: str | None = None,
+) -> Callable[[Worker], tuple[int, dict[str, Any]]]:
+    """Return a program that makes changes in each epoch, up to a last one, and returns where it began."""
+
+    def run(worker: Worker) -> tuple[int, dict[str, Any]]:
+        state = State.open(worker, where, replay=replay)
+        with worker.dataflow() as scope:
+            session, collection = durable_input(scope, state.shard("numbers", keep=keep), flush=flush)
+            answer = persist(define(collection), state.shard("answer"), on_difference=on_difference, flush=flush)
+        begun, offsets = session.epoch, session.offsets
+        for epoch in range(begun, epochs):
+            change(session, epoch)
+            session.advance_to(epoch + 1)
+            worker.step()
+        session.close()
+        worker.step_while(lambda: not answer.done())
+        return begun, offsets
+
+    return run
+
+
+def share(worker: int, workers: int) -> Step:
+    """Return a change that inserts an epoch's numbers, the share of one worker."""
+
+    def change(session: DurableSession, epoch: int) -> None:
+        for number in range(epoch % 5 + 1):
+            if number % workers == worker:
+                session.insert(number)
+        session.at(f"file {worker}", epoch)
+
+    return change
+
+
+alone = share(0, 1)
+
+
+def expected(epochs: int) -> list[tuple[tuple[int, int], int, int]]:
+    """Return the updates of the answer of `alone`: (record, time, diff)."""
+    found, before = [], dict[tuple[int, int], int]()
+    totals: dict[int, int] = {}
+    for epoch in range(epochs):
+        for number in range(epoch % 5 + 1):
+            totals[number] = totals.get(number, 0) + 1
+        after = dict.fromkeys(totals.items(), 1)
+        changed = {*before, *after}
+        found += [(record, epoch, after.get(record, 0) - before.get(record, 0)) for record in changed]
+        before = after
+    return sorted(update for update in found if update[2])
+
+
+def updates(where: str | Place, name: str = "answer") -> list[tuple[tuple[Any, ...], int, int]]:
+    place = Directory(where) if isinstance(where, str) else where
+    table = Shard(name, place.store(name)).updates()
+    return sorted((tuple(record), time, diff) for *record, time, diff in zip(*(c.to_pylist() for c in table.columns)))
+
+
+@pytest.fixture(params=["directory", "objects"])
+def where(request: pytest.FixtureRequest, tmp_path: Path) -> str | Place:
+    return str(tmp_path / "state") if request.param == "directory" else Objects(obstore.store.MemoryStore(), "state")
+
+
+@pytest.mark.parametrize("keep", [None, 0, 2])
+@pytest.mark.parametrize("flush", [None, "1ms"])
+def test_a_program_goes_on_where_it_stopped(where: str | Place, keep: int | None, flush: str | None) -> None:
+    begun = 0
+    for epochs in (4, 4, 5, 11):
+        assert execute_directly(program(where, epochs, alone, keep=keep, flush=flush)) == (
+            begun,
+            {"file 0": begun - 1} if begun else {},
+        )
+        assert updates(where) == expected(epochs)
+        begun = epochs
+
+
+def test_a_program_goes_on_with_another_number_of_workers(tmp_path: Path) -> None:
+    where, begun = str(tmp_path), 0
+    for workers, epochs in ((2, 5), (1, 9), (3, 12), (2, 13)):
+        results = execute(
+            lambda worker, w=workers, e=epochs: program(where, e, share(worker.index, w))(worker),
+            Config(workers=workers),
+        )
+        assert {result[0] for result in results} == {begun}
+        assert updates(where) == expected(epochs)
+        begun = epochs
+
+
+class Crashed(Exception):
+    pass
+
+
+def crashing_at(epoch: int) -> Step:
+    def change(session: DurableSession, at: int) -> None:
+        if at == epoch:
+            raise Crashed
+        alone(session, at)
+
+    return change
+
+
+def test_an_epoch_that_was_not_durable_is_made_again(tmp_path: Path) -> None:
+    for epoch in (0, 3, 4, 9):
+        with pytest.raises(Crashed):
+            execute_directly(program(str(tmp_path), 12, crashing_at(epoch)))
+    begun, _ = execute_directly(program(str(tmp_path), 12, alone))
+    assert begun <= 9
+    assert updates(str(tmp_path)) == expected(12)
+
+
+def test_a_crash_in_an_operator_loses_nothing(tmp_path: Path) -> None:
+    def failing(number: Any) -> Any:
+        if (number == 4).any():
+            raise Crashed
+        return number
+
+    with pytest.raises(OperatorError, match="Crashed"):
+        execute_directly(program(str(tmp_path), 12, alone, lambda numbers: numbers.map(failing).count()))
+    begun, _ = execute_directly(program(str(tmp_path), 12, alone))
+    assert begun > 0, "the epoch at which the operator failed is durable"
+    assert updates(str(tmp_path)) == expected(12)
+
+
+def doubled(collection: Collection) -> Collection:
+    return collection.count().map(lambda number, count: (number, 2 * count))
+
+
+def test_another_answer_than_before_is_refused_and_names_a_record(tmp_path: Path) -> None:
+    where = str(tmp_path)
+    execute_directly(program(where, 3, alone))
+    before = updates(where)
+    with pytest.raises(
+        OperatorError, match=r"as of 2, \(0, 3\) occurs 1 time\(s\) less often now \(6 record\(s\) differ\)"
+    ):
+        execute_directly(program(where, 5, alone, doubled))
+    assert updates(where) == before
+    assert execute_directly(program(where, 5, alone))[0] >= 3
+    assert updates(where) == expected(5)
+
+
+def test_another_answer_than_before_is_corrected_at_the_first_open_time(tmp_path: Path) -> None:
+    where = str(tmp_path)
+    execute_directly(program(where, 3, alone))
+    execute_directly(program(where, 5, alone, doubled, on_difference="correct"))
+    shard = Shard("answer", Directory(where).store("answer"))
+    assert shard.read(2) == {(0, 3): 1, (1, 2): 1, (2, 1): 1}
+    assert shard.read(3) == {(0, 8): 1, (1, 6): 1, (2, 4): 1, (3, 2): 1}
+    execute_directly(program(where, 6, alone, doubled))
+
+
+def test_a_difference_that_later_changes_undo_is_found(tmp_path: Path) -> None:
+    """The contents agree at the end, and not before."""
+    where = str(tmp_path)
+
+    def change(session: DurableSession, epoch: int) -> None:
+        session.update(1, diff=[1, -1][epoch % 2])
+
+    def odd(collection: Collection) -> Collection:
+        return collection.map(lambda number: number + 1)
+
+    def both(define: Callable[[Collection], Collection], epochs: int) -> None:
+        execute_directly(program(where, epochs, change, define, replay=True))
+
+    both(lambda collection: collection, 4)
+    with pytest.raises(OperatorError, match=r"as of 0, \(1,\) occurs 1 time\(s\) less often now"):
+        both(odd, 4)
+    both(lambda collection: collection, 6)
+
+
+def test_windows_go_on_if_what_they_need_is_retained_and_replayed(tmp_path: Path) -> None:
+    def window(collection: Collection) -> Collection:
+        return collection.window(3)
+
+    def whole(where: str, *epochs: int) -> list[tuple[tuple[Any, ...], int, int]]:
+        for last in epochs:
+            execute_directly(program(where, last, alone, window, replay=True))
+        return updates(where)
+
+    assert whole(str(tmp_path / "a"), 2, 6, 7, 12) == whole(str(tmp_path / "b"), 12)
+
+
+def test_a_new_output_begins_where_the_others_are(tmp_path: Path) -> None:
+    where = str(tmp_path)
+    execute_directly(program(where, 4, alone))
+
+    def two(worker: Worker) -> None:
+        state = State.open(worker, where)
+        with worker.dataflow() as scope:
+            session, numbers = durable_input(scope, state.shard("numbers"))
+            answers = [persist(numbers.count(), state.shard("answer")), persist(numbers, state.shard("copy"))]
+        alone(session, session.epoch)
+        session.close()
+        worker.step_while(lambda: not all(answer.done() for answer in answers))
+
+    execute_directly(two)
+    copy = Shard("copy", Directory(where).store("copy"))
+    assert (copy.manifest().since, copy.manifest().upper) == (3, 5)
+    assert copy.read(3) == {(0,): 4, (1,): 3, (2,): 2, (3,): 1}
+    assert updates(where) == expected(5)
+
+
+def test_a_new_input_begins_where_the_outputs_end(tmp_path: Path) -> None:
+    where = str(tmp_path)
+    execute_directly(program(where, 4, alone, lambda numbers: numbers))
+
+    def two(worker: Worker) -> tuple[int, int]:
+        state = State.open(worker, where)
+        with worker.dataflow() as scope:
+            session, numbers = durable_input(scope, state.shard("numbers"))
+            more, others = durable_input(scope, state.shard("more"))
+            answer = persist(numbers.concat(others), state.shard("answer"))
+        epochs = session.epoch, more.epoch
+        more.insert(17)
+        more.close()
+        session.close()
+        worker.step_while(lambda: not answer.done())
+        return epochs
+
+    assert execute_directly(two) == (4, 4)
+    shard = Shard("answer", Directory(where).store("answer"))
+    assert (17,) not in shard.read(3)
+    assert shard.manifest().upper == 5, "an input that is closed does not hold the others back"
+    assert execute_directly(two) == (5, 5)
+
+
+def test_an_input_that_was_closed_keeps_no_past_of_the_others(tmp_path: Path) -> None:
+    def run(worker: Worker, first: int, last: int) -> dict[Any, int]:
+        state = State.open(worker, str(tmp_path))
+        with worker.dataflow() as scope:
+            table, static = durable_input(scope, state.shard("table", keep=0))
+            session, numbers = durable_input(scope, state.shard("numbers", keep=0))
+            answer = persist(numbers.concat(static), state.shard("answer", keep=0))
+        if table.epoch == 0:
+            table.insert(17)
+        table.close()
+        for epoch in range(first, last):
+            session.insert(epoch)
+            session.advance_to(epoch + 1)
+            worker.step_while(lambda: not answer.is_durable(session.epoch))
+        session.close()
+        worker.step_while(lambda: not answer.done())
+        return state.shard("answer").shard.read()
+
+    for first, last in ((0, 5), (5, 9)):
+        assert execute_directly(lambda worker, f=first, t=last: run(worker, f, t)) == {
+            (number,): 1 for number in (17, *range(last))
+        }
+        place = Directory(str(tmp_path))
+        sinces = [Shard(name, place.store(name)).manifest().since for name in ("numbers", "answer")]
+        assert sinces == [last - 2, last - 1], "the input as of what the answer was durable when it was appended to"
+
+
+def test_an_output_that_needs_what_the_inputs_gave_up_is_refused(tmp_path: Path) -> None:
+    where = str(tmp_path)
+    execute_directly(program(where, 4, alone))
+
+    def without(worker: Worker) -> None:
+        state = State.open(worker, where)
+        with worker.dataflow() as scope:
+            session, _ = durable_input(scope, state.shard("numbers", keep=0))
+        session.insert(7)
+        session.advance_to(9)
+        session.close()
+        worker.step_while(lambda: not session.is_durable(9))
+
+    execute_directly(without)
+    with pytest.raises(
+        StateError, match=r"'answer' .* is final before 4, but the inputs .* compacted up to 8.* remove it"
+    ):
+        execute_directly(program(where, 12, alone))
+
+
+def test_two_programs_at_once_are_one_after_the_other(tmp_path: Path) -> None:
+    """The second fences off the first, which ends; nothing is lost or there twice."""
+    where = str(tmp_path)
+
+    def first(worker: Worker) -> None:
+        state = State.open(worker, where)
+        with worker.dataflow() as scope:
+            session, numbers = durable_input(scope, state.shard("numbers"))
+            persist(numbers.count(), state.shard("answer"))
+        for epoch in range(9):
+            if epoch == 5:
+                worker.step_while(lambda: not session.is_durable(5))
+                execute_directly(program(where, 7, alone))
+            alone(session, epoch)
+            session.advance_to(epoch + 1)
+        worker.step_while(lambda: not session.is_durable(9))
+
+    with pytest.raises(OperatorError, match="one program at a time can write to it"):
+        execute_directly(first)
+    assert updates(where) == expected(7)
+    execute_directly(program(where, 9, alone))
+    assert updates(where) == expected(9)
+
+
+def test_text_bytes_floats_and_booleans_come_back_as_they_were(tmp_path: Path) -> None:
+    records = [("to", b"\0x", 0.5, True), ("", b"", -0.0, False), ("ünï", b"\xff", 1e300, True)]
+
+    def run(worker: Worker) -> dict[Any, int]:
+        state = State.open(worker, str(tmp_path))
+        with worker.dataflow() as scope:
+            session, rows = durable_input(scope, state.shard("rows"))
+            output = rows.output()
+            copied = persist(rows.filter(lambda *_: np.ones(len(_[0]), np.bool_)), state.shard("copy"))
+        if session.epoch == 0:
+            for record in records:
+                session.insert(*record)
+        session.close()
+        worker.step_while(lambda: not (output.done() and copied.done()))
+        return output.contents()
+
+    assert execute_directly(run) == execute_directly(run) == dict.fromkeys(records, 1)
+    assert Shard("copy", Directory(str(tmp_path)).store("copy")).read() == dict.fromkeys(records, 1)
+
+
+@pytest.mark.parametrize(
+    ("column", "complaint"),
+    [
+        (np.array([np.nan]), "NaN"),
+        (np.array([0.5], np.float16), "float16 cannot be durable"),
+        (np.array([1 << 63], np.uint64), "2 \\*\\* 63"),
+        (np.array(["2026-03-01"], "datetime64[D]"), "date cannot be durable"),
+        (typed([3, None], "int64?"), r"int64\? cannot be durable"),
+        (typed(["a", None], "text?"), r"text\? cannot be durable"),
+    ],
+)
+def test_what_cannot_be_durable_is_refused(tmp_path: Path, column: Any, complaint: str) -> None:
+    with pytest.raises((OperatorError, DataError), match=complaint):
+        execute_directly(program(str(tmp_path), 1, lambda session, _: session.insert(column)))
+    assert execute_directly(program(str(tmp_path), 0, alone))[0] == 0
+
+
+@pytest.mark.parametrize("position", [1.5, None, True, 1 << 63, b"x"])
+def test_a_position_is_a_number_or_text(tmp_path: Path, position: Any) -> None:
+    with pytest.raises(DataError, match="position of 'file' must be"):
+        execute_directly(program(str(tmp_path), 1, lambda session, _: session.at("file", position)))
+
+
+def opened(tmp_path: Path, use: Callable[[Any, State], object]) -> None:
+    def run(worker: Worker) -> None:
+        state = State.open(worker, str(tmp_path))
+        with worker.dataflow() as scope:
+            use(scope, state)
+
+    execute_directly(run)
+
+
+def test_names_and_roles_are_checked_when_a_program_is_built(tmp_path: Path) -> None:
+    where = str(tmp_path)
+    execute_directly(program(where, 1, alone))
+
+    def numbers(state: State, **options: Any) -> OpenShard:
+        return state.shard("numbers", **options)
+
+    def refused(error: type[Exception], match: str, use: Callable[[Any, State], object]) -> None:
+        with pytest.raises(error, match=match):
+            opened(tmp_path, use)
+
+    refused(StateError, "is an input of the program", lambda s, state: persist(new_input(s)[1], numbers(state)))
+    refused(StateError, "has the fields column_0, not a", lambda _, state: numbers(state, fields=["a"]))
+    refused(ConfigError, "names of their own", lambda _, state: state.shard("x", fields=["a", "a"]))
+    refused(ConfigError, "none of them time", lambda _, state: state.shard("x", fields=["time"]))
+    refused(ConfigError, "no duration", lambda s, state: durable_input(s, numbers(state), flush="soon"))
+    refused(
+        ConfigError,
+        "on_difference is one of",
+        lambda s, state: persist(new_input(s)[1], state.shard("answer"), on_difference="x"),
+    )
+    refused(BuildError, "is used already", lambda s, state: [durable_input(s, numbers(state)) for _ in range(2)])
+
+    def twice(scope: Any, state: State) -> None:
+        shard = numbers(state)
+        durable_input(scope, shard)
+        durable_input(scope, shard)
+
+    refused(BuildError, "is an input of this program already", twice)
+    execute_directly(program(where, 2, alone))
+
+
+def test_what_uses_the_state_is_built_before_the_first_step(tmp_path: Path) -> None:
+    def run(worker: Worker) -> None:
+        state = State.open(worker, str(tmp_path))
+        with worker.dataflow() as scope:
+            durable_input(scope, state.shard("numbers"))
+        with worker.dataflow() as scope:
+            durable_input(scope, state.shard("more"))
+
+    with pytest.raises(BuildError, match="'more' comes too late"):
+        execute_directly(run)
+
+
+def test_a_dataflow_that_is_dropped_leaves_the_state_whole(tmp_path: Path) -> None:
+    def run(worker: Worker) -> None:
+        state = State.open(worker, str(tmp_path))
+        with worker.dataflow() as scope:
+            session, numbers = durable_input(scope, state.shard("numbers"))
+            answer = persist(numbers.count(), state.shard("answer"))
+        for epoch in range(4):
+            alone(session, epoch)
+            session.advance_to(epoch + 1)
+            if epoch == 1:
+                worker.step_while(lambda: not answer.is_durable(2))
+            worker.step()
+        worker.drop_dataflow(scope.dataflow)
+        for _ in range(50):
+            worker.step()
+
+    execute_directly(run)
+    assert 2 <= execute_directly(program(str(tmp_path), 6, alone))[0] <= 4
+    assert updates(str(tmp_path)) == expected(6)
+
+
+def test_times_of_two_coordinates_are_refused(tmp_path: Path) -> None:
+    def run(worker: Worker, use: Callable[[Any, State], object]) -> None:
+        state = State.open(worker, str(tmp_path))
+        with worker.dataflow(outer=2) as scope:
+            use(scope, state)
+
+    for use in (
+        lambda scope, state: durable_input(scope, state.shard("numbers")),
+        lambda scope, state: persist(new_input(scope)[1], state.shard("answer")),
+    ):
+        with pytest.raises(BuildError, match="times of one coordinate"):
+            execute_directly(lambda worker, use=use: run(worker, use))
+
+
+def test_handles_describe_themselves(tmp_path: Path) -> None:
+    found: list[DurableSession | DurableOutput | OpenShard] = []
+
+    def use(scope: Any, state: State) -> None:
+        session, numbers = durable_input(scope, shard := state.shard("numbers"))
+        found.extend([session, persist(numbers, state.shard("answer")), shard])
+
+    opened(tmp_path, use)
+    assert [repr(each).partition("(")[0] for each in found] == ["DurableSession", "DurableOutput", "OpenShard"]

@@ -1,0 +1,83 @@
+"""Other programs open the files of a durable collection as they are, in the way that `docs/durable.md` shows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pandas
+import polars
+import pytest
+
+from differential import Updates
+from differential.durable import LocalStore, Shard, compaction
+from differential.durable.keep import Keep
+from differential.durable.writer import Writer
+
+Contents = dict[tuple[Any, ...], int]
+
+
+@pytest.fixture
+def shard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shard:
+    """Return a collection with parts of several appends, some merged, and remains of a crash."""
+    monkeypatch.setattr(compaction, "RUN", 5)
+    shard = Shard("edges", LocalStore(str(tmp_path / "edges")))
+    writer = Writer.claim(shard, "input")
+    writer.names, writer.keep = ("source", "target", "name"), Keep(2)
+    for epoch in range(7):
+        names = np.array([f"ü{epoch % 2}", "x"], np.dtypes.StringDType())
+        columns = np.array([epoch % 3, 7]), np.array([0.5, 7.0]), names
+        writer.append(epoch + 1, [Updates.at((epoch,), columns, np.array([1, (-1) ** epoch]))])
+        writer.compact()
+    shard.store.put_new("00000000-00000001-abc.parquet", b"remains")
+    assert 1 < len(shard.paths()) < 7
+    return shard
+
+
+@pytest.mark.parametrize("as_of", [4, 5, 6])
+def test_duckdb_reads_the_contents_as_of_a_time(shard: Shard, as_of: int) -> None:
+    found = duckdb.sql(
+        f"""
+        SELECT source, target, name, sum(diff)::BIGINT AS count
+        FROM read_parquet({shard.paths()})
+        WHERE time <= {as_of}
+        GROUP BY ALL HAVING sum(diff) <> 0
+        """
+    ).fetchall()
+    assert {tuple(record): count for *record, count in found} == shard.read(as_of)
+
+
+@pytest.mark.parametrize("as_of", [4, 5, 6])
+def test_polars_reads_the_contents_as_of_a_time(shard: Shard, as_of: int) -> None:
+    updates = polars.scan_parquet(shard.paths()).filter(polars.col("time") <= as_of)
+    total = updates.group_by("source", "target", "name").agg(polars.col("diff").sum()).filter(polars.col("diff") != 0)
+    assert {tuple(record): count for *record, count in total.collect().rows()} == shard.read(as_of)
+
+
+@pytest.mark.parametrize("as_of", [4, 5, 6])
+def test_pandas_reads_the_contents_as_of_a_time(shard: Shard, as_of: int) -> None:
+    updates = pandas.read_parquet(shard.paths()).query(f"time <= {as_of}")
+    total = updates.groupby(["source", "target", "name"])["diff"].sum()
+    assert total[total != 0].to_dict() == shard.read(as_of)
+
+
+def test_all_have_the_schema_of_the_collection(shard: Shard) -> None:
+    columns = ["source", "target", "name", "time", "diff"]
+    assert polars.read_parquet(shard.paths()).columns == columns
+    assert list(pandas.read_parquet(shard.paths()).columns) == columns
+    described = duckdb.sql(f"DESCRIBE FROM read_parquet({shard.paths()})").fetchall()
+    assert [(name, kind) for name, kind, *_ in described] == [
+        ("source", "BIGINT"),
+        ("target", "DOUBLE"),
+        ("name", "VARCHAR"),
+        ("time", "BIGINT"),
+        ("diff", "BIGINT"),
+    ]
+
+
+def test_a_table_is_what_polars_and_pandas_make_of_it(shard: Shard) -> None:
+    table = shard.table()
+    assert polars.from_arrow(table).shape == (len(shard.read()), 4)
+    assert table.to_pandas()["diff"].sum() == sum(shard.read().values())

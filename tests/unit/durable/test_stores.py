@@ -1,0 +1,158 @@
+"""Every store keeps the same promises; one that fails says where, and what was there stays as it was."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import obstore.store
+import pytest
+
+from differential.durable.disk import OsDisk
+from differential.durable.local import LocalStore
+from differential.durable.objects import Objects, ObjectStore
+from differential.durable.places import Directory, check_name, place_of
+from differential.durable.simulated import Seeded, SimulatedDisk, SimulatedStore
+from differential.durable.store import Store
+from timely.errors import ConfigError, StoreError
+
+
+@pytest.fixture(params=["directory", "simulated disk", "simulated store", "objects"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
+    if request.param == "directory":
+        return LocalStore(str(tmp_path / "state" / "words"))
+    if request.param == "simulated disk":
+        return LocalStore("words", SimulatedDisk(Seeded(1)))
+    if request.param == "simulated store":
+        return SimulatedStore(Seeded(1))
+    return ObjectStore(obstore.store.MemoryStore(), "state/words")
+
+
+def test_what_was_put_is_there_until_it_is_deleted(store: Store) -> None:
+    assert (store.get("a"), store.names()) == (None, [])
+    store.put_new("a", b"1")
+    store.put_new("b", b"")
+    store.put_new("a", b"12")
+    assert (store.get("a"), store.get("b"), store.names()) == (b"12", b"", ["a", "b"])
+    store.delete("a")
+    store.delete("a")
+    assert (store.get("a"), store.names()) == (None, ["b"])
+
+
+def test_a_manifest_is_replaced_by_who_knows_it(store: Store) -> None:
+    assert store.get_manifest() is None
+    assert not store.compare_and_set(b"0", b"1")
+    assert store.compare_and_set(None, b"1")
+    assert not store.compare_and_set(None, b"2")
+    assert store.compare_and_set(b"1", b"2")
+    assert not store.compare_and_set(b"1", b"3")
+    assert (store.get_manifest(), store.names()) == (b"2", [])
+
+
+class Failing(OsDisk):
+    """A file system of which one operation fails."""
+
+    def __init__(self, operation: str, number: int) -> None:
+        self.operation = operation
+        self.number = number
+
+    def fail(self, operation: str) -> None:
+        if operation == self.operation:
+            raise OSError(self.number, os.strerror(self.number))
+
+    def write(self, path: str, data: bytes) -> None:
+        if self.operation == "write":
+            super().write(path, data[: len(data) // 2])
+        self.fail("write")
+        super().write(path, data)
+
+    def rename(self, old: str, new: str) -> None:
+        self.fail("rename")
+        super().rename(old, new)
+
+    def sync_directory(self, path: str) -> None:
+        self.fail("sync")
+        super().sync_directory(path)
+
+    def make_directory(self, path: str) -> None:
+        self.fail("make")
+        super().make_directory(path)
+
+
+@pytest.mark.parametrize("operation", ["write", "rename"])
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EIO])
+def test_a_failed_write_changes_nothing_and_names_the_file(tmp_path: Path, operation: str, number: int) -> None:
+    directory = str(tmp_path)
+    whole = LocalStore(directory)
+    whole.put_new("a", b"1")
+    assert whole.compare_and_set(None, b"1")
+    failing = LocalStore(directory, Failing(operation, number))
+    with pytest.raises(StoreError, match=f"cannot write {directory}/parts/b: {os.strerror(number)}"):
+        failing.put_new("b", b"1234")
+    with pytest.raises(StoreError, match=f"cannot write {directory}/manifest.json: {os.strerror(number)}"):
+        failing.compare_and_set(b"1", b"2")
+    assert (whole.get("a"), whole.get("b"), whole.get_manifest()) == (b"1", None, b"1")
+
+
+def test_a_manifest_that_could_not_be_synced_is_synced_by_the_next_attempt(tmp_path: Path) -> None:
+    disk = Failing("sync", errno.EIO)
+    store = LocalStore(str(tmp_path), disk)
+    for _ in range(2):
+        with pytest.raises(StoreError, match="Input/output error"):
+            store.compare_and_set(None, b"1")
+    disk.operation = ""
+    assert store.compare_and_set(None, b"1"), "it is there, so the attempt was that of this writer"
+
+
+def test_a_directory_lists_the_collections_in_it(tmp_path: Path) -> None:
+    place = Directory(str(tmp_path / "state"))
+    assert place.names() == []
+    for name in ("words", "counts"):
+        assert place.store(name).compare_and_set(None, b"{}")
+    (tmp_path / "state" / "notes").mkdir()
+    assert place.names() == ["counts", "words"]
+    (tmp_path / "file").touch()
+    with pytest.raises(StoreError, match=r"cannot list .*file: Not a directory"):
+        Directory(str(tmp_path / "file")).names()
+
+
+def test_objects_list_the_collections_below_a_prefix() -> None:
+    objects = obstore.store.MemoryStore()
+    place = Objects(objects, "a/state/")
+    assert place.names() == []
+    assert place.store("words").compare_and_set(None, b"{}")
+    place.store("left").put_new("part", b"")
+    assert (place.names(), str(place), str(place.store("words"))) == (
+        ["words"],
+        "a/state",
+        "a/state/words in MemoryStore",
+    )
+
+
+def test_an_object_store_without_conditional_puts_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="cannot replace an object conditionally"):
+        ObjectStore(obstore.store.LocalStore(tmp_path), "words")
+
+
+def test_an_object_store_that_cannot_be_reached_fails() -> None:
+    nobody = obstore.store.HTTPStore.from_url(
+        "http://127.0.0.1:9/", client_options={"allow_http": True, "timeout": "1s"}, retry_config={"max_retries": 0}
+    )
+    with pytest.raises(StoreError, match="words in HTTPStore"):
+        ObjectStore(nobody, "words").get("part")
+
+
+def test_the_place_is_that_of_the_program_or_of_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TIMELY_STATE_DIR", raising=False)
+    with pytest.raises(ConfigError, match="timely run --state DIR"):
+        place_of(None)
+    monkeypatch.setenv("TIMELY_STATE_DIR", "here")
+    assert (str(place_of(None)), str(place_of("there"))) == ("here", "there")
+
+
+@pytest.mark.parametrize("name", ["", "a/b", "..", ".hidden", "a b", "x" * 101])
+def test_a_name_that_is_no_directory_is_refused(name: str) -> None:
+    check_name("edges-2.0_x")
+    with pytest.raises(ConfigError, match="cannot name a durable collection"):
+        check_name(name)

@@ -1,0 +1,192 @@
+"""One writer at a time appends, in order; the past is given up as far as asked, and no further."""
+
+from __future__ import annotations
+
+import errno
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from differential import Updates
+from differential.durable import compaction, writer as module
+from differential.durable.keep import Keep
+from differential.durable.local import LocalStore
+from differential.durable.shard import Shard
+from differential.durable.writer import Writer
+from tests.unit.durable.test_stores import Failing
+from timely.errors import ConfigError, DataError, FencedError, StateError, StoreError
+
+
+def of(time: int, *records: int) -> Updates:
+    return Updates.at((time,), (np.array(records),))
+
+
+@pytest.fixture
+def shard(tmp_path: Path) -> Shard:
+    return Shard("numbers", LocalStore(str(tmp_path)))
+
+
+def test_a_writer_that_was_replaced_is_refused_and_leaves_nothing(shard: Shard) -> None:
+    first = Writer.claim(shard, "output")
+    first.append(1, [of(0, 7)])
+    second = Writer.claim(shard, "output")
+    with pytest.raises(FencedError, match=r"'numbers' in .* was claimed by process \d+ on .*one program at a time"):
+        first.append(2, [of(1, 8)])
+    second.append(2, [of(1, 9)])
+    assert shard.read() == {(7,): 1, (9,): 1}
+    assert len(Writer.claim(shard, "output").remove_garbage()) == 1
+
+
+def test_a_collection_keeps_its_role(shard: Shard) -> None:
+    Writer.claim(shard, "output")
+    with pytest.raises(StateError, match="is an output of the program that wrote it, not an input"):
+        Writer.claim(shard, "input")
+
+
+def test_appends_follow_each_other(shard: Shard) -> None:
+    writer = Writer.claim(shard, "input")
+    writer.append(2, [of(1, 7)])
+    with pytest.raises(StateError, match="final before 2, so nothing can be appended up to 2"):
+        writer.append(2, [])
+    for early, late in ((1, 3), (3, 3)):
+        with pytest.raises(StateError, match=rf"updates at {early} to {early} do not belong to \[2, {late}\)"):
+            writer.append(late, [of(early, 7)])
+    writer.append(5, [], {"file": 3})
+    assert (shard.manifest().upper, len(shard.manifest().parts), shard.manifest().offsets) == (5, 1, {"file": 3})
+
+
+def test_records_of_other_kinds_are_refused(shard: Shard) -> None:
+    writer = Writer.claim(shard, "input")
+    writer.names = ("number",)
+    writer.append(1, [of(0, 7)])
+    with pytest.raises(DataError, match=r"records of \(double\) cannot be added .* \(number int64\)"):
+        writer.append(2, [Updates.at((1,), (np.array([0.5]),))])
+    with pytest.raises(DataError, match=r"records of \(int64, int64\) cannot"):
+        writer.append(2, [Updates.at((1,), (np.array([1]), np.array([1])))])
+    assert shard.manifest().upper == 1
+
+
+def test_names_are_as_many_as_columns(shard: Shard) -> None:
+    writer = Writer.claim(shard, "input")
+    writer.names = ("a", "b")
+    with pytest.raises(DataError, match=r"records have 1 field\(s\), but 2 are named: a, b"):
+        writer.append(1, [of(0, 7)])
+
+
+def test_a_full_disk_ends_the_writer_and_the_next_one_goes_on(tmp_path: Path) -> None:
+    disk = Failing("", errno.ENOSPC)
+    shard = Shard("numbers", LocalStore(str(tmp_path), disk))
+    writer = Writer.claim(shard, "input", pause=lambda _: None)
+    writer.append(1, [of(0, 7)])
+    disk.operation = "write"
+    with pytest.raises(StoreError, match="No space left on device"):
+        writer.append(2, [of(1, 8)])
+    assert shard.read() == {(7,): 1}
+    with pytest.raises(StoreError, match="No space left on device"):
+        Writer.claim(shard, "input", pause=lambda _: None)
+    disk.operation = ""
+    Writer.claim(shard, "input").append(2, [of(1, 9)])
+    assert shard.read() == {(7,): 1, (9,): 1}
+
+
+def test_a_disk_that_has_room_again_at_once_is_no_error(tmp_path: Path) -> None:
+    disk = Failing("", errno.ENOSPC)
+    shard = Shard("numbers", LocalStore(str(tmp_path), disk))
+    writer = Writer.claim(shard, "input", pause=lambda _: setattr(disk, "operation", ""))
+    for operation in ("write", "rename", "sync"):
+        disk.operation = operation
+        writer.append(writer.manifest.upper + 1, [of(writer.manifest.upper, 7)])
+    assert shard.read() == {(7,): 3}
+
+
+@pytest.mark.parametrize(("keep", "since"), [(None, 0), (0, 9), (3, 6), (100, 0)])
+def test_epochs_are_kept_as_asked(shard: Shard, keep: int | None, since: int) -> None:
+    writer = Writer.claim(shard, "output")
+    writer.keep = Keep(keep)
+    for epoch in range(10):
+        writer.append(epoch + 1, [of(epoch, epoch)])
+    assert writer.manifest.since == since
+    for as_of in range(since, 10):
+        assert shard.read(as_of) == {(number,): 1 for number in range(as_of + 1)}
+    for as_of in [*range(since)[-1:], 10]:
+        with pytest.raises(StateError, match=f"cannot be read as of {as_of}, .* as of {since} up to 9"):
+            shard.read(as_of)
+
+
+def test_what_others_need_is_kept(shard: Shard) -> None:
+    writer = Writer.claim(shard, "input")
+    writer.keep = Keep(0)
+    writer.append(5, [of(0, 1)], limit=-1)
+    assert writer.manifest.since == 0
+    writer.append(9, [of(5, 1)], limit=3)
+    assert writer.manifest.since == 3
+    writer.append(10, [of(9, 1)], limit=2)
+    assert writer.manifest.since == 3, "what was given up is not there again"
+
+
+def test_ages_are_kept_by_the_clock_and_a_clock_that_jumps_changes_no_answer(
+    shard: Shard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [1e9]
+    monkeypatch.setattr(module.clock, "time", lambda: now[0])
+    writer = Writer.claim(shard, "output")
+    writer.keep = Keep("1h")
+    sinces = []
+    for epoch, seconds in enumerate([0, 60, 3500, 100, 86400, -200_000, 10, 10, 500_000, 10]):
+        now[0] += seconds
+        writer.append(epoch + 1, [of(epoch, epoch)])
+        sinces.append(writer.manifest.since)
+        assert shard.read() == {(number,): 1 for number in range(epoch + 1)}
+    assert sinces[:5] == [0, 0, 0, 1, 3]
+    assert sinces == sorted(sinces)
+    assert len(writer.manifest.marks) <= 66
+
+
+def test_marks_stay_few(shard: Shard, monkeypatch: pytest.MonkeyPatch) -> None:
+    marks: tuple[tuple[int, float], ...] = ()
+    keep = Keep("1h")
+    for second in range(20_000):
+        marks = keep.marked(marks, second, float(second))
+    assert len(marks) <= 67
+    assert 3600 <= 19_999 - marks[0][1] <= 3600 + 2 * 3600 / 64
+
+
+@pytest.mark.parametrize("keep", [-1, "1", "an hour", "1 week", ""])
+def test_what_is_no_retention_is_refused(keep: int | str) -> None:
+    with pytest.raises(ConfigError):
+        Keep(keep)
+
+
+def test_compaction_changes_no_answer_and_leaves_few_parts(shard: Shard) -> None:
+    writer = Writer.claim(shard, "output")
+    writer.keep = Keep(5)
+    steps = 0
+    for epoch in range(100):
+        writer.append(
+            epoch + 1,
+            [of(epoch, epoch % 3), Updates.at((epoch,), (np.array([9]),), np.array([1, -1][epoch % 2 :][:1]))],
+        )
+        while writer.compact():
+            steps += 1
+    assert steps > 10
+    assert len(writer.manifest.parts) < 2 * compaction.RUN
+    assert sorted(part.name for part in writer.manifest.parts) == shard.store.names()
+    for as_of in range(94, 100):
+        expected = {(number,): len(range(number, as_of + 1, 3)) for number in range(3)}
+        assert shard.read(as_of) == expected | ({(9,): 1} if as_of % 2 == 0 else {})
+
+
+def test_a_compaction_that_a_crash_interrupts_is_garbage(shard: Shard, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compaction, "RUN", 2)
+    writer = Writer.claim(shard, "output")
+    for epoch in range(2):
+        writer.append(epoch + 1, [of(epoch, 7)])
+    monkeypatch.setattr(LocalStore, "compare_and_set", lambda *_: (_ for _ in ()).throw(StoreError("crashed")))
+    monkeypatch.setattr(writer, "_pause", lambda _: None)
+    with pytest.raises(StoreError, match="crashed"):
+        writer.compact()
+    monkeypatch.undo()
+    assert (shard.read(), len(shard.store.names())) == ({(7,): 2}, 3)
+    assert len(Writer.claim(shard, "output").remove_garbage()) == 1
+    assert shard.read() == {(7,): 2}

@@ -1,0 +1,58 @@
+"""Start a run again after a process of it has died: how often, and after which pause.
+
+The pause before the first restart is half a second, and doubles with each further one, up to half a minute; after a run
+of a minute it is half a second again. A signal that ends runs ends the pause, too.
+"""
+
+from __future__ import annotations
+
+import select
+import socket
+import sys
+import time as clock
+from collections.abc import Callable, Collection
+from typing import NamedTuple
+
+FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0
+HEALTHY_SECONDS = 60.0
+_USAGE_ERROR = 2
+"""The status of commands that refuse their arguments, and would refuse them again."""
+
+
+class Outcome(NamedTuple):
+    """How a run ended: its exit status, and whether that is because a process of it died."""
+
+    status: int
+    has_died: bool
+
+
+def with_restarts(run: Callable[[], Outcome], restarts: int, signals: socket.socket, ending: Collection[int]) -> int:
+    """Run, and run again after each death of a process, `restarts` times at most; return the exit status.
+
+    The numbers of signals are read from `signals` during a pause, and those in `ending` end it.
+    """
+    pause = FIRST_PAUSE
+    for attempt in range(restarts + 1):
+        began = clock.monotonic()
+        status, has_died = run()
+        if not has_died or status == _USAGE_ERROR or attempt == restarts:
+            break
+        if clock.monotonic() - began >= HEALTHY_SECONDS:
+            pause = FIRST_PAUSE
+        print(f"timely: restart {attempt + 1} of {restarts} in {pause:g} s", file=sys.stderr, flush=True)
+        signum = _signal_within(pause, signals, ending)
+        if signum is not None:
+            return 128 + signum
+        pause = min(2 * pause, LONGEST_PAUSE)
+    return status
+
+
+def _signal_within(seconds: float, signals: socket.socket, ending: Collection[int]) -> int | None:
+    """Return the first signal of `ending` that arrives within some seconds, None if there is none."""
+    end = clock.monotonic() + seconds
+    while (remaining := end - clock.monotonic()) > 0:
+        if select.select([signals], [], [], remaining)[0]:
+            for signum in signals.recv(256):
+                if signum in ending:
+                    return signum
+    return None
