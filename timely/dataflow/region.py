@@ -104,6 +104,7 @@ class Region(Schedulable):
         except BaseException:
             for scope in self._progress.within:
                 scope.place = -1
+            schedule.activate(self)  # whoever goes on after an interrupt goes on with all that is left
             raise
         finally:
             self.is_running = self._progress.is_running = False
@@ -112,7 +113,7 @@ class Region(Schedulable):
         if self._turn is not None:
             if not self.is_held_back:
                 schedule.resume_later(self)
-        elif any(member.active for member in self.members):
+        elif any(member.active or member.has_more for member in self.members):
             schedule.activate(self)
 
     def _take_turn(self) -> Iterator[bool]:
