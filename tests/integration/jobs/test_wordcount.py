@@ -110,7 +110,7 @@ def test_a_file_is_followed_as_it_grows(text: Path, tmp_path: Path) -> None:
     with answer.open(newline="") as file:
         header, *rows = csv.reader(file)
     assert header == ["word", "occurrences"]
-    assert {word: int(count) for word, count in rows} == counted(whole)
+    assert {word: int(count) for word, count in rows} == counted(complete)
 
 
 def test_a_pipe_is_followed_to_its_end() -> None:

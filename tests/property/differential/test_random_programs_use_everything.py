@@ -73,13 +73,13 @@ ELSEWHERE = {
 """What the random programs do not use themselves, and why."""
 
 
-ELSEWHERE = {"Session": "compared with a database that recomputes everything: tests/property/session"}
+APART = {"Session": "compared with a database that recomputes everything: tests/property/session"}
 """The classes that have random programs of their own."""
 
 
 def public() -> dict[CodeType, str]:
     """Return everything that a program can call, by code, except the methods of batches between operators."""
-    names = [(package, name) for package in PACKAGES for name in package.__all__ if name not in ELSEWHERE]
+    names = [(package, name) for package in PACKAGES for name in package.__all__ if name not in APART]
     owners = [getattr(package, name) for package, name in names]
     found = {}
     for owner in owners:
