@@ -61,7 +61,7 @@ def test_a_process_that_does_not_arrive_is_named_once(
     start: Start, options: tuple[str, ...], before: str, words: str, hosts: str
 ) -> None:
     run = start(before, *(options if options[0] == "-n" else (*options, hosts)))
-    run.until_started(3 if options != ("-n", "2") else 2)
+    run.until_started(2)  # a third one may be ended before it has begun
     begun = clock.monotonic()
     assert run.end() == 1
     assert clock.monotonic() - begun < LONG_BEFORE_THE_RENDEZVOUS_ENDS

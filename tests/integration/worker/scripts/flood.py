@@ -64,6 +64,10 @@ def program(worker: Worker) -> None:
         for _ in range(BATCHES if worker.index == 0 else 0):
             yield batch()
 
+    with worker.dataflow("what is loaded once") as scope:
+        scope.to_stream((np.arange(2),)).exchange().inspect_batch(lambda time, taken: None)
+    while worker.step_or_park():
+        pass
     before = peak()
     with worker.dataflow() as scope:
         if SENDER == "source":
