@@ -20,7 +20,8 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Iterator
+import time as clock
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Timer, current_thread, main_thread
 
@@ -61,8 +62,14 @@ def no_interrupt_lost() -> Iterator[None]:
             sys.unraisablehook = report_ignored
 
 
-def send_again(signum: signal.Signals) -> None:
-    """Send a signal to this process in a moment; at once, it would be handled where nothing can be raised either."""
-    timer = Timer(_AGAIN_SECONDS, os.kill, (os.getpid(), signum))
+def send_again(signum: signal.Signals, may_raise: Callable[[], bool] = lambda: True) -> None:
+    """Send a signal to this process in a moment, once `may_raise()`; at once, its handler could not raise either."""
+
+    def send() -> None:
+        while not may_raise():
+            clock.sleep(_AGAIN_SECONDS)
+        os.kill(os.getpid(), signum)
+
+    timer = Timer(_AGAIN_SECONDS, send)
     timer.daemon = True
     timer.start()

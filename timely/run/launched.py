@@ -105,7 +105,7 @@ def handle_signals() -> None:
     interrupts = Interrupts()
     for signum in (signal.SIGINT, *_ENDING):
         if signal.getsignal(signum) is not signal.SIG_IGN:
-            signal.signal(signum, interrupts.interrupt if signum == signal.SIGINT else terminate)
+            signal.signal(signum, interrupts.interrupt if signum == signal.SIGINT else interrupts.terminate)
     sys.unraisablehook = interrupts.send_ignored_again
     report_on_signal()
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT, *_ENDING, signal.SIGUSR1})
@@ -115,15 +115,19 @@ class Interrupts:
     """Turns signals into exceptions; several that arrive together raise one.
 
     If Python handles a signal inside a destructor, such as that of a received frame, it ignores the exception. The
-    signal is then sent again, a moment later.
+    signal is then sent again, a moment later. What comes until then does nothing: the function that starts to send it
+    must not raise either.
     """
 
     def __init__(self) -> None:
         self._last = -inf
+        self._is_starting = False
         self._report_ignored = sys.unraisablehook
 
     def interrupt(self, signum: int, frame: FrameType | None) -> None:
         """Raise `KeyboardInterrupt`, unless the signal follows another at once."""
+        if self._is_starting:
+            return
         begin_to_end()
         now = clock.monotonic()
         repeated = now < self._last + _SAME_INTERRUPT_SECONDS
@@ -134,24 +138,31 @@ class Interrupts:
     def send_ignored_again(self, ignored: sys.UnraisableHookArgs) -> None:
         """Send the signal again whose exception was ignored; report all other ignored exceptions."""
         if issubclass(ignored.exc_type, KeyboardInterrupt):
+            self._is_starting = True
             self._last = -inf
-            send_again(signal.SIGINT)
+            send_again(signal.SIGINT, self._may_raise)
         elif issubclass(ignored.exc_type, SystemExit):
-            signal.signal(signal.SIGTERM, terminate)
-            send_again(signal.SIGTERM)
+            self._is_starting = True
+            signal.signal(signal.SIGTERM, self.terminate)
+            send_again(signal.SIGTERM, self._may_raise)
         else:
             self._report_ignored(ignored)
+        self._is_starting = False
 
+    def _may_raise(self) -> bool:
+        return not self._is_starting
 
-def terminate(signum: int, frame: FrameType | None) -> None:
-    """Raise `SystemExit`, and let later signals of this kind do nothing.
+    def terminate(self, signum: int, frame: FrameType | None) -> None:
+        """Raise `SystemExit`, and let later signals of this kind do nothing.
 
-    They are not ignored (SIG_IGN), because Python complains about a signal that came before and finds no handler.
-    """
-    begin_to_end()
-    for ending in _ENDING:
-        signal.signal(ending, _do_nothing)
-    raise SystemExit(128 + signum)
+        They are not ignored (SIG_IGN), because Python complains about a signal that came before and finds no handler.
+        """
+        if self._is_starting:
+            return
+        begin_to_end()
+        for ending in _ENDING:
+            signal.signal(ending, _do_nothing)
+        raise SystemExit(128 + signum)
 
 
 def _do_nothing(signum: int, frame: FrameType | None) -> None:

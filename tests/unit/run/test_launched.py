@@ -5,11 +5,12 @@ from __future__ import annotations
 import signal
 import sys
 import time as clock
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
-from timely.run.launched import Interrupts, terminate
+import timely.run.launched as launched
+from timely.run.launched import Interrupts
 
 SECONDS = 20.0
 
@@ -51,12 +52,39 @@ def outlive(signum: signal.Signals, lived: list[signal.Signals]) -> None:
 def test_a_signal_in_a_destructor_takes_effect_after_it(signum: signal.Signals, raised: type[BaseException]) -> None:
     interrupts = Interrupts()
     signal.signal(signal.SIGINT, interrupts.interrupt)
-    signal.signal(signal.SIGTERM, terminate)
+    signal.signal(signal.SIGTERM, interrupts.terminate)
     sys.unraisablehook = interrupts.send_ignored_again
     lived: list[signal.Signals] = []
     with pytest.raises(raised):
         outlive(signum, lived)
     assert lived == [signum]
+
+
+@pytest.mark.parametrize(("signum", "raised"), [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, SystemExit)])
+def test_a_signal_that_comes_while_an_ignored_one_is_sent_again_is_not_lost(
+    signum: signal.Signals,
+    raised: type[BaseException],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    interrupts = Interrupts()
+    signal.signal(signal.SIGINT, interrupts.interrupt)
+    signal.signal(signal.SIGTERM, interrupts.terminate)
+    sys.unraisablehook = interrupts.send_ignored_again
+    original = launched.send_again
+
+    def send_again(again: signal.Signals, may_raise: Callable[[], bool]) -> None:
+        signal.raise_signal(signum)
+        original(again, may_raise)
+        clock.sleep(0.05)  # longer than until it is sent
+        signal.raise_signal(signum)
+
+    monkeypatch.setattr(launched, "send_again", send_again)
+    lived: list[signal.Signals] = []
+    with pytest.raises(raised):
+        outlive(signum, lived)
+    assert lived == [signum]
+    assert capsys.readouterr().err == ""
 
 
 def test_interrupts_that_follow_at_once_are_one() -> None:
@@ -67,8 +95,8 @@ def test_interrupts_that_follow_at_once_are_one() -> None:
 
 
 def test_a_signal_to_end_that_comes_with_another_does_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    signal.signal(signal.SIGTERM, terminate)
-    signal.signal(signal.SIGQUIT, terminate)
+    signal.signal(signal.SIGTERM, Interrupts().terminate)
+    signal.signal(signal.SIGQUIT, Interrupts().terminate)
     sys.unraisablehook = sys.__unraisablehook__
     signals = {signal.SIGTERM, signal.SIGQUIT}
     signal.pthread_sigmask(signal.SIG_BLOCK, signals)
