@@ -140,7 +140,7 @@ class Region(Schedulable):
             after = progress.next_round(frontier)
             assert after != progress.before, f"an operator of {self.members} holds a time that its frontier has passed"
         progress.now = progress.entered(frontier)
-        if any(operator.active for operator in loop.operators):
+        if any(operator.active or operator.has_more for operator in loop.operators):
             # Messages at times that are yet to be complete: they are received so that they need not wait in queues.
             yield from self._run_items(loop)
         progress.before = progress.now

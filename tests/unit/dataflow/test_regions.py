@@ -295,3 +295,30 @@ def test_a_trace_in_a_region_is_imported_while_updates_flow() -> None:
 
     region, general = both_ways(program)
     assert region == general == {(node, node): 1 for node in range(4)}
+
+
+def test_pairs_at_an_open_epoch_in_a_loop_are_emitted_to_the_last_piece(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(joining, "ROWS_PER_BATCH", 16)
+
+    def program(worker: Worker) -> tuple[bool, dict[Any, int]]:
+        with worker.dataflow() as scope:
+            (first, one), (later, other) = new_input(scope), new_input(scope)
+            output = (
+                one.iterate(lambda inner: inner.join_map(other, lambda key, a, b: (key, b)).concat(one).distinct())
+                .map(lambda key, value: key)
+                .count()
+                .output()
+            )
+        for session in (first, later):
+            session.insert(np.ones(40, np.int64), np.arange(40) + 40 * (session is later))
+        first.advance_to(1)
+        for _ in range(200):
+            worker.step()
+        is_at_rest = scope.dataflow.is_idle
+        first.close()
+        later.close()
+        worker.step_while(lambda: not output.done())
+        return is_at_rest, output.contents()
+
+    region, general = both_ways(program)
+    assert region == general == (True, {(1, 80): 1})
