@@ -33,7 +33,7 @@ _WRITTEN = types.int64[::1]
 _READ = types.Array(types.int64, 1, "A", readonly=True)  # any column of integers, also from another process
 
 
-@njit(types.int64(_WRITTEN, _READ, _READ, _WRITTEN), cache=True)
+@njit(types.int64(_WRITTEN, _READ, _READ, _WRITTEN), cache=True)  # type: ignore[untyped-decorator]
 def join_ends(parent: Ints, source: Ints, target: Ints, joined: Ints) -> int:
     """Join the ends of edges, and write the rows of those that joined two components to `joined`; return their number.
 
