@@ -227,4 +227,4 @@ _CONVERSIONS: tuple[tuple[Callable[[pa.DataType], bool], Callable[[pa.ChunkedArr
     (pa.types.is_decimal, _decimals),
     (lambda of: pa.types.is_nested(of), _opaque),
 )
-"""What tells a type, and what makes a column of an array of it."""
+"""How to recognise a type of Arrow, and how to make a column of an array of it."""

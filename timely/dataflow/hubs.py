@@ -91,18 +91,19 @@ class Hubs:
 
     def regions(self, edges: list[Edge], kept: set[int]) -> list[RegionLayout]:
         """Return the regions of a layout that tracks the places `kept`, with these edges."""
-        incoming: dict[int, list[int]] = {}
+        onward: dict[int, list[int]] = {}
         for source, target, _ in self._plan.edges:
-            incoming.setdefault(target, []).append(source)
+            onward.setdefault(source, []).append(target)
         found = []
         for hub, door, section in zip(self.places, self.doors, self._sections):
             nodes = list(section.nodes())
             named = f"a region of {len(nodes)} operators, the first of which is {nodes[0]}"
             sources = [(edge.source, self.summary(edge)) for edge in edges if edge.target == door]
+            outside = [source for source, _ in sources if source != hub]
+            reached = {source: self._reached_from(source, hub, onward, kept) for source in outside}
             inlets: list[Inlet] = [inlet for node in nodes for inlet in node.inlets if inlet.asks]
-            reach = {inlet: self._sources_of(inlet.place, hub, incoming, kept) for inlet in inlets}
-            every = set().union(*reach.values())
-            partial = {inlet: sorted(places) for inlet, places in reach.items() if places != every}
+            leading = {inlet: [each for each in outside if inlet.place in reached[each]] for inlet in inlets}
+            partial = {inlet: places for inlet, places in leading.items() if len(places) < len(outside)}
             found.append(RegionLayout(section, hub, Place(section.scope, named), sources, partial))
         return found
 
@@ -110,21 +111,18 @@ class Hubs:
         """Return an edge's summary, or None if times stay as they are along it."""
         return None if edge.summary == PathSummary.identity(self._width(edge.source)) else edge.summary
 
-    def _sources_of(self, place: int, hub: int, incoming: dict[int, list[int]], kept: set[int]) -> set[int]:
-        """Return the tracked places outside of a region from which something may arrive at a place in it."""
-        found: set[int] = set()
-        waiting, seen = [place], {place}
+    def _reached_from(self, source: int, hub: int, onward: dict[int, list[int]], kept: set[int]) -> set[int]:
+        """Return the places at which something from a tracked place may arrive, in a region and on the way there."""
+        waiting = [place for place, other in self._hub_of.items() if other == source] or [source]
+        seen: set[int] = set()
         while waiting:
-            for source in incoming.get(waiting.pop(), ()):
-                other = self._hub_of.get(source)
-                if other is not None and other != hub:
-                    found.add(other)
-                elif source in kept and source not in self._looked_at:
-                    found.add(source)
-                elif source not in seen:
-                    seen.add(source)
-                    waiting.append(source)
-        return found
+            for target in onward.get(waiting.pop(), ()):
+                is_inside = self._hub_of.get(target) == hub
+                is_tracked = target in self._hub_of or (target in kept and target not in self._looked_at)
+                if target not in seen and (is_inside or not is_tracked):
+                    seen.add(target)
+                    waiting.append(target)
+        return seen
 
     def _advances(self, summary: PathSummary, hub: int) -> bool:
         """Return whether a path adds to a coordinate that times have at a hub."""

@@ -1,4 +1,4 @@
-"""Every store keeps the same promises; one that fails says where, and what was there stays as it was."""
+"""Every store keeps the same promises; one that fails names the place, and changes nothing that was there."""
 
 from __future__ import annotations
 
