@@ -1,7 +1,8 @@
 """Durable collections: nothing lost, nothing twice, whatever crashes.
 
-What comes in and what goes out is durable; operators are not. A program that is started again loads its inputs as of a
-time, computes its answers again, and goes on where it stopped, with the same or another number of workers.
+What comes in and what goes out is durable; operators are not, unless they keep snapshots of private state. A program
+that is started again loads its inputs as of a time, computes its answers again, and goes on where it stopped, with the
+same or another number of workers.
 """
 
 from differential.durable.input import DurableSession, durable_input
@@ -9,6 +10,7 @@ from differential.durable.local import LocalStore
 from differential.durable.output import DurableOutput, persist
 from differential.durable.places import Directory
 from differential.durable.shard import Shard
+from differential.durable.snapshots import Restorable, stateful
 from differential.durable.state import OpenShard, State
 
 __all__ = [
@@ -17,8 +19,10 @@ __all__ = [
     "DurableSession",
     "LocalStore",
     "OpenShard",
+    "Restorable",
     "Shard",
     "State",
     "durable_input",
     "persist",
+    "stateful",
 ]

@@ -60,7 +60,8 @@ class Appender:
     def stage(self, updates: Updates) -> None:
         """Append these updates as soon as their times are final."""
         if len(updates):
-            self._staged.append(updates)
+            # Text as it is, not as numbers: only the worker's thread may use the table that has it.
+            self._staged.append(updates.for_other_worker())
 
     def stage_offset(self, offset: Offset) -> None:
         """Append the position of a source together with the updates of its epoch."""

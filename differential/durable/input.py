@@ -7,6 +7,9 @@
 Changes reach worker 0, which appends them, and wait at `release` until the frontier of `committed` has passed them: a
 change that a program has derived anything from is durable. `history` emits what was durable when the program began,
 each worker a share of it.
+
+An input that is `ahead` has no `release`: the dataflow computes with changes while they are appended. Then outputs wait
+(`State.bound`): nothing that was derived from a change is durable before the change is.
 """
 
 from __future__ import annotations
@@ -14,8 +17,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from typing import Any, cast
-
-import numpy as np
 
 from differential.collection import Collection
 from differential.data.updates import Updates
@@ -186,12 +187,16 @@ class DurableSession:
 
 
 def durable_input(
-    scope: Scope, shard: OpenShard, *, keys: int = 1, flush: str | None = None
+    scope: Scope, shard: OpenShard, *, keys: int = 1, flush: str | None = None, ahead: bool = False
 ) -> tuple[DurableSession, Collection]:
     """Return a session that changes a durable collection, and the collection. The first `keys` columns are its key.
 
     Changes of an epoch are durable before the collection holds them. Each append covers all epochs that are over;
     `flush`, such as "1s", is the least time between two appends.
+
+    With `ahead`, the dataflow computes with changes while they are made durable, and outputs that `persist` makes
+    durable wait for them. What else the program reads of an answer, such as an `output()`, may then be of changes that
+    a crash takes away: `session.is_durable` tells.
 
     Raises BuildError if the scope's times have several coordinates, or the collection is in use already; ConfigError if
     `flush` is no duration.
@@ -220,9 +225,9 @@ def durable_input(
     shard.take(INPUT)
     session = DurableSession(scope, shard, shard.name)
     history, loaded = _history(scope, shard)
-    committed = _append(session, shard, loaded, seconds)
+    committed = _append(session, shard, loaded, seconds, ahead)
     session.committed.watch(committed)
-    released = _release(session.stream, committed, shard.name)
+    released = session.stream if ahead else _release(session.stream, committed, shard.name)
     return session, Collection(history, keys).concat(Collection(released, keys))
 
 
@@ -266,11 +271,11 @@ def _share(shard: OpenShard, name: str, as_of: int, host: Host) -> Updates | Non
     start, end = (len(table) * number // host.peers for number in (host.index, host.index + 1))
     if start == end:
         return None
-    updates = rows.updates_of(table.slice(start, end - start))
-    return interned_updates(updates.with_times(np.maximum(updates.times, as_of)), host)
+    share = rows.with_fields(table.slice(start, end - start), shard.added)
+    return interned_updates(rows.updates_of(share, as_of), host)
 
 
-def _append(session: DurableSession, shard: OpenShard, loaded: Stream, flush: float) -> Stream:
+def _append(session: DurableSession, shard: OpenShard, loaded: Stream, flush: float, ahead: bool) -> Stream:
     """Return a stream whose frontier is how far the changes of a session are durable."""
     builder = OperatorBuilder(session.stream.scope, f"{shard.name}: append")
     changes = builder.add_input(session.stream, GatherUpdates(0), frontier=True)
@@ -291,6 +296,9 @@ def _append(session: DurableSession, shard: OpenShard, loaded: Stream, flush: fl
             return lambda: None
         shard.state.begin()
         appender = Appender(shard, flush, activate, lambda: not loading.frontier)
+        state = shard.state
+        if ahead:
+            state.ahead.add(shard.name)
 
         def logic() -> None:
             if not appender.is_busy and (not changes.frontier or appender.is_due()):
@@ -300,8 +308,14 @@ def _append(session: DurableSession, shard: OpenShard, loaded: Stream, flush: fl
                     appender.append(upper)
                 elif not changes.frontier and not positions.frontier:
                     held.drop()
+                    if ahead:
+                        state.ahead.discard(shard.name)
+                        state.activate_outputs()
                     return
-            held.downgrade([(appender.upper,)])
+            if held.times != [(appender.upper,)]:
+                held.downgrade([(appender.upper,)])
+                if ahead:
+                    state.activate_outputs()
 
         return logic
 

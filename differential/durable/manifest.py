@@ -20,8 +20,11 @@ from typing import Any
 
 from timely.errors import StateError
 
-FORMAT = 1
-"""The format of manifests and parts that this version writes, and the only one that it reads."""
+FORMAT = 2
+"""The format of manifests and parts that this version writes."""
+READ = (1, 2)
+"""The formats that it reads. Format 2 added what `_SINCE_2` names, and the kinds of typed columns."""
+_SINCE_2 = ("about", "states")
 
 Position = int | str
 """Where a source is: a number, such as that of a line or a byte, or a text that the source understands."""
@@ -69,6 +72,15 @@ class Manifest:
     offsets: dict[str, Position] = field(default_factory=dict)
     marks: tuple[tuple[int, float], ...] = ()
     """Of some appends, the upper and the time of the clock, for retention by age."""
+    states: tuple[Part, ...] = ()
+    """Of a snapshot, the state of each worker; all are of the frontier `upper`."""
+    about: dict[str, Any] = field(default_factory=dict)
+    """What the program notes about the collection, in values of JSON."""
+
+    @property
+    def files(self) -> tuple[Part, ...]:
+        """All files that the collection consists of."""
+        return (*self.parts, *self.states)
 
     @property
     def rows(self) -> int:
@@ -77,8 +89,8 @@ class Manifest:
 
     @property
     def size(self) -> int:
-        """The bytes of all parts."""
-        return sum(part.size for part in self.parts)
+        """The bytes of all files."""
+        return sum(part.size for part in self.files)
 
     @property
     def digest(self) -> int:
@@ -89,10 +101,13 @@ class Manifest:
         """Return the next manifest, with changes."""
         return replace(self, version=self.version + 1, **changes)
 
-    def to_bytes(self) -> bytes:
+    def to_bytes(self, format: int = FORMAT) -> bytes:
         """Return the contents of the file."""
-        body = json.dumps(asdict(self), sort_keys=True, separators=(",", ":"))
-        return f'{{"format":{FORMAT},"sha256":"{_sha256(body.encode())}","shard":\n{body}\n}}\n'.encode()
+        plain = asdict(self)
+        if format == 1:
+            plain = {name: value for name, value in plain.items() if name not in _SINCE_2}
+        body = json.dumps(plain, sort_keys=True, separators=(",", ":"))
+        return f'{{"format":{format},"sha256":"{_sha256(body.encode())}","shard":\n{body}\n}}\n'.encode()
 
     @classmethod
     def from_bytes(cls, data: bytes, where: object) -> Manifest:
@@ -112,16 +127,16 @@ class Manifest:
             format_ = whole["format"]
         except (ValueError, KeyError, TypeError):
             raise damaged from None
-        if format_ != FORMAT:
+        if format_ not in READ:
             raise StateError(
-                f"{where} has format {format_!r:.20} and this version reads format {FORMAT}: read it with the version "
-                "of timely-dataflow that wrote it"
+                f"{where} has format {format_!r:.20} and this version reads formats up to {FORMAT}: read it with the "
+                "version of timely-dataflow that wrote it, or a later one"
             )
         body = data.split(b"\n")[1] if data.count(b"\n") == 3 else b""
         if whole.get("sha256") != _sha256(body):
             raise damaged
         manifest = cls._from_json(json.loads(body))
-        if manifest.to_bytes() != data:
+        if manifest.to_bytes(format_) != data:
             raise damaged
         manifest.validate()
         return manifest
@@ -129,7 +144,8 @@ class Manifest:
     @classmethod
     def _from_json(cls, plain: dict[str, Any]) -> Manifest:
         plain["owner"] = Owner(**plain["owner"])
-        plain["parts"] = tuple(Part(**part) for part in plain["parts"])
+        for files in ("parts", "states"):
+            plain[files] = tuple(Part(**part) for part in plain.get(files, ()))
         plain["fields"] = tuple((name, kind) for name, kind in plain["fields"])
         plain["marks"] = tuple((upper, at) for upper, at in plain["marks"])
         return cls(**plain)
@@ -143,6 +159,16 @@ class Manifest:
         assert end <= self.upper, f"the parts end at {end}, after {self.upper}"
         assert self.since == self.upper or 0 <= self.since < self.upper, f"since {self.since}, upper {self.upper}"
         assert self.since < self.upper or not self.parts, "no time can be asked for, and there are parts"
+        assert all(state.upper == self.upper for state in self.states), f"states of other frontiers than {self.upper}"
+
+
+def described(role: str) -> str:
+    """Return a role with its article.
+
+    >>> described("input"), described("snapshot")
+    ('an input', 'a snapshot')
+    """
+    return f"{'an' if role[:1] in 'io' else 'a'} {role}"
 
 
 def _sha256(data: bytes) -> str:

@@ -131,6 +131,7 @@ def persist(
         as_of, _ = shard.state.begin()
         appender = Appender(shard, seconds, activate, lambda: True)
         past = Past(shard, as_of, is_corrected=on_difference == "correct")
+        shard.state.waiting.append(activate)
 
         def logic() -> None:
             if not appender.is_busy and (not changes.frontier or appender.is_due()):
@@ -142,10 +143,13 @@ def persist(
                         appender.stage(updates)
                 if upper > appender.upper:
                     appender.append(upper)
-                elif not changes.frontier:
+                elif not changes.frontier and not shard.state.ahead:
                     held.drop()
                     return
-            held.downgrade([(appender.upper,)])
+            if held.times != [(appender.upper,)]:
+                held.downgrade([(appender.upper,)])
+                for each in shard.state.following:
+                    each()
 
         return logic
 
@@ -163,6 +167,16 @@ def _nothing(changes: InputPort) -> None:
 
 def _upper(changes: InputPort, shard: OpenShard, appender: Appender) -> int:
     """Return the time before which the collection is final, for this run and for all that follow.
+
+    That is as far as `_final`, and not farther than inputs that are ahead are durable.
+    """
+    bound = shard.state.bound()
+    final = _final(changes, shard, appender)
+    return final if bound is None else min(final, bound)
+
+
+def _final(changes: InputPort, shard: OpenShard, appender: Appender) -> int:
+    """Return the time before which the collection is final.
 
     That is the frontier, but at most how far the inputs are durable: once they are closed, operators that hold changes
     for later times, such as windows, let the frontier pass times at which a program that goes on still makes changes.

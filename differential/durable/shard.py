@@ -51,9 +51,7 @@ class Shard:
 
     def read(self, as_of: int | None = None) -> dict[tuple[Any, ...], int]:
         """Return the records and how often each occurs, as of a time, or the last that is final."""
-        table = self.table(as_of)
-        columns = [column.to_pylist() for column in table.columns]
-        return {tuple(record): diff for *record, diff in zip(*columns)}
+        return rows.records(self.table(as_of))
 
     def table(self, as_of: int | None = None) -> rows.Table:
         """Return the same as a `pyarrow.Table` with a column for each field, and `diff`."""
@@ -89,10 +87,10 @@ class Shard:
         return [self.store.path(part.name) for part in self.manifest().parts]
 
     def verify(self) -> None:
-        """Read all parts. Raises StateError if one is missing or damaged."""
+        """Read all files. Raises StateError if one is missing or damaged."""
         for _ in range(READS):
             manifest = self.manifest()
-            missing = [part.name for part in manifest.parts if self.part(part) is None]
+            missing = [part.name for part in manifest.files if self.part(part) is None]
             if not missing:
                 return
             self._refuse_if_missing(missing[0])
@@ -124,7 +122,7 @@ class Shard:
 
     def _refuse_if_missing(self, name: str) -> None:
         """Raise StateError if a part that does not exist is still referred to."""
-        if any(part.name == name for part in self.manifest().parts):
+        if any(part.name == name for part in self.manifest().files):
             raise StateError(f"{self}: {name} is missing: restore the directory from a copy, or remove it")
 
     def _check(self, manifest: Manifest, time: int) -> None:

@@ -15,19 +15,20 @@ is at most `upper` - 1 of every output or, if there are none, of every input, wh
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from differential.durable.keep import Keep
-from differential.durable.manifest import Manifest
+from differential.durable.kinds import kind_of
+from differential.durable.manifest import Manifest, described
 from differential.durable.places import Place, check_name, place_of
 from differential.durable.shard import Shard
 from differential.durable.writer import Writer
 from timely import Worker, new_input
 from timely.errors import BuildError, ConfigError, StateError
-from timely.lowlevel import Broadcast, InputPort
+from timely.lowlevel import Activator, Broadcast, InputPort, as_column
 
-INPUT, OUTPUT = "input", "output"
+INPUT, OUTPUT, SNAPSHOT = "input", "output", "snapshot"
 
 
 class OpenShard:
@@ -39,7 +40,14 @@ class OpenShard:
     OpenShard('words')
     """
 
-    def __init__(self, state: State, name: str, fields: Sequence[str] | None, keep: int | str | None) -> None:
+    def __init__(
+        self,
+        state: State,
+        name: str,
+        fields: Sequence[str] | None,
+        keep: int | str | None,
+        added: Mapping[str, Any] | None,
+    ) -> None:
         self.state = state
         self.name = name
         self.fields = None if fields is None else tuple(fields)
@@ -47,7 +55,9 @@ class OpenShard:
         self.shard = Shard(name, state.place.store(name))
         self.opened = state.manifests.get(name)
         self.role: str | None = None
-        self._check_fields()
+        self.added: dict[str, tuple[str, Any]] = {}
+        """Fields that the collection does not have yet: (kind, value in the records that are there) by name."""
+        self._check_fields(added or {})
 
     @property
     def writer(self) -> Writer:
@@ -55,15 +65,17 @@ class OpenShard:
         return self.state.writers[self.name]
 
     def take(self, role: str) -> None:
-        """Use the collection as an input or as an output. Raises BuildError if it is used already."""
+        """Use the collection as an input, an output or a snapshot. Raises BuildError if it is used already."""
         if self.role is not None:
-            raise BuildError(f"{self.name!r} is an {self.role} of this program already")
+            raise BuildError(f"{self.name!r} is {described(self.role)} of this program already")
         if self.opened is not None and self.opened.role != role:
-            raise StateError(f"{self.shard} is an {self.opened.role} of the program that wrote it, not an {role}")
+            raise StateError(
+                f"{self.shard} is {described(self.opened.role)} of the program that wrote it, not {described(role)}"
+            )
         self.role = role
         self.state.use(self)
 
-    def _check_fields(self) -> None:
+    def _check_fields(self, added: Mapping[str, Any]) -> None:
         names = self.fields
         if names is None:
             return
@@ -71,9 +83,19 @@ class OpenShard:
             raise ConfigError(
                 f"the fields of {self.name!r} need names of their own, none of them time or diff: {names}"
             )
-        found = self.opened and tuple(name for name, _ in self.opened.fields)
-        if found and found != names:
+        found = tuple(name for name, _ in self.opened.fields) if self.opened is not None else ()
+        more = names[len(found) :] if found else ()
+        if found and found != names[: len(found)]:
             raise StateError(f"{self.shard} has the fields {', '.join(found)}, not {', '.join(names)}")
+        for name in more:
+            if name not in added:
+                raise StateError(
+                    f"{self.shard} has the fields {', '.join(found)}, and not {name}: added={{{name!r}: value}} gives "
+                    "that value to the records that are there"
+                )
+            value = added[name]
+            column = value if getattr(value, "shape", ()) == (1,) else as_column([value])
+            self.added[name] = kind_of(column), column.tolist()[0]
 
     def __repr__(self) -> str:
         return f"OpenShard({self.name!r})"
@@ -99,6 +121,12 @@ class State:
         self.writers = writers
         self._is_first = first
         self._replays = replay
+        self.ahead: set[str] = set()
+        """The inputs of which the dataflow uses changes that may not be durable, on worker 0."""
+        self.waiting: list[Activator] = []
+        """The outputs, on worker 0."""
+        self.following: list[Activator] = []
+        """What waits for outputs to be final, on worker 0."""
         self._used: list[OpenShard] = []
         self._began: tuple[int, int] | None = None
 
@@ -133,16 +161,25 @@ class State:
         """The names of the collections that existed when the program began."""
         return sorted(self.manifests)
 
-    def shard(self, name: str, *, fields: Sequence[str] | None = None, keep: int | str | None = None) -> OpenShard:
+    def shard(
+        self,
+        name: str,
+        *,
+        fields: Sequence[str] | None = None,
+        keep: int | str | None = None,
+        added: Mapping[str, Any] | None = None,
+    ) -> OpenShard:
         """Return a collection to use, which need not exist yet.
 
         `fields` names the columns of a new one. `keep` is how much of the past stays readable: a number of epochs
-        before the last, an age such as "1h", or None for everything.
+        before the last, an age such as "1h", or None for everything. If `fields` has more names than the collection has
+        columns, `added` has the values of the others in the records that are there, by name: a scalar, or a column of
+        one row, which has a type.
 
         Raises ConfigError if a name or duration is not one, StateError if the collection has other fields.
         """
         check_name(name)
-        return OpenShard(self, name, fields, keep)
+        return OpenShard(self, name, fields, keep, added)
 
     def use(self, shard: OpenShard) -> None:
         """Make a collection one of the program's. Raises BuildError if the program has gone on without it."""
@@ -170,8 +207,8 @@ class State:
 
         That is for inputs: the time as of which they would be loaded after a crash.
         """
-        others = self._of(OUTPUT) or [other for other in self._of(INPUT) if other is not shard]
-        if shard.role == OUTPUT or not others:
+        others = self._of(OUTPUT, SNAPSHOT) or [other for other in self._of(INPUT) if other is not shard]
+        if shard.role != INPUT or not others:
             return None
         return min(other.writer.manifest.upper for other in others) - 1
 
@@ -182,8 +219,26 @@ class State:
         """
         return max((shard.writer.manifest.upper for shard in self._of(INPUT)), default=None)
 
+    def bound(self) -> int | None:
+        """Return the time before which all changes that are used ahead are durable, on worker 0; None if none are."""
+        return min((self.writers[name].manifest.upper for name in self.ahead), default=None)
+
+    def final(self) -> int | None:
+        """Return the time before which snapshots may be committed, on worker 0; None if that is any time.
+
+        All outputs are final before it or, if there are none, the inputs.
+        """
+        outputs = [shard.writer.manifest.upper for shard in self._of(OUTPUT)]
+        ends = outputs or [end for end in (self.input_upper(), self.bound()) if end is not None]
+        return min(ends, default=None)
+
+    def activate_outputs(self) -> None:
+        """Let outputs and snapshots look how far the inputs are durable, on worker 0."""
+        for activate in (*self.waiting, *self.following):
+            activate()
+
     def _as_of(self) -> int:
-        outputs = [(shard, shard.opened) for shard in self._of(OUTPUT) if shard.opened is not None]
+        outputs = [(shard, shard.opened) for shard in self._of(OUTPUT, SNAPSHOT) if shard.opened is not None]
         inputs = [(shard, shard.opened) for shard in self._of(INPUT) if shard.opened is not None]
         compacted = max((opened.since for _, opened in inputs), default=0)
         for shard, opened in outputs:
@@ -202,13 +257,15 @@ class State:
         """Make the collections that do not exist: inputs that were empty so far, outputs that are not known before."""
         for shard in self._used:
             if shard.opened is None:
-                at, since = (first, 0) if shard.role == INPUT else (as_of, as_of)
+                at, since = (first, 0) if shard.role == INPUT else (as_of + (shard.role == SNAPSHOT), as_of)
                 self.writers[shard.name] = Writer.claim(shard.shard, str(shard.role), at, since=since)
+            if shard.added:
+                shard.writer.add_fields(shard.added)
             shard.writer.names = shard.fields
             shard.writer.keep = shard.keep
 
-    def _of(self, role: str) -> list[OpenShard]:
-        return [shard for shard in self._used if shard.role == role]
+    def _of(self, *roles: str) -> list[OpenShard]:
+        return [shard for shard in self._used if shard.role in roles]
 
 
 def _agreed(worker: Worker, known: list[tuple[str, bytes]]) -> list[tuple[str, bytes]]:

@@ -20,12 +20,12 @@ import time as clock
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from secrets import token_hex
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from differential.data.updates import Updates
 from differential.durable import compaction, rows
 from differential.durable.keep import Keep
-from differential.durable.manifest import Manifest, Owner, Part, Position
+from differential.durable.manifest import Manifest, Owner, Part, Position, described
 from differential.durable.shard import Shard
 from timely.errors import FencedError, StateError, StoreError
 
@@ -54,22 +54,31 @@ class Writer:
 
     @classmethod
     def claim(
-        cls, shard: Shard, role: str, at: int = 0, *, since: int = 0, pause: Callable[[float], None] = clock.sleep
+        cls,
+        shard: Shard,
+        role: str,
+        at: int = 0,
+        *,
+        since: int = 0,
+        about: Mapping[str, Any] | None = None,
+        pause: Callable[[float], None] = clock.sleep,
     ) -> Writer:
         """Return the writer of a collection, which fences off all earlier ones; make the collection if there is none.
 
-        A new collection is empty from `since` up to `at`, and its `role` is "input" or "output". Raises StateError if
-        it exists in another role.
+        A new collection is empty from `since` up to `at`, and its `role` is "input", "output", "snapshot" or "commits";
+        `about` is noted of it. Raises StateError if it exists in another role.
         """
         owner = Owner(token_hex(8), platform.node(), os.getpid(), clock.time())
         for attempt in range(ATTEMPTS * 4):
             data = _patiently(shard.store.get_manifest, pause)
             if data is None:
-                manifest = Manifest(role, since, at, 1, 1, owner)
+                manifest = Manifest(role, since, at, 1, 1, owner, about=dict(about or {}))
             else:
                 found = Manifest.from_bytes(data, shard)
                 if found.role != role:
-                    raise StateError(f"{shard} is an {found.role} of the program that wrote it, not an {role}")
+                    raise StateError(
+                        f"{shard} is {described(found.role)} of the program that wrote it, not {described(role)}"
+                    )
                 manifest = found.after(owner=owner, fence=found.fence + 1)
             writer = cls(shard, manifest, pause)
             try:
@@ -102,7 +111,9 @@ class Writer:
         batches = [batch for batch in batches if len(batch)]
         if batches and not fields:
             fields = rows.fields_of(batches[0], self.names)
-        table = rows.consolidated(rows.table_of(batches, fields))
+        table = rows.table_of(batches, fields)
+        if len(table) <= rows.LARGE:
+            table = rows.consolidated(table)
         parts = manifest.parts
         if len(table):
             first, last = rows.span(table)
@@ -149,9 +160,50 @@ class Writer:
             self._store.delete(each.name)
         return True
 
+    def keep_states(self, upper: int, states: Sequence[Part]) -> None:
+        """Let a snapshot consist of these states, which have been written, as of the frontier `upper`."""
+        former = self.manifest.states
+        self._replace(self._bytes, self.manifest.after(since=upper - 1, upper=upper, states=tuple(states)))
+        for state in former:
+            self._store.delete(state.name)
+
+    def retract(self, upper: int) -> None:
+        """Give up what was appended at times from `upper` on, which no other program may have relied on.
+
+        Appends are given up whole, so none may have covered times on both sides. Raises StateError if the times before
+        `upper` have been given up already.
+        """
+        manifest = self.manifest
+        if manifest.upper <= upper:
+            return
+        if manifest.since >= upper:
+            raise StateError(f"{self.shard} cannot be read as of {upper - 1}, so what came later cannot be given up")
+        parts = tuple(part for part in manifest.parts if part.upper <= upper)
+        self._replace(self._bytes, manifest.after(parts=parts, upper=upper))
+
+    def begin_again(self, at: int, about: Mapping[str, Any], role: str) -> None:
+        """Make the collection an empty one without fields, from `at` on."""
+        after = self.manifest.after(since=at, upper=at, fields=(), parts=(), marks=(), offsets={})
+        self._replace(self._bytes, replace(after, about=dict(about), role=role))
+
+    def add_fields(self, added: Mapping[str, tuple[str, Any]], about: Mapping[str, Any] | None = None) -> None:
+        """Give all records further fields: (kind, value) by name. Raises DataError if a value is not of its kind.
+
+        `about` replaces what is noted of the collection. All parts are written again, one at a time, and replaced in
+        one step. The old ones are left to readers, until the next claim.
+        """
+        manifest = self.manifest
+        fields = (*manifest.fields, *((name, kind) for name, (kind, _) in added.items()))
+        parts = []
+        for part in manifest.parts:
+            table = rows.from_bytes(self._get(part), manifest.fields)
+            parts.append(self._put(rows.with_fields(table, added), part.lower, part.upper))
+        noted = manifest.about if about is None else dict(about)
+        self._replace(self._bytes, manifest.after(fields=fields, parts=tuple(parts), about=noted))
+
     def remove_garbage(self) -> list[str]:
         """Remove what crashed writers have left; return its names."""
-        known = {part.name for part in self.manifest.parts}
+        known = {part.name for part in self.manifest.files}
         mine = f"{self.manifest.fence:08d}-"
         garbage = [name for name in self._store.names() if name not in known and name < mine]
         for name in garbage:

@@ -6,10 +6,10 @@ whole, and a `transaction()` block is its thread's alone. Reading needs no lock,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from threading import RLock
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from differential.session.changes import Changes
 from differential.session.engine import Call, Engine
@@ -19,9 +19,13 @@ from differential.session.live import Watch
 from differential.session.rows import Rows
 from differential.session.schema import Schema
 from differential.session.site import Definition, Site
+from differential.session.table_data import Column
 from differential.session.transaction import Net, Statement, plan, settled
 from timely.errors import SessionError, TimelyError
 from timely.lowlevel import Origin
+
+if TYPE_CHECKING:
+    from differential.session.storage import Storage
 
 R = TypeVar("R")
 
@@ -40,8 +44,10 @@ class Catalog:
         self._pending: list[tuple[Item, Statement]] = []
         self._watches: list[Watch] = []
         self._depth = 0
+        self.storage: Storage | None = None
+        """Where tables and commits are durable, if they are."""
 
-    def _exclusive(self) -> AbstractContextManager[object]:
+    def exclusive(self) -> AbstractContextManager[object]:
         """Return the lock. Raises SessionError on the threads that whoever has it may be waiting for."""
         self.engine.refuse_inside()
         return self._lock
@@ -56,7 +62,7 @@ class Catalog:
     def state(self, item: Item, statement: Statement) -> None:
         """Add a statement about a table to the transaction. Raises DataError where values are of other kinds."""
         names = (item.names or ())[: len(statement.columns)]
-        with self._exclusive():
+        with self.exclusive():
             self.check(item)
             columns = self._schemas[item].fit(item.name, names, statement.columns)
             if len(columns[0]):
@@ -68,14 +74,14 @@ class Catalog:
         Raises SessionError where a row to delete does not exist: then nothing has changed and the transaction is over.
         Where a view fails, the error names it and comes after the commit.
         """
-        with self._exclusive():
+        with self.exclusive():
             if self._depth:
                 raise SessionError("the transaction() block commits at its end: leave out commit() inside of it")
             return self._commit()
 
     def rollback(self, kept: int = 0) -> None:
         """Forget all but the first statements of the transaction."""
-        with self._exclusive():
+        with self.exclusive():
             del self._pending[kept:]
             for schema in self._schemas.values():
                 schema.forget()
@@ -86,7 +92,7 @@ class Catalog:
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """Commit at the end of the block, or forget its changes after an error; blocks inside it do not commit."""
-        with self._exclusive():
+        with self.exclusive():
             begun = len(self._pending)
             self._depth += 1
             try:
@@ -109,6 +115,8 @@ class Catalog:
             for item in tuple(self.items.values()):
                 item.publish(self.last)
 
+        if self.storage is not None:
+            self.storage.commit(self.last + 1, changes)
         call = Call(lambda site: site.commit(changes), self.engine.workers, done)
         for schema in self._schemas.values():
             schema.keep()
@@ -116,13 +124,17 @@ class Catalog:
             self._pending = []
             self.engine.submit(call)
             call.wait()
-        except BaseException:
+        except BaseException as stop:
             if not call.is_submitted:
                 self._pending = pending
+                if self.storage is not None:
+                    self.storage.fail(stop)
             elif not call.wait(self.engine.patience):
                 self.engine.interrupt()
             raise
         number = self.engine.result(call)[0]
+        if self.storage is not None:
+            self.storage.publish(number)
         self._deliver()
         self.reap(number)
         return number
@@ -148,22 +160,43 @@ class Catalog:
 
     # Tables and views
 
-    def add_table(self, item: Item, schema: Schema, has_key: bool) -> None:
-        """Build an empty table."""
-        with self._exclusive():
+    def add_table(self, item: Item, schema: Schema, has_key: bool, declared: Mapping[str, Column]) -> None:
+        """Build an empty table; `declared` are empty columns of those whose kinds are given."""
+        with self.exclusive():
             self.reap()
             if item.name in self.items:
                 known, name = self.items[item.name], item.name
                 raise SessionError(f"there is a {known} already: db[{name!r}] is it, db.drop({name!r}) drops it")
-            self.install(item, lambda site: site.add_table(item))
-            self._schemas[item] = schema
-            if has_key:
-                self._keyed.add(item)
-            self.items[item.name] = item
+            if self.storage is None:
+                return self.fill_table(item, schema, has_key, None)
+            self.storage.add(item, has_key, declared)
+            try:
+                self.fill_table(item, schema, has_key, None)
+            except BaseException:
+                self.storage.drop(item)
+                raise
+
+    def fill_table(self, item: Item, schema: Schema, has_key: bool, rows: Net | None) -> None:
+        """Build a table that has these rows as of the last commit."""
+        self.install(item, lambda site: site.add_table(item, rows))
+        self._schemas[item] = schema
+        if has_key:
+            self._keyed.add(item)
+        self.items[item.name] = item
+
+    def rebuild_table(self, item: Item, schema: Schema, has_key: bool, rows: Net | None) -> None:
+        """Build a table in the place of one of the same name that no view reads."""
+        with self.exclusive():
+            former = self.items[item.name]
+            self._refuse_readers(former, "changed")
+            self.fill_table(item, schema, has_key, rows)
+            self._schemas.pop(former, None)
+            self._keyed.discard(former)
+            self._drop(former)
 
     def add_view(self, item: Item, definition: Definition) -> None:
         """Build a view, complete as of the last commit, in the place of one of the same name that no view reads."""
-        with self._exclusive():
+        with self.exclusive():
             self.reap()
             former = self.items.get(item.name)
             if former is not None and former.kind == "table":
@@ -178,7 +211,7 @@ class Catalog:
 
     def ask(self, item: Item, definition: Definition) -> Rows:
         """Return the answer to a question as of the last commit, after dropping it."""
-        with self._exclusive():
+        with self.exclusive():
             self.reap()
             items = dict(self.items)
             try:
@@ -217,7 +250,7 @@ class Catalog:
             item.is_dropped = True
             item.fail(SessionError(f"{item} was dropped"))
             self.engine.release(item)
-        with self._exclusive():
+        with self.exclusive():
             if item.error is None:
                 self._refuse_readers(item, "dropped")
                 self._drop(item)
@@ -225,6 +258,8 @@ class Catalog:
             self._schemas.pop(item, None)
             self._keyed.discard(item)
             item.end()
+            if self.storage is not None:
+                self.storage.drop(item)
 
     def read(self, item: Item) -> Rows:
         """Return the rows of an item as of the last commit."""
@@ -269,7 +304,7 @@ class Catalog:
 
     def watch(self, watch: Watch) -> Watch:
         """Deliver to a watch at the end of each commit."""
-        with self._exclusive():
+        with self.exclusive():
             self._watches.append(watch)
         return watch
 

@@ -20,7 +20,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from itertools import count
 from threading import Thread
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 from weakref import finalize
 
 import numpy as np
@@ -38,6 +38,9 @@ from timely import Config
 from timely.errors import SessionError
 from timely.lowlevel import user_origin
 
+if TYPE_CHECKING:
+    from differential.durable.places import Place
+
 _numbers = count(1)
 
 
@@ -45,6 +48,10 @@ class Session:
     """A live database in this process, with `workers` threads. All methods may be called from any thread.
 
     By default there is one worker, or as many as `timely run -w` asks for.
+
+    With `state`, a directory, each commit is durable when it returns, and a session that is opened again goes on with
+    the tables as of the last one. `keep` is how many earlier commits other programs can read them as of: a number, an
+    age such as "1h", or None for all.
 
     Raises SessionError for `processes=True`, in one of several processes of `timely run`, and for a number of workers
     that is not at least 1.
@@ -74,7 +81,13 @@ class Session:
     >>> db.close()
     """
 
-    def __init__(self, workers: int | None = None, processes: bool = False) -> None:
+    def __init__(
+        self,
+        workers: int | None = None,
+        processes: bool = False,
+        state: str | Place | None = None,
+        keep: int | str | None = 0,
+    ) -> None:
         launched = Config.from_environ()
         if processes or launched.processes > 1:
             raise SessionError(
@@ -87,9 +100,27 @@ class Session:
         engine = Engine(workers, f"session {next(_numbers)}")
         self._catalog = Catalog(engine)
         self._end = finalize(self._catalog, engine.close)  # tables and views keep the catalog, too
+        if state is not None:
+            from differential.session.restoring import restore  # it needs pyarrow
 
-    def table(self, name: str, data: Any = None, *, key: str | Sequence[str] | None = None) -> Table:
+            try:
+                restore(self._catalog, state, keep)
+            except BaseException:
+                self._end()
+                raise
+
+    def table(
+        self,
+        name: str,
+        data: Any = None,
+        *,
+        key: str | Sequence[str] | None = None,
+        added: Mapping[str, Any] | None = None,
+    ) -> Table:
         """Return a new table that has, from the next commit on, the rows of `data`.
+
+        A durable session returns the table that an earlier one has committed, with the rows that it has: then `data`
+        only names its columns. If there are more of them now, `added` has their values in the rows that are there.
 
         `data` is a dictionary of columns, a list of dictionaries, a frame of pandas or Polars, or an Arrow table; a
         dictionary of names and types makes an empty table. `key` names the columns that the index has first, by default
@@ -111,15 +142,21 @@ class Session:
                 f"{', '.join(names) or 'none'}, the key {', '.join(chosen) or 'none'}"
             )
         _refuse_name(name)
+        if self._catalog.storage is not None:
+            from differential.session.restoring import adopted
+
+            known = adopted(self._catalog, name, dict(zip(names, columns)), chosen, added or {})
+            if known is not None:
+                return Table(self._catalog, known)
         order = (*chosen, *(each for each in names if each not in chosen))
         shown = tuple(order.index(each) for each in names)
         item = Item(name, "table", user_origin(), self._catalog.engine.workers, order, shown, len(chosen))
-        schema = Schema(order)
+        schema, declared = Schema(order), {}
         if isinstance(data, Mapping):
-            for each, column in zip(names, columns):
-                if isinstance(data[each], type):
-                    schema.declare(each, column)
-        self._catalog.add_table(item, schema, key is not None)
+            declared = {each: column for each, column in zip(names, columns) if isinstance(data[each], type)}
+        for each, column in declared.items():
+            schema.declare(each, column)
+        self._catalog.add_table(item, schema, key is not None, declared)
         table = Table(self._catalog, item)
         if len(columns[0]):
             try:
@@ -129,11 +166,17 @@ class Session:
                 raise
         return table
 
-    def view(self, name: str, definition: Definition, *, columns: Sequence[str] | None = None) -> View:
+    def view(
+        self, name: str, definition: Definition, *, columns: Sequence[str] | None = None, durable: bool = False
+    ) -> View:
         """Return a view: the answer to `definition(t)`, as of the last commit now, and of each commit from then on.
 
         `t` has the tables and views as attributes; the definition returns a collection. `columns` names its columns,
         unless they have names. A view of the same name is replaced.
+
+        With `durable`, what each commit changes is appended to a durable collection of this name, at the end of the
+        commit. If the definition gives other rows than are there, because it is another one than before, the difference
+        is appended by the next commit.
 
         Raises SessionError where the definition fails, or a function of it on the present rows, and where other views
         read the one to replace.
@@ -146,7 +189,13 @@ class Session:
         """
         _refuse_name(name)
         item = Item(name, "view", user_origin(), self._catalog.engine.workers, _names(columns))
+        if durable and self._catalog.storage is None:
+            raise SessionError(f"{item} cannot be durable in a session that is not: open it with Session(state=...)")
         self._catalog.add_view(item, definition)
+        if durable:
+            from differential.session.restoring import keep_view
+
+            keep_view(self._catalog, item)
         return View(self._catalog, item)
 
     def ask(self, definition: Definition, *, columns: Sequence[str] | None = None) -> Rows:

@@ -50,8 +50,12 @@ class Site:
             self._open: Input
             self._open, _ = new_stream_input(scope, name="open")
 
-    def add_table(self, item: Item) -> None:
-        """Build a table, which is empty as of the last commit."""
+    def begin_at(self, epoch: int) -> None:
+        """Go on after a commit of an earlier session, before there is a table."""
+        self.epoch = epoch
+
+    def add_table(self, item: Item, rows: Net | None = None) -> None:
+        """Build a table, which has these rows as of the last commit; none by default."""
 
         def build(tables: Tables) -> tuple[Collection, InputSession]:
             session, collection = new_input(tables.scope, keys=item.keys, name=item.name)
@@ -61,6 +65,8 @@ class Site:
             part = item.parts[self.worker.index]
             assert part is not None
             assert part.session is not None
+            if rows is not None and self.worker.index == 0:
+                part.session.update(*rows.columns, diff=rows.diffs)
             part.session.advance_to(self.epoch + 1)
             self._settle([item])
 

@@ -42,11 +42,11 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "differential.operators": ("differential.operators",),
     "differential.capture": ("differential.capture",),
     "collections": tuple(f"differential.{name}" for name in ("collection", "variable", "sources", "example")),
+    "differential.durable": ("differential.durable",),
     "differential.session": ("differential.session",),
     "differential": ("differential",),
     "differential.delta": ("differential.delta",),
     "differential.graphs": ("differential.graphs",),
-    "differential.durable": ("differential.durable",),
     "differential.jobs": ("differential.jobs",),
 }
 """The rooms of the packages, lowest first, and the modules or packages that each consists of."""

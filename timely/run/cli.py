@@ -15,7 +15,7 @@ from timely.errors import ConfigError, TimelyError
 from timely.run.environment import report_unknown_variables
 from timely.run.large_pages import restart_with_large_pages
 from timely.run.launched import INTERRUPTED, run_target, write_lines
-from timely.run.state import add_options, add_state, pass_on
+from timely.run.state import add_options, add_state, pass_on, reserved
 from timely.worker.garbage import keep_short
 
 _USAGE_ERROR = 2
@@ -173,6 +173,12 @@ def _run(options: argparse.Namespace) -> int:
     _check_target(target, is_module)
     config = _config(options)
     pass_on(options.state)
+    with reserved(options.state, options.restart):
+        return _run_target(options, config, target, is_module)
+
+
+def _run_target(options: argparse.Namespace, config: Config, target: list[str], is_module: bool) -> int:
+    """Start processes for a target, or run it in this one; return the exit status."""
     if options.process is None:
         addresses = _hosts_here(options)
         processes = len(addresses) or (1 if options.processes is None else options.processes)

@@ -1,6 +1,10 @@
 """What `timely` knows of durable collections: `timely run --state DIR --restart TIMES`, and `timely state DIR`.
 
 The collections are those of `differential`, which stands on this package. So its command is found by name.
+
+**One group with `--restart` for a directory.** A program that opens the state ends the one that has it. Two groups that
+are started again would end each other in turn, so such a group holds a lock on the directory, and while it does no
+other run begins there. The system releases the lock however the launcher ends.
 """
 
 from __future__ import annotations
@@ -8,12 +12,18 @@ from __future__ import annotations
 import argparse
 import importlib
 import os
+import platform
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from timely.errors import ConfigError
 
 VARIABLE = "TIMELY_STATE_DIR"
 """The environment variable that names the directory to the program."""
+
+LOCK = "restarts.lock"
+"""The file that a group with `--restart` has locked. It names the process for those that are refused."""
 
 _COMMAND = "differential.durable.command"
 
@@ -49,6 +59,50 @@ def pass_on(directory: str | None) -> None:
     if os.path.exists(directory) and not os.path.isdir(directory):
         raise ConfigError(f"--state {directory} is a file; name a directory, which is made if there is none")
     os.environ[VARIABLE] = os.path.abspath(directory)
+
+
+@contextmanager
+def reserved(directory: str | None, restarts: int) -> Iterator[None]:
+    """Keep other runs out of a directory of state while this one may be started again.
+
+    Raises ConfigError if another run does so already, or the directory cannot be locked.
+    """
+    if directory is None or not (restarts or os.path.exists(os.path.join(directory, LOCK))):
+        yield
+        return
+    lock = _locked(directory)
+    try:
+        if restarts:
+            os.ftruncate(lock, 0)
+            os.pwrite(lock, f"process {os.getpid()} on {platform.node()}\n".encode(), 0)
+        else:
+            os.close(lock)
+        yield
+    finally:
+        if restarts:
+            os.close(lock)
+
+
+def _locked(directory: str) -> int:
+    """Return the descriptor of the lock of a directory, which nobody else has."""
+    import fcntl
+
+    path = os.path.join(directory, LOCK)
+    try:
+        os.makedirs(directory, exist_ok=True)
+        lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    except OSError as error:
+        raise ConfigError(f"cannot lock {path}: {error.strerror}") from None
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        who = os.pread(lock, 200, 0).decode(errors="replace").strip()
+        os.close(lock)
+        raise ConfigError(
+            f"{directory} belongs to a run with --restart ({who}), which would end this one: stop that run, or name "
+            "another directory"
+        ) from None
+    return lock
 
 
 def _show(options: argparse.Namespace) -> int:

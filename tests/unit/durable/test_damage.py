@@ -53,8 +53,8 @@ def test_each_truncated_manifest_is_refused() -> None:
 
 
 def test_a_manifest_of_another_format_is_refused_by_its_number() -> None:
-    data = manifest().to_bytes().replace(b'"format":1', b'"format":2')
-    with pytest.raises(StateError, match="has format 2 and this version reads format 1"):
+    data = manifest().to_bytes().replace(b'"format":2', b'"format":3')
+    with pytest.raises(StateError, match="has format 3 and this version reads formats up to 2"):
         Manifest.from_bytes(data, "here")
 
 

@@ -1,0 +1,323 @@
+"""Operators with private state, which survives in snapshots.
+
+What lies between durable inputs and outputs is computed again after a crash. An operator whose state depends on all
+changes since the beginning, and not only on what they add up to, needs all of them for this; a snapshot takes their
+place. A snapshot belongs to a frontier f, a multiple of `every`: it is the state after all changes at times before f,
+one part for each worker, written by the worker itself.
+
+A snapshot is committed, by worker 0, once it has the parts of all workers, and all durable outputs are final before f.
+So a program that is started again loads its inputs as of f - 1, and the operator begins with the snapshot in the place
+of these: it receives the changes from f on, at their own times. Until the first snapshot it begins at the beginning.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from io import BytesIO
+from threading import Thread
+from typing import Any, Protocol, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from differential.arrangement.arrange import ByKey
+from differential.collection import Collection
+from differential.data.updates import Updates
+from differential.durable.manifest import Part
+from differential.durable.state import SNAPSHOT, OpenShard
+from differential.operators.input import interned_updates
+from timely import Stream
+from timely.errors import BuildError, ConfigError, DataError, StateError
+from timely.lowlevel import Activator, Capability, CapabilitySet, Gather, Host, InputPort, OperatorBuilder, as_columns
+
+Array = NDArray[Any]
+Arrays = Mapping[str, Array]
+"""Arrays by name, as `numpy.savez` keeps them: of numbers, booleans, dates, or text of a fixed width."""
+Changes = tuple[tuple[Any, ...], Any]
+"""Columns of records, and how much more often each occurs: a number for each row."""
+
+
+class Restorable(Protocol):
+    """The private state of an operator on one worker.
+
+    >>> class Largest:
+    ...     def __init__(self):
+    ...         self.largest = 0
+    ...     def update(self, time, columns, diffs):
+    ...         before, self.largest = self.largest, max(self.largest, int(columns[0].max()))
+    ...         return (np.array([before, self.largest]),), np.array([-1, 1])
+    ...     def snapshot(self):
+    ...         return {"largest": np.array([self.largest])}
+    ...     def restore(self, states, index, peers):
+    ...         self.largest = int(max(state["largest"][0] for state in states))
+    ...         return (np.array([self.largest]),), np.array([1])
+    """
+
+    def update(self, time: int, columns: tuple[Array, ...], diffs: Array) -> Changes | None:
+        """Take all changes of a time, of this worker's share of the keys; return how the output changes at that time.
+
+        Called for each time that has changes, in order, when the time is complete.
+        """
+        ...
+
+    def snapshot(self) -> Arrays:
+        """Return the state, in arrays that are not written to afterwards."""
+        ...
+
+    def restore(self, states: Sequence[Arrays], index: int, peers: int) -> Changes | None:
+        """Take share `index` of `peers` of the state, and return what this share of the output adds up to.
+
+        `states` are the snapshots of all workers of the run that made them, of which there may have been more or fewer.
+        """
+        ...
+
+
+def stateful(
+    collection: Collection, make: Callable[[], Restorable], shard: OpenShard, *, every: int, name: str = "stateful"
+) -> Collection:
+    """Return the output of an operator with private state, which `make` makes on each worker, and `shard` keeps.
+
+    Each worker has the records of some keys. The state is kept each time that `every` epochs more are complete.
+
+    Raises BuildError if the collection's times have several coordinates, ConfigError unless `every` is at least 1.
+
+    >>> import tempfile
+    >>> directory = tempfile.TemporaryDirectory()
+    >>> from differential.durable import State, durable_input, persist
+    >>> class Seen:
+    ...     def __init__(self):
+    ...         self.words = set()
+    ...     def update(self, time, columns, diffs):
+    ...         new = [word for word in dict.fromkeys(columns[0].tolist()) if word not in self.words]
+    ...         self.words.update(new)
+    ...         return ((np.full(len(new), time), np.array(new)), np.ones(len(new), np.int64)) if new else None
+    ...     def snapshot(self):
+    ...         return {"words": np.array(sorted(self.words))}
+    ...     def restore(self, states, index, peers):
+    ...         self.words = {word for state in states for word in state["words"].tolist()}
+    ...         print("restored", sorted(self.words))
+    >>> def program(worker, first, last):
+    ...     state = State.open(worker, directory.name)
+    ...     with worker.dataflow() as scope:
+    ...         words, collection = durable_input(scope, state.shard("words", keep=0))
+    ...         new = stateful(collection, Seen, state.shard("seen"), every=2)
+    ...         output = new.output()
+    ...     for epoch in range(first, last):
+    ...         words.insert(["to", "be", "or", "not", "to", "be"][epoch])
+    ...         words.advance_to(epoch + 1)
+    ...         worker.step_while(lambda: output.less_than(epoch + 1))
+    ...     words.close()
+    ...     worker.step_while(lambda: not output.done())
+    ...     return output.changes()
+    >>> execute_directly(lambda worker: program(worker, 0, 5))
+    [((0, 'to'), (0,), 1), ((1, 'be'), (1,), 1), ((2, 'or'), (2,), 1), ((3, 'not'), (3,), 1)]
+    >>> execute_directly(lambda worker: program(worker, 5, 6))
+    restored ['be', 'not', 'or', 'to']
+    []
+    >>> directory.cleanup()
+    """
+    scope = collection.scope
+    if scope.width != 1:
+        raise BuildError(f"{name!r} needs times of one coordinate, and those of {scope} have {scope.width}")
+    if every < 1:
+        raise ConfigError(f"{name!r} keeps its state each time that some epochs are complete, at least 1, not {every}")
+    shard.take(SNAPSHOT)
+    builder = OperatorBuilder(scope, name)
+    changes = builder.add_input(collection.stream, ByKey(collection.keys), frontier=True)
+    (output, result), (written, parts) = builder.add_output(initial=True), builder.add_output(initial=True)
+    for port in (output, written):
+        builder.connect(changes, port, None)
+    activate = Activator(builder.operator)
+    host = scope.dataflow.host
+
+    def constructor(capabilities: list[Capability]) -> Callable[[], None]:
+        right = CapabilitySet(output), CapabilitySet(written)
+        for held, capability in zip(right, capabilities):
+            held.insert(capability)
+            capability.drop()
+        operator = _Operator(make(), shard, every, host, activate)
+        return lambda: operator.run(changes, output, written, *right)
+
+    builder.build(constructor)
+    _commit(parts, shard)
+    return Collection(result, 1)
+
+
+class _Operator:
+    """One worker's operator: what it runs, the changes that wait for their time, and the snapshot that is written."""
+
+    def __init__(self, logic: Restorable, shard: OpenShard, every: int, host: Host, activate: Activator) -> None:
+        self._logic = logic
+        self._shard = shard
+        self._every = every
+        self._host = host
+        self._activate = activate
+        self._waiting: dict[int, list[Updates]] = {}
+        self._writing: Writing | None = None
+        self._as_of, _ = shard.state.begin()
+        self._from = 0
+        """Changes before this time are in the state that was restored."""
+        self._restored = self._restore()
+        self._next = max(self._as_of, self._from) // every * every + every
+
+    def run(self, changes: InputPort, output: Any, written: Any, right: CapabilitySet, sending: CapabilitySet) -> None:
+        """Take what has come, and complete times and snapshots as far as the frontier allows."""
+        if self._restored is not None:
+            self._give(self._from - 1, self._restored, output, right)
+            self._restored = None
+        for (time,), batch in changes.drain():
+            self._keep(time, cast(Updates, batch))
+        ends = [time for (time,) in changes.frontier.elements]
+        end = ends[0] if ends else None
+        while not self._is_writing(written, sending):
+            ready = min((time for time in self._waiting if end is None or time < end), default=None)
+            if end is not None and self._next <= end and (ready is None or ready >= self._next):
+                self._writing = Writing(self._shard, self._next, self._host, self._logic.snapshot(), self._activate)
+                self._next += self._every
+            elif ready is not None:
+                self._complete(ready, output, right)
+            elif end is None:
+                right.drop()
+                sending.drop()
+                return
+            else:
+                break
+        floor = min([*self._waiting, *ends], default=None)
+        if floor is not None:
+            right.downgrade([(floor,)])
+        frontier = self._next - self._every if self._writing is not None else end
+        if frontier is not None and sending.times and sending.times[0] < (frontier,):
+            sending.downgrade([(frontier,)])
+
+    def _keep(self, time: int, updates: Updates) -> None:
+        """Keep changes until their time is complete: those that the state does not have."""
+        times = updates.times[:, 0]
+        if len(updates.time_index):
+            for place, each in enumerate(times.tolist()):
+                rows = updates.time_index == place
+                if each >= self._from and rows.any():
+                    self._waiting.setdefault(each, []).append(updates.take(rows).with_times(updates.times[:1]))
+        elif len(updates) and int(times[0]) >= self._from:
+            self._waiting.setdefault(int(times[0]), []).append(updates)
+
+    def _complete(self, time: int, output: Any, right: CapabilitySet) -> None:
+        batches = [each.as_read_only() for each in self._waiting.pop(time)]
+        columns = tuple(np.concatenate(parts) for parts in zip(*(each.columns for each in batches)))
+        diffs = np.concatenate([each.each_diff() for each in batches])
+        made = self._logic.update(time, columns, diffs)
+        if made is not None:
+            self._give(time, made, output, right)
+
+    def _give(self, time: int, made: Changes, output: Any, right: CapabilitySet) -> None:
+        columns, diffs = as_columns(made[0]), np.asarray(made[1], np.int64)
+        if len(diffs) != len(columns[0]):
+            raise DataError(f"{len(columns[0])} records need as many diffs, and there are {len(diffs)}")
+        if len(diffs):
+            with right.covering((time,)).delayed((time,)) as capability:
+                output.give(capability, interned_updates(Updates.at((time,), columns, diffs), self._host))
+
+    def _is_writing(self, written: Any, sending: CapabilitySet) -> bool:
+        """Return whether a snapshot is being written; if it has been, send its part to worker 0."""
+        writing = self._writing
+        if writing is None or not writing.is_over():
+            return writing is not None
+        with sending.covering((writing.part.upper,)).delayed((writing.part.upper,)) as capability:
+            part = writing.part
+            written.give(capability, [(part.upper, self._host.index, part.name, part.size, part.sha256)])
+        self._writing = None
+        return False
+
+    def _restore(self) -> Changes | None:
+        """Let the logic take its share of the snapshot, if there is one of the time as of which inputs are loaded."""
+        opened = self._shard.opened
+        if opened is None or not opened.states or self._as_of != opened.upper - 1:
+            return None
+        self._from = opened.upper
+        states = [_loaded(self._shard, part) for part in opened.states]
+        return self._logic.restore(states, self._host.index, self._host.peers)
+
+
+class Writing:
+    """A snapshot of one worker while a thread writes it."""
+
+    def __init__(self, shard: OpenShard, frontier: int, host: Host, arrays: Arrays, activate: Activator) -> None:
+        self.part: Part
+        self._error: BaseException | None = None
+        self._is_over = False
+        fence = shard.opened.fence if shard.opened is not None else 1
+        store = shard.shard.store
+
+        def run() -> None:
+            try:
+                data = _saved(arrays)
+                sha256 = hashlib.sha256(data).hexdigest()
+                name = f"{fence:08d}-{frontier:012d}-{host.index:04d}-{sha256[:12]}.npz"
+                store.put_new(name, data)
+                self.part = Part(name, frontier - 1, frontier, 0, len(data), sha256, 0)
+            except BaseException as error:  # raised again on the worker's thread
+                self._error = error
+            finally:
+                self._is_over = True
+                activate()
+
+        Thread(target=run, name=f"snapshot of {shard.name}", daemon=True).start()
+
+    def is_over(self) -> bool:
+        """Return whether it is written. Raises what writing raised."""
+        if self._error is not None:
+            raise self._error
+        return self._is_over
+
+
+def _saved(arrays: Arrays) -> bytes:
+    """Return arrays in the form of NumPy's files. Raises DataError, which names an array, if one has no such form."""
+    for name, array in arrays.items():
+        if not isinstance(array, np.ndarray) or array.dtype.kind in "OT":
+            raise DataError(f"{name!r} of a snapshot must be an array of numbers or of text of a fixed width ('U')")
+    file = BytesIO()
+    np.savez(file, **cast(Any, dict(arrays)))
+    return file.getvalue()
+
+
+def _loaded(shard: OpenShard, part: Part) -> dict[str, Array]:
+    data = shard.shard.part(part)
+    if data is None:
+        raise StateError(f"{shard.shard}: {part.name} is missing: restore the directory from a copy, or remove it")
+    with np.load(BytesIO(data), allow_pickle=False) as file:
+        return {name: file[name] for name in file.files}
+
+
+def _commit(parts: Stream, shard: OpenShard) -> None:
+    """Commit snapshots on worker 0: those that all workers have written, once all outputs are final before them."""
+    builder = OperatorBuilder(parts.scope, f"{shard.name}: commit")
+    written = builder.add_input(parts, Gather(), frontier=True)
+    activate = Activator(builder.operator)
+    index, peers = parts.scope.index, parts.scope.dataflow.host.peers
+
+    def constructor(_: list[Capability]) -> Callable[[], None]:
+        if index:
+            return lambda: None
+        state = shard.state
+        state.begin()
+        state.following.append(activate)
+        ready: deque[tuple[int, list[Part]]] = deque()
+        known: dict[int, list[Part]] = {}
+
+        def logic() -> None:
+            for _, batch in written.drain():
+                for frontier, _, name, size, sha256 in cast(list[Any], batch):
+                    known.setdefault(frontier, []).append(Part(name, frontier - 1, frontier, 0, size, sha256, 0))
+            for frontier in sorted(known):
+                if len(known[frontier]) == peers:
+                    ready.append((frontier, known.pop(frontier)))
+            final, last = state.final(), None
+            while ready and (final is None or ready[0][0] <= final):
+                last = ready.popleft()
+            if last is not None:
+                shard.writer.keep_states(*last)
+
+        return logic
+
+    builder.build(constructor)

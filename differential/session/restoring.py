@@ -1,0 +1,79 @@
+"""How a session goes on with what an earlier one made durable: its tables at once, its views when they are defined."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from differential.durable.places import Place
+from differential.session.catalog import Catalog
+from differential.session.item import Item
+from differential.session.schema import Schema
+from differential.session.storage import Kept, Storage
+from differential.session.table_data import Column
+from differential.session.transaction import Net
+from timely.errors import SessionError
+from timely.lowlevel import user_origin
+
+
+def restore(catalog: Catalog, where: str | Place, keep: int | str | None) -> None:
+    """Let the tables of a session be durable, and build those that are there already."""
+    storage = Storage(where, keep)
+    catalog.storage, catalog.last = storage, storage.last
+    catalog.engine.call(lambda site: site.begin_at(storage.last))
+    for name, kept in storage.tables.items():
+        catalog.fill_table(*_table(catalog, storage, name, kept))
+
+
+def adopted(
+    catalog: Catalog, name: str, columns: Mapping[str, Column], key: Sequence[str], added: Mapping[str, Any]
+) -> Item | None:
+    """Return the table of an earlier session that the program names now; None if it is a new one.
+
+    It has more columns than before, if `added` has their values in the rows that are there. Raises SessionError if it
+    has others.
+    """
+    storage = catalog.storage
+    if storage is None or name not in storage.unused:
+        return None
+    kept = storage.tables[name]
+    if not set(kept.columns) <= set(columns) or kept.columns[: kept.keys] != tuple(key):
+        raise SessionError(
+            f"table {name!r} is durable with the columns {', '.join(kept.columns)} and the key "
+            f"{', '.join(kept.columns[: kept.keys])}, and not {', '.join(columns)} and {', '.join(key)}: take these, "
+            f"or db.drop({name!r}) first"
+        )
+    more = {each: (column, added.get(each)) for each, column in columns.items() if each not in kept.columns}
+    missing = [each for each in more if each not in added]
+    if missing:
+        raise SessionError(
+            f"table {name!r} is durable without {', '.join(map(repr, missing))}: added={{{missing[0]!r}: value}} gives "
+            "that value to the rows that are there"
+        )
+    storage.unused.discard(name)
+    if more:
+        storage.add_columns(name, more)
+        catalog.rebuild_table(*_table(catalog, storage, name, storage.tables[name]))
+    return catalog.items[name]
+
+
+def keep_view(catalog: Catalog, item: Item) -> None:
+    """Make a view of a durable session durable, too."""
+    storage = catalog.storage
+    assert storage is not None
+    with catalog.exclusive():
+        changes = catalog.follow(item)
+        values = catalog.read(item).arrays()
+        contents = Net(values, np.ones(len(values[0]), np.int64)) if values and len(values[0]) else None
+        storage.follow(item, changes, contents)
+
+
+def _table(catalog: Catalog, storage: Storage, name: str, kept: Kept) -> tuple[Item, Schema, bool, Net | None]:
+    """Return what a durable table is built of."""
+    item = Item(name, "table", user_origin(), catalog.engine.workers, kept.columns, kept.shown, kept.keys)
+    schema = Schema(kept.columns)
+    for column, example in storage.examples(name).items():
+        schema.declare(column, example)
+    return item, schema, kept.has_key, storage.rows(name)

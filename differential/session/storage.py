@@ -1,0 +1,249 @@
+"""The durable part of a session: its tables, and the views that it is to keep, as of each commit.
+
+Each is a durable collection (`differential.durable`) whose times are numbers of commits. A commit is durable before the
+workers make it:
+
+    append to each table that it changes  ──►  decide: the collection `_session` is final up to the commit  ──►  commit
+
+so the last step of the three that a crash may leave half done is one atomic append. What was appended to tables and is
+not decided is given up when the session is opened again. Views are appended to after the commit; should a crash come in
+between, the difference is appended when the view is defined again.
+
+A store that fails ends the writing: it is not known what is durable, and opening the session again finds out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from differential.data.updates import Updates
+from differential.durable import rows
+from differential.durable.keep import Keep
+from differential.durable.kinds import empty, kind_of
+from differential.durable.manifest import Manifest
+from differential.durable.places import Place, check_name, place_of
+from differential.durable.shard import Shard
+from differential.durable.writer import Writer
+from differential.session.changes import Changes
+from differential.session.item import Item
+from differential.session.table_data import Column
+from differential.session.transaction import Net
+from timely.errors import ConfigError, SessionError
+
+COMMITS = "_session"
+"""The collection that decides which commits are durable. No table or view can have its name."""
+
+
+class Kept(NamedTuple):
+    """A durable table: the names of its columns by position, their kinds where known, and what else makes it one."""
+
+    columns: tuple[str, ...]
+    kinds: dict[str, str]
+    keys: int
+    has_key: bool
+    shown: tuple[int, ...]
+
+
+class Storage:
+    """The durable tables and views of one session. Use under the lock of the session's catalog."""
+
+    def __init__(self, where: str | Place, keep: int | str | None) -> None:
+        """Claim all that is there. Raises StateError if something is damaged, StoreError if the store fails."""
+        self._place = place_of(where)
+        self._keep = Keep(keep)
+        self._failure: BaseException | None = None
+        self._tables: dict[str, Kept] = {}
+        self._writers: dict[str, Writer] = {}
+        self._views: list[tuple[Item, Changes]] = []
+        self._corrections: dict[str, rows.Table] = {}
+        names = self._place.names()
+        if names and COMMITS not in names:
+            raise ConfigError(f"{self._place} has the durable collections of another program: name another directory")
+        self._commits = Writer.claim(self._shard(COMMITS), "commits", 1)
+        self._commits.keep = Keep(0)
+        for name in names:
+            if name != COMMITS:
+                self._open(name)
+        self.unused = set(self._tables)
+        """The tables that the program has not named yet."""
+
+    @property
+    def last(self) -> int:
+        """The last commit that is durable."""
+        return self._commits.manifest.upper - 1
+
+    @property
+    def tables(self) -> dict[str, Kept]:
+        """The durable tables by name."""
+        return dict(self._tables)
+
+    def rows(self, name: str) -> Net | None:
+        """Return the rows of a table as of the last commit, None if it has none."""
+        table = self._writers[name].shard.updates()
+        found = rows.consolidated(table, self.last)
+        if not len(found):
+            return None
+        updates = rows.updates_of(found)
+        return Net(updates.columns, updates.each_diff())
+
+    def examples(self, name: str) -> dict[str, Column]:
+        """Return an empty column for each column of a table whose kind is known."""
+        return {column: empty(kind) for column, kind in self._tables[name].kinds.items()}
+
+    def add(self, item: Item, has_key: bool, columns: Mapping[str, Column]) -> None:
+        """Keep a new table, from the next commit on; `columns` are examples of those whose kinds are known."""
+        self._check(item.name)
+        kinds = {name: kind_of(column) for name, column in columns.items()}
+        names = item.names or ()
+        self._tables[item.name] = Kept(names, kinds, item.keys, has_key, item.shown or tuple(range(len(names))))
+
+    def add_columns(self, name: str, added: Mapping[str, tuple[Column, Any]]) -> None:
+        """Give a durable table more columns: an example of each, and the value in the rows that are there."""
+        kept = self._tables[name]
+        kinds = {column: (kind_of(example), value) for column, (example, value) in added.items()}
+        width = len(kept.columns)
+        kept = kept._replace(
+            columns=(*kept.columns, *kinds),
+            kinds=kept.kinds | {column: kind for column, (kind, _) in kinds.items()},
+            shown=(*kept.shown, *range(width, width + len(kinds))),
+        )
+        writer = self._writers[name]
+        about = self._about(kept, writer.manifest.about["created"])
+        self._attempt(lambda: writer.add_fields(kinds, about))
+        self._tables[name] = kept
+
+    def commit(self, number: int, changes: Mapping[str, tuple[Item, Net]]) -> None:
+        """Make a commit durable. Raises SessionError if the storage has failed, StateError if it fails now."""
+        self._refuse_failed()
+        self._attempt(lambda: self._commit(number, changes))
+
+    def publish(self, number: int) -> None:
+        """Append to the durable views what a commit has changed."""
+        self._refuse_failed()
+        self._attempt(lambda: self._publish(number))
+
+    def follow(self, item: Item, changes: Changes, contents: Net | None) -> None:
+        """Keep a view durable, from its contents as of the last commit on."""
+        self._check(item.name)
+        self._refuse_failed()
+        self._attempt(lambda: self._follow(item, changes, contents))
+
+    def drop(self, item: Item) -> None:
+        """Forget a table or view: its durable collection is empty from now on, and no longer one of the session."""
+        self._tables.pop(item.name, None)
+        self.unused.discard(item.name)
+        self._views = [(each, changes) for each, changes in self._views if each is not item]
+        self._corrections.pop(item.name, None)
+        writer = self._writers.pop(item.name, None)
+        if writer is not None and self._failure is None:
+            self._attempt(lambda: writer.begin_again(self.last + 1, {}, writer.manifest.role))
+
+    def fail(self, error: BaseException) -> None:
+        """Write no more: what is durable may not be what the session has."""
+        self._failure = self._failure or error
+
+    def _shard(self, name: str) -> Shard:
+        return Shard(name, self._place.store(name))
+
+    def _check(self, name: str) -> None:
+        try:
+            check_name(name)
+        except ConfigError as error:
+            raise SessionError(str(error)) from None
+
+    def _open(self, name: str) -> None:
+        """Claim a collection; give up what is not decided."""
+        shard = self._shard(name)
+        writer = Writer.claim(shard, shard.manifest().role)
+        about = writer.manifest.about
+        if not about or about["created"] > self.last:
+            return  # dropped, or made by a commit that is not durable
+        writer.retract(self.last + 1)
+        writer.remove_garbage()
+        writer.keep = self._keep
+        self._writers[name] = writer
+        if writer.manifest.role == "input":
+            kinds = dict(writer.manifest.fields) or about["kinds"]
+            shown = tuple(about["shown"])
+            self._tables[name] = Kept(tuple(about["columns"]), kinds, about["keys"], about["has_key"], shown)
+
+    def _about(self, kept: Kept, created: int) -> dict[str, Any]:
+        columns, shown = list(kept.columns), list(kept.shown)
+        about = {"columns": columns, "shown": shown, "kinds": kept.kinds, "keys": kept.keys, "has_key": kept.has_key}
+        return about | {"created": created}
+
+    def _writer(self, name: str, role: str, at: int, about: dict[str, Any]) -> Writer:
+        """Return the writer of a collection that begins now."""
+        shard = self._shard(name)
+        former = shard.store.get_manifest()
+        found = role if former is None else Manifest.from_bytes(former, shard).role
+        writer = Writer.claim(shard, found, at, since=at, about=about)
+        if former is not None:
+            writer.begin_again(at, about, role)  # it was another one, which was dropped
+            writer.remove_garbage()
+        writer.keep = self._keep
+        self._writers[name] = writer
+        return writer
+
+    def _commit(self, number: int, changes: Mapping[str, tuple[Item, Net]]) -> None:
+        last = self.last
+        for name, kept in self._tables.items():
+            if name not in self._writers:
+                self._writer(name, "input", number, self._about(kept, number)).names = kept.columns
+        for name, (_, net) in changes.items():
+            writer = self._writers[name]
+            writer.names = self._tables[name].columns
+            writer.append(number + 1, [Updates.at((number,), net.columns, net.diffs)], limit=last)
+        self._commits.append(number + 1, [])
+        for name in changes:
+            while self._writers[name].compact():
+                pass
+
+    def _publish(self, number: int) -> None:
+        self._views = [(item, changes) for item, changes in self._views if item.error is None]
+        for item, changes in self._views:
+            writer = self._writers[item.name]
+            batches = [Updates.at((each.time,), each.rows, each.diff) for each in changes.read_nowait()]
+            correction = self._corrections.pop(item.name, None)
+            if correction is not None:
+                batches.append(rows.updates_of(correction, number))
+            if batches and writer.names is None:
+                writer.names = item.columns(len(batches[0].columns))
+            writer.append(number + 1, batches)
+            writer.compact()
+
+    def _follow(self, item: Item, changes: Changes, contents: Net | None) -> None:
+        """Append, or keep for the next commit, what the view has more or less than its durable collection."""
+        last = self.last
+        batches = [] if contents is None else [Updates.at((last,), contents.columns, contents.diffs)]
+        names = item.columns(len(batches[0].columns)) if batches else None
+        fields = rows.fields_of(batches[0], names) if batches else ()
+        writer = self._writers.get(item.name)
+        if writer is None:
+            writer = self._writer(item.name, "output", last, {"created": last})
+        elif fields and writer.manifest.fields not in ((), fields):
+            writer.begin_again(last, {"created": last}, "output")
+        writer.names = names
+        fields = fields or writer.manifest.fields
+        found = rows.consolidated(rows.table_of(batches, fields), last)
+        was = rows.consolidated(writer.shard.updates(), last) if writer.manifest.fields else found.slice(0, 0)
+        differing = rows.difference(found, was)
+        if writer.manifest.upper <= last:
+            writer.append(last + 1, [rows.updates_of(differing)] if len(differing) else [])
+        elif len(differing):
+            self._corrections[item.name] = differing
+        self._views.append((item, changes))
+
+    def _refuse_failed(self) -> None:
+        if self._failure is not None:
+            raise SessionError(
+                f"the session can make nothing durable any more ({self._failure}): close it, and open it again"
+            ) from self._failure
+
+    def _attempt(self, write: Callable[[], object]) -> None:
+        try:
+            write()
+        except BaseException as error:
+            self.fail(error)
+            raise

@@ -1,0 +1,352 @@
+"""A session with `state=` goes on where an earlier one ended: every commit is there, whole, and nothing else."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+import differential as dd
+from differential.durable import Directory, LocalStore, Shard
+from differential.session.storage import COMMITS
+from timely.errors import ConfigError, FencedError, SessionError, StateError, StoreError
+
+ROWS = {
+    "id": [1, 2, 3],
+    "name": ["ann", None, "ünï"],
+    "day": [dt.date(2026, 3, 1), None, dt.date(1969, 12, 31)],
+    "total": [Decimal("9.99"), None, Decimal("-0.01")],
+    "seen": [dt.datetime(2026, 3, 1, 12, 0, 0, 5), None, dt.datetime(1969, 1, 1)],
+    "at": [dt.time(1, 2, 3), None, dt.time(0)],
+    "took": [dt.timedelta(seconds=5), None, dt.timedelta(days=-1)],
+    "weight": [0.5, None, 1e300],
+    "is_new": [True, None, False],
+    "count": [7, None, -7],
+    "raw": [b"\0x", None, b""],
+    "tags": [["a", "b"], None, []],
+}
+
+
+@contextmanager
+def session(path: Path, **options: Any) -> Iterator[dd.Session]:
+    db = dd.Session(state=str(path / "db"), **options)
+    try:
+        yield db
+    finally:
+        db.close()
+
+
+def shard(path: Path, name: str) -> Shard:
+    return Shard(name, Directory(str(path / "db")).store(name))
+
+
+def test_a_session_goes_on_with_its_tables_and_commits(tmp_path: Path) -> None:
+    def stock(db: dd.Session) -> Any:
+        return db.table("stock", {"pieces": [3, 5], "item": ["nut", "cog"]}, key="item")
+
+    with session(tmp_path) as db:
+        stock(db)
+        assert db.commit() == 1
+        stock_table = db["stock"]
+        stock_table.upsert(item="nut", pieces=9)  # type: ignore[union-attr]
+        assert db.commit() == 2
+        stock_table.insert(item="bolt", pieces=1)  # type: ignore[union-attr]
+    with session(tmp_path, workers=2) as db:
+        again = stock(db)
+        assert again.records() == [(5, "cog"), (9, "nut")]
+        assert (again.columns, len(again)) == (("pieces", "item"), 2)
+        counts = db.view("counts", lambda t: t.stock.map(lambda item, pieces: pieces).named("pieces"))
+        again.delete(item="cog")
+        assert (db.commit(), counts.records()) == (3, [(9,)])
+    with session(tmp_path) as db:
+        assert db["stock"].records() == [(9, "nut")]
+        assert db.commit() == 4
+
+
+def test_columns_of_all_types_come_back_as_they_were(tmp_path: Path) -> None:
+    with session(tmp_path) as db:
+        table = db.table("rows", ROWS)
+        db.commit()
+        records, frame = table.records(), table.to_arrow()
+    assert [len(records), records[1]] == [3, (2, *[None] * 11)]
+    with session(tmp_path) as db:
+        again = db["rows"]
+        assert again.records() == records
+        assert again.to_arrow().equals(frame)
+        again.delete(id=3)  # type: ignore[union-attr]
+        again.insert({name: values[:2] for name, values in ROWS.items()})  # type: ignore[union-attr]
+        db.commit()
+        assert again.records() == [records[0], records[0], records[1], records[1]]
+
+
+def test_typed_tables_are_opened_by_duckdb(tmp_path: Path) -> None:
+    with session(tmp_path) as db:
+        db.table("rows", ROWS)
+        db.commit()
+    paths = shard(tmp_path, "rows").paths()
+    found = duckdb.sql(f'SELECT id, name, day, total, seen, "at", "count" FROM read_parquet({paths}) ORDER BY id')
+    names = ("id", "name", "day", "total", "seen", "at", "count")
+    assert found.fetchall() == list(zip(*(ROWS[name] for name in names)))
+    assert [str(kind) for kind in found.types[2:4]] == ["DATE", "DECIMAL(18,2)"]
+
+
+def test_empty_tables_keep_the_types_of_their_columns(tmp_path: Path) -> None:
+    with session(tmp_path) as db:
+        db.table("stock", {"item": str, "price": float, "pieces": int}, key="item")
+        db.commit()
+    with session(tmp_path) as db:
+        table: Any = db.table("stock", {"item": str, "price": float, "pieces": int}, key="item")
+        table.insert(item="nut", price=1, pieces=2)
+        table.upsert(item="nut", price=1, pieces=3)
+        db.commit()
+        assert table.records() == [("nut", 1.0, 3)]
+
+
+def test_what_was_not_committed_is_not_there(tmp_path: Path) -> None:
+    with session(tmp_path) as db:
+        table: Any = db.table("numbers", {"x": [1]})
+    with session(tmp_path) as db:
+        table = db.table("numbers", {"x": [2]})
+        db.commit()
+        table.insert(x=3)
+        db.rollback()
+        table.insert(x=4)
+    with session(tmp_path) as db:
+        assert db["numbers"].records() == [(2,)]
+
+
+class Full(Exception):
+    pass
+
+
+def failing(monkeypatch: pytest.MonkeyPatch, number: int, operation: str) -> list[str]:
+    """Let the store crash at its operation of this number; return the names of those before."""
+    seen: list[str] = []
+    for name in ("put_new", "compare_and_set"):
+        whole: Callable[..., Any] = getattr(LocalStore, name)
+
+        def attempt(self: LocalStore, *arguments: Any, name: str = name, whole: Any = whole) -> Any:
+            if len(seen) == number and operation == "before":
+                raise Full
+            seen.append(f"{name} {self.directory.rpartition('/')[2]}")
+            result = whole(self, *arguments)
+            if len(seen) == number + 1 and operation == "after":
+                raise Full
+            return result
+
+        monkeypatch.setattr(LocalStore, name, attempt)
+    return seen
+
+
+@pytest.mark.parametrize("operation", ["before", "after"])
+def test_a_commit_over_two_tables_is_there_for_both_or_for_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, operation: str
+) -> None:
+    """The session crashes before or after each operation on the store that a commit consists of."""
+
+    def transfer(db: dd.Session) -> None:
+        with db.transaction():
+            db["one"].upsert(id=0, sum=90)  # type: ignore[union-attr]
+            db["two"].upsert(id=0, sum=10)  # type: ignore[union-attr]
+
+    outcomes = []
+    for number in range(20):
+        path = tmp_path / str(number)
+        with session(path) as db:
+            db.table("one", {"id": [0], "sum": [100]}, key="id")
+            db.table("two", {"id": [0], "sum": [0]}, key="id")
+            db.commit()
+            with monkeypatch.context() as patched:
+                failing(patched, number, operation)
+                try:
+                    transfer(db)
+                except Full:
+                    with pytest.raises(SessionError, match="can make nothing durable any more"):
+                        db.commit()
+                else:
+                    break
+        with session(path) as db:
+            sums = db["one"].records()[0][1], db["two"].records()[0][1]
+            assert sums in ((100, 0), (90, 10))
+            assert db.commit() == (2 if sums == (100, 0) else 3)
+            transfer(db)
+        with session(path) as db:
+            assert (db["one"].records(), db["two"].records()) == ([(0, 90)], [(0, 10)])
+        outcomes.append(sums)
+    # Two tables, each with a part and a manifest, then the decision, which the last outcome is of.
+    assert outcomes == [(100, 0)] * 4 + [(90, 10) if operation == "after" else (100, 0)]
+
+
+def test_a_full_disk_is_an_error_and_nothing_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with session(tmp_path) as db:
+        table: Any = db.table("numbers", {"x": [1]})
+        db.commit()
+        table.insert(x=2)
+        with monkeypatch.context() as patched:
+            patched.setattr(LocalStore, "put_new", lambda *_: (_ for _ in ()).throw(StoreError("it is full")))
+            patched.setattr("differential.durable.writer._FIRST_PAUSE", 0.0)
+            with pytest.raises(StoreError, match="it is full"):
+                db.commit()
+        assert table.records() == [(1,)]
+        with pytest.raises(SessionError, match=r"nothing durable any more \(it is full\): close it, and open it again"):
+            db.commit()
+    with session(tmp_path) as db:
+        assert (db["numbers"].records(), db.commit()) == ([(1,)], 2)
+
+
+def test_a_second_session_ends_the_first(tmp_path: Path) -> None:
+    with session(tmp_path) as first:
+        table: Any = first.table("numbers", {"x": [1]})
+        first.commit()
+        with session(tmp_path) as second:
+            table.insert(x=2)
+            with pytest.raises(FencedError, match="was claimed by process"):
+                first.commit()
+            assert second["numbers"].records() == [(1,)]
+            assert second.commit() == 2
+
+
+def test_durable_views_are_appended_to_by_each_commit(tmp_path: Path) -> None:
+    def run(rows: list[int], durable: bool = True, times: int = 1) -> int:
+        with session(tmp_path, keep=None) as db:
+            table: Any = db.table("numbers", {"x": int})
+            define: Any = lambda t: t.numbers.map(lambda x: times * x).count().named("x", "count")  # noqa: E731
+            db.view("counts", define, durable=durable)
+            for x in rows:
+                table.insert(x=x)
+                db.commit()
+            return db.commit()
+
+    assert run([7, 8, 7]) == 4
+    counts = shard(tmp_path, "counts")
+    assert [counts.read(time) for time in range(5)] == [
+        {},
+        {(7, 1): 1},
+        {(7, 1): 1, (8, 1): 1},
+        {(7, 2): 1, (8, 1): 1},
+        {(7, 2): 1, (8, 1): 1},
+    ]
+    assert run([7], durable=False) == 6
+    assert counts.manifest().upper == 5, "nobody keeps it"
+    assert run([]) == 7
+    assert counts.read(4) == {(7, 2): 1, (8, 1): 1}
+    assert counts.read(6) == {(7, 3): 1, (8, 1): 1}
+    assert run([], times=10) == 8
+    assert counts.read(7) == {(7, 3): 1, (8, 1): 1}, "a changed definition corrects the view at the next commit"
+    assert run([8], times=10) == 10
+    assert counts.read() == {(70, 3): 1, (80, 2): 1}
+    assert counts.manifest().fields == (("x", "int64"), ("count", "int64"))
+
+
+def test_a_durable_view_that_a_crash_left_behind_is_completed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from differential.session.storage import Storage
+
+    with session(tmp_path) as db:
+        table: Any = db.table("numbers", {"x": [1]})
+        db.view("copy", lambda t: t.numbers, durable=True)
+        db.commit()
+        table.insert(x=2)
+        with monkeypatch.context() as patched:
+            patched.setattr(Storage, "publish", lambda *_: (_ for _ in ()).throw(Full))
+            with pytest.raises(Full):
+                db.commit()
+    assert shard(tmp_path, "copy").read() == {(1,): 1}
+    with session(tmp_path) as db:
+        db.view("copy", lambda t: t.numbers, durable=True)
+        assert shard(tmp_path, "copy").read(2) == {(1,): 1, (2,): 1}
+
+
+def test_a_view_with_other_columns_begins_anew(tmp_path: Path) -> None:
+    for width in (1, 2):
+        with session(tmp_path) as db:
+            db.table("numbers", {"x": [1, 2]})
+            names = ("a", "b")[:width]
+            db.view("copy", lambda t, w=width: t.numbers.map(lambda x: (x,) * w), columns=names, durable=True)
+            db.commit()
+    assert shard(tmp_path, "copy").read() == {(1, 1): 1, (2, 2): 1}
+
+
+def test_columns_are_added_with_a_value(tmp_path: Path) -> None:
+    with session(tmp_path) as db:
+        db.table("stock", {"pieces": [3, 5], "item": ["nut", "cog"]}, key="item")
+        db.commit()
+    wider = {"item": str, "pieces": int, "price": float, "place": str}
+    with session(tmp_path) as db:
+        with pytest.raises(SessionError, match=r"is durable without 'price', 'place': added=\{'price': value\}"):
+            db.table("stock", wider, key="item")
+        with pytest.raises(SessionError, match="is durable with the columns item, pieces and the key item, and not"):
+            db.table("stock", {"item": str}, key="item")
+        table: Any = db.table("stock", wider, key="item", added={"price": 0.5, "place": "Rome"})
+        assert table.records() == [(3, "nut", 0.5, "Rome"), (5, "cog", 0.5, "Rome")]
+        table.insert(item="bolt", pieces=1, price=2, place="Oslo")
+        db.commit()
+    with session(tmp_path) as db:
+        table = db.table("stock", wider, key="item", added={"price": 0.5, "place": "Rome"})
+        assert table.records() == [(1, "bolt", 2.0, "Oslo"), (3, "nut", 0.5, "Rome"), (5, "cog", 0.5, "Rome")]
+
+
+def test_a_table_that_was_dropped_is_a_new_one(tmp_path: Path) -> None:
+    with session(tmp_path) as db:
+        db.table("numbers", {"x": [1]})
+        db.commit()
+        db.drop("numbers")
+        db.table("numbers", {"name": ["a"], "y": [0.5]})
+        db.commit()
+    with session(tmp_path) as db:
+        assert db["numbers"].records() == [("a", 0.5)]
+        db.drop("numbers")
+    with session(tmp_path) as db:
+        with pytest.raises(KeyError, match="no table or view"):
+            db["numbers"]
+        db.table("other", {"x": [1]})
+        db.view("numbers", lambda t: t.other, durable=True)
+        assert db.commit() == 3
+        assert shard(tmp_path, "numbers").read() == {(1,): 1}
+
+
+def test_a_directory_of_another_program_is_refused(tmp_path: Path) -> None:
+    assert Directory(str(tmp_path / "db")).store("words").compare_and_set(None, b"{}")
+    with pytest.raises(ConfigError, match="has the durable collections of another program"):
+        dd.Session(state=str(tmp_path / "db"))
+    assert Directory(str(tmp_path / "db")).names() == ["words"]
+
+
+def test_damage_is_an_error_when_the_session_is_opened(tmp_path: Path) -> None:
+    with session(tmp_path) as db:
+        db.table("numbers", {"x": [1]})
+        db.commit()
+    path = Path(shard(tmp_path, "numbers").paths()[0])
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(StateError, match=f"{path.name} is damaged"):
+        dd.Session(state=str(tmp_path / "db"))
+
+
+def test_what_is_not_durable_says_so(tmp_path: Path) -> None:
+    with dd.Session() as db:
+        db.table("numbers", {"x": [1]})
+        with pytest.raises(SessionError, match=r"view 'copy' cannot be durable .* Session\(state=...\)"):
+            db.view("copy", lambda t: t.numbers, durable=True)
+    with session(tmp_path) as db:
+        with pytest.raises(SessionError, match="'a b' cannot name a durable collection"):
+            db.table("a b", {"x": [1]})
+        with pytest.raises(SessionError, match=f"'{COMMITS}' cannot name a durable collection"):
+            db.table(COMMITS, {"x": [1]})
+        with pytest.raises(KeyError):
+            db["a b"]
+
+
+def test_what_is_kept_can_be_read_as_of_earlier_commits(tmp_path: Path) -> None:
+    with session(tmp_path, keep=2) as db:
+        table: Any = db.table("numbers", {"x": [0]})
+        for x in range(1, 12):
+            db.commit()
+            table.insert(x=x)
+    numbers = shard(tmp_path, "numbers")
+    for time in (9, 10, 11):
+        assert numbers.read(time) == {(x,): 1 for x in range(time)}
