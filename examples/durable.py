@@ -72,8 +72,8 @@ def show(directory: str, as_of: int | None) -> None:
     print(f"{most} packages depend on the most needed one")
 
 
-def parse() -> argparse.Namespace:
-    """Return the options."""
+def parse(arguments: list[str] | None = None) -> argparse.Namespace:
+    """Return the options of the command line, or those in `arguments`."""
     parser = argparse.ArgumentParser(description="Keep answers about a changing graph on disk.")
     parser.add_argument("--state", metavar="DIR", help="where to (default: that of 'timely run --state DIR')")
     parser.add_argument("--steps", type=int, default=300, help="how far to replay (default: 300; at most 19,521)")
@@ -82,12 +82,12 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--upgrade", type=Path, default=debian.CHANGES, metavar="FILE", help="the changes to it")
     parser.add_argument("--read", metavar="DIR", help="print the answer in a directory, and end")
     parser.add_argument("--as-of", type=int, metavar="STEP", help="as of a step (default: the last that is final)")
-    return parser.parse_args()
+    return parser.parse_args(arguments)
 
 
-def main() -> int:
+def main(arguments: list[str] | None = None) -> int:
     """Run the program; return the exit status."""
-    options = parse()
+    options = parse(arguments)
     if options.read is not None:
         show(options.read, options.as_of)
         return 0

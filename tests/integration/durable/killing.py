@@ -1,4 +1,4 @@
-"""Run the program of `examples/durable.py`, and kill it."""
+"""Run a program with durable collections, and kill it."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from random import Random
 from differential.durable import Directory, Shard
 from tests.integration.launcher.launching import Run
 
-PROGRAM = Path("examples") / "durable.py"
-COLLECTIONS = ("edges", "cycles", "dependants")
+UPGRADE = Path("examples") / "durable.py"
+WINDOW = Path("tests") / "integration" / "durable" / "window.py"
 BEGINS = re.compile(r"step (\d+) is the first")
 
 
@@ -25,18 +25,20 @@ def children(pid: int) -> list[int]:
         return []
 
 
-def run(state: Path, processes: int, *arguments: str) -> Run:
-    """Start the program on so many processes."""
-    return Run("run", "-n", str(processes), "--state", state, PROGRAM, *arguments)
+def run(program: Path, state: Path, processes: int, *arguments: str) -> Run:
+    """Start a program on so many processes."""
+    return Run("run", "-n", str(processes), "--state", state, program, *arguments)
 
 
-def run_and_kill(state: Path, random: Random, longest: float, *arguments: str) -> bool:
-    """Start the program on one to three processes, and kill one of them; return whether the program ended before.
+def run_and_kill(
+    program: Path, state: Path, random: Random, longest: float, *arguments: str, processes: int | None = None
+) -> bool:
+    """Start a program, by default on one to three processes, and kill one of them; return whether the program ended before.
 
     Of three kills, one comes while the program starts, the others within `longest` seconds after it has begun.
     """
-    processes = random.randrange(1, 4)
-    running = run(state, processes, *arguments)
+    processes = processes or random.randrange(1, 4)
+    running = run(program, state, processes, *arguments)
     try:
         if random.randrange(3):
             wait_for_beginning(running)

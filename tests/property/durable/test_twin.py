@@ -18,6 +18,7 @@ from differential.durable import Directory, Shard, State, compaction, durable_in
 from differential.durable.keep import Keep
 from differential.durable.kinds import items, kind_of
 from differential.durable.local import LocalStore
+from differential.durable.simulated import Seeded, SimulatedDisk
 from differential.durable.writer import Writer
 from tests.thorough import examples
 from timely import Config, Worker, execute
@@ -130,8 +131,8 @@ def numbers_of(updates: Sequence[Update]) -> Updates:
 def test_a_shard_is_a_multiset_at_each_time(data: st.DataObject) -> None:
     """Claims, appends, compactions and retention, in any order, against a list of updates."""
     run = data.draw(st.integers(2, 4))
-    with tempfile.TemporaryDirectory() as directory, patch.object(compaction, "RUN", run):
-        shard = Shard("numbers", LocalStore(directory))
+    with patch.object(compaction, "RUN", run):
+        shard = Shard("numbers", LocalStore("numbers", SimulatedDisk(Seeded(1))))
         writer = Writer.claim(shard, "input")
         made: list[Update] = []
         for _ in range(data.draw(st.integers(1, 12))):

@@ -22,15 +22,17 @@ def test_the_collections_are_listed(directory: Path, capsys: pytest.CaptureFixtu
     assert lines[0].split()[:7] == ["collection", "role", "since", "upper", "rows", "bytes", "parts"]
     assert [line.split()[:5] for line in lines[1:]] == [
         ["counts", "output", "1", "3", "5"],
+        ["state", "snapshot", "5", "6", "0"],
+        ["typed", "input", "0", "1", "2"],
         ["words", "input", "0", "4", "4"],
     ]
     assert "word string, count int64" in lines[1]
-    assert "process" in lines[2]
+    assert "process" in lines[4]
 
 
 def test_collections_that_are_whole_are_verified(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["state", "--verify", str(directory)]) == 0
-    assert capsys.readouterr().out.endswith("2 collection(s) are whole\n")
+    assert capsys.readouterr().out.endswith("4 collection(s) are whole\n")
 
 
 def test_damage_is_found_and_named(directory: Path, capsys: pytest.CaptureFixture[str]) -> None:

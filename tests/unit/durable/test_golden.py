@@ -11,7 +11,8 @@ import pytest
 from differential import Updates
 from differential.durable import Directory, Shard, rows
 from differential.durable.writer import Writer
-from tests.unit.durable.golden import TEXT, write
+from tests.unit.durable.golden import TEXT, TYPED, write
+from timely.lowlevel import typed
 
 DATA = Path(__file__).parents[2] / "data"
 FORMATS = sorted(path.name for path in DATA.glob("durable-format-*"))
@@ -33,11 +34,11 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Directory:
 
 
 def test_there_is_a_golden_directory_for_the_present_format() -> None:
-    assert FORMATS == ["durable-format-1"]
+    assert FORMATS == ["durable-format-1", "durable-format-2"]
 
 
 def test_records_times_and_offsets_are_as_they_were_written(place: Directory) -> None:
-    assert place.names() == ["counts", "words"]
+    assert place.names() in (["counts", "words"], ["counts", "state", "typed", "words"])
     words, counts = (Shard(name, place.store(name)) for name in ("words", "counts"))
     assert words.read() == WORDS
     assert words.read(0) == dict(list(WORDS.items())[:1])
@@ -53,6 +54,8 @@ def test_digests_are_what_this_version_computes(place: Directory) -> None:
     for name in place.names():
         shard = Shard(name, place.store(name))
         shard.verify()
+        if name == "state":
+            continue
         assert rows.digest(shard.updates()) == shard.manifest().digest
 
 
@@ -62,3 +65,18 @@ def test_a_writer_goes_on(place: Directory) -> None:
     columns = np.array(["be", "be"], TEXT), np.array([3, 4])
     writer.append(4, [Updates.at((3,), columns, np.array([-1, 1]))])
     assert shard.read() == {("be", 4): 1}
+
+
+def test_typed_columns_notes_and_snapshots_are_as_they_were_written(place: Directory) -> None:
+    if "typed" not in place.names():
+        assert Shard("words", place.store("words")).store.get_manifest()[:11] == b'{"format":1'  # type: ignore[index]
+        return
+    columns = [typed(values, kind).tolist() for kind, values in TYPED.items()]
+    shard = Shard("typed", place.store("typed"))
+    assert shard.read() == {(*record, None): 1 for record in zip(*columns)}
+    kinds = dict.fromkeys([*TYPED, "decimal(9, 2)"])
+    assert dict.fromkeys(kind for _, kind in shard.manifest().fields) == kinds
+    assert shard.manifest().about == {"keys": 2}
+    state = Shard("state", place.store("state"))
+    (part,) = state.manifest().states
+    assert (state.manifest().role, part.upper, state.part(part)) == ("snapshot", 6, b"state")

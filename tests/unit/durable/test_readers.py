@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +36,21 @@ def shard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shard:
     shard.store.put_new("00000000-00000001-abc.parquet", b"remains")
     assert 1 < len(shard.paths()) < 7
     return shard
+
+
+def test_the_layout_of_the_manifest_is_enough_to_find_the_files(shard: Shard, tmp_path: Path) -> None:
+    """As docs/durable.md documents it: nothing of this library is needed."""
+    manifest = json.loads((tmp_path / "edges" / "manifest.json").read_text())
+    assert (manifest["format"], manifest["shard"]["role"]) == (2, "input")
+    parts = manifest["shard"]["parts"]
+    paths = [str(tmp_path / "edges" / "parts" / part["name"]) for part in parts]
+    assert paths == shard.paths()
+    assert [hashlib.sha256(Path(path).read_bytes()).hexdigest() for path in paths] == [part["sha256"] for part in parts]
+    as_of = manifest["shard"]["upper"] - 1
+    query = f"SELECT source, target, name, sum(diff) FROM read_parquet({paths}) WHERE time <= {as_of} GROUP BY ALL"
+    found = {tuple(record): int(count) for *record, count in duckdb.sql(query).fetchall() if count}
+    assert found == shard.read()
+    assert [name for name, _ in manifest["shard"]["fields"]] == ["source", "target", "name"]
 
 
 @pytest.mark.parametrize("as_of", [4, 5, 6])

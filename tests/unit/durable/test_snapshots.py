@@ -72,7 +72,7 @@ def run(
     crash: int = -1,
     every: int = 2,
     is_ahead: bool = False,
-    copied: bool = True,
+    is_paced: bool = True,
 ) -> int:
     """Make the epochs that are not durable; return the first of them. Worker 0 may crash before one."""
 
@@ -81,9 +81,8 @@ def run(
         with worker.dataflow() as scope:
             session, numbers = durable_input(scope, state.shard("numbers", keep=0), ahead=is_ahead)
             streaks = stateful(numbers, Streaks, state.shard("streaks"), every=every)
-            answers = [persist(streaks, state.shard("answer"))]
-            if copied:
-                answers.append(persist(streaks.map(lambda number, best: best).count(), state.shard("lengths")))
+            lengths = streaks.map(lambda number, best: best).count()
+            answers = [persist(streaks, state.shard("answer")), persist(lengths, state.shard("lengths"))]
         first = session.epoch
         for epoch in range(first, len(epochs)):
             if epoch == crash and worker.index == 0:
@@ -93,7 +92,7 @@ def run(
                     session.insert(number)
             session.advance_to(epoch + 1)
             worker.step()
-            if crash > 0 and epoch % 2:
+            if is_paced and epoch % 2:
                 worker.step_while(lambda: not all(answer.is_durable(session.epoch) for answer in answers))
         session.close()
         worker.step_while(lambda: not all(answer.done() for answer in answers))
@@ -147,7 +146,14 @@ def test_the_answers_are_those_of_an_undisturbed_run(data: st.DataObject) -> Non
     with tempfile.TemporaryDirectory() as where:
         for crash in [*data.draw(st.lists(st.integers(1, len(epochs)), max_size=3)), -1]:
             try:
-                run(where, epochs, data.draw(st.integers(1, 2)), crash, every, data.draw(st.booleans()))
+                run(
+                    where,
+                    epochs,
+                    data.draw(st.integers(1, 2)),
+                    crash,
+                    every,
+                    *data.draw(st.tuples(*[st.booleans()] * 2)),
+                )
             except Crashed:
                 continue
         assert updates(where) == expected(epochs)
