@@ -33,7 +33,7 @@ def run(program: Path, state: Path, processes: int, *arguments: str) -> Run:
 def run_and_kill(
     program: Path, state: Path, random: Random, longest: float, *arguments: str, processes: int | None = None
 ) -> bool:
-    """Start a program, by default on one to three processes, and kill one of them; return whether the program ended before.
+    """Start a program, on one to three processes by default, and kill one; return whether the program ended before.
 
     Of three kills, one comes while the program starts, the others within `longest` seconds after it has begun.
     """

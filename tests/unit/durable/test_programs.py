@@ -6,6 +6,7 @@ import datetime as dt
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import numpy as np
@@ -365,6 +366,49 @@ def test_answers_computed_ahead_wait_for_the_changes_that_they_are_made_of(
     begun, _ = execute_directly(program(str(tmp_path), 12, alone, ahead=True))
     assert begun == numbers
     assert updates(str(tmp_path)) == expected(max(12, numbers))
+
+
+class Silent(Directory):
+    """A place in which writes of parts do not return until they may."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        self.may_return = Event()
+
+    def store(self, name: str) -> LocalStore:
+        store, whole = super().store(name), LocalStore.put_new
+
+        def put_new(part: str, data: bytes) -> None:
+            assert self.may_return.wait(30), "the test never lets the store answer"
+            whole(store, part, data)
+
+        store.put_new = put_new  # type: ignore[method-assign]
+        return store
+
+
+@pytest.mark.parametrize("ahead", [False, True])
+def test_a_store_that_does_not_answer_holds_answers_back_and_loses_none(tmp_path: Path, ahead: bool) -> None:
+    place = Silent(str(tmp_path))
+
+    def run(worker: Worker) -> None:
+        state = State.open(worker, place)
+        with worker.dataflow() as scope:
+            session, numbers = durable_input(scope, state.shard("numbers"), ahead=ahead)
+            answer = persist(numbers.count(), state.shard("answer"))
+        for epoch in range(6):
+            alone(session, epoch)
+            session.advance_to(epoch + 1)
+            for _ in range(20):
+                worker.step()
+        assert not session.is_durable(1)
+        assert not answer.is_durable(1)
+        assert updates(place) == []
+        place.may_return.set()
+        session.close()
+        worker.step_while(lambda: not answer.done())
+
+    execute_directly(run)
+    assert updates(str(tmp_path)) == expected(6)
 
 
 def test_an_input_that_is_ahead_and_closed_ends_with_its_last_change(tmp_path: Path) -> None:
