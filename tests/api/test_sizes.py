@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tests.api.modules import PACKAGES, ROOT, modules, source
+from tests.api.modules import PACKAGES, ROOT, modules, source, tree
 
 LINES, FUNCTION_LINES, PARAMETERS, ROOMS = 450, 60, 8, 12
 LONG_KERNELS = {
@@ -23,7 +23,7 @@ WIDE_KERNELS = 13
 
 def functions() -> Iterator[tuple[str, ast.FunctionDef]]:
     for module in modules():
-        for node in ast.walk(ast.parse(source(module).read_text())):
+        for node in ast.walk(tree(module)):
             if isinstance(node, ast.FunctionDef):
                 yield module, node
 
