@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import ast
 import importlib
 import json
 import sys
@@ -75,6 +76,8 @@ BRIEFLY = (
 )
 """The cases that run without arguments, in under two minutes."""
 RUNS = 3
+NEEDED = {"scipy": "checking the answers", "pyarrow": "measuring files and frames"}
+"""What to install, and what needs it."""
 NOTE = """\
 Each figure is the median of {runs}. The reference figures are those of Rust timely and differential dataflow (for
 word counts by epoch, of Pathway), measured elsewhere on a 2.5 GHz Xeon with 2 cores: take them as orders of magnitude,
@@ -108,8 +111,8 @@ examples:
   python -m benchmarks --seeds --plot pictures                 the experiments of the papers, in under five minutes
   python -m benchmarks --seeds --only barrier --only queries   two of them
 
-Install what checks the answers first: pip install --editable '.[check]'. With TIMELY_COMPILE=1 in the environment, this
-also compiles the modules that every change passes through, which about halves the cost of a change."""
+Install what checks the answers first: pip install --editable '.[benchmarks]'. With TIMELY_COMPILE=1 in the environment,
+this also compiles the modules that every change passes through, which about halves the cost of a change."""
 
 
 def main() -> int:
@@ -124,8 +127,9 @@ def main() -> int:
         parser.error("--from draws the experiments that --seeds recorded: give both")
     if options.seeds:
         return _seeds(options)
-    cases = _cases(options)
-    if complaint := _complaint(options, cases):
+    complaint = _missing(options)
+    cases = [] if complaint else _cases(options)
+    if complaint := complaint or _complaint(options, cases):
         print(complaint, file=sys.stderr)
         return 2
     compile_kernels(lambda _: None)
@@ -200,7 +204,8 @@ def _summaries() -> list[str]:
     """Return a line for each workload: its name, and the first sentence of its module's docstring."""
     lines = []
     for name in WORKLOADS:
-        text = importlib.import_module(f"benchmarks.{name}").__doc__ or ""
+        # Not imported: --help needs nothing that is measured or that checks answers.
+        text = ast.get_docstring(ast.parse(Path(__file__).with_name(f"{name}.py").read_text(encoding="utf-8"))) or ""
         lines.append(f"  {name:<17}{text.partition(chr(10))[0]}")
     return lines
 
@@ -213,22 +218,22 @@ def _positive(text: str) -> int:
 
 
 def _complaint(options: argparse.Namespace, cases: Sequence[Case]) -> str | None:
-    """Return the reason why nothing can be measured or written, or None."""
+    """Return the reason why nothing can be measured, or None."""
     if not cases:
         others = "" if options.full else "; --full includes larger cases"
         others += "" if options.peers else "; --peers includes other libraries"
         return f"no case that can be measured has a name that contains {' or '.join(map(repr, options.only))}{others}"
-    return _missing(options)
+    return None
 
 
 def _missing(options: argparse.Namespace) -> str | None:
     """Return the reason why a selection cannot be measured or written, or None."""
     if complaint := stale():
         return complaint
-    if options.plot and find_spec("matplotlib") is None:
-        return "drawing needs matplotlib: pip install '.[plot]'"
-    if find_spec("scipy") is None:
-        return "checking the answers needs SciPy: pip install '.[check]'"
+    needed = NEEDED | ({"matplotlib": "drawing"} if options.plot else {})
+    for module, purpose in needed.items():
+        if find_spec(module) is None:
+            return f"{purpose} needs {module}: pip install '.[benchmarks]'"
     for file in filter(None, (options.json, options.plot)):
         if not file.parent.is_dir():
             return f"{file} cannot be written: there is no directory {file.parent}"

@@ -125,14 +125,18 @@ class Cluster:
     def count_changes(self, worker: Worker) -> None:
         """Count the changes that a worker makes from now on."""
         for dataflow in worker.dataflows:
-            protocol = dataflow.protocol
-            note = protocol.update
+            note = dataflow.update
 
             def counted(location: int, time: Any, diff: int, note: Callable[..., None] = note) -> None:
                 self.noted += 1
                 note(location, time, diff)
 
-            protocol.update = dataflow.update = counted
+            dataflow.update = counted
+            for operator in dataflow.operators:
+                for port in operator.inputs:
+                    port.update = counted
+                for output in operator.outputs:
+                    output.update = counted
 
     def run(self) -> None:
         """Take turns until all dataflows are complete."""

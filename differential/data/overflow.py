@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from differential.data.codes import Encoder
+from differential.kernels.products import multiply
 from differential.kernels.wide import Overflow
 from timely.errors import DataError
 from timely.lowlevel import CapabilitySet, Time
@@ -90,21 +91,24 @@ def too_often(record: Sequence[Array], time: Time | None = None) -> DataError:
 def multiplied(columns: Sequence[Array], diffs: Ints, times: Ints) -> Ints:
     """Return the products of `diffs` and `times`, which have one for each row of `columns`, once or several times over.
 
-    Raises DataError, which names the record, where a product does not fit into 64 bits.
+    `diffs` may be empty, where all are 1. Raises DataError, which names the record, where a product does not fit into
+    64 bits.
 
     >>> multiplied((np.array([7]),), np.array([1 << 40]), np.array([1 << 23]))
     Traceback (most recent call last):
     ...
     timely.errors.DataError: how often 7 occurs does not fit into 64 bits: ...
     """
-    products = diffs * times
-    if len(diffs) and _magnitude(diffs) * _magnitude(times) >= 1 << 63:
-        for row, (one, other) in enumerate(zip(diffs.tolist(), times.tolist())):
-            if one * other != products[row]:
-                place = row % len(columns[0])
-                raise too_often([column[place : place + 1] for column in columns])
+    if not len(diffs):
+        return times
+    products = np.empty(len(times), np.int64)
+    row = multiply(_plain(diffs), _plain(times), products)
+    if row >= 0:
+        place = row % len(columns[0])
+        raise too_often([column[place : place + 1] for column in columns])
     return products
 
 
-def _magnitude(numbers: Ints) -> int:
-    return max(int(numbers.max()), -int(numbers.min()))
+def _plain(numbers: Ints) -> Ints:
+    """Return numbers as kernels take them."""
+    return numbers if numbers.flags.carray else numbers.copy()

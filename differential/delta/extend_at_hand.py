@@ -105,6 +105,6 @@ class Extensions:
     def _piece(self, rows: Ints, vals: Ints, occurs: Ints) -> Updates:
         """Return extensions as updates."""
         extended = self._prefixes.take(rows)
-        diffs = multiplied(extended.columns, extended.diffs, occurs) if len(extended.diffs) else occurs
+        diffs = multiplied(extended.columns, extended.diffs, occurs)
         columns = (*extended.columns, *self._value.decode(vals, len(rows)))
         return Updates(columns, extended.times, extended.time_index, NOTHING if (diffs == 1).all() else diffs)

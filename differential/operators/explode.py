@@ -37,7 +37,7 @@ def explode(collection: C, function: Callable[..., Any], *, keys: int = 1, name:
             raise DataError(
                 "the function of explode must return (record, times); several columns of a record in a tuple"
             )
-        diffs = multiplied(updates.columns, updates.each_diff(), occurrences(result[1], len(updates)))
+        diffs = multiplied(updates.columns, updates.diffs, occurrences(result[1], len(updates)))
         exploded = Updates(as_columns(result[0], len(updates)), updates.times, updates.time_index, diffs)
         return exploded if diffs.all() else exploded.take(diffs != 0)
 
@@ -53,4 +53,4 @@ def occurrences(given: Any, length: int) -> Ints:
         )
     if times.dtype == np.uint64 and times.size and int(times.max()) >= 1 << 63:
         raise DataError(f"records cannot occur {times.max()} times: that is too large for a 64-bit integer")
-    return np.broadcast_to(times.astype(np.int64), length)
+    return times.astype(np.int64) if times.shape else np.full(length, times, np.int64)

@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
+import ast
+import functools
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("timely", "differential")
 
 
-def modules() -> list[str]:
+@functools.cache
+def modules() -> tuple[str, ...]:
     """Return the dotted names of all modules."""
     names = []
     for package in PACKAGES:
         for path in sorted((ROOT / package).rglob("*.py")):
             parts = path.relative_to(ROOT).with_suffix("").parts
             names.append(".".join(parts[:-1] if parts[-1] == "__init__" else parts))
-    return names
+    return tuple(names)
 
 
 def source(module: str) -> Path:
     """Return the file of a module."""
     path = ROOT.joinpath(*module.split("."))
     return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+
+
+@functools.cache
+def tree(module: str) -> ast.Module:
+    """Return the syntax of a module."""
+    return ast.parse(source(module).read_text())

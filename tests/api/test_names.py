@@ -13,7 +13,7 @@ import differential
 import differential.errors
 import timely
 import timely.errors
-from tests.api.modules import modules, source
+from tests.api.modules import modules, tree
 
 STARTS_WITHOUT = (
     "import sys, timely.run.cli, timely.run.launcher; print(*{'numpy', 'zmq', 'timely.api'} & set(sys.modules))"
@@ -77,7 +77,7 @@ def test_the_packages_raise_no_error_of_another_module() -> None:
     elsewhere = [
         f"{module}.{node.name}"
         for module in modules()
-        for node in ast.walk(ast.parse(source(module).read_text()))
+        for node in ast.walk(tree(module))
         if isinstance(node, ast.ClassDef) and module != "timely.errors" and _bases(node) & set(timely.errors.__all__)
     ]
     assert elsewhere == []

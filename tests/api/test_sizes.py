@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tests.api.modules import PACKAGES, ROOT, modules, source
+from tests.api.modules import PACKAGES, ROOT, modules, source, tree
 
 LINES, FUNCTION_LINES, PARAMETERS, ROOMS = 450, 60, 8, 12
 LONG_KERNELS = {
@@ -19,13 +19,11 @@ LONG_KERNELS = {
 """Kernels that are longer: they keep what they work on in local variables. The numbers must not grow."""
 WIDE_KERNELS = 13
 """How many kernels have more parameters. The number must not grow."""
-WIDE = {"timely.graphlinq.pregel.pregel": 13}
-"""What a vertex program consists of, each by its own keyword."""
 
 
 def functions() -> Iterator[tuple[str, ast.FunctionDef]]:
     for module in modules():
-        for node in ast.walk(ast.parse(source(module).read_text())):
+        for node in ast.walk(tree(module)):
             if isinstance(node, ast.FunctionDef):
                 yield module, node
 
@@ -57,7 +55,7 @@ def test_a_function_has_at_most_so_many_parameters() -> None:
     wide = {f"{module}.{each.name}": parameters(each) for module, each in functions() if parameters(each) > PARAMETERS}
     kernels = [name for name in wide if name.startswith("differential.kernels.")]
     assert len(kernels) <= WIDE_KERNELS, kernels
-    assert {name: count for name, count in wide.items() if name not in kernels} == WIDE
+    assert [name for name in wide if name not in kernels] == []
 
 
 def test_a_package_has_at_most_so_many_rooms() -> None:

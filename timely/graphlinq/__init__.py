@@ -22,7 +22,7 @@ from timely.graphlinq.graph_reduce import graph_reduce
 from timely.graphlinq.node_aggregate import aggregate
 from timely.graphlinq.node_join import node_join
 from timely.graphlinq.pregel import pregel
-from timely.graphlinq.run import Aggregator, Superstep
+from timely.graphlinq.run import Aggregator, Superstep, VertexProgram
 from timely.graphlinq.state_machine import binary_state_machine, state_machine
 from timely.graphlinq.transmit import graph_join, transmit
 
@@ -30,6 +30,7 @@ __all__ = [
     "Aggregator",
     "Graph",
     "Superstep",
+    "VertexProgram",
     "aggregate",
     "binary_state_machine",
     "count_nodes",

@@ -14,7 +14,6 @@ operators, and one message to each other worker (two with aggregates). Messages 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -32,68 +31,33 @@ from timely import (
     Time,
 )
 from timely.data.container import of_columns
-from timely.errors import BuildError
 from timely.graphlinq.core import GraphCore
-from timely.graphlinq.grouping import Combination
 from timely.graphlinq.in_order import by_node
-from timely.graphlinq.run import Aggregator, Run, Superstep, VertexProgram, combined
+from timely.graphlinq.run import Run, Superstep, VertexProgram, combined
 from timely.graphlinq.transmit import transmit
 
 
-def pregel(
-    graph: GraphCore,
-    nodes: Stream | None = None,
-    *,
-    init: Callable[..., Any],
-    message: Callable[..., Any],
-    combine: Combination,
-    update: Callable[..., Any],
-    along: Callable[..., Any] | None = None,
-    sends: Callable[..., Any] | None = None,
-    everyone: bool = False,
-    aggregators: Mapping[str, Aggregator] | None = None,
-    until: Callable[[Superstep], Any] | None = None,
-    supersteps: int | None = None,
-    name: str = "pregel",
-) -> Stream:
+def pregel(graph: GraphCore, program: VertexProgram, nodes: Stream | None = None, *, name: str = "pregel") -> Stream:
     """Return (node, state) for each of `nodes` (by default, all nodes of the graph) after running a vertex program.
 
-    All functions receive columns with one row per node, and return a column or a tuple of columns:
-
-    - `init(node, *values)` returns the initial state, given the values that come with the nodes.
-    - `message(*state)` returns what a node sends.
-    - `along(*message, *edge values)`, with one row per edge, returns what arrives at the end of the edge. With
-      `everyone` its columns must have the types of `message`, since nodes that receive nothing get a message, too.
-    - `combine`, a ufunc or one for each column, combines the messages to a node.
-    - `update(superstep, *state, *message)` returns the new state (see `Superstep`).
-    - `sends(*state)` returns whether a node sends; by default, if its state has changed, or always with `everyone`.
-
-    `aggregators` are values of the whole graph, which all nodes see in the next superstep. If `until(superstep)` is
-    true, the run ends before that superstep. `supersteps` is the largest number of supersteps after superstep 0.
-
-    Raises BuildError if `supersteps` is negative.
-
     >>> edges = (np.array([0, 1, 2, 4]), np.array([1, 2, 3, 0]))
-    >>> def hops(scope):
-    ...     return Graph(scope.to_stream(edges)).pregel(
-    ...         init=lambda node: np.where(node == 0, 0, 99),
-    ...         message=lambda distance: distance + 1,
-    ...         combine=np.minimum,
-    ...         update=lambda superstep, distance, received: np.minimum(distance, received),
-    ...         sends=lambda distance: distance < 99)
-    >>> example(hops)
+    >>> hops = VertexProgram(
+    ...     init=lambda node: np.where(node == 0, 0, 99),
+    ...     message=lambda distance: distance + 1,
+    ...     combine=np.minimum,
+    ...     update=lambda superstep, distance, received: np.minimum(distance, received),
+    ...     sends=lambda distance: distance < 99,
+    ... )
+    >>> example(lambda scope: Graph(scope.to_stream(edges)).pregel(hops))
     [(0, 0), (1, 1), (2, 2), (3, 3), (4, 99)]
     """
-    if supersteps is not None and supersteps < 0:
-        raise BuildError(f"{name}: there cannot be {supersteps} supersteps")
-    program = VertexProgram(init, message, combine, update, sends, everyone, dict(aggregators or {}), until, supersteps)
     placed = (graph.nodes() if nodes is None else nodes).exchange(lambda node, *_: node, name=f"{name} nodes")
     runs: dict[Time, Run] = {}
     with graph.scope.iterative(name) as loop:
         messages, again = loop.feedback(name=f"{name} messages")
         vertices = _Vertices(loop, program, runs, name)
         vertices.build(placed.enter(loop), again)
-        sent = transmit(graph.enter(loop), vertices.sent, combine=combine, along=along, is_placed=True)
+        sent = transmit(graph.enter(loop), vertices.sent, combine=program.combine, along=program.along, is_placed=True)
         sent.connect_loop(messages)
     return _results(placed, vertices.ended.leave(graph.scope), runs, name)
 

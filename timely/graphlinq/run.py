@@ -17,7 +17,7 @@ from timely.data.columns import in_type
 from timely.data.container import Array, Columns, as_columns, as_mask, concatenate
 from timely.data.exact import fits, meaning, total, total_of_totals
 from timely.data.user_functions import call, consult
-from timely.errors import DataError
+from timely.errors import BuildError, DataError
 from timely.graphlinq.grouping import Combination, group_nodes, identity, summable, ufuncs_of
 from timely.graphlinq.index import Index, Ints, as_nodes
 
@@ -44,19 +44,40 @@ class Aggregator:
     values: Callable[..., Any]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class VertexProgram:
-    """The arguments of `pregel`, which describes them."""
+    """What the nodes of a graph do, superstep by superstep.
+
+    All functions receive columns with one row per node, and return a column or a tuple of columns:
+
+    - `init(node, *values)` returns the initial state, given the values that come with the nodes.
+    - `message(*state)` returns what a node sends.
+    - `along(*message, *edge values)`, with one row per edge, returns what arrives at the end of the edge. With
+      `everyone` its columns must have the types of `message`, since nodes that receive nothing get a message, too.
+    - `combine`, a ufunc or one for each column, combines the messages to a node.
+    - `update(superstep, *state, *message)` returns the new state (see `Superstep`).
+    - `sends(*state)` returns whether a node sends; by default, if its state has changed, or always with `everyone`.
+
+    `aggregators` are values of the whole graph, which all nodes see in the next superstep. If `until(superstep)` is
+    true, the run ends before that superstep. `supersteps` is the largest number of supersteps after superstep 0.
+
+    Raises BuildError if `supersteps` is negative.
+    """
 
     init: Callable[..., Any]
     message: Callable[..., Any]
     combine: Combination
     update: Callable[..., Any]
+    along: Callable[..., Any] | None = None
     sends: Callable[..., Any] | None = None
     everyone: bool = False
     aggregators: Mapping[str, Aggregator] = field(default_factory=dict)
     until: Callable[[Superstep], Any] | None = None
     supersteps: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.supersteps is not None and self.supersteps < 0:
+            raise BuildError(f"a vertex program cannot run {self.supersteps} supersteps")
 
 
 class Run:

@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from differential.jobs.input.distinct import Distinct
 from differential.jobs.input.edges import Edges
 from differential.jobs.input.names import NamedRows, Names
+
+AHEAD = 2
+"""So many batches of rows are read at most while the names of another are numbered."""
+
+Numbered = tuple[NDArray[np.int32], NDArray[np.int32], Any, Any]
+"""Rows as `NamedRows`, but with the numbers of names."""
 
 
 def numbered(rows: Iterable[NamedRows], names: Names) -> Iterator[Edges]:
@@ -15,9 +27,26 @@ def numbered(rows: Iterable[NamedRows], names: Names) -> Iterator[Edges]:
     Until then the rows are in memory as four bytes a node, besides the text of each different name.
     """
     distinct = Distinct()
-    kept = [(distinct.number(each.source), distinct.number(each.target), each.weight, each.time) for each in rows]
+    kept = _all_numbered(rows, distinct)
     codes = names.begin(distinct.names())
     kept.reverse()
     while kept:
         source, target, weight, time = kept.pop()
         yield Edges(codes[source], codes[target], weight, time)
+
+
+def _all_numbered(rows: Iterable[NamedRows], distinct: Distinct) -> list[Numbered]:
+    """Return all rows. A thread numbers the names of some while this one reads others."""
+
+    def number(each: NamedRows) -> Numbered:
+        return distinct.number(each.source), distinct.number(each.target), each.weight, each.time
+
+    found: list[Numbered] = []
+    pending: deque[Future[Numbered]] = deque()
+    with ThreadPoolExecutor(1, "names") as thread:
+        for each in rows:
+            if len(pending) > AHEAD:
+                found.append(pending.popleft().result())
+            pending.append(thread.submit(number, each))
+        found += [future.result() for future in pending]
+    return found

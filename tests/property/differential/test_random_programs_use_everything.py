@@ -151,9 +151,9 @@ def test_every_operator_is_drawn_often() -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(0)
-def test_every_operator_has_something_to_do_and_everything_happens_in_five_hundred_programs() -> None:
+def test_every_operator_has_something_to_do_and_everything_happens_in_seven_hundred_programs() -> None:
     counts, seed = Counts(), 0
-    while counts.programs < 500:
+    while counts.programs < 700:
         run(seed, counts)
         seed += 1
     assert counts.rare(10) == {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import pathlib
+import subprocess
 import sys
 from collections import Counter
 from typing import Any
@@ -218,6 +219,19 @@ def test_the_help_describes_each_workload_in_a_line(
     assert described.keys() == set(WORKLOADS)
     assert all(text[0].isupper() or text[0] == "k" for text in described.values())
     assert all(text.endswith((".", "`.")) for text in described.values())
+
+
+def test_help_needs_nothing_and_measuring_names_what_it_needs() -> None:
+    without = "import sys, runpy; sys.modules.update(pyarrow=None, scipy=None); "
+    for arguments, status, shown in (
+        ("'--help'", 0, "usage: "),
+        ("'--only', 'degrees'", 2, "needs scipy: pip install"),
+    ):
+        program = (
+            f"{without}sys.argv = ['benchmarks', {arguments}]; runpy.run_module('benchmarks', run_name='__main__')"
+        )
+        ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+        assert (ended.returncode, shown in ended.stdout + ended.stderr) == (status, True), ended
 
 
 def test_cases_of_several_names_are_measured_in_one_run(monkeypatch: pytest.MonkeyPatch) -> None:

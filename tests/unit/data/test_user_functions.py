@@ -17,7 +17,7 @@ from differential.delta import Prefixes
 from timely import Columns, Exchange, Pipeline, Stream, execute_directly
 from timely.data.user_functions import call, consult, freeze
 from timely.errors import OperatorError
-from timely.graphlinq import Aggregator, Graph
+from timely.graphlinq import Aggregator, Graph, VertexProgram
 
 Function = Callable[..., Any]
 NUMBERS = np.array([1, 1, 2]), np.array([10, 20, 5])
@@ -155,7 +155,7 @@ def _pregel(one: Stream, **functions: Any) -> Stream:
         "message": lambda label: label,
         "update": lambda superstep, label, least: np.minimum(label, least),
     }
-    return graphlinq.pregel(Graph(one), combine=np.minimum, **{**program, **functions})
+    return graphlinq.pregel(Graph(one), VertexProgram(combine=np.minimum, **{**program, **functions}))
 
 
 @pytest.mark.parametrize("name", STREAMS)

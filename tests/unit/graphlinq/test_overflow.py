@@ -10,7 +10,7 @@ import pytest
 
 from timely import Config, Scope, Stream, Worker, execute
 from timely.errors import OperatorError
-from timely.graphlinq import Aggregator, Graph, aggregate
+from timely.graphlinq import Aggregator, Graph, VertexProgram, aggregate
 
 LARGE = 1 << 62
 workers = pytest.mark.parametrize("workers", [1, 2])
@@ -79,10 +79,12 @@ def test_combined_messages_that_do_not_fit_name_the_target(workers: int, all_nod
 def test_messages_that_do_not_fit_together_name_the_node(workers: int) -> None:
     def build(scope: Scope) -> Stream:
         return _edges(scope).pregel(
-            init=lambda node: node,
-            message=lambda state: np.full(len(state), LARGE),
-            combine=np.multiply,
-            update=lambda superstep, state, received: received,
+            VertexProgram(
+                init=lambda node: node,
+                message=lambda state: np.full(len(state), LARGE),
+                combine=np.multiply,
+                update=lambda superstep, state, received: received,
+            )
         )
 
     assert re.search(r"values of node 9 make when they are multiplied does not fit", _refused(build, workers))
@@ -93,11 +95,13 @@ def test_messages_that_do_not_fit_together_name_the_node(workers: int) -> None:
 def test_an_aggregator_that_does_not_fit_is_named(workers: int, combine: np.ufunc) -> None:
     def build(scope: Scope) -> Stream:
         return _edges(scope).pregel(
-            init=lambda node: node,
-            message=lambda state: state,
-            combine=np.maximum,
-            update=lambda superstep, state, received: received,
-            aggregators={"mass": Aggregator(combine, lambda state: np.full(len(state), LARGE))},
+            VertexProgram(
+                init=lambda node: node,
+                message=lambda state: state,
+                combine=np.maximum,
+                update=lambda superstep, state, received: received,
+                aggregators={"mass": Aggregator(combine, lambda state: np.full(len(state), LARGE))},
+            )
         )
 
     found = _refused(build, workers)
@@ -111,12 +115,14 @@ def test_only_the_total_of_an_aggregator_has_to_fit_and_not_its_part_on_a_worker
     def program(worker: Worker) -> None:
         with worker.dataflow() as scope:
             _edges(scope).pregel(
-                init=lambda node: node,
-                message=lambda state: state,
-                combine=np.maximum,
-                update=lambda superstep, state, received: (seen.append(superstep.aggregates["mass"]), received)[1],
-                aggregators={"mass": Aggregator(np.add, lambda state: np.where(state < 8, LARGE, -2 * LARGE + 1))},
-                supersteps=1,
+                VertexProgram(
+                    init=lambda node: node,
+                    message=lambda state: state,
+                    combine=np.maximum,
+                    update=lambda superstep, state, received: (seen.append(superstep.aggregates["mass"]), received)[1],
+                    aggregators={"mass": Aggregator(np.add, lambda state: np.where(state < 8, LARGE, -2 * LARGE + 1))},
+                    supersteps=1,
+                )
             ).probe()
         while worker.step_or_park(timeout=10):
             pass

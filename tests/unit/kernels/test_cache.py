@@ -349,6 +349,19 @@ def run(directory: Path, before: str = "", place: int = 0, **environ: str) -> tu
     return finish(start(directory, **environ))
 
 
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a directory of kernels in which that of the script is compiled."""
+    home = tmp_path_factory.mktemp("home")
+    run(home)
+    return home / ".cache/timely-dataflow/kernels"
+
+
+def kept(compiled: Path, directory: Path) -> Path:
+    """Give `directory` a copy of the compiled kernels; return where that is."""
+    return Path(shutil.copytree(compiled, directory / ".cache/timely-dataflow/kernels"))
+
+
 def test_a_second_installation_loads_what_the_first_one_has_compiled(tmp_path: Path) -> None:
     ran = []
     for name in ("one", "two"):
@@ -372,9 +385,9 @@ def test_code_without_bounds_checks_is_not_loaded_if_bounds_are_checked(tmp_path
     assert "IndexError: index is out of bounds" in errors
 
 
-def test_four_processes_over_a_damaged_entry_compile_and_report_once(tmp_path: Path) -> None:
-    run(tmp_path)
-    (path,) = (tmp_path / ".cache/timely-dataflow/kernels").glob("own.tiny-*.kernel")
+def test_four_processes_over_a_damaged_entry_compile_and_report_once(compiled: Path, tmp_path: Path) -> None:
+    write(tmp_path)
+    (path,) = kept(compiled, tmp_path).glob("own.tiny-*.kernel")
     path.write_bytes(path.read_bytes()[:-1000])
     processes = [start(tmp_path) for _ in range(4)]
     ran = [finish(process) for process in processes]
@@ -405,16 +418,16 @@ def read_only(directory: Path) -> Iterator[None]:
         subprocess.run(["umount", str(directory)], timeout=30, check=True)
 
 
-def test_an_entry_in_a_read_only_directory_is_loaded(tmp_path: Path) -> None:
-    run(tmp_path)
-    with read_only(tmp_path / ".cache/timely-dataflow/kernels"):
+def test_an_entry_in_a_read_only_directory_is_loaded(compiled: Path, tmp_path: Path) -> None:
+    with read_only(kept(compiled, tmp_path)):
         assert run(tmp_path) == ([f"from {ROOT}/differential/__init__.py", "answer 30"], [])
 
 
 @pytest.mark.parametrize("is_damaged", [False, True])
-def test_in_a_read_only_directory_nothing_is_cached_and_one_line_reports_it(is_damaged: bool, tmp_path: Path) -> None:
-    directory = tmp_path / ".cache/timely-dataflow/kernels"
-    run(tmp_path)
+def test_in_a_read_only_directory_nothing_is_cached_and_one_line_reports_it(
+    is_damaged: bool, compiled: Path, tmp_path: Path
+) -> None:
+    directory = kept(compiled, tmp_path)
     (path,) = directory.glob("own.tiny-*.kernel")
     if is_damaged:
         path.write_bytes(b"")
@@ -438,9 +451,8 @@ def test_on_a_full_disk_nothing_is_cached_and_one_line_reports_it(tmp_path: Path
     assert [path.name for path in (tmp_path / ".cache/timely-dataflow/kernels").iterdir()] == ["compiling.lock"]
 
 
-def test_a_directory_that_others_can_write_is_not_touched(tmp_path: Path) -> None:
-    run(tmp_path)
-    directory = tmp_path / ".cache/timely-dataflow/kernels"
+def test_a_directory_that_others_can_write_is_not_touched(compiled: Path, tmp_path: Path) -> None:
+    directory = kept(compiled, tmp_path)
     directory.chmod(0o777)
     before = sorted(directory.iterdir())
     output, (line,) = run(tmp_path)

@@ -15,7 +15,7 @@ from timely import Stream
 from timely.data.container import Array
 from timely.errors import BuildError
 from timely.graphlinq.graph import Graph
-from timely.graphlinq.run import Superstep
+from timely.graphlinq.run import Superstep, VertexProgram
 
 MOST = 62
 """The number of landmarks that fit into a word."""
@@ -49,10 +49,12 @@ def landmark_distances(graph: Graph, landmarks: Sequence[int]) -> Stream:
         return (reached | new, new, *after)
 
     return graph.pregel(
-        init=init,
-        message=lambda reached, new, *distances: new,
-        combine=np.bitwise_or,
-        update=update,
-        sends=lambda reached, new, *distances: new != 0,
+        VertexProgram(
+            init=init,
+            message=lambda reached, new, *distances: new,
+            combine=np.bitwise_or,
+            update=update,
+            sends=lambda reached, new, *distances: new != 0,
+        ),
         name="landmark_distances",
     ).map(lambda node, reached, new, *distances: (node, *distances), name="distances")

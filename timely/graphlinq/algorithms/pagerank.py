@@ -9,7 +9,7 @@ from timely.data.container import Array
 from timely.errors import DataError
 from timely.graphlinq.graph import Graph
 from timely.graphlinq.node_aggregate import aggregate
-from timely.graphlinq.run import Aggregator, Superstep
+from timely.graphlinq.run import Aggregator, Superstep, VertexProgram
 
 
 def pagerank(
@@ -51,22 +51,24 @@ def pagerank(
         return new, degree, weight, abs(new - rank)
 
     return graph.pregel(
+        VertexProgram(
+            init=lambda node, degree, weight: (1.0, degree, weight, 1.0),
+            message=lambda rank, degree, weight, change: rank / np.maximum(degree, 1),
+            combine=np.add,
+            update=update,
+            everyone=True,
+            aggregators={
+                "lost": Aggregator(np.add, lambda rank, degree, weight, change: np.where(degree == 0, rank, 0.0)),
+                "nodes": Aggregator(np.add, lambda rank, degree, weight, change: 1),
+                "weight": Aggregator(np.add, lambda rank, degree, weight, change: weight),
+                "change": Aggregator(np.add, lambda rank, degree, weight, change: change),
+            },
+            until=None if tolerance is None else lambda superstep: superstep.aggregates["change"] < tolerance,
+            supersteps=rounds,
+        ),
         graph.degrees().map(lambda node, degree: (node, degree, 1.0), name="weights")
         if personalisation is None
         else _with_weights(graph, personalisation),
-        init=lambda node, degree, weight: (1.0, degree, weight, 1.0),
-        message=lambda rank, degree, weight, change: rank / np.maximum(degree, 1),
-        combine=np.add,
-        update=update,
-        everyone=True,
-        aggregators={
-            "lost": Aggregator(np.add, lambda rank, degree, weight, change: np.where(degree == 0, rank, 0.0)),
-            "nodes": Aggregator(np.add, lambda rank, degree, weight, change: 1),
-            "weight": Aggregator(np.add, lambda rank, degree, weight, change: weight),
-            "change": Aggregator(np.add, lambda rank, degree, weight, change: change),
-        },
-        until=None if tolerance is None else lambda superstep: superstep.aggregates["change"] < tolerance,
-        supersteps=rounds,
         name="pagerank",
     ).map(lambda node, rank, degree, weight, change: (node, rank), name="ranks")
 

@@ -24,7 +24,7 @@ from timely.graphlinq.graph import Graph
 from timely.graphlinq.in_order import Given, in_order
 from timely.graphlinq.node_aggregate import aggregate
 from timely.graphlinq.node_join import node_join
-from timely.graphlinq.run import Superstep
+from timely.graphlinq.run import Superstep, VertexProgram
 
 
 def strongly_connected_components(graph: Graph) -> Stream:
@@ -60,23 +60,27 @@ def _hub(graph: Graph) -> Stream:
 def _around(graph: Graph, hub: Stream) -> Stream:
     """Return (node, whether the hub reaches it and it reaches the hub)."""
     ahead = graph.pregel(
+        VertexProgram(
+            init=lambda node, is_hub: (is_hub, is_hub),
+            message=lambda is_hub, is_ahead: is_ahead,
+            combine=np.logical_or,
+            update=lambda superstep, is_hub, is_ahead, received: (is_hub, is_ahead | received),
+            sends=lambda is_hub, is_ahead: is_ahead,
+        ),
         hub,
-        init=lambda node, is_hub: (is_hub, is_hub),
-        message=lambda is_hub, is_ahead: is_ahead,
-        combine=np.logical_or,
-        update=lambda superstep, is_hub, is_ahead, received: (is_hub, is_ahead | received),
-        sends=lambda is_hub, is_ahead: is_ahead,
         name="ahead of the hub",
     )
     return (
         graph.transpose()
         .pregel(
+            VertexProgram(
+                init=lambda node, is_hub, is_ahead: (is_ahead, is_hub),
+                message=lambda is_ahead, is_member: is_member,
+                combine=np.logical_or,
+                update=lambda superstep, is_ahead, is_member, received: (is_ahead, is_member | (is_ahead & received)),
+                sends=lambda is_ahead, is_member: is_member,
+            ),
             ahead,
-            init=lambda node, is_hub, is_ahead: (is_ahead, is_hub),
-            message=lambda is_ahead, is_member: is_member,
-            combine=np.logical_or,
-            update=lambda superstep, is_ahead, is_member, received: (is_ahead, is_member | (is_ahead & received)),
-            sends=lambda is_ahead, is_member: is_member,
             name="around the hub",
         )
         .map(lambda node, is_ahead, is_member: (node, is_member))
@@ -107,12 +111,14 @@ def _without_edges_in(graph: Graph, nodes: Stream) -> tuple[Stream, Stream]:
     ends = graph.transmit(nodes.map(lambda node: (node, 1, 0)), combine=both)
     counted = aggregate(ends.concat(nodes.map(lambda node: (node, 0, 1))), both)
     stays, goes = graph.pregel(
+        VertexProgram(
+            init=lambda node, edges, is_left: edges,
+            message=lambda edges: 1,
+            combine=np.add,
+            update=lambda superstep, edges, received: edges - received,
+            sends=lambda edges: edges == 0,
+        ),
         counted.filter(lambda node, edges, is_left: is_left > 0),
-        init=lambda node, edges, is_left: edges,
-        message=lambda edges: 1,
-        combine=np.add,
-        update=lambda superstep, edges, received: edges - received,
-        sends=lambda edges: edges == 0,
         name="without_edges_in",
     ).branch(lambda node, edges: edges == 0)
     return goes.map(lambda node, edges: node), stays.map(lambda node, edges: node)
@@ -121,11 +127,13 @@ def _without_edges_in(graph: Graph, nodes: Stream) -> tuple[Stream, Stream]:
 def _colours(graph: Graph, nodes: Stream) -> Stream:
     """Return (node, smallest of `nodes` that reaches it) for each of `nodes`."""
     return graph.pregel(
+        VertexProgram(
+            init=lambda node: node,
+            message=lambda colour: colour,
+            combine=np.minimum,
+            update=lambda superstep, colour, received: np.minimum(colour, received),
+        ),
         nodes,
-        init=lambda node: node,
-        message=lambda colour: colour,
-        combine=np.minimum,
-        update=lambda superstep, colour, received: np.minimum(colour, received),
         name="colours",
     )
 
@@ -139,11 +147,13 @@ def _members(backward: Graph, colours: Stream) -> Stream:
         return colour, is_member | (received == colour)
 
     return backward.pregel(
+        VertexProgram(
+            init=lambda node, colour: (colour, node == colour),
+            message=lambda colour, is_member: colour,
+            combine=np.maximum,
+            update=update,
+            sends=lambda colour, is_member: is_member,
+        ),
         colours,
-        init=lambda node, colour: (colour, node == colour),
-        message=lambda colour, is_member: colour,
-        combine=np.maximum,
-        update=update,
-        sends=lambda colour, is_member: is_member,
         name="members",
     )

@@ -6,6 +6,7 @@ import numpy as np
 
 from timely import Stream
 from timely.graphlinq.graph import Graph
+from timely.graphlinq.run import VertexProgram
 
 
 def weakly_connected_components(graph: Graph) -> Stream:
@@ -16,9 +17,11 @@ def weakly_connected_components(graph: Graph) -> Stream:
     [(3, 3), (4, 3), (5, 3)]
     """
     return graph.both_ways().pregel(
-        init=lambda node: node,
-        message=lambda label: label,
-        combine=np.minimum,
-        update=lambda superstep, label, received: np.minimum(label, received),
+        VertexProgram(
+            init=lambda node: node,
+            message=lambda label: label,
+            combine=np.minimum,
+            update=lambda superstep, label, received: np.minimum(label, received),
+        ),
         name="weakly_connected_components",
     )
