@@ -83,7 +83,7 @@ BETWEEN_LAYERS = {
     "Relation": {"indexed"},
     "Scope": {"stream"},
     "ScopeCore": {"stream", "summary_to"},
-    "State": {"begin", "input_upper", "limit", "use"},
+    "State": {"activate_outputs", "begin", "bound", "final", "input_upper", "limit", "use"},
     "Statement": {"from_parts", "parts"},
     "TraceObserver": {"TraceObserver", "dropped", "inserted", "merged"},
     "Updates": {"from_buffers", "to_buffers"},
