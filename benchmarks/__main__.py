@@ -57,6 +57,7 @@ WORKLOADS = (
     "allreduce",
     "upgrade",
     "durable",
+    "recovery",
     "graphlinq",
     "progress_traffic",
 )

@@ -26,6 +26,7 @@ from benchmarks import (
     peers,
     progress_traffic,
     queries,
+    recovery,
     scratch,
     shared_traces,
     sliding,
@@ -83,6 +84,8 @@ def returned(case: Case) -> dict[str, Any]:
             return {f"pathway: {peers.INITIAL}": 4.0, f"pathway: {peers.MEDIAN}": 3000.0}
         case "exposures":
             return {exposures.EACH: values(count=given["epochs"], least=1.0, most=2.0)}
+        case "recovery":
+            return {recovery.EACH: values(count=given["epochs"], least=1.0, most=9.0), recovery.RESTART: [0.5]}
         case "queries":
             kinds = {kind: values(count=20, least=1.0, most=90.0) for kind in queries.KINDS}
             return {queries.DUE: [*map(float, range(20))]} | kinds
@@ -172,6 +175,7 @@ def test_each_case_calls_a_function_of_its_workload_with_its_parameters(experime
         (exchange, ([1, 10], 100, 30), {exchange.BATCH: 2, exchange.RATE: 2, exchange.ROUND: 2}),
         (allreduce, ([1, 10], 100, 30), {allreduce.SIZE: 2, "tree ms": 2, "data-parallel bytes": 2}),
         (exposures, (50, 10, 4, 3, 100), {exposures.EACH: 3}),
+        (recovery, ("nothing", 50, 10, 4, 3, 100), {recovery.EACH: 3, recovery.RESTART: 1}),
         (queries, (50, 500, 100, 0.5), {queries.DUE: 3, "fresh": 3, "stale": 3}),
         (sliding, ("weak", 40, 3, 5, 4), {sliding.EACH: 4, sliding.EACH_DIFFERENCES: 4}),
         (shared_traces, (1000, 3, False), {shared_traces.EACH: 30, shared_traces.BYTES: 1}),
