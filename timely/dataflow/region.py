@@ -95,6 +95,7 @@ class Region(Schedulable):
         pauses = clock.monotonic() + PATIENCE
         schedule, turn = self.dataflow.schedule, self._turn
         self._turn = None  # where an operator fails, the turn is over
+        is_resumed = turn is not None
         try:
             turn = self._take_turn() if turn is None else turn
             for is_piece in turn:
@@ -113,7 +114,10 @@ class Region(Schedulable):
         if self._turn is not None:
             if not self.is_held_back:
                 schedule.resume_later(self)
-        elif any(member.active or member.has_more for member in self.members):
+        elif (is_resumed and self._progress.before != self.frontier()) or any(
+            member.active or member.has_more for member in self.members
+        ):
+            # A turn has the frontier with which it began, which may have moved during a pause.
             schedule.activate(self)
 
     def _take_turn(self) -> Iterator[bool]:

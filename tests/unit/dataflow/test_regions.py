@@ -322,3 +322,28 @@ def test_pairs_at_an_open_epoch_in_a_loop_are_emitted_to_the_last_piece(monkeypa
 
     region, general = both_ways(program)
     assert region == general == (True, {(1, 80): 1})
+
+
+def test_a_frontier_that_moves_while_a_region_pauses_is_seen_after_the_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(regions, "PATIENCE", -1.0)
+
+    def program(worker: Worker) -> dict[Any, int]:
+        with worker.dataflow() as scope:
+            session, numbers = new_input(scope)
+            output = numbers.iterate(lambda inner: inner.map(lambda x: np.minimum(x + 1, 9)).concat(numbers).distinct())
+            result = output.output()
+        session.insert(0)
+        session.advance_to(1)
+        session.insert(100)
+        session.flush()
+        worker.step()  # the turn of epoch 0 pauses after a round, and has received what comes at epoch 1
+        session.advance_to(2)
+        for _ in range(200):
+            worker.step()
+        assert not result.less_than(2), "epoch 1 is complete outside, and nobody looks again"
+        session.close()
+        worker.step_while(lambda: not result.done())
+        return result.contents()
+
+    region, general = both_ways(program)
+    assert region == general == {(number,): 1 for number in (*range(10), 100)}
