@@ -32,7 +32,7 @@ from tests.oracle.grid import Multiset, Update, grid
 from tests.oracle.part import CONSTANT, INPUTS, received
 from tests.oracle.programs import Contents, Pairs, Program
 from tests.oracle.running import QUEUE_BYTES, Run
-from timely.dataflow import ports
+from timely.dataflow import ports, region
 from timely.dataflow.operators import replay
 from timely.order import Time, less_equal
 
@@ -44,8 +44,8 @@ class Scenario(NamedTuple):
     There are none if `outer` is more than 1, because then no time is the last.
 
     With `tiny`, everything that begins at some size begins at once: merges in many steps, compaction, outputs in
-    pieces, reclaiming the numbers of strings, waiting for room in queues. With `guest` a second dataflow runs the last
-    program for a while, over inputs that it imports or has.
+    pieces, pauses of regions, reclaiming the numbers of strings, waiting for room in queues. With `guest` a second
+    dataflow runs the last program for a while, over inputs that it imports or has.
     """
 
     programs: list[Program]
@@ -108,6 +108,7 @@ def tiny() -> Iterator[None]:
         for module, bounds in (
             (spine, {"FEW": 2, "TINY": 1, "TINY_LAYERS": 2, "EFFORT": 1, "_LEAST_PAUSE": 3}),
             (merge, {"_PIECE": 1}),
+            (region, {"PATIENCE": -1.0}),
             (batcher, {"FEW": 2, "_PILE": 2}),
             (join_arrangements, {"ROWS_PER_BATCH": 2}),
             (half_join, {"PIECE": 2}),
