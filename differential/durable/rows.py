@@ -184,7 +184,7 @@ def to_bytes(table: Table) -> bytes:
     """
     is_large = len(table) > LARGE
     packed = [field.name for field in table.schema if is_large and pa.types.is_int64(field.type)]
-    repeated = [field.name for field in table.schema if pa.types.is_string(field.type) or pa.types.is_binary(field.type)]
+    repeated = [field.name for field in table.schema if field.type in (pa.string(), pa.binary())]
     sink = pa.BufferOutputStream()
     pq.write_table(
         table,
