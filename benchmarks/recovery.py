@@ -20,7 +20,6 @@ from benchmarks.exposures import from_scratch
 from benchmarks.graphs import Ints
 from benchmarks.harness import WARM_UP, Case, Figures, Series, check, example
 from differential import Updates, new_input
-from differential.durable import State, durable_input, persist, stateful
 from differential.operators.linear import linear
 from timely import Worker, execute
 
@@ -166,6 +165,9 @@ def _built(worker: Worker, mode: str, directory: str, make: Callable[[], Exposur
             session, tweets = new_input(scope)
             output = linear(tweets, _batches(make()), name="exposures").output()
         return session, output.less_than, output.contents
+    # Imported here, so that the help of the benchmarks does not need pyarrow.
+    from differential.durable import State, durable_input, persist, stateful
+
     state = State.open(worker, directory)
     with worker.dataflow() as scope:
         durable, tweets = durable_input(scope, state.shard("tweets", keep=0), ahead=True)
