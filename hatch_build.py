@@ -135,7 +135,9 @@ def _kernels(root: Path, target: str, into: Path) -> Path:
     place = into / "kernels" / "differential" / "kernels"
     place.mkdir(parents=True)
     command = [sys.executable, "-m", "differential.kernels", "--into", str(place), "--for", target]
-    done = subprocess.run(command, cwd=root, capture_output=True, text=True, env=os.environ | {"PYTHONPATH": str(root)})
+    # pip shows a build its requirements through this variable, so what is in it must stay.
+    path = os.pathsep.join([str(root), *filter(None, [os.environ.get("PYTHONPATH")])])
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, env=os.environ | {"PYTHONPATH": path})
     if done.returncode != 0:
         raise RuntimeError(f"{' '.join(command)} failed:\n{done.stderr}")
     return into / "kernels"
