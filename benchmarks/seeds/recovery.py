@@ -12,7 +12,7 @@ from benchmarks.seeds.experiment import Experiment, Recorded, Row, percentiles, 
 from benchmarks.seeds.style import BLUE, GREEN, VERMILION, describe
 
 COLOURS = dict(zip(MODES, (VERMILION, BLUE, GREEN)))
-LABELS = {"nothing": "nothing durable", "inputs": "durable inputs", "snapshots": "and snapshots"}
+LABELS = {"nothing": "nothing durable", "inputs": "durable inputs", "snapshots": "inputs and snapshots"}
 
 
 def cases(full: bool) -> list[Case]:
@@ -33,7 +33,7 @@ def rows(recorded: Recorded) -> list[Row]:
 
 def draw(figure: Any, recorded: Recorded) -> None:
     """Draw the share of epochs that took at most so long, and the restarts."""
-    latencies, restarts = figure.subplots(1, 2, width_ratios=(2, 1))
+    latencies, restarts = figure.subplots(1, 2, width_ratios=(3, 2))
     for place, (mode, case) in enumerate(LABELS.items()):
         if case not in recorded:
             continue
@@ -48,9 +48,7 @@ def draw(figure: Any, recorded: Recorded) -> None:
     describe(latencies, "milliseconds for an epoch of 10,000 tweets", "share of epochs")
     restarts.set(xlim=(0, None), ylim=(len(LABELS) - 0.5, -0.5))
     restarts.set_yticks(range(len(LABELS)), MODES)
-    describe(restarts, "seconds from a crash to the next answer", "durable", grid="x")
+    describe(restarts, "seconds to restart", "what is durable", grid="x")
 
 
-EXPERIMENT = Experiment(
-    "recovery", "k-exposure with a private state, of which more or less is durable", cases, rows, draw
-)
+EXPERIMENT = Experiment("recovery", "k-exposure with private state: the cost of durability", cases, rows, draw)
