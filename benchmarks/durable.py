@@ -49,12 +49,6 @@ CASES = [
         quick=False,
         limits={f"share of {PACED}": 0.9},
     ),
-    Case(
-        "durable 10M/100M",
-        "durable",
-        {"nodes": 10_000_000, "edges": 100_000_000, "epochs": 5, "batch": 10_000},
-        quick=False,
-    ),
 ]
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from timely.errors import ConfigError, DataError
-from timely.lowlevel import LogicalType, Typed, float_codes, hashable, logical_type, name_of, typed
+from timely.lowlevel import Typed, float_codes, hashable, logical_type, name_of, typed
 
 try:
     import pyarrow as pa
@@ -116,12 +116,8 @@ def column(values: Any, field: Any) -> Array:
         stored = np.empty(len(values), np.object_)
         stored[:] = values.to_pylist()
         return cast(Array, Typed(of, stored))
-    found = column_of(values)
-    return found if _is_of(found, of) else cast(Array, typed(found, of.name))
-
-
-def _is_of(found: Any, of: LogicalType) -> bool:
-    return isinstance(found, Typed) and found.type == of
+    found: Any = column_of(values)
+    return cast(Array, found if isinstance(found, Typed) and found.type == of else typed(found, of.name))
 
 
 def items(values: Array) -> list[Any]:

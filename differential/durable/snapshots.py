@@ -134,12 +134,12 @@ def stateful(
     host = scope.dataflow.host
 
     def constructor(capabilities: list[Capability]) -> Callable[[], None]:
-        right = CapabilitySet(output), CapabilitySet(written)
-        for held, capability in zip(right, capabilities):
-            held.insert(capability)
+        held, unsent = CapabilitySet(output), CapabilitySet(written)
+        for kept, capability in zip((held, unsent), capabilities):
+            kept.insert(capability)
             capability.drop()
         operator = _Operator(make(), shard, every, host, activate)
-        return lambda: operator.run(changes, output, written, *right)
+        return lambda: operator.run(changes, output, written, held, unsent)
 
     builder.build(constructor)
     _commit(parts, shard)
@@ -163,34 +163,34 @@ class _Operator:
         self._restored = self._restore()
         self._next = max(self._as_of, self._from) // every * every + every
 
-    def run(self, changes: InputPort, output: Any, written: Any, right: CapabilitySet, sending: CapabilitySet) -> None:
+    def run(self, changes: InputPort, output: Any, written: Any, held: CapabilitySet, unsent: CapabilitySet) -> None:
         """Take what has come, and complete times and snapshots as far as the frontier allows."""
         if self._restored is not None:
-            self._give(self._from - 1, self._restored, output, right)
+            self._give(self._from - 1, self._restored, output, held)
             self._restored = None
         for (time,), batch in changes.drain():
             self._keep(time, cast(Updates, batch))
         ends = [time for (time,) in changes.frontier.elements]
         end = ends[0] if ends else None
-        while not self._is_writing(written, sending):
+        while not self._is_writing(written, unsent):
             ready = min((time for time in self._waiting if end is None or time < end), default=None)
             if end is not None and self._next <= end and (ready is None or ready >= self._next):
                 self._writing = Writing(self._shard, self._next, self._host, self._logic.snapshot(), self._activate)
                 self._next += self._every
             elif ready is not None:
-                self._complete(ready, output, right)
+                self._complete(ready, output, held)
             elif end is None:
-                right.drop()
-                sending.drop()
+                held.drop()
+                unsent.drop()
                 return
             else:
                 break
         floor = min([*self._waiting, *ends], default=None)
         if floor is not None:
-            right.downgrade([(floor,)])
+            held.downgrade([(floor,)])
         frontier = self._next - self._every if self._writing is not None else end
-        if frontier is not None and sending.times and sending.times[0] < (frontier,):
-            sending.downgrade([(frontier,)])
+        if frontier is not None and unsent.times and unsent.times[0] < (frontier,):
+            unsent.downgrade([(frontier,)])
 
     def _keep(self, time: int, updates: Updates) -> None:
         """Keep changes until their time is complete: those that the state does not have."""
@@ -203,28 +203,28 @@ class _Operator:
         elif len(updates) and int(times[0]) >= self._from:
             self._waiting.setdefault(int(times[0]), []).append(updates)
 
-    def _complete(self, time: int, output: Any, right: CapabilitySet) -> None:
+    def _complete(self, time: int, output: Any, held: CapabilitySet) -> None:
         batches = [each.as_read_only() for each in self._waiting.pop(time)]
         columns = tuple(np.concatenate(parts) for parts in zip(*(each.columns for each in batches)))
         diffs = np.concatenate([each.each_diff() for each in batches])
         made = self._logic.update(time, columns, diffs)
         if made is not None:
-            self._give(time, made, output, right)
+            self._give(time, made, output, held)
 
-    def _give(self, time: int, made: Changes, output: Any, right: CapabilitySet) -> None:
+    def _give(self, time: int, made: Changes, output: Any, held: CapabilitySet) -> None:
         columns, diffs = as_columns(made[0]), np.asarray(made[1], np.int64)
         if len(diffs) != len(columns[0]):
             raise DataError(f"{len(columns[0])} records need as many diffs, and there are {len(diffs)}")
         if len(diffs):
-            with right.covering((time,)).delayed((time,)) as capability:
+            with held.covering((time,)).delayed((time,)) as capability:
                 output.give(capability, interned_updates(Updates.at((time,), columns, diffs), self._host))
 
-    def _is_writing(self, written: Any, sending: CapabilitySet) -> bool:
+    def _is_writing(self, written: Any, unsent: CapabilitySet) -> bool:
         """Return whether a snapshot is being written; if it has been, send its part to worker 0."""
         writing = self._writing
         if writing is None or not writing.is_over():
             return writing is not None
-        with sending.covering((writing.part.upper,)).delayed((writing.part.upper,)) as capability:
+        with unsent.covering((writing.part.upper,)).delayed((writing.part.upper,)) as capability:
             part = writing.part
             written.give(capability, [(part.upper, self._host.index, part.name, part.size, part.sha256)])
         self._writing = None
@@ -274,12 +274,14 @@ class Writing:
 
 def _saved(arrays: Arrays) -> bytes:
     """Return arrays in the form of NumPy's files. Raises DataError, which names an array, if one has no such form."""
-    for name, array in arrays.items():
-        if not isinstance(array, np.ndarray) or array.dtype.kind in "OT":
-            raise DataError(f"{name!r} of a snapshot must be an array of numbers or of text of a fixed width ('U')")
-    file = BytesIO()
-    np.savez(file, **cast(Any, dict(arrays)))
-    return file.getvalue()
+    data = BytesIO()
+    with ZipFile(data, "w") as file:
+        for name, array in arrays.items():
+            if not isinstance(array, np.ndarray) or array.dtype.hasobject:
+                raise DataError(f"{name!r} of a snapshot must be an array of numbers or of text of a fixed width ('U')")
+            with file.open(f"{name}.npy", "w", force_zip64=True) as entry:
+                np.lib.format.write_array(entry, array)
+    return data.getvalue()
 
 
 def _loaded(shard: OpenShard, part: Part) -> dict[str, Array]:

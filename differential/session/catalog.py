@@ -167,13 +167,13 @@ class Catalog:
             if item.name in self.items:
                 known, name = self.items[item.name], item.name
                 raise SessionError(f"there is a {known} already: db[{name!r}] is it, db.drop({name!r}) drops it")
-            if self.storage is None:
-                return self.fill_table(item, schema, has_key, None)
-            self.storage.add(item, has_key, declared)
+            if self.storage is not None:
+                self.storage.add(item, has_key, declared)
             try:
                 self.fill_table(item, schema, has_key, None)
             except BaseException:
-                self.storage.drop(item)
+                if self.storage is not None:
+                    self.storage.drop(item)
                 raise
 
     def fill_table(self, item: Item, schema: Schema, has_key: bool, rows: Net | None) -> None:

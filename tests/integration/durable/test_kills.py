@@ -65,8 +65,10 @@ def run_here(state: Path, arguments: list[str]) -> None:
 @pytest.mark.timeout(180)
 def test_a_killed_program_goes_on_where_it_stopped(tmp_path: Path, small: list[str]) -> None:
     run_here(tmp_path / "undisturbed", small)
-    run_and_kill(UPGRADE, tmp_path / "state", Random(SEED), 0.5, *small, processes=2)
-    run_here(tmp_path / "state", small)
+    random = Random(SEED)
+    for processes in (2, 1):
+        run_and_kill(UPGRADE, tmp_path / "state", random, 0.5, *small, processes=processes)
+    finish(UPGRADE, tmp_path / "state", 2, *small)
     check(UPGRADE, tmp_path / "state", tmp_path / "undisturbed", SMALL)
 
 

@@ -22,7 +22,7 @@ def program(worker):
         words, collection = durable_input(scope, state.shard("words", keep=0))
         counts = persist(collection.count(), state.shard("counts"))
     print("begins at", words.epoch)
-    for epoch in range(words.epoch, 6):
+    for epoch in range(words.epoch, 9):
         words.insert(epoch % 2)
         words.advance_to(epoch + 1)
         worker.step_while(lambda: not counts.is_durable(epoch + 1))
@@ -44,12 +44,12 @@ def test_a_program_whose_process_dies_goes_on_until_its_end(tmp_path: Path, proc
         assert run.end(seconds=50) == 0, run.error
     finally:
         run.close()
-    assert run.error.count("was killed by SIGKILL") == 1
-    assert [f"restart {number} of 3 in" in run.error for number in (1, 2)] == [True, False]
-    for epoch in (0, 4):
+    assert run.error.count("was killed by SIGKILL") == 2
+    assert [f"restart {number} of 3 in" in run.error for number in (1, 2, 3)] == [True, True, False]
+    for epoch in (0, 4, 8):
         assert run.output.count(f"begins at {epoch}\n") == int(processes)
     shard = Shard("counts", Directory(str(state)).store("counts"))
-    for epoch in range(6):
+    for epoch in range(9):
         zeros, ones = epoch // 2 + 1, (epoch + 1) // 2
         both = {(0, int(processes) * zeros): 1} | ({(1, int(processes) * ones): 1} if ones else {})
         assert shard.read(epoch) == both

@@ -15,7 +15,7 @@ from differential.durable.shard import Shard
 from differential.durable.simulated import Seeded, SimulatedDisk, SimulatedStore
 from tests.property.durable.interleaving import History, Turns, check, reading, writing
 
-QUICK = 250
+QUICK = 1000
 MANIFEST = "edges/manifest.json"
 INTERLEAVINGS = int(os.environ.get("DURABLE_INTERLEAVINGS", "100000"))
 """How many interleavings the slow test tries."""

@@ -211,6 +211,19 @@ class Wrong(Streaks):
         return {"names": np.array(["a"], np.dtypes.StringDType())}
 
 
+class Named(Streaks):
+    def snapshot(self) -> dict[str, Any]:
+        return super().snapshot() | {"file": np.array(["a"]), "allow_pickle": np.array([True])}
+
+
+def test_an_array_of_a_snapshot_may_have_any_name(tmp_path: Path) -> None:
+    built(tmp_path, Named)
+    shard = Shard("kept", Directory(str(tmp_path)).store("kept"))
+    [part] = shard.manifest().states
+    with np.load(shard.store.path(part.name)) as file:  # type: ignore[attr-defined]
+        assert sorted(file.files) == ["allow_pickle", "file", "rows"]
+
+
 class Short(Streaks):
     def update(self, time: int, columns: tuple[Any, ...], diffs: Any) -> Any:
         return (np.array([1, 2]),), np.array([1])
