@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import differential.operators.join_arrangements as joining
 import timely.dataflow.region as regions
 from differential import Collection, Variable, new_input
 from differential.graphs import bfs, strongly_connected_components, weakly_connected_components
+from tests.oracle import running, scenario
 from timely import Config, Pipeline, Scope, Worker, execute
 from timely.errors import OperatorError, UnsettledError
 from timely.observe.events import CapabilityMade, MessageReceived, ScheduleStarted
@@ -298,30 +300,30 @@ def test_a_trace_in_a_region_is_imported_while_updates_flow() -> None:
 
 
 def test_pairs_at_an_open_epoch_in_a_loop_are_emitted_to_the_last_piece(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(joining, "ROWS_PER_BATCH", 16)
+    @contextmanager
+    def patient() -> Iterator[None]:
+        with tiny(), pytest.MonkeyPatch.context() as patch:
+            patch.setattr(regions, "PATIENCE", 60.0)
+            yield
 
-    def program(worker: Worker) -> tuple[bool, dict[Any, int]]:
-        with worker.dataflow() as scope:
-            (first, one), (later, other) = new_input(scope), new_input(scope)
-            output = (
-                one.iterate(lambda inner: inner.join_map(other, lambda key, a, b: (key, b)).concat(one).distinct())
-                .map(lambda key, value: key)
-                .count()
-                .output()
-            )
-        for session in (first, later):
-            session.insert(np.ones(40, np.int64), np.arange(40) + 40 * (session is later))
-        first.advance_to(1)
-        for _ in range(200):
-            worker.step()
-        is_at_rest = scope.dataflow.is_idle
-        first.close()
-        later.close()
-        worker.step_while(lambda: not output.done())
-        return is_at_rest, output.contents()
-
-    region, general = both_ways(program)
-    assert region == general == (True, {(1, 80): 1})
+    tiny = scenario.tiny
+    monkeypatch.setattr(scenario, "tiny", patient)
+    monkeypatch.setattr(running, "STEPS", 3000)
+    both = ("concat", ("input", 0), ("input", 1))
+    loop = ("iterate", ("input", 2), ("concat", ("strong components", both), ("input", 2)))
+    inner = ("bound", ("input", 1)), ("bound", ("input", 2)), ("bound", ("variable", 0)), ("bound", ("variable", 1))
+    starts = ("bound", ("input", 0)), ("bound", ("input", 0))
+    mutual = ("mutual", *starts, ("bound", ("mutual", *inner)), ("bound", ("input", 0)))
+    edges = [((1, 0), (4,), 1), ((2, 3), (2,), 1), ((0, 1), (1,), 1), ((3, 0), (0,), 1)]
+    scenario.check(
+        scenario.Scenario(
+            programs=[("from both ends", ("input", 1), loop), ("reachable", ("input", 1), mutual)],
+            inputs=[[((1, 2), (1,), 1)], edges],
+            tiny=True,
+            seed=20744,
+            upserts=[((2, 2), (1,))],
+        )
+    )
 
 
 def test_a_frontier_that_moves_while_a_region_pauses_is_seen_after_the_turn(monkeypatch: pytest.MonkeyPatch) -> None:
