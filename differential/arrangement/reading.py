@@ -47,7 +47,7 @@ from differential.trace.cursor import accumulate, lookup
 from differential.trace.handle import TraceHandle
 from timely import Scope
 from timely.errors import TraceError
-from timely.lowlevel import Antichain, Moment, Time, as_column, as_columns, as_time
+from timely.lowlevel import Antichain, ColumnLike, Moment, Time, as_column, as_columns, as_time
 
 __all__ = ["Contents", "Cursor", "Found", "TraceStatistics"]
 
@@ -134,13 +134,15 @@ class Cursor:
         Raises DataError where a record of one of the keys occurs a negative number of times, unless the cursor is
         `signed`.
         """
-        width = len(self._key.kinds or ())
+        # Where nothing was inserted, the number of key columns is not known, except from whole columns.
+        width = len(self._key.kinds or ()) or (len(keys) if _are_columns(keys) else 0)
         if width > 1:
             columns = as_columns(keys)
         else:
-            columns = as_columns(np.atleast_1d(as_column(list(keys) if isinstance(keys, tuple) else keys)))
+            column = as_column(list(keys) if isinstance(keys, tuple) else keys)
+            columns = as_columns((column if column.ndim else np.atleast_1d(column),))
         # Where nothing was ever inserted, and in an empty column, keys are of no kind.
-        codes = self._key.find(columns) if width and len(columns[0]) else NOTHING
+        codes = self._key.find(columns) if self._key.kinds and len(columns[0]) else NOTHING
         try:
             place, vals, counts = lookup(self._batches, codes, self.time)
         except Overflow as fault:
@@ -148,6 +150,10 @@ class Cursor:
         if not self._is_signed:
             _refuse_negative(codes[place], vals, counts, self._key, self._value, self.time)
         return Found(place, own_strings(self._value.decode(vals, len(place))), counts)
+
+
+def _are_columns(keys: Any) -> bool:
+    return isinstance(keys, tuple) and len(keys) > 0 and all(isinstance(key, (np.ndarray, ColumnLike)) for key in keys)
 
 
 class TraceCore:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from differential.session.changes import Changes
 from differential.session.engine import Call, Engine
+from differential.session.feeds import Feeds
 from differential.session.interrupt import Interrupted
 from differential.session.item import Item
 from differential.session.live import Watch
@@ -44,6 +45,8 @@ class Catalog:
         self._pending: list[tuple[Item, Statement]] = []
         self._watches: list[Watch] = []
         self._depth = 0
+        self.feeds = Feeds()
+        """The sources of tables."""
         self.storage: Storage | None = None
         """Where tables and commits are durable, if they are."""
 
@@ -58,6 +61,11 @@ class Catalog:
     def uncommitted(self) -> int:
         """How many statements are not committed."""
         return len(self._pending)
+
+    @property
+    def unused(self) -> set[str]:
+        """The durable tables of earlier sessions that the program has not named yet."""
+        return set() if self.storage is None else self.storage.unused
 
     def state(self, item: Item, statement: Statement) -> None:
         """Add a statement about a table to the transaction. Raises DataError where values are of other kinds."""
@@ -78,6 +86,11 @@ class Catalog:
             if self._depth:
                 raise SessionError("the transaction() block commits at its end: leave out commit() inside of it")
             return self._commit()
+
+    def arrived(self) -> bool:
+        """Take what sources have delivered; return whether anything waits for a commit."""
+        with self.exclusive():
+            return self.feeds.gather()
 
     def rollback(self, kept: int = 0) -> None:
         """Forget all but the first statements of the transaction."""
@@ -107,8 +120,10 @@ class Catalog:
 
     def _commit(self) -> int:
         self.reap()
+        self.feeds.settle()  # of a commit that was interrupted when it had begun
+        self.feeds.gather()
         pending = self._pending
-        changes = self._net(pending)
+        changes = self._changes()
 
         def done(call: Call[int]) -> None:
             self.last = call.results[0]
@@ -116,17 +131,19 @@ class Catalog:
                 item.publish(self.last)
 
         if self.storage is not None:
-            self.storage.commit(self.last + 1, changes)
+            self.storage.commit(self.last + 1, changes, self.feeds.positions())
         call = Call(lambda site: site.commit(changes), self.engine.workers, done)
         for schema in self._schemas.values():
             schema.keep()
         try:
             self._pending = []
+            self.feeds.take()
             self.engine.submit(call)
             call.wait()
         except BaseException as stop:
             if not call.is_submitted:
                 self._pending = pending
+                self.feeds.restore()
                 if self.storage is not None:
                     self.storage.fail(stop)
             elif not call.wait(self.engine.patience):
@@ -135,12 +152,39 @@ class Catalog:
         number = self.engine.result(call)[0]
         if self.storage is not None:
             self.storage.publish(number)
+        stopped = self.feeds.settle()
         self._deliver()
         self.reap(number)
+        if stopped is not None:
+            raise SessionError(f"{stopped} (commit {number} is complete)") from stopped
         return number
 
+    def _changes(self) -> dict[str, tuple[Item, Net]]:
+        """Return the changes of each table, by the program and by sources. After an error the transaction is empty.
+
+        A source whose changes cannot be made stops.
+        """
+        try:
+            return self._net([*self._pending, *self.feeds.statements()])
+        except SessionError:
+            pass
+        try:
+            self._net(self._pending)
+        except SessionError:
+            self.rollback()
+            raise
+        good = [feed for feed in self.feeds.all if feed.is_waiting]
+        for feed in tuple(good):
+            others = [each for each in self.feeds.all if each not in good[: good.index(feed) + 1]]
+            try:
+                self._net([*self._pending, *self.feeds.statements(*others)])
+            except SessionError as error:
+                feed.fail(error)
+                good.remove(feed)
+        return self._net([*self._pending, *self.feeds.statements()])
+
     def _net(self, pending: list[tuple[Item, Statement]]) -> dict[str, tuple[Item, Net]]:
-        """Return the changes of each table. After an error the transaction is empty."""
+        """Return the changes of each table that statements make. Raises SessionError where a row is not there."""
         statements: dict[Item, list[Statement]] = {}
         for item, statement in pending:
             if item.error is None:
@@ -148,14 +192,10 @@ class Catalog:
         plans = {item: plan(each, item.keys) for item, each in statements.items()}
         wanted = {item.name: (item, keys) for item, made in plans.items() if (keys := made.wanted) is not None}
         found = self.engine.call(lambda site: site.look_up(wanted)) if wanted else []
-        try:
-            made = {
-                item.name: (item, settled(each, [at[item.name] for at in found if item.name in at], item.name))
-                for item, each in plans.items()
-            }
-        except SessionError:
-            self.rollback()
-            raise
+        made = {
+            item.name: (item, settled(each, [at[item.name] for at in found if item.name in at], item.name))
+            for item, each in plans.items()
+        }
         return {name: (item, changes) for name, (item, changes) in made.items() if changes is not None}
 
     # Tables and views
@@ -257,6 +297,7 @@ class Catalog:
             self.items.pop(name, None)
             self._schemas.pop(item, None)
             self._keyed.discard(item)
+            self.feeds.leave(item)
             item.end()
             if self.storage is not None:
                 self.storage.drop(item)
@@ -270,6 +311,10 @@ class Catalog:
         """Raise SessionError where an item was dropped or has failed."""
         if item.error is not None:
             raise failure(item, item.error) from item.error
+
+    def schema(self, item: Item) -> Schema:
+        """Return what the columns of a table hold."""
+        return self._schemas[item]
 
     def has_key(self, item: Item) -> bool:
         """Return whether a table was made with a key."""

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from differential.session.table_data import Column, frame_of
+from differential.session.table_data import Column, frame_of, items, order_of
 
 
 class Change(NamedTuple):
@@ -38,7 +38,8 @@ class Change(NamedTuple):
 
     def records(self) -> list[tuple[tuple[Any, ...], int]]:
         """Return (row, diff) for each row, as Python values, sorted."""
-        return sorted(zip(zip(*(column.tolist() for column in self.rows)), self.diff.tolist()))
+        order = order_of((*self.rows, self.diff))
+        return list(zip(zip(*(items(column[order]) for column in self.rows)), self.diff[order].tolist()))
 
     def to_pandas(self) -> Any:
         """Return a pandas DataFrame of the rows with the columns `time` and `diff` after theirs."""

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from html import escape
-from typing import Any
+from typing import Any, Literal
 
 from differential.session.catalog import Catalog
 from differential.session.changes import Change, Changes
 from differential.session.item import Item
 from differential.session.live import Watch, live
+from differential.session.reading import attached
 from differential.session.rows import Record, Rows
+from differential.session.sources.feed import Feed
+from differential.session.sources.source import Source
 from differential.session.table_data import Column, columns_of
 from differential.session.transaction import Kind, Statement
 from timely.errors import SessionError
@@ -119,6 +122,8 @@ class Table(Readable):
     ...     print(db.commit(), stock.records())
     1 [('bolt', 2), ('cog', 4), ('nut', 1), ('nut', 3)]
     2 [('cog', 4), ('nut', 9)]
+
+    `read_from` fills it from a source (`differential.session.sources`).
     """
 
     def insert(self, data: Any = None, /, **columns: Any) -> None:
@@ -143,6 +148,25 @@ class Table(Readable):
         if not self._catalog.has_key(self._item):
             raise SessionError(f"{self._item} has no key: db.table({self.name!r}, ..., key=...) names its columns")
         self._state(Kind.UPSERT, data, columns)
+
+    def read_from(
+        self, source: Source, *, on_error: Literal["stop", "skip"] | Table = "stop", upsert: bool = False
+    ) -> Feed:
+        """Let each commit from now on take the rows that a source has delivered by then, and return the feed.
+
+        `on_error` is what happens to a record that is no row of the table. With "stop", the commit takes what comes
+        before the record, the source stops, and the commit raises an error that names it. With "skip", the record is
+        left out and counted. A table of rejects (`Session.rejects`) receives it, with the error and the line.
+
+        With `upsert`, a row replaces all rows of its key. In a durable session the source goes on where the last commit
+        has left it, so each record counts once.
+
+        Raises SessionError where the source cannot be read, or its table reads it already.
+        """
+        rejects = on_error._item if isinstance(on_error, Table) else None
+        if rejects is None and on_error not in ("stop", "skip"):
+            raise SessionError(f"on_error is 'stop', 'skip' or a table of db.rejects('name'), and not {on_error!r:.80}")
+        return attached(self._catalog, self._item, source, rejects, on_error == "stop", upsert)
 
     def _state(self, kind: Kind, data: Any, named: dict[str, Any]) -> None:
         if (data is None) == (not named):

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from differential.kernels.compile import NOTHING
-from differential.session.table_data import Column, frame_of, ordered
+from differential.session.table_data import Column, frame_of, items, order_of, ordered
 
 SHOWN = 10
 """How many rows a notebook or a terminal shows."""
@@ -49,9 +49,7 @@ class Rows:
         (array([1, 1, 2]),)
         """
         if not self._is_sorted and self._values:
-            order = np.arange(len(self._counts))
-            for column in reversed(self._values):
-                order = order[np.argsort(ordered(column)[order], kind="stable")]
+            order = order_of(self._values)
             order = order.repeat(self._counts[order])
             self._values = tuple(column[order] for column in self._values)
             self._counts = np.ones(len(self), np.int64)
@@ -60,7 +58,7 @@ class Rows:
 
     def records(self) -> list[Record]:
         """Return the rows as tuples of Python values."""
-        return list(zip(*(column.tolist() for column in self.arrays())))
+        return list(zip(*map(items, self.arrays())))
 
     def to_pandas(self) -> Any:
         """Return a pandas DataFrame. Raises ImportError where pandas is missing, as the next two do of theirs."""
@@ -99,7 +97,7 @@ class Rows:
         return Rows(self.columns, [column[few] for column in self._values], self._counts[few])._head_of_all()
 
     def _head_of_all(self) -> list[Record]:
-        return list(zip(*(column[:SHOWN].tolist() for column in self.arrays())))
+        return list(zip(*(items(column[:SHOWN]) for column in self.arrays())))
 
     def _more(self) -> list[str]:
         return [f"... and {len(self) - SHOWN:,} more rows"] if len(self) > SHOWN else []

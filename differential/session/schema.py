@@ -1,8 +1,9 @@
 """The names and kinds of a table's columns, which every row must fit.
 
 A kind is that of the first values, or of a type given for the column. Values that fit exactly are converted: booleans
-and whole numbers to floats, booleans to whole numbers, narrow floats to wide ones. Anything else is refused, in the
-statement that has it, so that nothing that a table holds can be refused later.
+and whole numbers to floats, booleans to whole numbers, narrow floats to wide ones, and values without nulls to a type
+that may have them. Nulls are of every type that has a place for them. Anything else is refused, in the statement that
+has it, so that nothing that a table holds can be refused later.
 
 >>> schema = Schema(["item", "price"])
 >>> schema.fit("stock", ["item", "price"], (np.array(["nut"]), np.array([0.5])))[1]
@@ -17,13 +18,15 @@ timely.errors.DataError: column 'item' of table 'stock' holds text, and not inte
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
 import numpy as np
 
 from differential.data.codes import FLOAT_TYPES, AnyKind, Kind, kind_of
 from differential.operators.input import owned
-from differential.session.table_data import Column
+from differential.session.table_data import Column, is_untyped
 from timely.errors import DataError
+from timely.lowlevel import LogicalType, Typed, typed
 
 _WIDTH: dict[AnyKind, int] = {Kind.FLOAT16: 0, Kind.FLOAT32: 1, Kind.FLOAT: 2}
 
@@ -45,7 +48,7 @@ class Schema:
         kinds, fitting = dict(self._kinds), []
         for name, column in zip(names, columns):
             try:
-                mine = owned((column,))[0][0]
+                mine = _of_nulls(column, kinds.get(name)) if is_untyped(column) else owned((column,))[0][0]
                 if len(mine):
                     mine = _fitting(mine, kinds.setdefault(name, kind_of(mine)))
             except DataError as error:
@@ -53,6 +56,10 @@ class Schema:
             fitting.append(mine)
         self._kinds = kinds
         return tuple(fitting)
+
+    def types(self) -> dict[str, str]:
+        """Return the names of the types of the columns whose kinds are known, by the columns' names."""
+        return {name: type_name(kind) for name, kind in self._kinds.items()}
 
     def keep(self) -> None:
         """Keep the kinds that are known now: rows of these kinds are committed."""
@@ -63,24 +70,91 @@ class Schema:
         self._kinds = dict(self._committed)
 
 
+_TYPES = {
+    Kind.INT: "int64",
+    Kind.BOOL: "bool",
+    Kind.FLOAT: "float64",
+    Kind.FLOAT32: "float32",
+    Kind.FLOAT16: "float16",
+    Kind.TEXT: "text",
+    Kind.BYTES: "bytes",
+}
+
+
+def type_name(kind: AnyKind) -> str:
+    """Return the name of the type of a column of a kind.
+
+    >>> type_name(Kind.INT)
+    'int64'
+    """
+    return _TYPES[kind] if isinstance(kind, Kind) else kind.name
+
+
+def _of_nulls(column: Column, kind: AnyKind | None) -> Column:
+    """Return a column of nulls as one of a kind."""
+    if kind is None:
+        raise DataError("holds nulls alone, which have no type: db.table(..., {'column': str | None}) states one")
+    name = type_name(kind)
+    if isinstance(kind, Kind):
+        raise DataError(
+            f"holds {kind.value} and no nulls: typed([], '{name}?') in db.table() makes a column that may have them"
+        )
+    return cast(Column, typed([None] * len(column), name))
+
+
 def _fitting(column: Column, kind: AnyKind) -> Column:
     """Return a column as one of a kind."""
     found = kind_of(column)
     if column.dtype.kind == "u":
         raise DataError(f"holds {int(column.max())}, which is too large for a 64-bit integer")
-    if found in _WIDTH and np.isnan(column).any():
-        raise DataError("holds NaN, which equals nothing, so that no statement could find its row again: leave it out")
     if found == kind:
         return column
+    if not isinstance(kind, Kind):
+        return _stated(column, found, kind)
     wider = column
     if kind is Kind.INT and found is Kind.BOOL:
         wider = column.astype(np.int64)
-    elif (
-        isinstance(kind, Kind)
-        and kind in _WIDTH
-        and (found in (Kind.INT, Kind.BOOL) or (found in _WIDTH and _WIDTH[found] < _WIDTH[kind]))
-    ):
+    elif kind in _WIDTH and (found in (Kind.INT, Kind.BOOL) or (found in _WIDTH and _WIDTH[found] < _WIDTH[kind])):
         wider = column.astype(FLOAT_TYPES[kind])
-    if wider is column or not (wider.astype(column.dtype) == column).all():
-        raise DataError(f"holds {kind.value}, and not {found.value} such as {column[:1].tolist()[0]!r:.40}")
+    if wider is column or not ((wider.astype(column.dtype) == column) | (wider != wider)).all():
+        raise _other(column, found, kind)
     return wider
+
+
+def _stated(column: Column, found: AnyKind, kind: LogicalType) -> Column:
+    """Return a column as one of a logical type, of which its values are."""
+    base = kind.name.removesuffix("?")
+    is_narrow = isinstance(found, Kind) and _TYPES[found] == base
+    if not is_narrow and isinstance(found, Kind):
+        widened = next((each for each, name in _TYPES.items() if name == base), None)
+        if widened is None:
+            if base != "uint64" or found not in (Kind.INT, Kind.BOOL):
+                raise _other(column, found, kind)
+        else:
+            column = _fitting(column, widened)
+    try:
+        return cast(Column, typed(column, kind.name))
+    except (DataError, TypeError, ValueError):
+        raise _other(column, found, kind) from None
+
+
+def _other(column: Column, found: AnyKind, kind: AnyKind) -> DataError:
+    return DataError(f"holds {_shown(kind)}, and not {_shown(found)} such as {column[:1].tolist()[0]!r:.40}")
+
+
+def _shown(kind: AnyKind) -> str:
+    return kind.value if isinstance(kind, Kind) else kind.name
+
+
+def as_type(column: Column, name: str) -> Column:
+    """Return a column as one of the type of this name. Raises DataError where its values are not of it.
+
+    >>> as_type(np.array([1, 2]), "float64")
+    array([1., 2.])
+    """
+    kind = kind_of(typed([], name))
+    if is_untyped(column):
+        return _of_nulls(column, kind)
+    if isinstance(column, Typed) and column.type.name.removesuffix("?") == name:
+        return cast(Column, typed(column, name))
+    return _fitting(column, kind)

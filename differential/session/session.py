@@ -16,7 +16,7 @@ is an input with an index, each view a dataflow that imports the indexes it read
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from itertools import count
 from threading import Thread
@@ -29,11 +29,13 @@ from differential.session.catalog import Catalog
 from differential.session.engine import Engine
 from differential.session.item import Item
 from differential.session.readable import Readable, Table, View
+from differential.session.reading import Run, run
 from differential.session.rows import Rows
 from differential.session.schema import Schema
 from differential.session.site import Definition
+from differential.session.sources.feed import REJECTS
 from differential.session.status import Status
-from differential.session.table_data import columns_of
+from differential.session.table_data import columns_of, is_type
 from timely import Config
 from timely.errors import SessionError
 from timely.lowlevel import user_origin
@@ -153,7 +155,7 @@ class Session:
         item = Item(name, "table", user_origin(), self._catalog.engine.workers, order, shown, len(chosen))
         schema, declared = Schema(order), {}
         if isinstance(data, Mapping):
-            declared = {each: column for each, column in zip(names, columns) if isinstance(data[each], type)}
+            declared = {each: column for each, column in zip(names, columns) if is_type(data[each])}
         for each, column in declared.items():
             schema.declare(each, column)
         self._catalog.add_table(item, schema, key is not None, declared)
@@ -217,6 +219,40 @@ class Session:
         """
         return self._catalog.commit()
 
+    def run(self, *, every: float = 0.0, until: Callable[[], bool] | None = None) -> int:
+        """Commit what sources deliver until all have ended, or `until()`; return the last commit's number.
+
+        `every` is the least time between two commits, in seconds: what arrives meanwhile is one commit. Raises
+        SessionError where a source stops, after committing what it has delivered before.
+
+        >>> with Session() as db:
+        ...     db.run(every=0.1, until=lambda: True)
+        0
+        """
+        return run(self._catalog, every, until)
+
+    def start(self, *, every: float = 0.1) -> Run:
+        """Do as `run` does, in a thread, until `stop` of the result; sources that are added later belong to it, too.
+
+        An error ends it: `is_running` is False then, and `wait` and `stop` raise the error.
+
+        >>> with Session() as db:
+        ...     db.start().stop()
+        0
+        """
+        return Run(self._catalog, every)
+
+    def rejects(self, name: str = "rejects") -> Table:
+        """Return the table of this name for records that are no rows; a new one, unless there is one already.
+
+        >>> with Session() as db:
+        ...     db.rejects().columns
+        ('source', 'place', 'line', 'record', 'error')
+        """
+        if name in self._catalog.items and name not in self._catalog.unused:
+            return Table(self._catalog, self._catalog.items[name])
+        return self.table(name, dict(REJECTS))
+
     async def commit_async(self) -> int:
         """Commit as `commit` does, in a thread, while the event loop goes on."""
         loop = asyncio.get_running_loop()
@@ -255,7 +291,7 @@ class Session:
         return (Table if item.kind == "table" else View)(self._catalog, item)
 
     def status(self) -> Status:
-        """Return the tables and views, with their rows and the bytes of their indexes."""
+        """Return the tables and views, with their rows and the bytes of their indexes, and the sources."""
         catalog = self._catalog
         catalog.engine.call(lambda site: site.measure())
         items = tuple(catalog.items.values())
@@ -269,7 +305,8 @@ class Session:
             np.array(column, np.dtypes.StringDType() if place < 2 else np.int64) for place, column in enumerate(columns)
         ]
         rows = Rows(("name", "kind", "rows", "index_bytes"), values, np.ones(len(items), np.int64))
-        return Status(catalog.engine.workers, catalog.last, catalog.uncommitted, int(sum(columns[3])), rows)
+        sources = catalog.feeds.rows()
+        return Status(catalog.engine.workers, catalog.last, catalog.uncommitted, int(sum(columns[3])), rows, sources)
 
     def explain(self) -> str:
         """Return, for people, what each view reads, by which index, and where it is defined."""
@@ -281,8 +318,9 @@ class Session:
         return "\n".join(lines) or "there are no tables"
 
     def close(self) -> None:
-        """End the session and its threads. What is not committed is lost."""
+        """End the session, its threads and its sources. What is not committed is lost."""
         self._end()
+        self._catalog.feeds.end()
 
     @property
     def is_closed(self) -> bool:

@@ -23,6 +23,8 @@ class Status(NamedTuple):
     nbytes: int
     """The bytes of the indexes of tables and views; those inside of views are not counted."""
     items: Rows
+    sources: Rows
+    """The sources of tables, with the rows that they have delivered, and the records that were none."""
 
     def heading(self) -> str:
         """Return a line about the session as a whole."""
@@ -32,10 +34,12 @@ class Status(NamedTuple):
         )
 
     def __str__(self) -> str:
-        return f"{self.heading()}\n{self.items}"
+        shown = [self.items, *([self.sources] if len(self.sources) else [])]
+        return "\n".join([self.heading(), *map(str, shown)])
 
     def __repr__(self) -> str:
         return str(self)
 
     def _repr_html_(self) -> str:
-        return f"<p>{self.heading()}</p>{self.items._repr_html_()}"
+        shown = [self.items, *([self.sources] if len(self.sources) else [])]
+        return f"<p>{self.heading()}</p>{''.join(rows._repr_html_() for rows in shown)}"

@@ -21,7 +21,7 @@ from differential.data.updates import Updates
 from differential.durable import rows
 from differential.durable.keep import Keep
 from differential.durable.kinds import empty, kind_of
-from differential.durable.manifest import Manifest
+from differential.durable.manifest import Manifest, Position
 from differential.durable.places import Place, check_name, place_of
 from differential.durable.shard import Shard
 from differential.durable.writer import Writer
@@ -113,10 +113,23 @@ class Storage:
         self._attempt(lambda: writer.add_fields(kinds, about))
         self._tables[name] = kept
 
-    def commit(self, number: int, changes: Mapping[str, tuple[Item, Net]]) -> None:
-        """Make a commit durable. Raises SessionError if the storage has failed, StateError if it fails now."""
+    def commit(
+        self,
+        number: int,
+        changes: Mapping[str, tuple[Item, Net]],
+        positions: Mapping[str, Mapping[str, Position]] | None = None,
+    ) -> None:
+        """Make a commit durable, and with it the positions of sources of tables, by the names of both.
+
+        Raises SessionError if the storage has failed, StateError if it fails now.
+        """
         self._refuse_failed()
-        self._attempt(lambda: self._commit(number, changes))
+        self._attempt(lambda: self._commit(number, changes, positions or {}))
+
+    def position(self, table: str, source: str) -> Position | None:
+        """Return the position of a source as of the last commit, None if it has none."""
+        writer = self._writers.get(table)
+        return None if writer is None else self._commits.manifest.offsets.get(_key(writer, table, source))
 
     def publish(self, number: int) -> None:
         """Append to the durable views what a commit has changed."""
@@ -186,7 +199,12 @@ class Storage:
         self._writers[name] = writer
         return writer
 
-    def _commit(self, number: int, changes: Mapping[str, tuple[Item, Net]]) -> None:
+    def _commit(
+        self,
+        number: int,
+        changes: Mapping[str, tuple[Item, Net]],
+        positions: Mapping[str, Mapping[str, Position]],
+    ) -> None:
         last = self.last
         for name, kept in self._tables.items():
             if name not in self._writers:
@@ -195,7 +213,12 @@ class Storage:
             writer = self._writers[name]
             writer.names = self._tables[name].columns
             writer.append(number + 1, [Updates.at((number,), net.columns, net.diffs)], limit=last)
-        self._commits.append(number + 1, [])
+        offsets = {
+            _key(self._writers[table], table, source): position
+            for table, each in positions.items()
+            for source, position in each.items()
+        }
+        self._commits.append(number + 1, [], offsets)
         for name in changes:
             while self._writers[name].compact():
                 pass
@@ -247,3 +270,8 @@ class Storage:
         except BaseException as error:
             self.fail(error)
             raise
+
+
+def _key(writer: Writer, table: str, source: str) -> str:
+    """Return the name of a source's position: another one for a table that was dropped and made again."""
+    return f"{table}\t{writer.manifest.about['created']}\t{source}"

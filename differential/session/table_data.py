@@ -1,22 +1,39 @@
 """Named columns out of what people have, and back: the border of a session to `differential.frames`.
 
-A statement of one row may give scalars, and a table without rows the types of its columns, which are no frames.
+A statement of one row may give scalars, and a table without rows the types of its columns, which are no frames. Values
+that are all None have no type yet: they are a column of opaque values, until the schema of the table gives them one.
 """
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from decimal import Decimal
+from types import NoneType, UnionType
+from typing import Any, Union, cast, get_args, get_origin
 
 import numpy as np
 
 from differential.frames.frame import Frame
 from differential.frames.read import read
 from timely.errors import DataError, SessionError
-from timely.lowlevel import Typed, as_column, as_columns
+from timely.lowlevel import Typed, as_column, as_columns, float_codes, hashable, is_null, typed
 
 Column = np.ndarray[Any, Any]
-_TYPES: dict[type, Any] = {int: np.int64, float: np.float64, bool: np.bool_, str: np.dtypes.StringDType(), bytes: "S1"}
+NAMES: dict[type, str] = {
+    int: "int64",
+    float: "float64",
+    bool: "bool",
+    str: "text",
+    bytes: "bytes",
+    dt.date: "date",
+    dt.datetime: "timestamp[us]",
+    dt.time: "time[us]",
+    dt.timedelta: "duration[us]",
+    list: "value",
+    dict: "value",
+}
+"""The types of columns that classes of Python stand for. With `| None` they may have nulls."""
 
 
 def columns_of(data: Any, names: Sequence[str] | None) -> tuple[tuple[str, ...], tuple[Column, ...]]:
@@ -46,8 +63,47 @@ def frame_of(names: Sequence[str], columns: Sequence[Column], kind: str) -> Any:
 
 
 def ordered(column: Column) -> Column:
-    """Return a column that is equal and ordered as this one is, in an array: of a typed one, what it is stored as."""
-    return cast(Column, column.storage) if isinstance(column, Typed) else column
+    """Return an array that is equal and ordered as a column is: of a typed one, what it is stored as; codes of floats.
+
+    >>> ordered(np.array([np.nan, 0.0, -0.0])).argsort(kind="stable")
+    array([1, 2, 0])
+    """
+    if isinstance(column, Typed):
+        return cast(Column, column.storage)
+    return float_codes(column) if column.dtype.kind == "f" else column
+
+
+def order_of(columns: Sequence[Column]) -> Column:
+    """Return the positions of the rows of columns in order: by the first column, then the second, and so on."""
+    order = np.arange(len(columns[0]))
+    for column in reversed(columns):
+        order = order[np.argsort(ordered(column)[order], kind="stable")]
+    return order
+
+
+def items(column: Column) -> list[Any]:
+    """Return the values of a column as Python's, which equal each other where values do: each NaN is `numpy.nan`.
+
+    >>> items(np.array([float("nan")])) == items(np.array([-float("nan")]))
+    True
+    """
+    found: list[Any] = column.tolist()
+    return list(map(hashable, found)) if isinstance(column, Typed) or column.dtype.kind == "f" else found
+
+
+def is_untyped(column: Column) -> bool:
+    """Return whether a column has nulls alone, which have no type of their own."""
+    return isinstance(column, Typed) and column.type.name == "value" and len(column) > 0 and bool(is_null(column).all())
+
+
+def is_type(values: Any) -> bool:
+    """Return whether what is given for a column is a type, or an empty column of one."""
+    if isinstance(values, Typed):
+        return not len(values)
+    if isinstance(values, np.ndarray):
+        # NumPy makes an array of 64-bit floats of an empty list, whatever the program means.
+        return not len(values) and values.dtype not in (np.dtype(np.float64), np.dtype(np.object_))
+    return isinstance(values, type) or get_origin(values) in (Union, UnionType)
 
 
 def _given(data: Any, names: Sequence[str] | None) -> Mapping[str, Any]:
@@ -77,17 +133,41 @@ def _of_rows(rows: Sequence[Any], names: Sequence[str] | None) -> Mapping[str, A
 
 
 def _column(name: str, values: Any) -> Column:
-    if isinstance(values, type):
-        if values not in _TYPES:
-            raise SessionError(
-                f"column {name!r}: {values.__name__} is no type of column: use int, float, bool, str or bytes"
-            )
-        return np.empty(0, _TYPES[values])
     if isinstance(values, Typed):
         return cast(Column, values)
+    if not isinstance(values, np.ndarray) and is_type(values):
+        return _empty(name, values)
     try:
+        if values is None:
+            return cast(Column, typed([None], "value"))
+        if isinstance(values, list) and values and all(value is None for value in values):
+            return cast(Column, typed(values, "value"))
         if hasattr(values, "to_numpy") or isinstance(values, (list, np.ndarray)):
             return cast(Column, read({name: values}).columns[0])
+        if type(values) in _ROW_VALUES:
+            return cast(Column, read({name: [values]}).columns[0])
         return as_columns((np.atleast_1d(as_column(values)),))[0]
     except DataError as error:
         raise DataError(f"column {name!r}: {error}") from None
+
+
+_ROW_VALUES = (dt.date, dt.datetime, dt.time, dt.timedelta, Decimal, dict)
+"""Classes of values that NumPy knows otherwise, or not at all."""
+
+
+def _empty(name: str, of: Any) -> Column:
+    """Return a column without rows of the type that a class of Python stands for."""
+    classes = set(get_args(of)) if get_origin(of) in (Union, UnionType) else {of}
+    stands = [NAMES[each] for each in classes - {NoneType} if each in NAMES]
+    if len(stands) != 1 or len(classes - {NoneType}) != 1:
+        shown = getattr(of, "__name__", of)
+        raise SessionError(
+            f"column {name!r}: {shown} is no type of column: use {', '.join(each.__name__ for each in NAMES)}, one of "
+            "them `| None`, or typed([], 'decimal(18, 2)') for any other type"
+        )
+    nullable = NoneType in classes and stands[0] in _PLAIN
+    return cast(Column, typed([], f"{stands[0]}?" if nullable else stands[0]))
+
+
+_PLAIN = ("int64", "float64", "bool", "text", "bytes")
+"""The types that hold nulls only where their names end in "?"."""

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from differential.session.table_data import Column, ordered
+from differential.session.table_data import Column, items, ordered
 from timely.errors import SessionError
 from timely.lowlevel import Origin
 
@@ -155,7 +155,7 @@ def _refuse_absent(planned: Plan, columns: tuple[Column, ...], present: Column, 
 
 
 def _rows(columns: Sequence[Column]) -> list[Key]:
-    return list(zip(*(column.tolist() for column in columns)))
+    return list(zip(*map(items, columns)))
 
 
 def _taken(columns: tuple[Column, ...], rows: Column) -> tuple[Column, ...]:

@@ -1,0 +1,97 @@
+"""The sources of a session, as its commits use them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from differential.session.item import Item
+from differential.session.rows import Rows
+from differential.session.sources.feed import Feed
+from differential.session.sources.source import Position
+from differential.session.transaction import Statement
+from timely.errors import SessionError
+
+
+class Feeds:
+    """The feeds of a session. Use under the lock of its catalog."""
+
+    def __init__(self) -> None:
+        self.all: tuple[Feed, ...] = ()
+
+    def add(self, feed: Feed) -> None:
+        """Add a feed. Raises SessionError where its table has one of the same name that reads."""
+        if any(each.key == feed.key and not each.is_over for each in self.all):
+            raise SessionError(f"{feed.item} reads {feed.name!r} already: name=... gives the source another name")
+        self.all = (*(each for each in self.all if each.key != feed.key), feed)
+
+    def forget(self, feed: Feed) -> None:
+        """Remove a feed."""
+        self.all = tuple(each for each in self.all if each is not feed)
+
+    def gather(self) -> bool:
+        """Take what has arrived; return whether anything waits for a commit."""
+        for feed in self.all:
+            feed.gather()
+        return self.are_waiting
+
+    @property
+    def are_waiting(self) -> bool:
+        """Whether anything waits for a commit."""
+        return any(feed.is_waiting for feed in self.all)
+
+    @property
+    def are_ended(self) -> bool:
+        """Whether nothing will come any more."""
+        return all(feed.is_over or feed.is_ended for feed in self.all)
+
+    def statements(self, *without: Feed) -> list[tuple[Item, Statement]]:
+        """Return what the next commit makes of what has arrived."""
+        return [each for feed in self.all if feed not in without for each in feed.statements()]
+
+    def positions(self) -> dict[str, dict[str, Position]]:
+        """Return the positions after what has arrived, by table."""
+        found: dict[str, dict[str, Position]] = {}
+        for feed in self.all:
+            if (position := feed.next_position) is not None:
+                found.setdefault(feed.item.name, {})[feed.name] = position
+        return found
+
+    def take(self) -> None:
+        """Let what has arrived belong to the commit that begins."""
+        for feed in self.all:
+            feed.take()
+
+    def restore(self) -> None:
+        """Let it wait for the next one: the commit did not begin."""
+        for feed in self.all:
+            feed.restore()
+
+    def settle(self) -> SessionError | None:
+        """Note that what was taken is committed; return why a source stops now, if one does."""
+        errors = [error for feed in self.all if (error := feed.settle()) is not None]
+        return errors[0] if errors else None
+
+    def leave(self, item: Item) -> None:
+        """Close the feeds of a table that is dropped."""
+        for feed in self.all:
+            if feed.item is item:
+                feed.end()
+        self.all = tuple(feed for feed in self.all if feed.item is not item)
+
+    def end(self) -> None:
+        """Close all."""
+        for feed in self.all:
+            feed.end()
+
+    def rows(self) -> Rows:
+        """Return what each feed has done, for people."""
+        text = np.dtypes.StringDType()
+        names = ("source", "table", "rows", "rejected", "state")
+        values = [
+            np.array([feed.name for feed in self.all], text),
+            np.array([feed.item.name for feed in self.all], text),
+            np.array([feed.rows for feed in self.all], np.int64),
+            np.array([feed.rejected for feed in self.all], np.int64),
+            np.array([feed.state for feed in self.all], text),
+        ]
+        return Rows(names, values, np.ones(len(self.all), np.int64))

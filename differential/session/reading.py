@@ -1,0 +1,113 @@
+"""Attach sources to tables, and commit what they deliver until they end."""
+
+from __future__ import annotations
+
+import time as clock
+from collections.abc import Callable
+from threading import Event, Thread
+
+from differential.session.catalog import Catalog
+from differential.session.item import Item
+from differential.session.sources.feed import REJECTS, Feed
+from differential.session.sources.source import Source, Target
+from timely.errors import SessionError
+
+PAUSE = 0.01
+"""How many seconds a session waits before it looks again whether sources have delivered anything."""
+
+
+def attached(catalog: Catalog, item: Item, source: Source, rejects: Item | None, stops: bool, upsert: bool) -> Feed:
+    """Let a source fill a table, from its position as of the last commit on; return its feed."""
+    with catalog.exclusive():
+        catalog.check(item)
+        schema, names = catalog.schema(item), item.names or ()
+        feed = Feed(source, item, schema, rejects, catalog.exclusive)
+        types = schema.types()
+        unknown = [name for name in names if name not in types]
+        if unknown:
+            raise SessionError(
+                f"{feed} needs the type of column {unknown[0]!r}: state it, as in db.table({item.name!r}, "
+                f"{{{unknown[0]!r}: int}})"
+            )
+        if upsert and not catalog.has_key(item):
+            raise SessionError(f"{feed} is to replace rows by key: db.table({item.name!r}, ..., key=...) names it")
+        if rejects is not None and set(rejects.names or ()) != set(REJECTS):
+            raise SessionError(
+                f"{feed}: {rejects} has not the columns of rejects: db.rejects('name') makes one that has"
+            )
+        catalog.feeds.add(feed)
+        position = None if catalog.storage is None else catalog.storage.position(item.name, source.name)
+        target = Target(item.name, names, tuple(types[name] for name in names), item.keys, upsert, stops)
+        try:
+            feed.open(source, target, position)
+        except BaseException:
+            feed.end()
+            catalog.feeds.forget(feed)
+            raise
+        return feed
+
+
+class Run:
+    """Commits what the sources of a session deliver, in a thread, until all have ended, or `stop`.
+
+    >>> from differential.session import Session
+    >>> with Session() as db:
+    ...     run = db.start()
+    ...     run.stop(), run.is_running
+    (0, False)
+    """
+
+    def __init__(self, catalog: Catalog, every: float) -> None:
+        self._catalog = catalog
+        self._stop = Event()
+        self._last = catalog.last
+        self._error: BaseException | None = None
+        self._thread = Thread(target=self._run, args=(every,), name="timely sources", daemon=True)
+        self._thread.start()
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it goes on."""
+        return self._thread.is_alive()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until all sources have ended, for at most `timeout` seconds; return whether they have.
+
+        Raises what ended it, if an error did, as `stop` does.
+        """
+        self._thread.join(timeout)
+        if not self._thread.is_alive() and self._error is not None:
+            raise self._error
+        return not self._thread.is_alive()
+
+    def stop(self) -> int:
+        """Commit no more; return the number of the last commit."""
+        self._stop.set()
+        self.wait()
+        return self._last
+
+    def _run(self, every: float) -> None:
+        try:
+            self._last = run(self._catalog, every, self._stop.is_set, forever=True)
+        except BaseException as error:
+            self._error = error
+
+
+def run(catalog: Catalog, every: float, until: Callable[[], bool] | None, forever: bool = False) -> int:
+    """Commit what sources deliver, until all have ended or `until()`; return the number of the last commit.
+
+    `every` is the least time, in seconds, between two commits. With `forever` the end of all sources is none.
+    """
+    last = -every
+    while until is None or not until():
+        if not catalog.engine.is_running:
+            raise SessionError("the session was closed while it ran")
+        wait = last + every - clock.monotonic()
+        if wait <= 0 and catalog.arrived():
+            last = clock.monotonic()
+            catalog.commit()
+        elif catalog.feeds.are_ended and not forever:
+            break
+        else:
+            clock.sleep(min(max(wait, PAUSE), 0.05))
+    return catalog.last

@@ -1,0 +1,30 @@
+"""Where the rows of a session's tables come from: see `differential.session.sources.source`.
+
+>>> import tempfile
+>>> from differential.session import Session
+>>> with tempfile.TemporaryDirectory() as directory, Session() as db:
+...     for day, line in enumerate(['{"item": "nut"}', '{"item": 3}']):
+...         print(line, file=open(f"{directory}/{day}.jsonl", "w"))
+...     stock = db.table("stock", {"item": str})
+...     feed = stock.read_from(json_lines(directory), on_error=db.rejects("bad"))
+...     number = db.run()
+...     stock.records(), db["bad"].to_arrow()["error"].to_pylist()
+([('nut',)], ["column 'item' (text): 3"])
+"""
+
+from differential.session.sources.feed import Feed
+from differential.session.sources.files import csv, json_lines, standard_input, tables
+from differential.session.sources.source import Batch, Reader, Rejected, Source, Target
+
+__all__ = [
+    "Batch",
+    "Feed",
+    "Reader",
+    "Rejected",
+    "Source",
+    "Target",
+    "csv",
+    "json_lines",
+    "standard_input",
+    "tables",
+]

@@ -1,0 +1,196 @@
+"""From texts, and values of JSON, to columns of the types that a table has.
+
+Columns are converted whole. Only if that fails is each value tried by itself, to find the rows that are wrong: so a
+clean file costs one conversion a column, and a dirty block a second look.
+
+>>> converter = Converter(("id", "price"), ("int64", "float64?"), of_text)
+>>> converter.convert((["1", "x", "3"], ["0.5", "", "1e3"]), 3)
+([array([1, 3]), typed([0.5, 1000.0], 'float64?')], {1: "column 'id' (int64): 'x'"})
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from collections.abc import Callable, Sequence
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+import numpy as np
+
+from differential.session.table_data import Column
+from timely.errors import DataError
+from timely.lowlevel import typed
+
+Parse = Callable[[Any], Any]
+"""Returns the value that a text, or a value of JSON, stands for; raises ValueError or TypeError if it is none."""
+_WRONG = (DataError, ValueError, TypeError, OverflowError, InvalidOperation)
+
+
+class Converter:
+    """Converts columns of a table from one form: `form` returns, for the name of a type, what parses one value."""
+
+    def __init__(self, names: Sequence[str], types: Sequence[str], form: Callable[[str], Parse | None]) -> None:
+        """Raises DataError, which names the column, where values of a type have no such form."""
+        self.names = tuple(names)
+        self.types = tuple(types)
+        self._parsers: list[Parse] = []
+        for name, of in zip(names, types):
+            parse = form(of)
+            if parse is None:
+                raise DataError(f"column {name!r} is of type {of}, which this source cannot read: map it afterwards")
+            self._parsers.append(parse)
+
+    def convert(self, columns: Sequence[Sequence[Any]], rows: int) -> tuple[list[Column], dict[int, str]]:
+        """Return columns of the rows that have values of all types, and what is wrong with the others, by row."""
+        try:
+            return [self._column(place, values) for place, values in enumerate(columns)], {}
+        except _WRONG:
+            pass
+        wrong: dict[int, str] = {}
+        for place, values in enumerate(columns):
+            for row, value in enumerate(values):
+                if row not in wrong:
+                    try:
+                        self._column(place, [value])
+                    except _WRONG:
+                        wrong[row] = f"column {self.names[place]!r} ({self.types[place]}): {value!r:.80}"
+        kept = [row for row in range(rows) if row not in wrong]
+        made = [self._column(place, [values[row] for row in kept]) for place, values in enumerate(columns)]
+        return made, wrong
+
+    def _column(self, place: int, values: Sequence[Any]) -> Column:
+        of, parse = self.types[place], self._parsers[place]
+        if parse is _same:
+            return np.array(values, np.dtypes.StringDType())
+        column: Column = typed(list(map(parse, values)), of)
+        return column
+
+
+def of_text(of: str) -> Parse | None:
+    """Return what parses a text as a value of a type. An empty one is a null, where the type may have nulls.
+
+    >>> of_text("date")("2026-02-28"), of_text("int64?")(""), of_text("duration[us]")
+    (datetime.date(2026, 2, 28), None, None)
+    """
+    family = _family(of)
+    if of == "text":
+        return _same
+    parse = _TEXTS.get(family)
+    if family == "timestamp":
+        parse = _moments(of)
+    if parse is None:
+        return None
+    return _or_null(parse, "") if _may_be_null(of) else parse
+
+
+def of_json(of: str) -> Parse | None:
+    """Return what converts a value of JSON to one of a type.
+
+    >>> of_json("float64")(3), of_json("timestamp[us]")("2026-02-28T12:00:00")
+    (3.0, datetime.datetime(2026, 2, 28, 12, 0))
+    """
+    family = _family(of)
+    if family in _VALUES:
+        parse: Parse | None = _VALUES[family]
+    elif family == "decimal":
+        parse = _decimal
+    else:
+        parse = _moments(of) if family == "timestamp" else _TEXTS.get(family)
+    if parse is None:
+        return None
+    return _or_null(parse, None) if _may_be_null(of) else parse
+
+
+def _family(of: str) -> str:
+    return of.removesuffix("?").partition("[")[0].partition("(")[0]
+
+
+def _may_be_null(of: str) -> bool:
+    return of.endswith("?") or _family(of) in ("date", "timestamp", "time", "duration", "decimal", "value")
+
+
+def _or_null(parse: Parse, null: Any) -> Parse:
+    return lambda value: None if value == null else parse(value)
+
+
+def _same(text: Any) -> Any:
+    return text
+
+
+def _integer(text: str) -> int:
+    if "_" in text:
+        raise ValueError(text)
+    return int(text)
+
+
+def _float(text: str) -> float:
+    if "_" in text:
+        raise ValueError(text)
+    return float(text)
+
+
+_BOOLEANS = {"true": True, "false": False, "1": True, "0": False, "t": True, "f": False}
+
+
+def _boolean(text: str) -> bool:
+    found = _BOOLEANS.get(text.lower())
+    if found is None:
+        raise ValueError(text)
+    return found
+
+
+def _moments(of: str) -> Parse:
+    """Return what parses a timestamp; of one in nanoseconds, without losing digits."""
+    if of.startswith("timestamp[ns]"):
+
+        def exact(text: str) -> np.datetime64:
+            dt.datetime.fromisoformat(text)  # refuses what is not written in full, such as "now"
+            return np.datetime64(text, "ns")
+
+        return exact
+    return dt.datetime.fromisoformat
+
+
+_TEXTS: dict[str, Parse] = {
+    "int64": _integer,
+    "uint64": _integer,
+    "float64": _float,
+    "float32": lambda text: np.float32(_float(text)),
+    "float16": lambda text: np.float16(_float(text)),
+    "bool": _boolean,
+    "text": _same,
+    "date": dt.date.fromisoformat,
+    "time": dt.time.fromisoformat,
+    "decimal": Decimal,
+    "value": json.loads,
+}
+
+
+def _of_class(*classes: type, made: Parse) -> Parse:
+    """Return what refuses values that are not exactly of some classes."""
+
+    def parse(value: Any) -> Any:
+        if type(value) not in classes:
+            raise TypeError(value)
+        return made(value)
+
+    return parse
+
+
+def _decimal(value: Any) -> Decimal:
+    if type(value) not in (int, str, Decimal):
+        raise TypeError(f"{value!r}: a decimal is a whole number or a text, for a float is rounded")
+    return Decimal(value)
+
+
+_VALUES: dict[str, Parse] = {
+    "int64": _of_class(int, made=_same),
+    "uint64": _of_class(int, made=_same),
+    "float64": _of_class(int, float, made=float),
+    "float32": _of_class(int, float, made=np.float32),
+    "float16": _of_class(int, float, made=np.float16),
+    "bool": _of_class(bool, made=_same),
+    "text": _of_class(str, made=_same),
+    "value": _of_class(list, dict, made=_same),
+}

@@ -1,0 +1,215 @@
+"""A source that fills a table: what it has delivered for the next commit, and what happened to its records.
+
+A feed belongs to the catalog of its session, whose lock orders everything here. `gather` keeps what has arrived;
+`statements` are what the next commit makes of it, to which it belongs from `take` on; `settle` follows the commit. A
+commit that fails before it begins leaves what was gathered where it is, so that the next one has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from typing import Any
+
+import numpy as np
+
+from differential.session.item import Item
+from differential.session.schema import Schema
+from differential.session.sources.source import Batch, Position, Reader, Rejected, Source, Target
+from differential.session.transaction import Kind, Statement
+from timely.errors import DataError, SessionError
+from timely.lowlevel import Origin, user_origin
+
+ROWS = 1 << 17
+"""So many rows, at least, may wait for a commit before a source is asked for no more."""
+REJECTS = {"source": str, "place": str, "line": int, "record": str, "error": str}
+"""The columns of a table of rejects."""
+
+
+class Feed:
+    """A source that fills a table.
+
+    >>> import tempfile
+    >>> from differential.session import Session
+    >>> from differential.session.sources import json_lines
+    >>> with tempfile.NamedTemporaryFile("w+") as file, Session() as db:
+    ...     print('{"x": 1}', "oops", sep="\\n", file=file, flush=True)
+    ...     feed = db.table("numbers", {"x": int}).read_from(json_lines(file.name), on_error="skip")
+    ...     number = db.commit()
+    ...     feed.rows, feed.rejected, feed.is_ended, feed.error, feed.state
+    ...     feed.close()
+    (1, 1, False, None, 'reads')
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        item: Item,
+        schema: Schema,
+        rejects: Item | None,
+        exclusive: Callable[[], AbstractContextManager[object]],
+    ) -> None:
+        self.name = source.name
+        self.origin = user_origin()
+        """Where the program asked for it."""
+        self.rows = 0
+        """How many rows commits have taken, in this session."""
+        self.rejected = 0
+        """How many records were no rows, in this session."""
+        self.error: SessionError | None = None
+        """Why it has stopped."""
+        self.is_closed = False
+        self.position: Position | None = None
+        """The position as of the last commit."""
+        self.item = item
+        self.rejects = rejects
+        self._schema = schema
+        self._exclusive = exclusive
+        self._stops = True
+        self._reader: Reader | None = None
+        self._ready: list[Batch] = []
+        self._taken: list[Batch] = []
+        self._failing: SessionError | None = None
+
+    def open(self, source: Source, target: Target, position: Position | None) -> None:
+        """Open the source at a position. Raises SessionError where it cannot be."""
+        self.position = position
+        try:
+            self._reader = source.open(target, position)
+        except (DataError, OSError) as error:
+            raise SessionError(f"{self} cannot be read: {error}") from error
+        self._stops = target.stops
+
+    @property
+    def is_ended(self) -> bool:
+        """Whether nothing more will come from it, and all is committed."""
+        return not self._ready and self._failing is None and (self._reader is None or self._reader.is_ended)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it was closed, or has stopped."""
+        return self.is_closed or self.error is not None
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether something waits for the next commit."""
+        return bool(self._ready) or self._failing is not None
+
+    @property
+    def state(self) -> str:
+        """What it does: "reads", "has ended", "is closed", or why it has stopped."""
+        if self.error is not None:
+            return f"stopped: {self.error}"
+        return "is closed" if self.is_closed else "has ended" if self.is_ended else "reads"
+
+    def gather(self) -> None:
+        """Take what has arrived, up to a bound, without waiting."""
+        rows = sum(batch.rows + len(batch.rejected) for batch in self._ready)
+        while self._reader is not None and self._failing is None and not self._reader.is_ended and rows < ROWS:
+            try:
+                batch = self._reader.poll()
+                if batch is None:
+                    return
+                self._check(batch)
+            except (DataError, SessionError, OSError) as error:
+                self._failing = SessionError(f"{self} has stopped: {error}")
+                return
+            self._ready.append(batch)
+            rows += batch.rows + len(batch.rejected)
+            if batch.rejected and self._stops:
+                self._failing = SessionError(f"{self} has stopped at {batch.rejected[0]}")
+
+    def statements(self) -> Iterator[tuple[Item, Statement]]:
+        """Yield what the next commit makes of what was gathered."""
+        origin = Origin(self.name, 0)
+        for batch in self._ready:
+            for kind, columns in batch.changes:
+                names = self.item.names or ()
+                yield self.item, Statement(kind, self._schema.fit(self.item.name, names, columns), origin)
+            if batch.rejected and self.rejects is not None and self.rejects.error is None:
+                yield self.rejects, Statement(Kind.INSERT, rejected_columns(self.name, batch.rejected), origin)
+
+    @property
+    def next_position(self) -> Position | None:
+        """The position after what was gathered, None if nothing was."""
+        return self._ready[-1].position if self._ready else None
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """The names of the table and the source."""
+        return self.item.name, self.name
+
+    def take(self) -> None:
+        """Let what was gathered belong to the commit that begins."""
+        self._taken, self._ready = [*self._taken, *self._ready], []
+
+    def restore(self) -> None:
+        """Let it wait for the next commit: this one did not begin."""
+        self._ready, self._taken = [*self._taken, *self._ready], []
+
+    def settle(self) -> SessionError | None:
+        """Note that what was taken is committed; return why the feed stops now, if it does."""
+        taken, self._taken = self._taken, []
+        for batch in taken:
+            self.rows += batch.rows
+            self.rejected += len(batch.rejected)
+        if taken:
+            self.position = taken[-1].position
+            if self._reader is not None:
+                try:
+                    self._reader.confirm(self.position)
+                except (SessionError, OSError) as error:
+                    self._failing = SessionError(f"{self} has stopped: {error}")
+        if self._failing is not None and not self._ready:
+            self.error, self._failing = self._failing, None
+            self._close()
+            return self.error
+        return None
+
+    def fail(self, error: BaseException) -> None:
+        """Give up what was gathered, and stop because of it in the next commit."""
+        self._ready = []
+        self._failing = SessionError(f"{self} has stopped: {error}")
+
+    def close(self) -> None:
+        """Read no more of the source. What waits for a commit is given up; a later session reads it again."""
+        with self._exclusive():
+            self.end()
+
+    def end(self) -> None:
+        """Do what `close` does, under the lock of the catalog."""
+        self.is_closed = True
+        self._ready, self._failing = [], None
+        self._close()
+
+    def __str__(self) -> str:
+        return f"source {self.name!r} of {self.item} (at {self.origin})"
+
+    def __repr__(self) -> str:
+        return f"<{self}: {self.rows:,} rows, {self.rejected:,} rejected, {self.state}>"
+
+    def _close(self) -> None:
+        reader, self._reader = self._reader, None
+        if reader is not None:
+            reader.close()
+
+    def _check(self, batch: Batch) -> None:
+        """Raise DataError where the table would refuse the columns of a batch."""
+        for _, columns in batch.changes:
+            self._schema.fit(self.item.name, self.item.names or (), columns)
+
+
+def rejected_columns(source: str, rejected: Sequence[Rejected]) -> tuple[np.ndarray[Any, Any], ...]:
+    """Return records that are no rows as columns of a table of rejects.
+
+    >>> [column.tolist() for column in rejected_columns("a", [Rejected("a.csv", 3, "x", "no number")])]
+    [['a'], ['a.csv'], [3], ['x'], ['no number']]
+    """
+    text = np.dtypes.StringDType()
+    return (
+        np.array([source] * len(rejected), text),
+        np.array([each.place for each in rejected], text),
+        np.array([each.line for each in rejected], np.int64),
+        np.array([each.record for each in rejected], text),
+        np.array([each.error for each in rejected], text),
+    )

@@ -1,0 +1,289 @@
+"""Sources in files: one, those of a directory or a pattern, and standard input; read once, or followed.
+
+A file that is followed is read as it grows. If it is replaced while it is followed, as rotated logs are, the rest of
+the old file is read, then the new one. A directory that is followed is looked through for new files, each of which is
+read once, in the order of their names: write a file elsewhere and move it there, for it is read as it is found. Names
+that begin with "." or "_", or end in ".tmp", are left alone.
+
+The position of a file is a byte and a line, or a row, with a digest of the bytes before it: a session that is opened
+again notices that the file is another one.
+"""
+
+from __future__ import annotations
+
+import csv as _csv
+import glob
+import json
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal
+
+from differential.session.sources.bytes_of import Bytes, FileBytes, PipeBytes, StreamBytes
+from differential.session.sources.parts import Part, Place, TablePart, TextPart
+from differential.session.sources.source import Batch, Position, Rejected, Target
+from differential.session.sources.tables import chunks_of
+from differential.session.sources.text import Csv, Format, JsonLines
+from timely.errors import DataError, SessionError
+
+Path = str | os.PathLike[str]
+Replaced = Literal["stop", "begin"]
+
+
+@dataclass(frozen=True)
+class Files:
+    """A source of files: `form` is "csv", "json" or "table"; `path` is None for standard input."""
+
+    path: str | None
+    form: str
+    follow: bool = False
+    replaced: Replaced = "stop"
+    delimiter: str = ","
+    header: bool | Sequence[str] = True
+    label: str | None = None
+
+    @property
+    def name(self) -> str:
+        """The name given, or the path."""
+        return self.label or self.path or "standard input"
+
+    def open(self, target: Target, position: Position | None) -> FilesReader:
+        """Return a reader that goes on at a position."""
+        known = json.loads(position) if isinstance(position, str) and self.path is not None else {}
+        return FilesReader(self, target, known)
+
+    def part(self, path: str | None, target: Target, place: Place) -> Part:
+        """Open a file at a place."""
+        label = path or "standard input"
+        if self.form == "table":
+            assert path is not None
+            return TablePart(chunks_of(path, target.names), label, target, int(place.get("row", 0)))
+        has_header = self.form == "csv" and self.header is True
+        grows = self.follow and not self.is_several
+        return TextPart(
+            partial(_bytes_of, path), label, target, partial(self._format, target), has_header, place, grows
+        )
+
+    @property
+    def is_several(self) -> bool:
+        """Whether the path is a directory or a pattern."""
+        return self.path is not None and (os.path.isdir(self.path) or glob.has_magic(self.path))
+
+    def listed(self) -> list[str]:
+        """Return the paths of the files that are there, in order."""
+        assert self.path is not None
+        pattern = os.path.join(glob.escape(self.path), "*") if os.path.isdir(self.path) else self.path
+        found = [path for path in glob.glob(pattern) if os.path.isfile(path)]
+        return sorted(path for path in found if not _is_left_alone(os.path.basename(path)))
+
+    def _format(self, target: Target, header: str | None) -> Format:
+        if self.form == "json":
+            return JsonLines(target)
+        if header is None:
+            names = target.names if isinstance(self.header, bool) else self.header
+        else:
+            names = next(_csv.reader([header], delimiter=self.delimiter), [])
+        return Csv(target, [name.strip() for name in names], self.delimiter)
+
+
+class FilesReader:
+    """Reads files, one after the other."""
+
+    def __init__(self, source: Files, target: Target, known: dict[str, Any]) -> None:
+        self._source = source
+        self._target = target
+        self._done: list[str] = list(known.get("done", ()))
+        self._path: str | None = source.path
+        self._part: Part | None = None
+        self._place: Place = {}
+        self._is_several = source.is_several
+        self.is_ended = False
+        if not self._is_several and source.path is not None and not os.path.exists(source.path) and not source.follow:
+            raise SessionError(f"there is no file or directory {source.path}")
+        if "file" in known and (known["file"] or not self._is_several):
+            self._path = (
+                os.path.join(os.path.dirname(source.path or ""), known["file"]) if self._is_several else self._path
+            )
+            if self._path is not None and os.path.exists(self._path):
+                self._resume(known["place"], known.get("mark"))
+
+    def poll(self) -> Batch | None:
+        """Return the rows that are there, a block at a time."""
+        rejected: list[Rejected] = []
+        while not self.is_ended:
+            piece = None
+            try:
+                if self._part is None and not self._open_next():
+                    break
+                assert self._part is not None
+                piece = self._part.next()
+            except (DataError, OSError, ValueError) as error:  # of Arrow and NumPy, too
+                label = self._path or "standard input"
+                rejected.append(Rejected(label, 1, os.path.basename(label), f"the file cannot be read: {error}"))
+                if self._target.stops:
+                    return Batch((), rejected, self._position())
+                self._finish()
+                continue
+            if piece is not None:
+                self._place = self._part.place
+                changes = [(self._target.kind, piece.columns)] if len(piece.columns[0]) else []
+                return Batch(changes, [*rejected, *piece.rejected], self._position())
+            if self._part.is_ended:
+                self._finish()
+            elif not self._is_replaced(self._part):
+                break
+        return Batch((), rejected, self._position()) if rejected else None
+
+    def confirm(self, position: Position) -> None:
+        """Do nothing: files stay."""
+
+    def close(self) -> None:
+        """Close the file that is open."""
+        part, self._part = self._part, None
+        if part is not None:
+            part.close()
+
+    def _position(self) -> str:
+        """Return the position as a text."""
+        found: dict[str, Any] = {"place": self._place}
+        found["file"] = self._relative(self._path) if self._part is not None and self._is_several else ""
+        if self._is_several:
+            found["done"] = self._done
+        source = getattr(self._part, "bytes", None)
+        if isinstance(source, FileBytes):
+            found["mark"] = source.mark()
+        return json.dumps(found)
+
+    def _relative(self, path: str | None) -> str:
+        return os.path.relpath(path or "", os.path.dirname(self._source.path or "") or ".")
+
+    def _open_next(self) -> bool:
+        """Open the next file; return whether there is one. Without any, the source has ended if it is not followed."""
+        if self._is_several:
+            done = set(self._done)
+            self._path = next((path for path in self._source.listed() if self._relative(path) not in done), None)
+            self._place = {}
+            if self._path is None:
+                self.is_ended = not self._source.follow
+                return False
+        elif self._path is not None and not os.path.exists(self._path):
+            return False
+        self._part = self._source.part(self._path, self._target, self._place)
+        return True
+
+    def _finish(self) -> None:
+        """Go on to the next file, if there may be one."""
+        if self._is_several:
+            self._done.append(self._relative(self._path))
+        elif self._source.follow and self._path is not None and self._source.form != "table":
+            self._place = {}  # it was replaced, and ended
+        else:
+            self.is_ended = True
+        self.close()
+
+    def _resume(self, place: Place, mark: str | None) -> None:
+        """Go on in a file, if it is the one that was read."""
+        self._place = place
+        if mark is not None:
+            source = FileBytes(self._path or "", int(place.get("at", 0)))
+            is_same = source.size() >= source.at and source.mark() == mark
+            source.close()
+            if not is_same:
+                self._begin_again("is another file, or a shorter one, than an earlier session has read")
+        if self._path is not None:
+            self._part = self._source.part(self._path, self._target, self._place)
+
+    def _is_replaced(self, part: Part) -> bool:
+        """Return whether a file that is followed was replaced or truncated; then its rest is read, and the new one."""
+        source = getattr(part, "bytes", None)
+        if not isinstance(part, TextPart) or not isinstance(source, FileBytes) or self._path is None:
+            return False
+        try:
+            there = os.stat(self._path)
+        except FileNotFoundError:
+            return False
+        if (there.st_dev, there.st_ino) != source.identity():
+            part.grows = False
+            return True
+        if there.st_size < source.at:
+            self._begin_again("was truncated, and lines may have been lost")
+            self.close()
+            return True
+        return False
+
+    def _begin_again(self, what: str) -> None:
+        if self._source.replaced == "stop":
+            raise SessionError(f'{self._path} {what}: `replaced="begin"` reads it from its beginning')
+        self._place = {}
+
+
+def _bytes_of(path: str | None, at: int) -> Bytes:
+    if path is None:
+        return PipeBytes(sys.stdin.fileno())
+    return StreamBytes.decompressed(path, at) if path.endswith(".gz") else FileBytes(path, at)
+
+
+def _is_left_alone(name: str) -> bool:
+    return name.startswith((".", "_")) or name.endswith(".tmp")
+
+
+def csv(
+    path: Path,
+    *,
+    follow: bool = False,
+    delimiter: str = ",",
+    header: bool | Sequence[str] = True,
+    replaced: Replaced = "stop",
+    name: str | None = None,
+) -> Files:
+    """Return a source of CSV: a file, a directory, or a pattern such as "orders/*.csv"; gzip too, by the ending `.gz`.
+
+    The first line names the columns, of which the table takes its own; `header=False` has them in the table's order,
+    and a list of names in that order. With `follow` the source does not end. `replaced` is what happens if a file is
+    another one than it was: an error, or reading it from its beginning.
+
+    >>> import tempfile
+    >>> from differential.session import Session
+    >>> with tempfile.NamedTemporaryFile("w+") as file, Session() as db:
+    ...     file.write("item,price\\nnut,0.5\\ncog,2\\n")
+    ...     file.flush()
+    ...     stock = db.table("stock", {"item": str, "price": float}, key="item")
+    ...     feed = stock.read_from(csv(file.name))
+    ...     db.run()
+    ...     stock.records()
+    26
+    1
+    [('cog', 2.0), ('nut', 0.5)]
+    """
+    return Files(os.fspath(path), "csv", follow, replaced, delimiter, header, name)
+
+
+def json_lines(path: Path, *, follow: bool = False, replaced: Replaced = "stop", name: str | None = None) -> Files:
+    """Return a source of JSON, one object a line, in files as those of `csv`.
+
+    >>> json_lines("events.jsonl", follow=True).name
+    'events.jsonl'
+    """
+    return Files(os.fspath(path), "json", follow, replaced, label=name)
+
+
+def tables(path: Path, *, follow: bool = False, name: str | None = None) -> Files:
+    """Return a source of Parquet, Arrow or `.npy`, by the ending: a file, a directory, or a pattern.
+
+    With `follow`, new files of a directory are read.
+
+    >>> tables("orders/*.parquet", name="orders").name
+    'orders'
+    """
+    return Files(os.fspath(path), "table", follow, label=name)
+
+
+def standard_input(form: Literal["csv", "json"] = "csv", *, delimiter: str = ",") -> Files:
+    """Return standard input as a source. It has no position: a session that is opened again reads what comes then.
+
+    >>> standard_input("json").name
+    'standard input'
+    """
+    return Files(None, form, delimiter=delimiter)

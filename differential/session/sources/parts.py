@@ -1,0 +1,257 @@
+"""One file as a source reads it, piece by piece: text by blocks of bytes, tables by groups of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple, Protocol
+
+from differential.session.schema import as_type
+from differential.session.sources.bytes_of import Bytes, PipeBytes
+from differential.session.sources.source import Rejected, Target
+from differential.session.sources.text import Block, Format
+from differential.session.table_data import Column
+from timely.errors import DataError
+from timely.lowlevel import is_null
+
+BLOCK = 1 << 20
+"""So many bytes of text are read at a time."""
+LONGEST = 1 << 24
+"""A record of more bytes is none: a quote was not closed, say."""
+
+Place = dict[str, Any]
+"""Where a part is, in values of JSON."""
+
+
+class Piece(NamedTuple):
+    """What a part has next: rows in columns, and records that are none."""
+
+    columns: tuple[Column, ...]
+    rejected: list[Rejected]
+
+
+class Part(Protocol):
+    """A file that is being read."""
+
+    is_ended: bool
+    """Whether nothing is left of it."""
+
+    @property
+    def place(self) -> Place:
+        """Where to go on."""
+        ...
+
+    def next(self) -> Piece | None:
+        """Return the next rows, None if there are none now. Raises DataError if the whole file has no rows."""
+        ...
+
+    def close(self) -> None:
+        """Close the file."""
+        ...
+
+
+class TextPart:
+    """A file, or a pipe, of records in text.
+
+    `format_of` makes the format, given the first record if there is a header. `grows` means that the file may get
+    longer, so its last line counts only once it has an end.
+    """
+
+    def __init__(
+        self,
+        bytes_of: Callable[[int], Bytes],
+        label: str,
+        target: Target,
+        format_of: Callable[[str | None], Format],
+        has_header: bool,
+        place: Place,
+        grows: bool,
+    ) -> None:
+        self.is_ended = False
+        self.grows = grows
+        self._label = label
+        self._target = target
+        self._format_of = format_of
+        self._format: Format | None = None if has_header else format_of(None)
+        self._line = int(place.get("line", 1))
+        self._skip = int(place.get("skip", 0))
+        at = int(place.get("at", 0))
+        if at and has_header:
+            first = bytes_of(0)
+            self._begin(first)
+            first.close()
+        self.bytes = bytes_of(at)
+
+    @property
+    def place(self) -> Place:
+        """The bytes and lines before the next block, and how many of its records count already."""
+        return {"at": self.bytes.at, "line": self._line, "skip": self._skip}
+
+    def next(self) -> Piece | None:
+        """Return the rows of the next block."""
+        form = self._format
+        if form is None:
+            head = self._begin(self.bytes)
+            if head is None:
+                return None
+            self._line += head
+            form = self._format
+            assert form is not None
+        data = self._block(form)
+        if not data:
+            return None
+        text, bad = _decoded(data)
+        return self._piece(form, form.split(text), data, bad)
+
+    def close(self) -> None:
+        """Close the file."""
+        self.bytes.close()
+
+    def _may_grow(self) -> bool:
+        return not self.bytes.is_ended if isinstance(self.bytes, PipeBytes) else self.grows
+
+    def _begin(self, source: Bytes) -> int | None:
+        """Take the header; return how many lines it has, None if it is not there yet."""
+        data, is_all = source.peek(BLOCK)
+        end = data.find(b"\n") + 1
+        if not end:
+            if not is_all or self._may_grow():
+                return None
+            if not data:
+                self.is_ended = True
+                return None
+            end = len(data)
+        text = _decoded(data[:end])[0]
+        self._format = self._format_of(text.lstrip("\ufeff").rstrip("\r\n"))
+        source.advance(end)
+        return 1
+
+    def _block(self, form: Format) -> bytes:
+        """Return the bytes of the next whole records; none if there are none now."""
+        count = BLOCK
+        while True:
+            data, is_all = self.bytes.peek(count)
+            end = form.end(data)
+            if end:
+                return data[:end]
+            if is_all and self._may_grow() and len(data) < LONGEST:
+                return b""
+            if is_all or count >= LONGEST:
+                self.is_ended = not data
+                return data[: data.find(b"\n") + 1] or data if count >= LONGEST else data
+            count *= 4
+
+    def _piece(self, form: Format, block: Block, data: bytes, bad: bool) -> Piece:
+        skipped = min(self._skip, len(block.records))
+        wrong = {row: why for row, why in block.wrong.items() if row >= skipped}
+        if bad:
+            for row in range(skipped, len(block.records)):
+                if not block.text(row).isprintable() and _has_bad_bytes(block.text(row)):
+                    wrong.setdefault(row, "the text is not UTF-8")
+        rows = [row for row in range(skipped, len(block.records)) if row not in wrong]
+        columns, more = form.columns([block.records[row] for row in rows])
+        wrong |= {rows[row]: why for row, why in more.items()}
+        if wrong and self._target.stops:
+            first = min(wrong)
+            before = [block.records[row] for row in rows if row < first]
+            columns, _ = form.columns(before)
+            self._skip = first
+            return Piece(tuple(columns), [self._rejected(block, first, wrong[first])])
+        rejected = [self._rejected(block, row, wrong[row]) for row in sorted(wrong)]
+        self._line += len(block.lines)
+        self._skip -= skipped
+        self.bytes.advance(len(data))
+        return Piece(tuple(columns), rejected)
+
+    def _rejected(self, block: Block, row: int, why: str) -> Rejected:
+        record = block.text(row).encode(errors="surrogateescape").decode(errors="replace")
+        return Rejected(self._label, self._line + block.starts[row], record, why)
+
+
+def _decoded(data: bytes) -> tuple[str, bool]:
+    """Return a text, and whether some of it is not UTF-8."""
+    try:
+        return data.decode(), False
+    except UnicodeDecodeError:
+        return data.decode(errors="surrogateescape"), True
+
+
+def _has_bad_bytes(text: str) -> bool:
+    return any("\udc80" <= character <= "\udcff" for character in text)
+
+
+class TablePart:
+    """A file of typed columns. `chunks` yields pieces of it from a row on, as columns by name."""
+
+    def __init__(
+        self,
+        chunks: Callable[[int], Iterator[tuple[Sequence[str], Sequence[Column]]]],
+        label: str,
+        target: Target,
+        row: int,
+    ) -> None:
+        self.is_ended = False
+        self._chunks = chunks(row)
+        self._label = label
+        self._target = target
+        self._row = row
+
+    @property
+    def place(self) -> Place:
+        """The number of rows before the next one."""
+        return {"row": self._row}
+
+    def next(self) -> Piece | None:
+        """Return the next rows."""
+        found = next(self._chunks, None)
+        if found is None:
+            self.is_ended = True
+            return None
+        names, given = found
+        columns = [_named(names, given, name, self._target) for name in self._target.names]
+        length = len(columns[0])
+        missing: dict[int, str] = {}
+        for name, of, column in zip(self._target.names, self._target.types, columns):
+            if not _has_place_for_null(of):
+                for row in is_null(column).nonzero()[0].tolist():
+                    missing.setdefault(row, f"column {name!r} ({of}): None")
+        end = min(missing) if missing and self._target.stops else length
+        rows = [row for row in range(end) if row not in missing] if missing else None
+        made = tuple(
+            _fitted(name, column if rows is None else column[rows], of)
+            for name, of, column in zip(self._target.names, self._target.types, columns)
+        )
+        rejected = [
+            Rejected(
+                self._label, self._row + row + 1, repr(tuple(column[[row]].tolist()[0] for column in columns)), why
+            )
+            for row, why in sorted(missing.items())
+        ]
+        self._row += end
+        return Piece(made, rejected[:1] if end < length else rejected)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._chunks.close()  # type: ignore[attr-defined]
+
+
+def _named(names: Sequence[str], columns: Sequence[Column], name: str, target: Target) -> Column:
+    if list(names).count(name) != 1:
+        raise DataError(
+            f"there is no column {name!r}, or two: the file has {', '.join(names)}, and table {target.table!r} has "
+            f"{', '.join(target.names)}"
+        )
+    return columns[list(names).index(name)]
+
+
+def _has_place_for_null(of: str) -> bool:
+    return of.endswith("?") or of.partition("[")[0].partition("(")[0] in _WITH_NULLS
+
+
+_WITH_NULLS = ("date", "timestamp", "time", "duration", "decimal", "value")
+
+
+def _fitted(name: str, column: Column, of: str) -> Column:
+    try:
+        return as_type(column, of)
+    except DataError as error:
+        raise DataError(f"column {name!r} {error}") from None

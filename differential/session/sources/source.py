@@ -1,0 +1,106 @@
+"""What a source is, and what it delivers.
+
+A `Source` describes where rows come from: a path, a topic, a slot. Opened for a table, at a position, it is a `Reader`,
+which is polled and never waits. Each `Batch` has rows as columns of the table, the records that are no rows of it, and
+the position after both.
+
+The position is what makes each record count once: it is durable in the same commit as the rows that come from before
+it, so a reader that is opened there delivers exactly the rest. A position is a number or a text that only its source
+understands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+from differential.session.table_data import Column
+from differential.session.transaction import Kind
+
+Position = int | str
+"""Where a source is."""
+
+
+class Target(NamedTuple):
+    """The table that a source is opened for: the names and types of its columns by position, the key's first."""
+
+    table: str
+    names: tuple[str, ...]
+    types: tuple[str, ...]
+    keys: int
+    replaces: bool = False
+    """Whether a row replaces all rows of its key."""
+    stops: bool = True
+    """Whether the source ends before the first record that is no row, instead of leaving it out."""
+
+    @property
+    def kind(self) -> Kind:
+        """What the statements about rows do."""
+        return Kind.UPSERT if self.replaces else Kind.INSERT
+
+
+class Rejected(NamedTuple):
+    """A record that is no row of the table: where it is, and what is wrong with it."""
+
+    place: str
+    """The file, topic or slot."""
+    line: int
+    """The number of the line, row or message in it."""
+    record: str
+    error: str
+
+    def __str__(self) -> str:
+        return f"{self.place}, line {self.line}: {self.error}, in {self.record!r:.200}"
+
+
+class Batch(NamedTuple):
+    """What a reader delivers at once: statements of (kind, columns) in order, and the position after them."""
+
+    changes: Sequence[tuple[Kind, tuple[Column, ...]]]
+    rejected: Sequence[Rejected]
+    position: Position
+
+    @property
+    def rows(self) -> int:
+        """The number of rows in all statements."""
+        return sum(len(columns[0]) for _, columns in self.changes)
+
+
+class Reader(Protocol):
+    """A source that is open. Its methods are called by one thread at a time."""
+
+    @property
+    def is_ended(self) -> bool:
+        """Whether nothing will follow."""
+        ...
+
+    def poll(self) -> Batch | None:
+        """Return what has arrived, None if nothing has, without waiting. Raises SourceError where it cannot be read.
+
+        If the target stops, the batch ends before the first record that is no row, which is its only rejected one.
+        """
+        ...
+
+    def confirm(self, position: Position) -> None:
+        """Note that everything before a position is committed, and durable in a durable session."""
+        ...
+
+    def close(self) -> None:
+        """Release what the reader holds."""
+        ...
+
+
+class Source(Protocol):
+    """Where rows come from. `name` tells it apart from other sources of its table, in later sessions too."""
+
+    @property
+    def name(self) -> str:
+        """The name of its position."""
+        ...
+
+    def open(self, target: Target, position: Position | None) -> Reader:
+        """Return a reader from a position on, by default from the beginning.
+
+        Raises DataError if it has no rows for such a table, SessionError if it cannot be read.
+        """
+        ...

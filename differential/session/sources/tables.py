@@ -1,0 +1,103 @@
+"""Files of typed columns, piece by piece, from a row on: Parquet, Arrow, NumPy."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from differential.frames.frame import Frame
+from differential.frames.read import needs_arrow, read
+from differential.session.table_data import Column
+from timely.errors import DataError
+
+ROWS = 1 << 16
+"""So many rows are read at a time."""
+Chunk = tuple[Sequence[str], Sequence[Column]]
+Chunks = Callable[[int], Iterator[Chunk]]
+
+
+def parquet_chunks(path: str) -> Chunks:
+    """Return what yields the columns of a Parquet file from a row on, by name."""
+    needs_arrow("a Parquet file")
+    return partial(_parquet, path)
+
+
+def arrow_chunks(path: str) -> Chunks:
+    """Return what yields those of an Arrow file (IPC, a file or a stream; Feather)."""
+    needs_arrow("an Arrow file")
+    return partial(_arrow, path)
+
+
+def npy_chunks(path: str, names: Sequence[str]) -> Chunks:
+    """Return what yields those of an array: structured, or of columns that have these names in their order."""
+    return partial(_npy, path, tuple(names))
+
+
+def _parquet(path: str, row: int) -> Iterator[Chunk]:
+    from pyarrow import parquet
+
+    with parquet.ParquetFile(path) as file:
+        groups = list(range(file.metadata.num_row_groups))
+        while groups and file.metadata.row_group(groups[0]).num_rows <= row:
+            row -= file.metadata.row_group(groups.pop(0)).num_rows
+        for batch in file.iter_batches(ROWS, row_groups=groups):
+            kept = batch.slice(row)
+            row = max(0, row - len(batch))
+            if len(kept):
+                yield _chunk(read(kept))
+
+
+def _arrow(path: str, row: int) -> Iterator[Chunk]:
+    import pyarrow as pa
+
+    with pa.memory_map(path) as memory:
+        try:
+            file: Any = pa.ipc.open_file(memory)
+            batches: Any = (file.get_batch(number) for number in range(file.num_record_batches))
+        except pa.ArrowInvalid:
+            memory.seek(0)
+            batches = pa.ipc.open_stream(memory)
+        for batch in batches:
+            kept = batch.slice(row)
+            row = max(0, row - len(batch))
+            for start in range(0, len(kept), ROWS):
+                yield _chunk(read(kept.slice(start, ROWS)))
+
+
+def _npy(path: str, names: Sequence[str], row: int) -> Iterator[Chunk]:
+    array = np.load(path, mmap_mode="r", allow_pickle=False)
+    if array.dtype.names is None and (array.ndim > 2 or (array.ndim == 2 and array.shape[1] != len(names))):
+        raise DataError(f"an array of shape {array.shape}, and not of rows with the {len(names)} columns of the table")
+    for start in range(row, len(array), ROWS):
+        piece = np.array(array[start : start + ROWS])
+        if array.dtype.names is not None:
+            yield _chunk(read(piece))
+        else:
+            yield _chunk(read(piece.reshape(len(piece), -1), names))
+
+
+def _chunk(frame: Frame) -> Chunk:
+    return frame.names, frame.columns
+
+
+ENDINGS = {".parquet": parquet_chunks, ".arrow": arrow_chunks, ".feather": arrow_chunks}
+"""What reads files of tables, by their endings."""
+
+
+def chunks_of(path: str, names: Sequence[str]) -> Chunks:
+    """Return what yields the columns of a file, by its ending. Raises DataError if no format has it.
+
+    >>> chunks_of("orders.txt", ["id"])
+    Traceback (most recent call last):
+    timely.errors.DataError: orders.txt: a file of a table ends in .arrow, .feather, .npy, .parquet
+    """
+    ending = os.path.splitext(path)[1].lower()
+    if ending == ".npy":
+        return npy_chunks(path, names)
+    if ending not in ENDINGS:
+        raise DataError(f"{path}: a file of a table ends in {', '.join(sorted([*ENDINGS, '.npy']))}")
+    return ENDINGS[ending](path)

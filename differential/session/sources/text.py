@@ -1,0 +1,168 @@
+"""Records in text: CSV with a header, and one JSON object a line.
+
+A format finds where whole records end in a block of bytes, splits the block, and turns records into columns. What is
+wrong with a record is found twice: where the text is no record (a quote that does not end, broken JSON), and where a
+value is not of its column's type.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Any, NamedTuple, Protocol
+
+from differential.session.sources.convert import Converter, of_json, of_text
+from differential.session.sources.source import Target
+from differential.session.table_data import Column
+from timely.errors import DataError
+
+
+class Block(NamedTuple):
+    """The records in a piece of text, as the format splits them."""
+
+    records: list[Any]
+    starts: list[int]
+    """The number of the first line of each record, from 0, and then the number of lines."""
+    lines: list[str]
+    wrong: dict[int, str]
+    """What is wrong with records that are none, by their places among all."""
+
+    def text(self, place: int) -> str:
+        """Return a record as it is written."""
+        return "".join(self.lines[self.starts[place] : self.starts[place + 1]]).rstrip("\r\n")
+
+
+class Format(Protocol):
+    """How records are written."""
+
+    def end(self, data: bytes) -> int:
+        """Return how many bytes the whole records at the beginning of some data take."""
+        ...
+
+    def split(self, text: str) -> Block:
+        """Return the records of a text."""
+        ...
+
+    def columns(self, records: Sequence[Any]) -> tuple[list[Column], dict[int, str]]:
+        """Return the columns of the records that are rows, and what is wrong with the others, by place."""
+        ...
+
+
+class Csv:
+    """Records of fields between delimiters, of which some may be in quotes (RFC 4180).
+
+    >>> target = Target("orders", ("id", "note"), ("int64", "text"), 1)
+    >>> form = Csv(target, ["note", "id"], ",")
+    >>> form.end(b'a,1\\n"b\\n,2'), form.split('x,1\\n"y\\nz",2\\n').records
+    (4, [['x', '1'], ['y\\nz', '2']])
+    """
+
+    def __init__(self, target: Target, header: Sequence[str], delimiter: str) -> None:
+        """Raises DataError where the header lacks a column, or has one twice."""
+        self._delimiter = delimiter
+        self._width = len(header)
+        missing = [name for name in target.names if list(header).count(name) != 1]
+        if missing:
+            raise DataError(
+                f"the header does not have the column {missing[0]!r} once: it has {', '.join(header)}, and table "
+                f"{target.table!r} has {', '.join(target.names)}"
+            )
+        self._places = [list(header).index(name) for name in target.names]
+        self._converter = Converter(target.names, target.types, of_text)
+
+    def end(self, data: bytes) -> int:
+        return end_of_csv(data)
+
+    def split(self, text: str) -> Block:
+        lines = list(io.StringIO(text, newline="\n"))
+        reader = csv.reader(lines, delimiter=self._delimiter, strict=True)
+        records: list[Any] = []
+        starts: list[int] = []
+        wrong: dict[int, str] = {}
+        while True:
+            start = reader.line_num
+            try:
+                record = next(reader)
+            except StopIteration:
+                break
+            except csv.Error as error:
+                wrong[len(records)] = str(error)
+                record = [""]
+            if record:
+                records.append(record)
+                starts.append(start)
+        return Block(records, [*starts, len(lines)], lines, wrong)
+
+    def columns(self, records: Sequence[Any]) -> tuple[list[Column], dict[int, str]]:
+        width = self._width
+        short = {
+            row: f"{len(record)} field(s) instead of {width}"
+            for row, record in enumerate(records)
+            if len(record) != width
+        }
+        kept = [row for row in range(len(records)) if row not in short] if short else range(len(records))
+        fields = list(zip(*[records[row] for row in kept])) or [()] * width
+        columns, wrong = self._converter.convert([fields[place] for place in self._places], len(kept))
+        return columns, short | {kept[row]: why for row, why in wrong.items()}
+
+
+class JsonLines:
+    """One JSON object a line. Fields that the table does not have are ignored; those that it lacks are null.
+
+    >>> form = JsonLines(Target("orders", ("id",), ("int64",), 1))
+    >>> form.columns(form.split('{"id": 1}\\n{"id": "x"}\\n').records)
+    ([array([1])], {1: "column 'id' (int64): 'x'"})
+    """
+
+    def __init__(self, target: Target) -> None:
+        self._names = target.names
+        self._converter = Converter(target.names, target.types, of_json)
+        is_exact = any(of.startswith("decimal") for of in target.types) and "value" not in target.types
+        self._decoder = json.JSONDecoder(parse_float=Decimal) if is_exact else json.JSONDecoder()
+
+    def end(self, data: bytes) -> int:
+        return data.rfind(b"\n") + 1
+
+    def split(self, text: str) -> Block:
+        lines = list(io.StringIO(text, newline="\n"))
+        records: list[Any] = []
+        starts: list[int] = []
+        wrong: dict[int, str] = {}
+        decode = self._decoder.decode
+        for number, line in enumerate(lines):
+            if line.isspace():
+                continue
+            try:
+                record = decode(line)
+                if type(record) is not dict:
+                    raise ValueError("this is no object")
+            except (ValueError, RecursionError) as error:
+                wrong[len(records)] = f"no JSON object: {error}"
+                record = {}
+            records.append(record)
+            starts.append(number)
+        return Block(records, [*starts, len(lines)], lines, wrong)
+
+    def columns(self, records: Sequence[Any]) -> tuple[list[Column], dict[int, str]]:
+        return self._converter.convert([[each.get(name) for each in records] for name in self._names], len(records))
+
+
+def end_of_csv(data: bytes) -> int:
+    """Return where the last whole record of some CSV ends: a line ends it where an even number of quotes is before.
+
+    >>> end_of_csv(b'a\\n"b\\nc"\\n"d'), end_of_csv(b'"a\\nb')
+    (8, 0)
+    """
+    stop, is_inside = len(data), data.count(b'"') % 2 == 1
+    while True:
+        quote = data.rfind(b'"', 0, stop)
+        if not is_inside:
+            end = data.rfind(b"\n", quote + 1, stop)
+            if end >= 0:
+                return end + 1
+        if quote < 0:
+            return 0
+        stop, is_inside = quote, not is_inside

@@ -1,0 +1,146 @@
+"""Nulls and NaN in tables: as one row or many, inserted, replaced and deleted."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pytest
+
+from differential import Session
+from timely.errors import DataError, SessionError
+from timely.lowlevel import typed
+
+NULLABLE = {
+    "number": (int | None, 7),
+    "size": (float | None, 0.5),
+    "word": (str | None, "ann"),
+    "is_new": (bool | None, True),
+    "raw": (bytes | None, b"x"),
+    "day": (dt.date, dt.date(2026, 3, 1)),
+    "at": (dt.datetime | None, dt.datetime(2026, 3, 1, 12)),
+    "time": (dt.time, dt.time(1, 2)),
+    "took": (dt.timedelta, dt.timedelta(seconds=3)),
+    "tags": (list, [1, 2]),
+    "price": (typed([], "decimal(18, 2)"), Decimal("1.50")),
+    "large": (typed([], "uint64?"), 2**63 + 1),
+}
+
+
+@pytest.mark.parametrize("name", NULLABLE)
+def test_a_null_is_inserted_replaced_and_deleted_as_a_scalar(name: str) -> None:
+    of, value = NULLABLE[name]
+    stored = tuple(value) if isinstance(value, list) else value
+    with Session() as db:
+        table = db.table("t", {"key": int, name: of}, key="key")
+        table.insert(key=1, **{name: None})
+        table.insert(key=[2, 3, 4], **{name: [value, None, None]})
+        db.commit()
+        assert table.records() == [(1, None), (2, stored), (3, None), (4, None)]
+        table.delete({"key": 1, name: None})
+        table.upsert({"key": 2, name: None})
+        table.upsert({"key": [3], name: [value]})
+        db.commit()
+        assert table.records() == [(2, None), (3, stored), (4, None)]
+
+
+@pytest.mark.parametrize("name", ["number", "word", "day", "price"])
+def test_a_null_is_a_key(name: str) -> None:
+    of, value = NULLABLE[name]
+    with Session() as db:
+        table = db.table("t", {name: of, "x": int}, key=name)
+        table.insert({name: [None, value], "x": [1, 2]})
+        db.commit()
+        table.upsert({name: None, "x": 3})
+        db.commit()
+        assert table.records() == [(value, 2), (None, 3)]
+        table.delete({name: None})
+        db.commit()
+        assert table.records() == [(value, 2)]
+
+
+def test_values_without_nulls_go_into_a_column_that_may_have_them() -> None:
+    with Session() as db:
+        table = db.table("people", {"name": ["ann", None], "age": [41, None]})
+        table.insert(name="bob", age=28)
+        table.insert({"name": ["cem", "dan"], "age": [True, False]})
+        db.commit()
+        assert table.records() == [("ann", 41), ("bob", 28), ("cem", 1), ("dan", 0), (None, None)]
+        with pytest.raises(DataError, match=r"column 'age' of table 'people' holds integers, and not text such as 'x'"):
+            table.insert(name="eve", age="x")
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"x": int}, "column 'x' of table 't' holds integers and no nulls: typed.*'int64[?]'"),
+        ({"x": []}, "column 'x' of table 't' holds nulls alone, which have no type"),
+    ],
+)
+def test_a_null_without_a_place_is_refused(columns: dict[str, Any], message: str) -> None:
+    with Session() as db:
+        table = db.table("t", columns)
+        for given in (None, [None, None]):
+            with pytest.raises(DataError, match=message):
+                table.insert(x=given)
+
+
+@pytest.mark.parametrize("of", [int | str, complex, Decimal | None])
+def test_a_class_that_is_no_type_of_column_is_refused(of: Any) -> None:
+    with Session() as db, pytest.raises(SessionError, match=r"column 'x': .* is no type of column: use int, float"):
+        db.table("t", {"x": of})
+
+
+def test_nan_equals_itself_and_is_ordered_last() -> None:
+    other = np.array([np.nan]).view(np.int64) | (1 << 51) | 1
+    nan = -other.view(np.float64)[0]
+    with Session() as db:
+        table = db.table("t", {"x": float, "y": float | None}, key="x")
+        table.insert({"x": [math.nan, 1.0, math.inf], "y": [math.nan, None, -0.0]})
+        db.commit()
+        assert table.records() == [(1.0, None), (math.inf, 0.0), (np.nan, np.nan)]
+        with table.changes() as changes:
+            table.upsert(x=nan, y=5.0)
+            db.commit()
+            (change,) = changes.read_nowait()
+            assert change.records() == [((np.nan, 5.0), 1), ((np.nan, np.nan), -1)]
+        table.delete(x=nan, y=5.0)
+        table.delete(x=math.inf, y=0.0)
+        db.commit()
+        assert table.records() == [(1.0, None)]
+        table.delete(x=nan, y=nan)
+        with pytest.raises(SessionError, match=r"does not have the row \(nan, nan\)"):
+            db.commit()
+
+
+@pytest.mark.parametrize("width", [np.float16, np.float32, np.float64])
+def test_nan_of_each_width_is_found_again(width: Any) -> None:
+    with Session(workers=2) as db:
+        table = db.table("t", {"x": np.array([1, np.nan, 2], width)})
+        db.commit()
+        table.delete(x=np.array([np.nan], width))
+        db.commit()
+        assert table.records() == [(1.0,), (2.0,)]
+
+
+def test_rows_of_an_empty_table_are_replaced_by_a_key_of_text_and_floats() -> None:
+    with Session() as db:
+        table = db.table("t", {"name": str, "size": float, "x": int}, key=["name", "size"])
+        table.upsert(name="ann", size=0.5, x=1)
+        table.upsert(name="bob", size=math.nan, x=2)
+        db.commit()
+        table.upsert(name="ann", size=0.5, x=3)
+        db.commit()
+        assert table.records() == [("ann", 0.5, 3), ("bob", np.nan, 2)]
+
+
+def test_changes_with_nulls_are_sorted() -> None:
+    with Session() as db:
+        table = db.table("t", {"x": int | None})
+        with table.changes() as changes:
+            table.insert(x=[3, None, 1])
+            db.commit()
+            assert [change.records() for change in changes.read_nowait()] == [[((1,), 1), ((3,), 1), ((None,), 1)]]
