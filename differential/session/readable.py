@@ -122,8 +122,6 @@ class Table(Readable):
     ...     print(db.commit(), stock.records())
     1 [('bolt', 2), ('cog', 4), ('nut', 1), ('nut', 3)]
     2 [('cog', 4), ('nut', 9)]
-
-    `read_from` fills it from a source (`differential.session.sources`).
     """
 
     def insert(self, data: Any = None, /, **columns: Any) -> None:
@@ -162,6 +160,16 @@ class Table(Readable):
         has left it, so each record counts once.
 
         Raises SessionError where the source cannot be read, or its table reads it already.
+
+        >>> import tempfile
+        >>> from differential.session import Session
+        >>> from differential.session.sources import csv
+        >>> with tempfile.NamedTemporaryFile("w+") as file, Session() as db:
+        ...     print("item,pieces", "nut,3", sep="\\n", file=file, flush=True)
+        ...     stock = db.table("stock", {"item": str, "pieces": int}, key="item")
+        ...     feed = stock.read_from(csv(file.name))
+        ...     print(db.run(), stock.records())
+        1 [('nut', 3)]
         """
         rejects = on_error._item if isinstance(on_error, Table) else None
         if rejects is None and on_error not in ("stop", "skip"):

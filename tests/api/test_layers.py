@@ -59,7 +59,9 @@ OWNERS = {
     "obstore": "differential.durable",
 }
 """The room that alone imports a library."""
-SHARED = {"pyarrow": ("differential.durable", "differential.frames", "differential.jobs")}
+SHARED = {
+    "pyarrow": ("differential.durable", "differential.frames", "differential.jobs", "differential.session.sources")
+}
 """The rooms that share one."""
 
 
