@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from differential.kernels.compile import Ints, Table, inner, kernel
+from differential.kernels.blocks import block_of
+from differential.kernels.compile import Batches, Ints, Table, Times, inner, kernel
 from differential.kernels.consolidate import consolidate
 from differential.kernels.memory import (
     COORDINATES,
@@ -81,11 +82,9 @@ def take_times(keys: Ints, vals: Ints, diffs: Ints, times: Table, runs: Table) -
 
 
 @kernel
-def take_passed(
-    parts: Table, upper: Table
-) -> tuple[Ints, Ints, Ints, Ints, Table, Ints, Ints, Ints, Ints, Table, Table]:
-    """Return the rows of all parts that are not in advance of `upper`, consolidated; the others as they are; and the
-    minimal times of the others. For few rows.
+def take_passed(parts: Batches, upper: Times) -> tuple[Ints, int, int, Ints, int, int, Table]:
+    """Return the rows of all parts that are not in advance of `upper`, consolidated; the others as they are, each as a
+    block and its numbers of rows and of times; and the minimal times of the others. For few rows.
     """
     rows = distinct = 0
     for part in range(len(parts)):
@@ -103,7 +102,9 @@ def take_passed(
     rest = taken(parts, rows, waits, 1)
     keys, vals, index, diffs, table = consolidate(due[0], due[1], due[2], due[3], times)
     rest_index, rest_times = drop_unused(rest[2], times)
-    return keys, vals, index, diffs, table, rest[0], rest[1], rest_index, rest[3], rest_times, minimal(rest_times)
+    passed = block_of(keys, vals, index, diffs, table)
+    waiting = block_of(rest[0], rest[1], rest_index, rest[3], rest_times)
+    return passed, len(keys), len(table), waiting, len(rest[0]), len(rest_times), minimal(rest_times)
 
 
 @inner

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from differential.kernels.compile import Ints, Table, bare, inner, kernel
+from differential.kernels.compile import Ints, Table, Times, bare, inner, kernel
 
 _RUN = 16
 
@@ -163,7 +163,7 @@ def drop_unused(time_index: Ints, times: Table) -> tuple[Ints, Table]:
 
 
 @kernel
-def advance(times: Table, since: Table) -> Table:
+def advance(times: Table, since: Times) -> Table:
     """Return the representative of every row under the frontier `since`."""
     advanced = np.empty_like(times)
     copy_advanced(times, since, advanced, 0)
@@ -171,7 +171,7 @@ def advance(times: Table, since: Table) -> Table:
 
 
 @kernel
-def in_advance(times: Table, frontier: Table) -> Ints:
+def in_advance(times: Table, frontier: Times) -> Ints:
     """Return 1 for every row that is in advance of `frontier`, else 0."""
     answer = np.zeros(len(times), np.int64)
     for row in range(len(times)):

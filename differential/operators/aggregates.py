@@ -5,11 +5,13 @@ from __future__ import annotations
 from numbers import Integral
 
 from differential.arrangement.core import C, Keyed
-from differential.data.codes import FLOAT_TYPES, Codes, Encoder, Kind
+from differential.data.codes import FLOAT_TYPES, Encoder, Kind
 from differential.kernels import reduce as kernels
+from differential.kernels.compile import Batches, Times
 from differential.operators.exact_sums import is_summable, sums_of
 from differential.operators.groups import InPython, largest_rows
-from differential.operators.reduction import BuiltIn, Chunk, Pending, Reduction, reduce_arrangement
+from differential.operators.reduction import BuiltIn, Pending, Reduction, reduce_arrangement
+from differential.trace.columns import Columns
 from timely.errors import DataError
 from timely.lowlevel import LogicalType
 
@@ -83,8 +85,8 @@ class Ordered:
         self._in_python = InPython(lambda groups: largest_rows(groups, value, k, smallest))
 
     def __call__(
-        self, new: Codes, pending: Pending, input: Codes, output: Codes, upper: Codes
-    ) -> tuple[list[Chunk], Pending]:
+        self, new: Batches, pending: Pending, input: Batches, output: Batches, upper: Times
+    ) -> tuple[list[Columns], Pending]:
         if self._value.kinds is not None:
             self._result.adopt(self._value)
         reduction: Reduction
@@ -110,8 +112,8 @@ class Sum:
         self._exact = InPython(lambda groups: sums_of(groups, key, value, result))
 
     def __call__(
-        self, new: Codes, pending: Pending, input: Codes, output: Codes, upper: Codes
-    ) -> tuple[list[Chunk], Pending]:
+        self, new: Batches, pending: Pending, input: Batches, output: Batches, upper: Times
+    ) -> tuple[list[Columns], Pending]:
         kinds = self._value.kinds
         if kinds is None or kinds in ((Kind.INT,), (Kind.BOOL,)):
             self._result.kinds = (Kind.INT,)

@@ -9,9 +9,11 @@ import numpy as np
 from differential.arrangement.core import ArrangementCore, C, Keyed
 from differential.data.codes import Codes, Encoder
 from differential.kernels import reduce as kernels
+from differential.kernels.compile import Batches, Times
 from differential.operators.groups import CodeGroups, CodeRows, InPython
-from differential.operators.reduction import BuiltIn, Chunk, Pending, Reduction, reduce_arrangement
+from differential.operators.reduction import BuiltIn, Pending, Reduction, reduce_arrangement
 from differential.operators.threshold_in_order import threshold_in_order
+from differential.trace.columns import Columns
 from timely.errors import DataError
 from timely.lowlevel import consult
 
@@ -80,8 +82,8 @@ class SameValues:
         self._result = result
 
     def __call__(
-        self, new: Codes, pending: Pending, input: Codes, output: Codes, upper: Codes
-    ) -> tuple[list[Chunk], Pending]:
+        self, new: Batches, pending: Pending, input: Batches, output: Batches, upper: Times
+    ) -> tuple[list[Columns], Pending]:
         if self._value.kinds is not None:
             self._result.adopt(self._value)
         return self._reduction(new, pending, input, output, upper)

@@ -17,7 +17,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
-from differential.kernels.compile import Table
+from differential.kernels.compile import Batches
 from differential.trace.batch import Batch, table_of
 from timely.lowlevel import Antichain
 
@@ -27,7 +27,7 @@ class Reader(ABC):
 
     def __init__(self, depth: int) -> None:
         self.depth = depth
-        self._table: tuple[Sequence[Batch], Table] | None = None
+        self._table: tuple[Sequence[Batch], Batches] | None = None
 
     @property
     @abstractmethod
@@ -68,8 +68,8 @@ class Reader(ABC):
         `frontier` is the upper of some batch, not before the reader's physical frontier.
         """
 
-    def table(self, batches: tuple[Batch, ...]) -> Table:
-        """Return the addresses of `batches` as a table for kernels; kept until the call for another tuple."""
+    def table(self, batches: tuple[Batch, ...]) -> Batches:
+        """Return `batches` as kernels take a table of them; kept until the call for another tuple."""
         if self._table is None or self._table[0] is not batches:
             self._table = batches, table_of(batches)
         return self._table[1]
