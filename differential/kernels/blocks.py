@@ -28,7 +28,6 @@ from differential.kernels.memory import (
     empty,
     times_of,
 )
-from differential.kernels.times import is_in_advance
 
 HEAD = 8
 """How many items of a block come before the columns."""
@@ -86,16 +85,6 @@ def consolidated_block(keys: Ints, vals: Ints, time_index: Ints, diffs: Ints, ti
     """Return the given updates consolidated, as a block, and its numbers of rows and of times."""
     keys, vals, time_index, diffs, times = consolidate(keys, vals, time_index, diffs, times)
     return block_of(keys, vals, time_index, diffs, times), len(keys), len(times)
-
-
-@kernel
-def due_block(keys: Ints, vals: Ints, diffs: Ints, times: Table, upper: Times) -> tuple[Ints, int]:
-    """Return updates at one time consolidated, as a block, and their number: -1 if that time is not due at `upper`."""
-    nothing = np.empty(0, np.int64)
-    if is_in_advance(upper, times, 0):
-        return nothing, -1
-    keys, vals, index, diffs, times = consolidate(keys, vals, nothing, diffs, times)
-    return block_of(keys, vals, index, diffs, times), len(keys)
 
 
 @kernel

@@ -192,3 +192,39 @@ def minimal(times: Table) -> Table:
             found[count] = times[row]
             count += 1
     return found[:count].copy()
+
+
+@kernel
+def table_of_times(times: Times) -> Table:
+    """Return times as a table of their own."""
+    table: Table = times.copy()
+    return table
+
+
+@kernel
+def later_times(times: Table, step: int) -> Table:
+    """Return the times with the last coordinate larger by `step`."""
+    later = times.copy()
+    for row in range(len(times)):
+        later[row, times.shape[1] - 1] += step
+    return later
+
+
+@kernel
+def times_inside(times: Table, more: int) -> Table:
+    """Return the times with so many more coordinates, which are 0."""
+    inside = np.zeros((len(times), times.shape[1] + more), np.int64)
+    for row in range(len(times)):
+        for coordinate in range(times.shape[1]):
+            inside[row, coordinate] = times[row, coordinate]
+    return inside
+
+
+@kernel
+def times_outside(times: Table, keep: int) -> Table:
+    """Return the times without their coordinates from `keep` on."""
+    outside = np.empty((len(times), keep), np.int64)
+    for row in range(len(times)):
+        for coordinate in range(keep):
+            outside[row, coordinate] = times[row, coordinate]
+    return outside

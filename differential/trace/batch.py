@@ -12,7 +12,8 @@ freely.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -22,7 +23,7 @@ from differential.kernels.consolidate import consolidate
 from differential.kernels.times import advance, intern
 from differential.trace.columns import FEW, Columns, nothing
 from differential.trace.description import Description
-from timely.lowlevel import Antichain
+from timely.lowlevel import Antichain, Time
 
 
 class Batch:
@@ -172,6 +173,19 @@ class Batch:
 
     def __repr__(self) -> str:
         return f"Batch({len(self)} rows, {self.time_count} times, {self.description})"
+
+
+def entering(more: int) -> Callable[[Time, Any], tuple[Time, Any]]:
+    """Return what shows batches and their times to a scope that lies so many scopes further in."""
+    suffix = (0,) * more
+
+    def enter(time: Time, batch: Any) -> tuple[Time, Any]:
+        for _ in range(more):
+            assert isinstance(batch, Batch)
+            batch = batch.enter()
+        return time + suffix, batch
+
+    return enter
 
 
 def no_times(depth: int) -> Table:

@@ -16,8 +16,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from differential.kernels.batching import by_time, take_passed, take_times
-from differential.kernels.blocks import consolidated_block, due_block, merged_block
 from differential.kernels.compile import NOTHING, Ints, Table, Times
+from differential.kernels.few import due_block, due_of, split_of, split_rows
 from differential.kernels.times import drop_unused, in_advance, minimal
 from differential.trace.batch import Batch, frontier_table
 from differential.trace.columns import FEW, Columns, Rows
@@ -114,29 +114,41 @@ class Batcher:
             return None
         if len(chunks) == 1 and chunks[0].columns.time_count == 1:
             return self._all_due(upper)
-        table = tuple([chunk.whole().head for chunk in chunks])
-        due, due_rows, due_times, block, rows, times, least = take_passed(table, frontier_table(upper, self.depth))
+        frontier = frontier_table(upper, self.depth)
+        if len(chunks) == 1 and chunks[0].columns.is_block and chunks[0].runs is None:
+            due, due_rows, due_times, block, rows, times, least = split_of(chunks[0].columns.head, frontier)
+        elif len(chunks) == 1:
+            due, due_rows, due_times, block, rows, times, least = split_rows(*chunks[0].rows(), frontier)
+        else:
+            table = tuple([chunk.whole().head for chunk in chunks])
+            due, due_rows, due_times, block, rows, times, least = take_passed(table, frontier)
         chunks.clear()
         self._rows = self._last = rows
         self._pile = _PILE
         if rows:
-            chunks.append(_Chunk(Columns(rows, times, self.depth, block, None), least=least))
+            minimum = least.reshape(-1, self.depth) if len(least) else None
+            chunks.append(_Chunk(Columns(rows, times, self.depth, block, None), least=minimum))
         return self._block(due, due_rows, due_times)
 
     def _all_due(self, upper: Antichain) -> Columns | None:
         """Do the same for one chunk at one time, which is due or not as a whole."""
         (chunk,) = self._chunks
-        if upper.less_equal(chunk.least()[0]):
+        columns, frontier = chunk.whole(), frontier_table(upper, self.depth)
+        if columns.is_sealed:
+            if upper.less_equal(columns.time()):
+                return None
+            block, rows = columns.head, len(columns)
+        elif columns.is_block:
+            block, rows = due_of(columns.head, frontier)
+        else:
+            keys, vals, _, diffs, times = columns.rows
+            block, rows = due_block(keys, vals, diffs, times, frontier)
+        if rows < 0:
             return None
         self._chunks.clear()
         self._rows = self._last = 0
         self._pile = _PILE
-        columns = chunk.whole()
-        if columns.is_sealed:
-            return columns
-        if columns.is_block:
-            return self._block(*merged_block((columns.head,), _AS_THEY_ARE))
-        return self._block(*consolidated_block(*columns.rows))
+        return self._block(block, rows, 1)
 
     def _block(self, block: Ints, rows: int, times: int) -> Columns | None:
         return Columns(rows, times, self.depth, block, None) if rows else None
@@ -259,6 +271,3 @@ def _used(index: Ints, times: Table, diffs: Ints) -> tuple[Ints, Ints, Table]:
 
 NOT_DUE = Batch.empty(NO_TIMES, 1)
 """Stands for updates that are not due yet."""
-
-_AS_THEY_ARE: Times = np.empty((0, 0), np.int64)
-"""The frontier to which times are not advanced."""

@@ -134,10 +134,11 @@ class Spine:
         if batch.time_count > 1 and rows > FEW:
             _ = batch.rows_at  # counted here, where the cost is small beside that of making the batch
         self._inserted += rows
-        self._batches = None
+        known, self._batches = self._batches, None
         self.untidy()
         if rows > FEW:
             self._roll_up(rows)
+            known = None
         layers = self._layers
         if layers and not rows and not len(layers[-1]):
             # No reader needs to allow this: a cut inside a batch without updates is as good as one at its end. And
@@ -145,6 +146,8 @@ class Spine:
             layers[-1] = self._merged([cast(Batch, layers[-1]), batch])
         else:
             layers.append(batch)
+            if known is not None:
+                self._batches = (*known, batch)
         if 0 < rows <= TINY:
             self._tiny += 1
         else:

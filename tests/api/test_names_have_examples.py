@@ -75,6 +75,7 @@ BETWEEN_LAYERS = {
     "Changes": {"from_parts", "parts"},
     "Collection": {"indexed"},
     "Columns": {"from_buffers", "to_buffers"},
+    "Input": {"send_owned"},
     "InputPort": {"deliver", "locate", "pusher", "received", "take_only"},
     "Log": {"end"},
     "OpenShard": {"take"},

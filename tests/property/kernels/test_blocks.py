@@ -10,16 +10,17 @@ from hypothesis import given, settings, strategies as st
 from differential.kernels.blocks import (
     columns_of,
     consolidated_block,
-    due_block,
     entered_block,
     merged_block,
     pack_block,
 )
 from differential.kernels.compile import NOTHING
 from differential.kernels.consolidate import consolidate
-from differential.trace.batch import frontier_table
+from differential.kernels.few import due_block, due_of, split_of, split_rows
+from differential.trace.batch import Batch, frontier_table
 from differential.trace.batcher import NOT_DUE, Batcher
 from differential.trace.columns import Columns, Rows
+from differential.trace.description import Description
 from tests.oracle.trace import consolidated
 from tests.strategies_batches import frontiers, rows_of, rows_of_batch, times, updates
 from timely.progress.antichain import Antichain
@@ -96,6 +97,35 @@ def test_what_is_sealed_at_once_is_what_is_pushed_and_sealed(
         assert rows_of_batch(found) == rows_of_batch(expected)
         assert (found.lower, found.upper) == (expected.lower, expected.upper)
         assert fast.upper == slow.upper == upper
+
+
+@settings(deadline=None)
+@given(updates(2), frontiers(2))
+def test_few_rows_are_split_into_what_is_due_and_what_waits(rows: Rows, upper: Antichain) -> None:
+    frontier = frontier_table(upper, 2)
+    passed, count, distinct, waiting, left, times_left, least = split_rows(*rows, frontier)
+    due = columns_of(passed)
+    same = split_of(pack_block(*rows), frontier)
+    assert (same[1:3], same[4:6], same[6].tolist()) == ((count, distinct), (left, times_left), least.tolist())
+    assert lists(columns_of(same[0])) == lists(due)
+    assert lists(columns_of(same[3])) == lists(columns_of(waiting))
+    if count:
+        assert (len(due[0]), len(due[4])) == (count, distinct)
+        lower = Antichain([(0, 0)])
+        Batch(Columns(count, distinct, 2, passed, None), Description(lower, Antichain(), lower)).validate()
+    assert (rows_of(due) if count else []) == consolidated(row for row in rows_of(rows) if not upper.less_equal(row[2]))
+    rest = rows_of(columns_of(waiting)) if left else []
+    assert (len(rest), sorted(rest)) == (left, sorted(row for row in rows_of(rows) if upper.less_equal(row[2])))
+    assert {row[2] for row in rest} == set(map(tuple, columns_of(waiting)[4].tolist()))
+    minimum = Antichain(row[2] for row in rest)
+    assert Antichain(map(tuple, least.reshape(-1, 2).tolist())) == (minimum if times_left > 1 else Antichain())
+    if times_left == 1:
+        assert (Columns(left, 1, 2, waiting, None).time(),) == minimum.elements
+        again, number = due_of(waiting, ((9, 9),))
+        assert rows_of(columns_of(again) if number else _NONE) == consolidated(rest)
+
+
+_NONE: Rows = (NOTHING, NOTHING, NOTHING, NOTHING, np.empty((0, 2), np.int64))
 
 
 def test_read_only_and_strided_columns_are_sealed_at_once_too() -> None:
