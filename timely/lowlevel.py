@@ -88,6 +88,7 @@ from timely.order import LIMIT, Moment, Time, as_time, less_equal
 from timely.origin import Origin, user_origin
 from timely.progress.antichain import CLOSED, Antichain
 from timely.progress.summary import PathSummary
+from timely.run.directory import run_directory
 
 __all__ = [
     "CLOSED",
@@ -168,6 +169,7 @@ __all__ = [
     "register",
     "register_event",
     "rows_and_columns",
+    "run_directory",
     "scatter",
     "sink",
     "time_name",
