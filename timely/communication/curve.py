@@ -20,10 +20,14 @@ _KEY_CHARACTERS = 40
 
 def make_keys(directory: str) -> Path:
     """Write a new key pair into `directory`, creating it if necessary; return the file. Never overwrites a file."""
+    return write_keys(directory, *zmq.curve_keypair())
+
+
+def write_keys(directory: str, public: bytes, secret: bytes) -> Path:
+    """Write a key pair into `directory`, creating it if necessary; return the file. Never overwrites a file."""
     if not directory:
         raise ConfigError("the directory for the keys has an empty name; '.' is the current directory")
     path = Path(directory) / KEY_FILE
-    public, secret = zmq.curve_keypair()
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

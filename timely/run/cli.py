@@ -12,6 +12,7 @@ from typing import NoReturn
 
 from timely.config import Config, hosts_of, variable
 from timely.errors import ConfigError, TimelyError
+from timely.run import elsewhere
 from timely.run.environment import report_unknown_variables
 from timely.run.large_pages import restart_with_large_pages
 from timely.run.launched import INTERRUPTED, run_target, write_lines
@@ -38,6 +39,10 @@ several machines: write such a file with the lines of all machines, make keys on
   timely keys ~/cluster
   timely run --hostfile hosts --process 0 --curve ~/cluster script.py      on the first machine
   timely run --hostfile hosts --process 1 --curve ~/cluster script.py      on the second
+
+on processes that another system has placed on its machines
+  srun -n 8 timely run --on slurm script.py
+  mpirun -n 8 timely run --on mpi script.py
 
 All processes run the same script and must build the same dataflows. The first process that fails ends the others, and
 its exit status becomes that of the command. A worker may call sys.exit(0) only if all others end within 2 seconds, too.
@@ -82,7 +87,7 @@ def _parser() -> argparse.ArgumentParser:
         epilog=_RUN_EXAMPLES,
         usage="timely run [-n PROCESSES] [-w WORKERS] [--stall SECONDS] [--profile] [--peer-timeout SECONDS]\n"
         "                  [--queue-bytes BYTES] [--spill-above BYTES [--spill-dir DIR]]\n"
-        "                  [--state DIR] [--restart TIMES]\n"
+        "                  [--state DIR] [--restart TIMES] [--on SYSTEM]\n"
         "                  [--hostfile FILE [--process INDEX] [--curve DIR]]\n"
         "                  (SCRIPT | -m MODULE) [ARGUMENTS...]",
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -117,6 +122,7 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--spill-above", type=int, metavar="BYTES", help="keep batches of more than BYTES in files")
     run.add_argument("--spill-dir", metavar="DIR", help="where to keep them (default: with temporary files)")
     add_options(run)
+    elsewhere.add_options(run)
     run.add_argument("-m", dest="module", nargs=argparse.REMAINDER, help="run a module with the arguments that follow")
     run.add_argument("script", nargs=argparse.REMAINDER, help="the script and its arguments")
     run.set_defaults(action=_run)
@@ -173,6 +179,8 @@ def _run(options: argparse.Namespace) -> int:
     _check_target(target, is_module)
     config = _config(options)
     pass_on(options.state)
+    if options.on is not None:
+        return elsewhere.run_on(options, config, target, safe_path=_leave_out_own_directory())
     with reserved(options.state, options.restart):
         return _run_target(options, config, target, is_module)
 
@@ -194,9 +202,14 @@ def _run_target(options: argparse.Namespace, config: Config, target: list[str], 
     report_unknown_variables(config)
     os.environ.update(config.to_environ())
     write_lines()
+    return run_target(target, is_module, safe_path=_leave_out_own_directory())
+
+
+def _leave_out_own_directory() -> bool:
+    """Have imports no longer search the directory of this command; return whether they leave out the program's, too."""
     if not sys.flags.safe_path:
-        del sys.path[0]  # the directory of this command
-    return run_target(target, is_module, safe_path=sys.flags.safe_path)
+        del sys.path[0]
+    return bool(sys.flags.safe_path)
 
 
 def _hosts_here(options: argparse.Namespace) -> tuple[str, ...]:
@@ -236,8 +249,11 @@ def _config(options: argparse.Namespace) -> Config:
         base = replace(base, spill_dir=options.spill_dir)
     if options.hostfile is None and options.process is not None:
         raise ConfigError("--process selects a line of a host file, so it needs --hostfile FILE")
-    if options.hostfile is None and options.curve is not None:
-        raise ConfigError("--curve names the keys for the processes in a host file, so it needs --hostfile FILE")
+    elsewhere.check(options)
+    if options.hostfile is None and options.on is None and options.curve is not None:
+        raise ConfigError(
+            "--curve names the keys of processes on several machines, so it needs --hostfile FILE or --on SYSTEM"
+        )
     if options.restart < 0:
         raise ConfigError(f"--restart is how often to start all processes again, at least 0, not {options.restart}")
     if options.restart and options.process is not None:
