@@ -59,6 +59,7 @@ OWNERS = {
     "polars": "differential.frames",
     "obstore": "differential.durable",
     "mpi4py": "timely.cluster",
+    "ray": "timely.cluster",
 }
 """The room that alone imports a library."""
 SHARED = {"pyarrow": ("differential.durable", "differential.frames", "differential.jobs")}

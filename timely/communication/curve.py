@@ -20,7 +20,12 @@ _KEY_CHARACTERS = 40
 
 def make_keys(directory: str) -> Path:
     """Write a new key pair into `directory`, creating it if necessary; return the file. Never overwrites a file."""
-    return write_keys(directory, *zmq.curve_keypair())
+    return write_keys(directory, *new_keys())
+
+
+def new_keys() -> tuple[bytes, bytes]:
+    """Return a new key pair: the public key, and the secret one."""
+    return zmq.curve_keypair()
 
 
 def write_keys(directory: str, public: bytes, secret: bytes) -> Path:

@@ -43,6 +43,7 @@ several machines: write such a file with the lines of all machines, make keys on
 on processes that another system has placed on its machines
   srun -n 8 timely run --on slurm script.py
   mpirun -n 8 timely run --on mpi script.py
+  timely run --on ray -n 8 script.py       actors of Ray, which start again with --restart
 
 All processes run the same script and must build the same dataflows. The first process that fails ends the others, and
 its exit status becomes that of the command. A worker may call sys.exit(0) only if all others end within 2 seconds, too.

@@ -34,7 +34,7 @@ one, and have printed why.
 
 def add_options(run: argparse.ArgumentParser) -> None:
     """Add the options of `timely run`."""
-    run.add_argument("--on", choices=[*STARTED], help="take the places of processes from this system")
+    run.add_argument("--on", choices=[*STARTED, "ray"], help="take the places of processes from this system")
 
 
 def check(options: argparse.Namespace) -> None:
@@ -56,13 +56,20 @@ def check(options: argparse.Namespace) -> None:
 
 
 def run_on(options: argparse.Namespace, config: Config, target: list[str], safe_path: bool) -> int:
-    """Run a target as one of the processes that a system has started; return the exit status."""
+    """Run a target on the processes of a system, or as the one of them that this is; return the exit status."""
     if options.is_process:
         restart_with_large_pages()
         keep_short()
         handle_signals()
     write_lines()
     module = importlib.import_module(f"timely.cluster.{options.on}")
+    if options.on not in STARTED:
+        report_unknown_variables(config)
+        processes = 1 if options.processes is None else options.processes
+        arguments = ["-m", "timely.run.launched", *(["-m"] if options.module is not None else []), *target]
+        with reserved(options.state, options.restart):
+            status: int = module.launch(config, processes, arguments, options.restart, options.state)
+            return status
     with module.placed(config) as placed:
         # Only now, and before anyone meets process 0: the others learn that it has ended, and do not wait for it.
         with reserved(options.state, 0) if placed.process == 0 else nullcontext():

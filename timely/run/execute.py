@@ -19,6 +19,7 @@ this worker's share, so the run fails and names the worker.
 from __future__ import annotations
 
 import time as clock
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import replace
@@ -59,7 +60,8 @@ LEAVING_SECONDS = 2.0
 _NAMING = (OperatorError, PeerFailed, ShapeError, TransportError)
 """Errors that name the worker or process that they are about."""
 
-_runs = count()
+_runs: defaultdict[str, count[int]] = defaultdict(count)
+"""Numbers the runs of each generation. A process that outlives a peer may take part in the next attempt with it."""
 
 
 def execute(build: Callable[[Worker], Result], config: Config | None = None) -> list[Result]:
@@ -79,7 +81,7 @@ def execute(build: Callable[[Worker], Result], config: Config | None = None) -> 
     settled = Config.from_environ() if config is None else config
     if config is None:
         report_unknown_variables(settled)
-    settled = replace(settled, generation=f"{settled.generation}.{next(_runs)}")
+    settled = replace(settled, generation=f"{settled.generation}.{next(_runs[settled.generation])}")
     allocators = local_allocators(settled)
     with no_interrupt_lost(), _stall_watch(settled), _profile(settled) as accounted:
         if len(allocators) == 1:
