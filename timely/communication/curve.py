@@ -48,7 +48,11 @@ def write_keys(directory: str, public: bytes, secret: bytes) -> Path:
 
 
 def load_keys(directory: str) -> tuple[bytes, bytes]:
-    """Return the (public, secret) keys in `directory`; raise `ConfigError` if they are missing, damaged or exposed."""
+    """Return the (public, secret) keys in `directory`; raise `ConfigError` if they are missing, damaged or exposed.
+
+    The directory of credentials that systemd makes for a service is private, whatever the modes of files in it. They
+    show the access list by which systemd lets the service's user read them.
+    """
     path = Path(directory) / KEY_FILE
     try:
         mode = path.stat().st_mode
@@ -57,7 +61,7 @@ def load_keys(directory: str) -> tuple[bytes, bytes]:
         raise ConfigError(
             f"cannot read {path}: {error.strerror}; make it with 'timely keys {directory}' and copy it to all machines"
         ) from None
-    if mode & 0o077:
+    if mode & 0o077 and directory != os.environ.get("CREDENTIALS_DIRECTORY"):
         raise ConfigError(f"{path} can be read by others; run 'chmod 600 {path}' or, better, make new keys")
     if len(halves) != 2 or any(len(half) != _KEY_CHARACTERS for half in halves):
         raise ConfigError(f"{path} does not hold two keys of {_KEY_CHARACTERS} characters")

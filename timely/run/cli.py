@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from timely.config import Config, hosts_of, variable
 from timely.errors import ConfigError, TimelyError
@@ -64,7 +64,8 @@ Unknown variables that begin with TIMELY_ or DIFFERENTIAL_ are reported.
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command with `arguments` (by default, those of the process); return its exit status."""
-    options, unknown = _parser().parse_known_args(arguments)
+    given = sys.argv[1:] if arguments is None else arguments
+    options, unknown = _parser(next(iter(given), None)).parse_known_args(arguments)
     options.is_process = arguments is None
     try:
         _refuse_unknown(options.command, unknown)
@@ -77,7 +78,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return status
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(command: str | None) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="timely", description="Run timely and differential dataflow programs.")
     parser.add_argument("--version", action=_Version, nargs=0, help="print the installed version and exit")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command", required=True)
@@ -127,6 +128,13 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("-m", dest="module", nargs=argparse.REMAINDER, help="run a module with the arguments that follow")
     run.add_argument("script", nargs=argparse.REMAINDER, help="the script and its arguments")
     run.set_defaults(action=_run)
+    _add_keys(commands)
+    add_state(commands)
+    elsewhere.add_commands(commands, command)
+    return parser
+
+
+def _add_keys(commands: Any) -> None:
     keys = commands.add_parser(
         "keys",
         help="make keys for a cluster of several machines",
@@ -135,8 +143,6 @@ def _parser() -> argparse.ArgumentParser:
     )
     keys.add_argument("directory", metavar="DIR")
     keys.set_defaults(action=_keys)
-    add_state(commands)
-    return parser
 
 
 class _Version(argparse.Action):

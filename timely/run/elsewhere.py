@@ -11,6 +11,7 @@ import importlib
 import os
 import time as clock
 from contextlib import nullcontext
+from typing import Any
 
 from timely.config import Config
 from timely.errors import ConfigError
@@ -21,7 +22,7 @@ from timely.run.launched import handle_signals, run_target, write_lines
 from timely.run.state import reserved
 from timely.worker.garbage import keep_short
 
-STARTED = {"slurm": "srun", "mpi": "mpirun"}
+STARTED = {"slurm": "srun", "mpi": "mpirun", "kubernetes": "kubernetes"}
 """The systems that have started this process and its peers, and by which command."""
 
 ECHO_SECONDS = 1.0
@@ -30,6 +31,24 @@ ECHO_SECONDS = 1.0
 Systems end all processes when the first one does, with a status other than 0. The peer that has failed should be that
 one, and have printed why.
 """
+
+
+FILES = {
+    "k8s": ("manifest", "write a Kubernetes manifest", "Write the manifest of a job, or a service, on Kubernetes."),
+    "systemd": ("systemd", "write a systemd unit", "Write the unit of a service that runs a program on this machine."),
+    "containerfile": ("container", "write a Containerfile", "Write the file that an image of a program is built from."),
+}
+"""The commands that write what starts programs: the module of `timely.cluster`, and the help."""
+
+
+def add_commands(commands: Any, given: str | None) -> None:
+    """Add the commands that write files to those of `timely`, with options for the one that is given."""
+    for name, (module, short, description) in FILES.items():
+        parser = commands.add_parser(name, help=short, description=description, allow_abbrev=False)
+        if name == given:
+            found = importlib.import_module(f"timely.cluster.{module}")
+            found.add_options(parser)
+            parser.set_defaults(action=found.show)
 
 
 def add_options(run: argparse.ArgumentParser) -> None:

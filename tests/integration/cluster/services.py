@@ -43,14 +43,19 @@ def debian(package: str, command: str) -> None:
         pytest.skip(f"needs {command} of Debian's package {package}, which cannot be installed here")
 
 
-def python(requirement: str, module: str) -> None:
-    """Install a package for Python unless it is there; skip the test if it cannot be had."""
-    if importlib.util.find_spec(module) is None:
+def python(requirement: str, module: str, command: str = "python") -> None:
+    """Install a package for Python unless its module, or command, is there; skip the test if it cannot be had."""
+
+    def is_there() -> bool:
+        found = importlib.util.find_spec(module) is not None
+        return found and Path(sys.executable).with_name(command).exists()
+
+    if not is_there():
         with alone("pip"), suppress(subprocess.SubprocessError):
-            command = [sys.executable, "-m", "pip", "install", "--quiet", requirement]
-            subprocess.run(command, capture_output=True, timeout=240)
+            install = [sys.executable, "-m", "pip", "install", "--quiet", requirement]
+            subprocess.run(install, capture_output=True, timeout=240)
         importlib.invalidate_caches()
-    if importlib.util.find_spec(module) is None:
+    if not is_there():
         pytest.skip(f"needs {requirement}, which cannot be installed here")
 
 
