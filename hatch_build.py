@@ -164,6 +164,8 @@ def _modules(root: Path, sources: list[str], into: Path) -> Path:
             extension.extra_compile_args = [each for each in extension.extra_compile_args if each != "-Werror"]
         command = Distribution({"ext_modules": extensions}).get_command_obj("build_ext")
         command.build_temp, command.build_lib = str(into / "temp"), str(into / "modules")
+        # One extension holds all code and takes longest; meanwhile the others, by which it is imported, are linked.
+        command.parallel = os.cpu_count()
         command.ensure_finalized()
         build = command.build_extensions
 
