@@ -29,6 +29,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "timely.worker": ("timely.worker",),
     "timely.synchronization": ("timely.synchronization",),
     "timely.run": ("timely.run",),
+    "timely.cluster": ("timely.cluster",),
     "timely": ("timely.api", "timely.lowlevel", "timely.testing", "timely.__main__", "timely"),
     "timely.graphlinq": ("timely.graphlinq",),
     "differential leaves": tuple(f"differential.{name}" for name in ("beside", "errors", "arguments", "keys")),
@@ -57,6 +58,8 @@ OWNERS = {
     "pandas": "differential.frames",
     "polars": "differential.frames",
     "obstore": "differential.durable",
+    "mpi4py": "timely.cluster",
+    "ray": "timely.cluster",
 }
 """The room that alone imports a library."""
 SHARED = {"pyarrow": ("differential.durable", "differential.frames", "differential.jobs")}
