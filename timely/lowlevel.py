@@ -88,6 +88,7 @@ from timely.order import LIMIT, Moment, Time, as_time, less_equal
 from timely.origin import Origin, user_origin
 from timely.progress.antichain import CLOSED, Antichain
 from timely.progress.summary import PathSummary
+from timely.run.live import serve_live
 
 __all__ = [
     "CLOSED",
@@ -169,6 +170,7 @@ __all__ = [
     "register_event",
     "rows_and_columns",
     "scatter",
+    "serve_live",
     "sink",
     "time_name",
     "typed",

@@ -36,15 +36,15 @@ class Recorder:
     """Makes the records of one dataflow.
 
     `sources` are, for each channel, the workers that sent the messages in its queue; -1 for messages that were queued
-    (`queued` in each channel) before anybody listened.
+    before anybody listened.
     """
 
     __slots__ = ("_log", "_where", "sources")
 
-    def __init__(self, log: Log, worker: int, dataflow: int, queued: Iterable[int]) -> None:
+    def __init__(self, log: Log, worker: int, dataflow: int, sources: Iterable[deque[int]]) -> None:
         self._log = log
         self._where = worker, dataflow
-        self.sources = [deque([-1] * count) for count in queued]
+        self.sources = list(sources)
 
     # Operators
 

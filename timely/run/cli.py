@@ -12,6 +12,7 @@ from typing import NoReturn
 
 from timely.config import Config, hosts_of, variable
 from timely.errors import ConfigError, TimelyError
+from timely.live import option as live
 from timely.run.environment import report_unknown_variables
 from timely.run.large_pages import restart_with_large_pages
 from timely.run.launched import INTERRUPTED, run_target, write_lines
@@ -58,7 +59,7 @@ Unknown variables that begin with TIMELY_ or DIFFERENTIAL_ are reported.
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command with `arguments` (by default, those of the process); return its exit status."""
-    options, unknown = _parser().parse_known_args(arguments)
+    options, unknown = _parser().parse_known_args(live.completed(sys.argv[1:] if arguments is None else arguments))
     options.is_process = arguments is None
     try:
         _refuse_unknown(options.command, unknown)
@@ -82,7 +83,7 @@ def _parser() -> argparse.ArgumentParser:
         epilog=_RUN_EXAMPLES,
         usage="timely run [-n PROCESSES] [-w WORKERS] [--stall SECONDS] [--profile] [--peer-timeout SECONDS]\n"
         "                  [--queue-bytes BYTES] [--spill-above BYTES [--spill-dir DIR]]\n"
-        "                  [--state DIR] [--restart TIMES]\n"
+        "                  [--state DIR] [--restart TIMES] [--live [PORT]]\n"
         "                  [--hostfile FILE [--process INDEX] [--curve DIR]]\n"
         "                  (SCRIPT | -m MODULE) [ARGUMENTS...]",
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -117,6 +118,7 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--spill-above", type=int, metavar="BYTES", help="keep batches of more than BYTES in files")
     run.add_argument("--spill-dir", metavar="DIR", help="where to keep them (default: with temporary files)")
     add_options(run)
+    live.add_option(run)
     run.add_argument("-m", dest="module", nargs=argparse.REMAINDER, help="run a module with the arguments that follow")
     run.add_argument("script", nargs=argparse.REMAINDER, help="the script and its arguments")
     run.set_defaults(action=_run)
@@ -224,6 +226,8 @@ def _config(options: argparse.Namespace) -> Config:
         base = replace(base, curve_dir=options.curve)
     if options.profile:
         base = replace(base, profile=True)
+    if options.live is not None:
+        base = replace(base, live=options.live)
     if options.stall is not None:
         base = replace(base, stall_seconds=options.stall)
     if options.peer_timeout is not None:

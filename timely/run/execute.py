@@ -81,6 +81,10 @@ def execute(build: Callable[[Worker], Result], config: Config | None = None) -> 
         report_unknown_variables(settled)
     settled = replace(settled, generation=f"{settled.generation}.{next(_runs)}")
     allocators = local_allocators(settled)
+    if settled.live is not None:
+        from timely.run.live import begin_live
+
+        begin_live(settled)
     with no_interrupt_lost(), _stall_watch(settled), _profile(settled) as accounted:
         if len(allocators) == 1:
             return [run(allocators[0], accounted(build), settled)]

@@ -1,0 +1,49 @@
+"""The option `--live [PORT]` of `timely run`.
+
+Its port may be left out, and then the next argument is the script. `argparse` cannot tell these apart, so the port is
+filled in before it sees the arguments.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Sequence
+
+DEFAULT = "auto"
+
+_PORT = re.compile(r"(\S*:)?\d+")
+
+
+def add_option(run: argparse.ArgumentParser) -> None:
+    """Add the option of `timely run`."""
+    run.add_argument(
+        "--live",
+        metavar="PORT",
+        help="serve a page that shows what the workers do, to this machine (default port: 8400, or the next free one)",
+    )
+
+
+def completed(arguments: Sequence[str]) -> list[str]:
+    """Return the arguments of `timely` with the port of `--live`, where it was left out.
+
+    >>> completed(["run", "-n", "2", "--live", "script.py", "--live"])
+    ['run', '-n', '2', '--live', 'auto', 'script.py', '--live']
+    >>> completed(["run", "--live", "8500", "script.py"])
+    ['run', '--live', '8500', 'script.py']
+    """
+    found = list(arguments)
+    place = 1
+    while (
+        found[:1] == ["run"]
+        and place < len(found)
+        and found[place].startswith("-")
+        and found[place] not in ("-m", "--")
+    ):
+        option = found[place]
+        place += 1
+        if option == "--live" and not (place < len(found) and _PORT.fullmatch(found[place])):
+            found.insert(place, DEFAULT)
+        takes_value = len(option) == 2 or (option.startswith("--") and "=" not in option and option != "--profile")
+        place += takes_value
+    return found
