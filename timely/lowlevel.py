@@ -82,6 +82,7 @@ from timely.dataflow.ports import InputCapability, InputPort, OutputPort
 from timely.dataflow.routing import destinations, hash_columns
 from timely.dataflow.streams import S, ScopeCore, StreamCore
 from timely.dataflow.tee import Push
+from timely.live.handle import Live
 from timely.observe.events import StateResized
 from timely.observe.log import Log
 from timely.order import LIMIT, Moment, Time, as_time, less_equal
@@ -116,6 +117,7 @@ __all__ = [
     "InputCapability",
     "InputPort",
     "Items",
+    "Live",
     "Log",
     "Logic",
     "LogicalType",

@@ -1,54 +1,26 @@
-"""The live view of a process: the page in the first process, and answers for it in the others.
-
-A process has one view at most, for all its workers, those of a session included.
-"""
+"""Begin the live view of a process: the page in the first process, and answers for it in the others."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from timely.errors import ConfigError
 from timely.live.address import Address
+from timely.live.handle import Live
+from timely.live.jobs import FILE
 from timely.live.neighbours import answer
 from timely.live.notes import Notes
 
-if TYPE_CHECKING:
-    from timely.live.server import PageServer
 
-FILE = "live.json"
-"""In the directory of a run: where its page is, with the token, and the processes that it belongs to."""
+def begin_page(address: Address, processes: int, directory: Path, is_launched: bool) -> Live:
+    """Serve the page of a run from this process, its first, and note in a private directory where it is.
 
-
-class Live:
-    """The page of a run, for as long as this process runs or until `close`. `url` opens it, with its token."""
-
-    def __init__(self, url: str, server: PageServer, forget: Callable[[], None]) -> None:
-        self.url = url
-        self._server = server
-        self._forget = forget
-        self.is_closed = False
-
-    def close(self) -> None:
-        """Serve the page no more."""
-        if not self.is_closed:
-            self.is_closed = True
-            self._forget()
-            self._server.close()
-
-    def _repr_html_(self) -> str:
-        return f'<a href="{self.url}" target="_blank" rel="noreferrer">live view of this process</a>'
-
-    def __repr__(self) -> str:
-        return f"<Live, closed: {self.url}>" if self.is_closed else f"<Live: {self.url}>"
-
-
-def begin_page(address: Address, processes: int, directory: Path) -> Live:
-    """Serve the page of a run from this process, its first, and note in a private directory where it is."""
+    `is_launched`: the process that started this one belongs to the run.
+    """
     for library in ("starlette", "uvicorn"):
         if find_spec(library) is None:
             raise ConfigError(f"the live page needs {library}: pip install 'timely-dataflow[live]'")
@@ -62,8 +34,14 @@ def begin_page(address: Address, processes: int, directory: Path) -> Live:
     server = PageServer(watching, listener, app, address.certificate)
     url = address.url(port)
     path = directory / FILE
-    _write(path, {"url": url, "token": address.token, "processes": [os.getpid(), os.getppid()]})
-    return Live(f"{url}?token={address.token}", server, lambda: path.unlink(missing_ok=True))
+    pids = [os.getpid(), *([os.getppid()] if is_launched else [])]
+    _write(path, {"url": url, "token": address.token, "processes": pids})
+
+    def end() -> None:
+        path.unlink(missing_ok=True)
+        server.close()
+
+    return Live(f"{url}?token={quote(address.token)}", end)
 
 
 def begin_answers(process: int, directory: Path) -> None:

@@ -1,4 +1,4 @@
-"""The option `--live [PORT]` of `timely run`.
+"""The option `--live [PORT]` of `timely run`, and the commands that look at jobs and dataflows.
 
 Its port may be left out, and then the next argument is the script. `argparse` cannot tell these apart, so the port is
 filled in before it sees the arguments.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Sequence
+from typing import Any
 
 DEFAULT = "auto"
 
@@ -22,6 +23,25 @@ def add_option(run: argparse.ArgumentParser) -> None:
         metavar="PORT",
         help="serve a page that shows what the workers do, to this machine (default port: 8400, or the next free one)",
     )
+
+
+def add_commands(commands: Any) -> None:
+    """Add the commands to those of `timely`."""
+    top = commands.add_parser(
+        "top",
+        help="show in the terminal what a running job does",
+        description="Show in the terminal what a job does that was started with 'timely run --live', until it ends or "
+        "Ctrl-C. Jobs of other users are not found, and show nothing without their token.",
+    )
+    top.add_argument("--once", action="store_true", help="print once and exit")
+    top.add_argument("job", metavar="PID|ADDRESS", nargs="?", help="a process of the job, or the address of its page")
+    top.set_defaults(action=_top)
+
+
+def _top(options: argparse.Namespace) -> int:
+    from timely.live.top import top
+
+    return top(options.job, options.once)
 
 
 def completed(arguments: Sequence[str]) -> list[str]:

@@ -131,6 +131,7 @@ def _parser() -> argparse.ArgumentParser:
     keys.add_argument("directory", metavar="DIR")
     keys.set_defaults(action=_keys)
     add_state(commands)
+    live.add_commands(commands)
     return parser
 
 

@@ -16,7 +16,7 @@ from timely.run.directory import run_directory
 
 if TYPE_CHECKING:
     from timely.live.address import Address
-    from timely.live.live import Live
+    from timely.live.handle import Live
 
 _open: list[Live] = []
 _is_answering = False
@@ -66,12 +66,12 @@ def serve_live(
 def _begin(address: Address, processes: int, directory: Path | None) -> Live:
     from timely.live.live import begin_page
 
-    resources = ExitStack()
+    resources, is_launched = ExitStack(), directory is not None
     if directory is None:
         # Nobody else is in this run, as far as this machine knows; the file of the page is in a directory of its own.
         processes, directory = 1, resources.enter_context(run_directory(1))
     try:
-        live = begin_page(address, processes, directory)
+        live = begin_page(address, processes, directory, is_launched)
     except BaseException:
         resources.close()
         raise
