@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 from timely.errors import ConfigError
 from timely.live.address import Address
@@ -47,6 +48,19 @@ def begin_page(address: Address, processes: int, directory: Path, is_launched: b
 def begin_answers(process: int, directory: Path) -> None:
     """Answer the page of a run for this process, another one than the first."""
     answer(directory, process, Notes())
+
+
+def begin_telemetry(url: str, processes: int, directory: Path | None) -> Callable[[], None]:
+    """Send metrics and epochs to a collector of OpenTelemetry until the result is called."""
+    if urlsplit(url).scheme not in ("http", "https"):
+        raise ConfigError(
+            f"--telemetry takes the address of a collector, such as http://localhost:4318, not {url!r:.80}"
+        )
+    if find_spec("opentelemetry") is None:
+        raise ConfigError("--telemetry needs opentelemetry: pip install 'timely-dataflow[telemetry]'")
+    from timely.live.telemetry import begin
+
+    return begin(url, processes, directory)
 
 
 def _write(path: Path, content: dict[str, object]) -> None:

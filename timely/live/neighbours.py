@@ -39,8 +39,11 @@ def answer(directory: Path, process: int, notes: Notes) -> None:
     def accept() -> None:
         while True:
             connection, _ = listener.accept()
-            with suppress(OSError, ValueError), connection:
-                _converse(connection, process, notes)
+            Thread(target=converse, args=(connection,), name="timely live answers", daemon=True).start()
+
+    def converse(connection: socket.socket) -> None:
+        with suppress(OSError, ValueError), connection:
+            _converse(connection, process, notes)
 
     Thread(target=accept, name="timely live", daemon=True).start()
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 DEFAULT = "auto"
@@ -17,7 +17,10 @@ _PORT = re.compile(r"(\S*:)?\d+")
 
 
 def add_option(run: argparse.ArgumentParser) -> None:
-    """Add the option of `timely run`."""
+    """Add the options of `timely run`."""
+    run.add_argument(
+        "--telemetry", metavar="URL", help="send metrics and the spans of epochs to an OTLP collector (HTTP) there"
+    )
     run.add_argument(
         "--live",
         metavar="PORT",
@@ -25,8 +28,8 @@ def add_option(run: argparse.ArgumentParser) -> None:
     )
 
 
-def add_commands(commands: Any) -> None:
-    """Add the commands to those of `timely`."""
+def add_commands(commands: Any, draw: Callable[[argparse.Namespace], int]) -> None:
+    """Add the commands to those of `timely`; `draw` draws a script."""
     top = commands.add_parser(
         "top",
         help="show in the terminal what a running job does",
@@ -36,6 +39,19 @@ def add_commands(commands: Any) -> None:
     top.add_argument("--once", action="store_true", help="print once and exit")
     top.add_argument("job", metavar="PID|ADDRESS", nargs="?", help="a process of the job, or the address of its page")
     top.set_defaults(action=_top)
+
+    viz = commands.add_parser(
+        "viz",
+        help="draw the dataflows of a script without running them",
+        description="Draw the dataflows that a script builds before it first steps its worker; there it ends. SVG, PNG "
+        "and PDF take Graphviz (dot); SVG is drawn by Node.js where there is no dot. Text for dot takes neither.",
+        usage="timely viz [-o FILE] (SCRIPT | -m MODULE) [ARGUMENTS...]",
+        allow_abbrev=False,
+    )
+    viz.add_argument("-o", "--output", metavar="FILE", help="a .svg, .png, .pdf, .dot or .json (default: dot, printed)")
+    viz.add_argument("-m", dest="module", nargs=argparse.REMAINDER, help="draw those of a module")
+    viz.add_argument("script", nargs=argparse.REMAINDER, help="the script and its arguments")
+    viz.set_defaults(action=draw)
 
 
 def _top(options: argparse.Namespace) -> int:

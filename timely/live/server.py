@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import AsyncIterator
+from importlib.util import find_spec
 from pathlib import Path
 from threading import Event, Thread
 
@@ -28,6 +29,7 @@ TYPES = {
     ".html": "text/html",
     ".css": "text/css",
     ".js": "text/javascript",
+    ".mjs": "text/javascript",
     ".svg": "image/svg+xml",
     ".md": "text/plain",
 }
@@ -65,7 +67,17 @@ def application(watching: Watching, token: str, port: int, is_local: bool) -> Gu
             return PlainTextResponse("name a dataflow and a node by their numbers", 400)
         return JSONResponse(watching.state.by_worker(dataflow, number))
 
+    async def metrics(request: Request) -> Response:
+        if find_spec("prometheus_client") is None:
+            return PlainTextResponse("metrics need prometheus_client: pip install 'timely-dataflow[telemetry]'", 501)
+        from timely.live.prometheus import exposition
+
+        await watching.look_for(LINGER_SECONDS)
+        body, content_type = exposition(watching.state, request.headers.get("accept", ""))
+        return Response(body, headers={"content-type": content_type})
+
     routes = [Route("/", file), Route("/page/{name:path}", file), Route("/stream", stream), Route("/node", node)]
+    routes.append(Route("/metrics", metrics))
     return Guard(Starlette(routes=routes), token, port, is_local)
 
 

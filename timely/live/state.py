@@ -7,6 +7,8 @@ a second: only the rows of nodes that have changed, so that a quiet job costs no
 from __future__ import annotations
 
 import time as clock
+from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,6 +22,8 @@ from timely.live.shape import Shape
 from timely.order import Time
 
 Rows = NDArray[np.int64]
+LIMITS = tuple(round(factor * 10.0**power, 6) for power in range(-4, 2) for factor in (1, 2.5, 5))
+"""Seconds by which the durations of epochs are counted."""
 STILL_SECONDS = 2.0
 """After how long without any change of a dataflow's frontiers it is shown what holds them."""
 
@@ -65,8 +69,27 @@ class DataflowState:
     is_over: bool = False
     epochs: list[Epoch] = field(default_factory=list)
     """Those that have ended since the last look."""
+    taken: list[int] = field(default_factory=lambda: [0] * (len(LIMITS) + 1))
+    """How many epochs took at most so many seconds as `LIMITS` has, but more than the limit before; and longer."""
+    taken_seconds: float = 0.0
     held: list[str] = field(default_factory=list)
     """What holds the frontiers, if they have not moved for a while."""
+
+    def take_epochs(self, epochs: list[Epoch]) -> None:
+        """Take in epochs that have ended."""
+        self.epochs = epochs
+        for epoch in epochs:
+            seconds = epoch.nanoseconds / 1e9
+            self.taken[bisect_left(LIMITS, seconds)] += 1
+            self.taken_seconds += seconds
+
+    def path(self, node: int) -> str:
+        """Return the path of a node's scope."""
+        names, scope = [], self.shape.nodes[node].scope
+        while scope >= 0:
+            names.append(self.shape.scopes[scope].name)
+            scope = self.shape.scopes[scope].parent
+        return "/".join(reversed(names))
 
 
 class State:
@@ -77,6 +100,8 @@ class State:
         self.dataflows: dict[int, DataflowState] = {}
         self.silent: dict[int, float] = {}
         """Processes that do not answer, and since when."""
+        self.warnings: Counter[str] = Counter()
+        """How many warnings there were of each kind."""
         self._begun = clock.monotonic()
 
     @property
@@ -110,7 +135,7 @@ class State:
                 known.grow(worker, now)
             for index, epochs in process.epochs.items():
                 if index in self.dataflows:
-                    self.dataflows[index].epochs = epochs
+                    self.dataflows[index].take_epochs(epochs)
         for index, dataflow in self.dataflows.items():
             self._sum(index, dataflow, now)
         running = {index for worker in self.workers.values() for index in worker.totals}

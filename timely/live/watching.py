@@ -79,7 +79,7 @@ class Watching:
 
     async def look_for(self, seconds: float) -> None:
         """Look for so many seconds more though nobody views; return when the state is that of now."""
-        self._until = max(self._until, clock.monotonic() + seconds)
+        self.keep_looking(max(seconds, 4 * PERIOD))
         is_new = self._task is None or self._task.done()
         self._looked.clear()
         self._begin()
@@ -87,6 +87,17 @@ class Watching:
         if is_new:  # the first look only begins to count
             self._looked.clear()
             await asyncio.wait_for(self._looked.wait(), 5.0)
+
+    def keep_looking(self, seconds: float) -> None:
+        """Look for so many seconds more though nobody views."""
+        self._until = max(self._until, clock.monotonic() + seconds)
+
+    async def looked(self) -> State:
+        """Wait for the next look, and return the state after it."""
+        self._looked.clear()
+        self._begin()
+        await self._looked.wait()
+        return self.state
 
     async def close(self) -> None:
         """Look no more, and send viewers away."""
@@ -137,6 +148,7 @@ class Watching:
                 others = await asyncio.gather(*(neighbour.held(index) for neighbour in self._neighbours))
                 state.dataflows[index].held = [*held(index), *(line for lines in others for line in lines)]
         self._kept = [*self._kept, *notes][-200:]
+        state.warnings.update(kind for _, _, kind, _ in notes)
         new = [state.dataflows[index].shape.as_data() for index in state.dataflows if index not in known]
         self._tell([*(_event("shape", shape) for shape in new), _event("tick", self._changes.as_data(notes, over))])
 

@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from timely.config import Config, hosts_of, variable
 from timely.errors import ConfigError, TimelyError
@@ -83,7 +83,7 @@ def _parser() -> argparse.ArgumentParser:
         epilog=_RUN_EXAMPLES,
         usage="timely run [-n PROCESSES] [-w WORKERS] [--stall SECONDS] [--profile] [--peer-timeout SECONDS]\n"
         "                  [--queue-bytes BYTES] [--spill-above BYTES [--spill-dir DIR]]\n"
-        "                  [--state DIR] [--restart TIMES] [--live [PORT]]\n"
+        "                  [--state DIR] [--restart TIMES] [--live [PORT]] [--telemetry URL]\n"
         "                  [--hostfile FILE [--process INDEX] [--curve DIR]]\n"
         "                  (SCRIPT | -m MODULE) [ARGUMENTS...]",
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -122,6 +122,13 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("-m", dest="module", nargs=argparse.REMAINDER, help="run a module with the arguments that follow")
     run.add_argument("script", nargs=argparse.REMAINDER, help="the script and its arguments")
     run.set_defaults(action=_run)
+    _add_keys(commands)
+    add_state(commands)
+    live.add_commands(commands, _viz)
+    return parser
+
+
+def _add_keys(commands: Any) -> None:
     keys = commands.add_parser(
         "keys",
         help="make keys for a cluster of several machines",
@@ -130,9 +137,6 @@ def _parser() -> argparse.ArgumentParser:
     )
     keys.add_argument("directory", metavar="DIR")
     keys.set_defaults(action=_keys)
-    add_state(commands)
-    live.add_commands(commands)
-    return parser
 
 
 class _Version(argparse.Action):
@@ -168,12 +172,25 @@ def _keys(options: argparse.Namespace) -> int:
     return 0
 
 
-def _run(options: argparse.Namespace) -> int:
+def _viz(options: argparse.Namespace) -> int:
+    target, is_module = _target(options)
+    from timely.run.drawing import draw
+
+    return draw(options.output, target, is_module)
+
+
+def _target(options: argparse.Namespace) -> tuple[list[str], bool]:
+    """Return the script or module with its arguments, and whether it is a module; raise ConfigError for nothing."""
     is_module = options.module is not None
     target = [*(options.module or ()), *options.script]  # the parser ends a module's arguments at '--'
     if not is_module and target[:1] == ["--"]:
         del target[0]
     _check_target(target, is_module)
+    return target, is_module
+
+
+def _run(options: argparse.Namespace) -> int:
+    target, is_module = _target(options)
     config = _config(options)
     pass_on(options.state)
     with reserved(options.state, options.restart):
@@ -229,6 +246,8 @@ def _config(options: argparse.Namespace) -> Config:
         base = replace(base, profile=True)
     if options.live is not None:
         base = replace(base, live=options.live)
+    if options.telemetry is not None:
+        base = replace(base, telemetry=options.telemetry)
     if options.stall is not None:
         base = replace(base, stall_seconds=options.stall)
     if options.peer_timeout is not None:

@@ -19,24 +19,30 @@ if TYPE_CHECKING:
     from timely.live.handle import Live
 
 _open: list[Live] = []
-_is_answering = False
+_begun: set[str] = set()
+"""What else this process does for its run."""
 
 
 def begin_live(config: Config) -> None:
     """Begin what a configuration asks for, unless this process does it already."""
-    global _is_answering
-    if config.live is None or _is_answering or any(not each.is_closed for each in _open):
-        return
-    from timely.live.address import address_of
-    from timely.live.live import begin_answers
-
     directory = _directory_of_launcher()
-    if config.process == 0:
+    if config.process:
+        if directory is not None and "answers" not in _begun:
+            from timely.live.live import begin_answers
+
+            _begun.add("answers")
+            begin_answers(config.process, directory)
+        return
+    if config.live is not None and all(each.is_closed for each in _open):
+        from timely.live.address import address_of
+
         live = _begin(address_of(config.live), config.processes, directory)
         notify(f"live view at {live.url}")
-    elif directory is not None:
-        _is_answering = True
-        begin_answers(config.process, directory)
+    if config.telemetry is not None and "telemetry" not in _begun:
+        from timely.live.live import begin_telemetry
+
+        _begun.add("telemetry")
+        atexit.register(begin_telemetry(config.telemetry, config.processes, directory))
 
 
 def serve_live(

@@ -1,6 +1,6 @@
 // The page: receives what changes as events, keeps the numbers, and draws them.
 
-import { elkGraph, picture, standing } from "/page/graph.js";
+import { elkGraph, picture, standing } from "/page/graph.mjs";
 
 const $ = id => document.getElementById(id);
 const elk = new ELK({ workerUrl: "/page/vendor/elk-worker.min.js" });

@@ -53,6 +53,8 @@ export function elkGraph(shape, closed) {
     const key = ends.join(" ");
     if (!joined.has(key)) joined.set(key, { id: `e${number}`, sources: [ends[0]], targets: [ends[1]], all: [] });
     joined.get(key).all.push(number);
+    // What does not lead back into a loop points down, so that a loop begins at its top.
+    if (!edge.is_loop) joined.get(key).layoutOptions = { "elk.layered.priority.direction": "10" };
   });
   root.edges = [...joined.values()];
   return root;
@@ -65,8 +67,8 @@ function path(edge, x, y) {
   }).join("");
 }
 
-/** Return the picture of a graph that ELK has laid out: the SVG as text, and its size. */
-export function picture(shape, laid, style = "") {
+/** Return the picture of a graph that ELK has laid out: the SVG as text, and its size. `second` is a node's second line. */
+export function picture(shape, laid, style = "", second = () => "") {
   const scopes = [], nodes = [], edges = [];
   const places = new Map([["root", [0, 0]]]);
   const draw = (element, left, top) => {
@@ -91,7 +93,7 @@ export function picture(shape, laid, style = "") {
         const kind = small ? " meeting" : node.kind === "in line" ? " line" : "";
         const title = `<title>${escaped(node.name)}${node.origin ? "\n" + escaped(node.origin) : ""}</title>`;
         const text = `<text x="9" y="17">${escaped(cut(node.name, 23))}</text>`;
-        const more = small ? "" : `<text class="small rate" x="9" y="32"></text><text class="small more" x="9" y="45"></text>`;
+        const more = small ? "" : `<text class="small rate" x="9" y="32">${escaped(cut(second(node), 26))}</text><text class="small more" x="9" y="45"></text>`;
         nodes.push(`<g class="node box${kind}" ${at} role="button" tabindex="-1" aria-label="${escaped(node.name)}"><rect class="base" rx="5" ${size}/><rect class="heat" rx="5" ${size}/>${title}${text}${more}</g>`);
       }
     }
