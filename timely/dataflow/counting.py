@@ -9,17 +9,14 @@ workers count by their recorder, since several places put messages into their qu
 from __future__ import annotations
 
 import time as clock
-from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 from timely.data.container import Batch
 from timely.dataflow.counts import Counts
 from timely.dataflow.dataflow import Dataflow
 from timely.dataflow.operator import Logic, Operator
-from timely.dataflow.recorder import Recorder
 from timely.dataflow.tee import Push
-from timely.observe.log import Log
 from timely.order import Time
 
 
@@ -95,33 +92,3 @@ def _inline_counter(inline: int, counts: Counts) -> Callable[[Any], Any]:
         return counted
 
     return counter
-
-
-class CountingRecorder(Recorder):
-    """Counts what an input receives; and makes records, too, if `is_recording`."""
-
-    __slots__ = ("_is_recording", "_received")
-
-    def __init__(
-        self, log: Log, worker: int, dataflow: int, sources: Iterable[deque[int]], counts: Counts, is_recording: bool
-    ) -> None:
-        super().__init__(log, worker, dataflow, sources)
-        self._received = counts.received
-        self._is_recording = is_recording
-
-    def sent(self, channel: int, batch: Batch, target: int) -> None:
-        if self._is_recording:
-            super().sent(channel, batch, target)
-
-    def queued(self, channel: int, sender: int) -> None:
-        if self._is_recording:
-            super().queued(channel, sender)
-
-    def draining(self, channel: int, queued: int) -> None:
-        if self._is_recording:
-            super().draining(channel, queued)
-
-    def received(self, channel: int, batch: Batch) -> None:
-        self._received[channel] += len(batch)
-        if self._is_recording:
-            super().received(channel, batch)

@@ -6,8 +6,6 @@ from __future__ import annotations
 class Counts:
     """Numbers that only grow. The worker's own thread adds to them, and any thread may read them."""
 
-    __slots__ = ("inline_received", "inline_sent", "nanoseconds", "pushed", "received")
-
     def __init__(self, operators: int, channels: int, inlines: int) -> None:
         self.nanoseconds = [0] * operators
         """The time inside of activations, with that of what runs in line."""

@@ -6,9 +6,9 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
-from timely.dataflow.counting import Counted, CountingRecorder
+from timely.dataflow.counting import Counted
 from timely.dataflow.dataflow import Dataflow
-from timely.dataflow.recorder import Recorder
+from timely.dataflow.recorder import CountingRecorder, Recorder
 from timely.observe.events import (
     CAPABILITIES,
     INLINE,

@@ -30,7 +30,8 @@ def begin_page(address: Address, processes: int, directory: Path, is_launched: b
 
     listener = address.listen()
     port = listener.getsockname()[1]
-    watching = Watching(0, processes, directory, Notes(address.token))
+    notes = Notes(address.token)
+    watching = Watching(0, processes, directory, notes)
     app = application(watching, address.token, port, address.is_local)
     server = PageServer(watching, listener, app, address.certificate)
     url = address.url(port)
@@ -41,6 +42,7 @@ def begin_page(address: Address, processes: int, directory: Path, is_launched: b
     def end() -> None:
         path.unlink(missing_ok=True)
         server.close()
+        notes.close()
 
     return Live(f"{url}?token={quote(address.token)}", end)
 

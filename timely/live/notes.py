@@ -31,9 +31,10 @@ class Notes:
         self._secret = secret
         self._kept: deque[Note] = deque(maxlen=KEPT)
         self._number = 0
-        self._show = warnings.showwarning
-        warnings.showwarning = self._shown  # type: ignore[assignment]
-        on_notice(lambda text: self.add("notice", text))
+        self._before = warnings.showwarning
+        self._show: Any = self._shown
+        warnings.showwarning = self._show  # type: ignore[assignment]
+        self._stop = on_notice(lambda text: self.add("notice", text))
 
     def add(self, kind: str, text: str) -> None:
         """Keep a warning."""
@@ -41,6 +42,13 @@ class Notes:
             return
         self._number += 1
         self._kept.append(Note(self._number, clock.time(), kind, text[:4000]))
+
+    def close(self) -> None:
+        """Keep no more warnings."""
+        self._stop()
+        if warnings.showwarning is self._show:  # otherwise another one has taken its place, and goes on to call it
+            warnings.showwarning = self._before
+        self._secret = ""
 
     def since(self, number: int) -> list[Note]:
         """Return the warnings after the one with this number."""
@@ -50,4 +58,4 @@ class Notes:
 
     def _shown(self, message: Warning | str, category: type[Warning], filename: str, lineno: int, *rest: Any) -> None:
         self.add(category.__name__, f"{message} ({filename}:{lineno})")
-        self._show(message, category, filename, lineno, *rest)
+        self._before(message, category, filename, lineno, *rest)

@@ -28,6 +28,14 @@ def add_option(run: argparse.ArgumentParser) -> None:
     )
 
 
+def checked(text: str) -> str:
+    """Return the value of `--live`; raise ConfigError if no page can be served there."""
+    from timely.live.address import address_of
+
+    address_of(text)
+    return text
+
+
 def add_commands(commands: Any, draw: Callable[[argparse.Namespace], int]) -> None:
     """Add the commands to those of `timely`; `draw` draws a script."""
     top = commands.add_parser(

@@ -116,7 +116,11 @@ class Watching:
         try:
             due = clock.monotonic()
             while self._viewers or clock.monotonic() < self._until:
-                await self._look(looking)
+                try:
+                    await self._look(looking)
+                except Exception as error:
+                    # What is looked at changes meanwhile. The next look is another chance, and the log says why.
+                    self._notes.add("live view", f"a look has failed: {type(error).__name__}: {error}")
                 self._looked.set()
                 due = max(due + PERIOD, clock.monotonic() + PERIOD / 4)
                 await asyncio.sleep(due - clock.monotonic())

@@ -14,12 +14,13 @@ def notify(text: str) -> None:
     sys.stderr.flush()
 
 
-def on_notice(listener: Callable[[str], object]) -> None:
-    """Also call `listener` with each notice from now on, in the thread that gives notice.
+def on_notice(listener: Callable[[str], object]) -> Callable[[], None]:
+    """Also call `listener` with each notice, in the thread that gives notice, until the result is called.
 
-    >>> on_notice(print)
+    >>> stop = on_notice(print)
     >>> notify("nothing has moved")
     nothing has moved
-    >>> _listeners.clear()
+    >>> stop()
     """
     _listeners.append(listener)
+    return lambda: _listeners.remove(listener)

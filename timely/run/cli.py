@@ -245,7 +245,7 @@ def _config(options: argparse.Namespace) -> Config:
     if options.profile:
         base = replace(base, profile=True)
     if options.live is not None:
-        base = replace(base, live=options.live)
+        base = replace(base, live=live.checked(options.live))
     if options.telemetry is not None:
         base = replace(base, telemetry=options.telemetry)
     if options.stall is not None:

@@ -155,8 +155,8 @@ function paint(flow) {
     const frontier = node && flow.frontiers.get(+id.slice(1));
     if (frontier !== undefined && frontier !== null) second.push(frontier === "done" ? "done" : `at ${frontier.length > 12 ? frontier.slice(0, 11) + "…" : frontier}`);
     const [top, bottom] = [box.querySelector(".rate"), box.querySelector(".more")];
-    if (top && top.textContent !== lines.join("  ")) top.textContent = lines.join("  ");
-    if (bottom && bottom.textContent !== second.join("  ")) bottom.textContent = second.join("  ");
+    if (top && top.textContent !== lines.join(" · ")) top.textContent = lines.join(" · ");
+    if (bottom && bottom.textContent !== second.join(" · ")) bottom.textContent = second.join(" · ");
   }
   for (const line of $("graph").querySelectorAll("path.edge")) {
     const flowing = line.dataset.edges.split(" ").some(number => {
@@ -248,7 +248,7 @@ function showWorkers() {
   });
 }
 
-const SHORTLY = { "has nothing to do and waits for messages": "waits", "moves messages and progress": "steps" };
+const SHORTLY = { "has nothing to do and waits for messages": "waits", "moves messages and progress": "steps", "is in the program": "program" };
 const lastPart = line => line.split("/").pop();
 const doesShortly = (doing, line) => {
   const operator = /^operator '(.*)' \(built/.exec(doing);
