@@ -31,9 +31,14 @@ def top(*arguments: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize("by", ["process", "address"])
 def test_it_prints_what_a_job_does(by: str) -> None:
     with job("-n", "2", "-w", "2", program="hops.py", seconds="30") as (run, address):
-        shown = top("--once", str(run.process.pid) if by == "process" else address)
-        assert shown.returncode == 0, shown.stderr
-        lines = shown.stdout.splitlines()
+        end = clock.monotonic() + 25
+        while True:  # the page is there before the workers are
+            shown = top("--once", str(run.process.pid) if by == "process" else address)
+            assert shown.returncode == 0, shown.stderr
+            lines = shown.stdout.splitlines()
+            if re.search(r"^join_map +[1-9.]", shown.stdout, re.MULTILINE):
+                break
+            assert clock.monotonic() < end, shown.stdout
         assert re.match(r"4 workers, [\d.]+ % busy", lines[0])
         assert sum(bool(re.match(r" +[0-3] +[01] +\d+ ", line)) for line in lines) == 4
         joins = [line for line in lines if line.startswith("join_map")]
