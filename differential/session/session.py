@@ -37,7 +37,7 @@ from differential.session.status import Status
 from differential.session.table_data import columns_of
 from timely import Config
 from timely.errors import SessionError
-from timely.lowlevel import user_origin
+from timely.lowlevel import Live, serve_live, user_origin
 
 if TYPE_CHECKING:
     from differential.durable.places import Place
@@ -284,6 +284,22 @@ class Session:
             reads = f", reads {', '.join(map(str, item.reads.values()))}" if item.reads else ""
             lines.append(f"{item}: {item.size:,} rows, indexed by {key}{reads} (defined at {item.origin})")
         return "\n".join(lines) or "there are no tables"
+
+    def live(
+        self, address: str | int = "", *, token: str | None = None, certificate: tuple[str, str] | None = None
+    ) -> Live:
+        """Serve a page that shows what the workers of this process do; its `url` opens it, and in a notebook a link.
+
+        It is served at a port of this machine, by default the first free one from 8400 on. HOST:PORT that other
+        machines can reach takes a `token` of yours and a `certificate`, the files of a certificate and its key.
+
+        >>> with Session() as db:
+        ...     page = db.live(0)
+        ...     print(page.url)
+        ...     page.close()
+        http://127.0.0.1:...
+        """
+        return serve_live(address, token=token, certificate=certificate)
 
     def close(self) -> None:
         """End the session and its threads. What is not committed is lost."""

@@ -48,7 +48,7 @@ from differential.trace.claims import Claim, Claims
 from differential.trace.classes import classes, minority
 from differential.trace.description import Description
 from differential.trace.merge import Merge, merge_at_once
-from differential.trace.report import Observer, Statistics
+from differential.trace.report import Observer, Statistics, size_of
 from differential.trace.storage import MEMORY, Storage
 from timely.lowlevel import Antichain
 
@@ -292,6 +292,10 @@ class Spine:
         layers = self._layers
         merging = sum(isinstance(layer, Merge) for layer in layers)
         return Statistics(len(layers), merging, sum(map(len, layers)), self._inserted, self._moved)
+
+    def size(self) -> tuple[int, int]:
+        """Return how many rows and bytes there are; any thread may ask, for this notes nothing."""
+        return size_of(tuple(self._layers))
 
     def validate(self) -> None:
         """Raise AssertionError, in words, if an invariant does not hold."""

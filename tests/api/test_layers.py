@@ -28,6 +28,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "timely.dataflow": ("timely.dataflow",),
     "timely.worker": ("timely.worker",),
     "timely.synchronization": ("timely.synchronization",),
+    "timely.live": ("timely.live",),
     "timely.run": ("timely.run",),
     "timely.cluster": ("timely.cluster",),
     "timely": ("timely.api", "timely.lowlevel", "timely.testing", "timely.__main__", "timely"),

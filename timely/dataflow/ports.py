@@ -94,6 +94,7 @@ class InputPort:
         "_frontier",
         "_sources",
         "channel",
+        "counter",
         "dataflow",
         "drains",
         "index",
@@ -129,6 +130,8 @@ class InputPort:
         """Counts what is outstanding on the channel; None where messages never wait longer than a step."""
         self.time: Time | None = None
         self.recorder: Recorder | None = None
+        self.counter: Callable[[Push], Push] | None = None
+        """While messages are counted: what makes a function of messages count them."""
         self.update: Update = _not_built
         self._sources: list[tuple[int, PathSummary | None]] = []
         self._frontier: tuple[list[Antichain], Antichain] | None = None
@@ -251,9 +254,10 @@ class InputPort:
 
     def pusher(self) -> Push:
         """Return what puts a message on this channel (see `Consumer`)."""
-        if self.operator.inline is not None:
-            return self.operator.inline
-        return self._push_spread if self.spreads else self._push_here
+        push = self.operator.inline
+        if push is None:
+            push = self._push_spread if self.spreads else self._push_here
+        return push if self.counter is None else self.counter(push)
 
     def deliver(self, sender: int, time: Time, batch: Batch) -> None:
         """Queue a message already counted where it was sent."""

@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 
 from timely.config import Config, hosts_of, variable
 from timely.errors import ConfigError, TimelyError
+from timely.live import option as live
 from timely.run import elsewhere
 from timely.run.environment import report_unknown_variables
 from timely.run.large_pages import restart_with_large_pages
@@ -64,8 +65,8 @@ Unknown variables that begin with TIMELY_ or DIFFERENTIAL_ are reported.
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command with `arguments` (by default, those of the process); return its exit status."""
-    given = sys.argv[1:] if arguments is None else arguments
-    options, unknown = _parser(next(iter(given), None)).parse_known_args(arguments)
+    given = live.completed(sys.argv[1:] if arguments is None else arguments)
+    options, unknown = _parser(next(iter(given), None)).parse_known_args(given)
     options.is_process = arguments is None
     try:
         _refuse_unknown(options.command, unknown)
@@ -90,6 +91,7 @@ def _parser(command: str | None) -> argparse.ArgumentParser:
         usage="timely run [-n PROCESSES] [-w WORKERS] [--stall SECONDS] [--profile] [--peer-timeout SECONDS]\n"
         "                  [--queue-bytes BYTES] [--spill-above BYTES [--spill-dir DIR]]\n"
         "                  [--state DIR] [--restart TIMES] [--on SYSTEM]\n"
+        "                  [--live [PORT]] [--telemetry URL]\n"
         "                  [--hostfile FILE [--process INDEX] [--curve DIR]]\n"
         "                  (SCRIPT | -m MODULE) [ARGUMENTS...]",
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -125,12 +127,14 @@ def _parser(command: str | None) -> argparse.ArgumentParser:
     run.add_argument("--spill-dir", metavar="DIR", help="where to keep them (default: with temporary files)")
     add_options(run)
     elsewhere.add_options(run)
+    live.add_option(run)
     run.add_argument("-m", dest="module", nargs=argparse.REMAINDER, help="run a module with the arguments that follow")
     run.add_argument("script", nargs=argparse.REMAINDER, help="the script and its arguments")
     run.set_defaults(action=_run)
     _add_keys(commands)
     add_state(commands)
     elsewhere.add_commands(commands, command)
+    live.add_commands(commands, _viz)
     return parser
 
 
@@ -178,12 +182,25 @@ def _keys(options: argparse.Namespace) -> int:
     return 0
 
 
-def _run(options: argparse.Namespace) -> int:
+def _viz(options: argparse.Namespace) -> int:
+    target, is_module = _target(options)
+    from timely.run.drawing import draw
+
+    return draw(options.output, target, is_module)
+
+
+def _target(options: argparse.Namespace) -> tuple[list[str], bool]:
+    """Return the script or module with its arguments, and whether it is a module; raise ConfigError for nothing."""
     is_module = options.module is not None
     target = [*(options.module or ()), *options.script]  # the parser ends a module's arguments at '--'
     if not is_module and target[:1] == ["--"]:
         del target[0]
     _check_target(target, is_module)
+    return target, is_module
+
+
+def _run(options: argparse.Namespace) -> int:
+    target, is_module = _target(options)
     config = _config(options)
     pass_on(options.state)
     if options.on is not None:
@@ -244,6 +261,10 @@ def _config(options: argparse.Namespace) -> Config:
         base = replace(base, curve_dir=options.curve)
     if options.profile:
         base = replace(base, profile=True)
+    if options.live is not None:
+        base = replace(base, live=live.checked(options.live))
+    if options.telemetry is not None:
+        base = replace(base, telemetry=options.telemetry)
     if options.stall is not None:
         base = replace(base, stall_seconds=options.stall)
     if options.peer_timeout is not None:
