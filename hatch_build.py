@@ -13,13 +13,18 @@ kernels. With `TIMELY_COMPILE=1`, and with `TIMELY_KERNELS=host` or `levels`, a 
 Editable installs have neither. With `TIMELY_COMPILE=1` the modules are compiled in place: from then on changes of those
 sources take effect when it is done again. Kernels are compiled at their first use.
 
+The wheel also has a software bill of materials, by CycloneDX, in `.dist-info/sboms` (PEP 770): the packages that it
+requires, and those whose code is in what was compiled.
+
 `python -P -c "import timely.order; print(timely.order.__file__)"` shows whether the modules that are installed are
 compiled: it prints the name of an extension module, or of `order.py`.
 """
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -27,6 +32,7 @@ import tempfile
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import chdir, contextmanager
+from importlib import metadata
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -35,6 +41,10 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 PROGRAMS, PROGRAMS_PLACE = "examples", "differential/jobs/examples"
 """Where the programs of the jobs are, in a checkout and in a wheel."""
+
+
+COMPILERS = {".so": ("mypy",), ".pyd": ("mypy",), ".kernels": ("numba", "llvmlite")}
+"""Packages that add code of their own to the files that they compile: the runtime of mypyc, and what kernels call."""
 
 
 class WheelHook(BuildHookInterface[Any]):
@@ -56,6 +66,13 @@ class WheelHook(BuildHookInterface[Any]):
                 steps.append((pool.submit(_kernels, Path(self.root), kernels or "host", self._built), bool(kernels)))
             for step, is_required in steps:
                 self._add(step, is_required, is_editable, build_data)
+        if not is_editable:
+            bill = self._built / "timely-dataflow.cdx.json"
+            core = self.metadata.core
+            kinds = {Path(place).suffix for place in build_data["force_include"].values()}
+            inside = sorted({each for kind in kinds for each in COMPILERS.get(kind, ()) if _version_of(each)})
+            bill.write_text(bill_of_materials(core.name, self.metadata.version, core.dependencies, inside))
+            build_data["sbom_files"].append(str(bill))
 
     def _add(self, step: Future[Path], is_required: bool, is_editable: bool, build_data: dict[str, Any]) -> None:
         """Add the files of the directory that a step returns; unless they are required, do without if it fails."""
@@ -78,6 +95,46 @@ class WheelHook(BuildHookInterface[Any]):
         """Remove the temporary directory."""
         if hasattr(self, "_built"):
             shutil.rmtree(self._built, ignore_errors=True)
+
+
+def bill_of_materials(name: str, version: str, requirements: list[str], inside: list[str]) -> str:
+    """Return a bill, by CycloneDX, of a package that requires some packages and has code of others inside.
+
+    It depends on nothing else, so the same build has the same bill.
+    """
+    own = {"type": "library", "name": name, "version": version, "bom-ref": name, "purl": f"pkg:pypi/{name}@{version}"}
+    parts: dict[str, dict[str, Any]] = {}
+    for requirement in requirements:
+        found = re.match(r"[A-Za-z0-9._-]+", requirement)
+        required = found.group() if found else requirement
+        wanted = {"name": "requirement", "value": requirement}
+        part = {"type": "library", "name": required, "scope": "required", "purl": f"pkg:pypi/{required}"}
+        parts[required] = {**part, "bom-ref": required, "properties": [wanted]}
+    for compiler in inside:
+        release = _version_of(compiler)
+        part = {"type": "library", "name": compiler, "version": release, "purl": f"pkg:pypi/{compiler}@{release}"}
+        parts[f"{compiler}@{release}"] = {
+            **part,
+            "bom-ref": f"{compiler}@{release}",
+            "description": "part of its code is in the compiled modules or kernels",
+        }
+    bill = {
+        "bomFormat": "CycloneDX",
+        "specVersion": "1.6",
+        "version": 1,
+        "metadata": {"component": {**own, "licenses": [{"license": {"id": "Apache-2.0"}}]}},
+        "components": list(parts.values()),
+        "dependencies": [{"ref": name, "dependsOn": list(parts)}, *({"ref": each} for each in parts)],
+    }
+    return json.dumps(bill, indent=2) + "\n"
+
+
+def _version_of(package: str) -> str | None:
+    """Return which version of a package takes part in this build."""
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
 
 
 def _sources(root: Path, patterns: list[str]) -> list[str]:
@@ -107,6 +164,8 @@ def _modules(root: Path, sources: list[str], into: Path) -> Path:
             extension.extra_compile_args = [each for each in extension.extra_compile_args if each != "-Werror"]
         command = Distribution({"ext_modules": extensions}).get_command_obj("build_ext")
         command.build_temp, command.build_lib = str(into / "temp"), str(into / "modules")
+        # One extension holds all code and takes longest; meanwhile the others, by which it is imported, are linked.
+        command.parallel = os.cpu_count()
         command.ensure_finalized()
         build = command.build_extensions
 

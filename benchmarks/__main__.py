@@ -51,6 +51,7 @@ WORKLOADS = (
     "shared_traces",
     "session",
     "logging",
+    "live",
     "construction",
     "loading",
     "frames",

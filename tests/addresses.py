@@ -1,6 +1,7 @@
 """Whether columns live as long as kernels have their addresses.
 
-A kernel receives batches as a table of their addresses (`differential.kernels.memory`), which keeps none of them alive.
+A kernel receives batches as a table of their addresses (`differential.kernels.memory`), or as a tuple of heads that
+each begin with a row of it (`differential.trace.columns`). An array of addresses keeps no column alive by itself.
 A function compiled to C releases a variable after its last use, so columns that only this variable holds are freed
 before the kernel is called. Their memory mostly still has its former contents, so nothing shows.
 """
@@ -53,8 +54,9 @@ def _noting(compiled: Callable[..., Any], known: dict[int, ref[Any]]) -> Callabl
 def _looking(compiled: Callable[..., Any], kernel: Any, known: dict[int, ref[Any]]) -> Callable[..., Any]:
     def call(*arguments: Any) -> Any:
         for argument in arguments:
-            if isinstance(argument, np.ndarray) and argument.ndim == 2 and argument.shape[1] == COORDINATES + 1:
-                for row in argument.tolist():
+            table = _table(argument)
+            if table is not None:
+                for row in table.tolist():
                     for place, name in _COLUMNS.items():
                         holder = known.get(row[place])
                         assert holder is None or holder() is not None, (
@@ -63,6 +65,21 @@ def _looking(compiled: Callable[..., Any], kernel: Any, known: dict[int, ref[Any
         return compiled(*arguments)
 
     return call
+
+
+def _table(argument: Any) -> Any:
+    """Return the table of batches that an argument is, or None."""
+    width = COORDINATES + 1
+    if isinstance(argument, tuple) and all(isinstance(each, np.ndarray) for each in argument):
+        return np.array([_outside(each[:width].tolist(), each) for each in argument]).reshape(-1, width)
+    is_table = isinstance(argument, np.ndarray) and argument.ndim == 2 and argument.shape[1] == width
+    return argument if is_table else None
+
+
+def _outside(row: list[int], head: Any) -> list[int]:
+    """Return a row without the addresses of columns that are in its block."""
+    start = head.ctypes.data
+    return [0 if place in _COLUMNS and start <= item < start + head.nbytes else item for place, item in enumerate(row)]
 
 
 def _owner(column: Any) -> Any:

@@ -8,14 +8,12 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from differential.kernels.compile import NOTHING, Ints, Table
+from differential.kernels.compile import NOTHING, Ints
 from differential.trace.batch import Batch
+from differential.trace.columns import Rows
 from differential.trace.description import Description
 from tests.oracle.trace import Row
 from timely.progress.antichain import Antichain
-
-Columns = tuple[Ints, Ints, Ints, Ints, Table]
-"""Keys, values, time index, diffs, times."""
 
 FORMS = ("plain", "no values", "no diffs", "one time", "bare")
 EXTREMES = (-(2**63), -(2**62), -1, 0, 1, 2**40, 2**63 - 1)
@@ -32,7 +30,7 @@ def frontiers(depth: int, top: int = 3, *, least: int = 0) -> st.SearchStrategy[
 
 
 @st.composite
-def updates(draw: Any, depth: int, *, most: int = 30, wide: bool = True) -> Columns:
+def updates(draw: Any, depth: int, *, most: int = 30, wide: bool = True) -> Rows:
     """Draw updates as columns, some of them absent, under a table of times unsorted and with repetitions."""
     form = draw(st.sampled_from(FORMS))
     items = (
@@ -54,7 +52,7 @@ def updates(draw: Any, depth: int, *, most: int = 30, wide: bool = True) -> Colu
     )
 
 
-def rows_of(columns: Columns) -> list[Row]:
+def rows_of(columns: Rows) -> list[Row]:
     """Return columns as a list of rows."""
     keys, vals, index, diffs, table = columns
     rows = len(keys)

@@ -63,6 +63,9 @@ class Config:
     of its operators. A loop that still changes after `report_rounds` rounds is reported, and again each time the number
     of its rounds has doubled; 0 means never.
 
+    With `live`, a port, HOST:PORT or `auto`, the first process serves a page that shows what the workers do. With
+    `telemetry`, the address of a collector of OpenTelemetry, it sends metrics and the spans of epochs there.
+
     With `plain`, dataflows run without the optimisation pass (see `timely.dataflow.compose`), for tests of that pass.
     The default comes from the environment variable `TIMELY_PLAIN`. With `general`, only regions are left out (see
     `timely.dataflow.region`); the default comes from `TIMELY_GENERAL`.
@@ -97,6 +100,8 @@ class Config:
     spill_above: int | None = None
     spill_dir: str | None = None
     accumulation: str = "process"
+    live: str | None = None
+    telemetry: str | None = None
     plain: bool = field(default_factory=lambda: os.environ.get("TIMELY_PLAIN") == "1")
     general: bool = field(default_factory=lambda: os.environ.get("TIMELY_GENERAL") == "1")
 
@@ -275,7 +280,7 @@ def variable(field: str) -> str:
 def _parse(field: str, text: str) -> Any:
     if field == "addresses":
         return tuple(address.strip() for address in text.split(","))
-    if field in ("generation", "progress", "accumulation", "curve_dir", "spill_dir"):
+    if field in ("generation", "progress", "accumulation", "curve_dir", "spill_dir", "live", "telemetry"):
         return text
     if field in ("profile", "plain", "general"):
         if text not in ("0", "1"):

@@ -82,12 +82,15 @@ from timely.dataflow.ports import InputCapability, InputPort, OutputPort
 from timely.dataflow.routing import destinations, hash_columns
 from timely.dataflow.streams import S, ScopeCore, StreamCore
 from timely.dataflow.tee import Push
+from timely.live.handle import Live
 from timely.observe.events import StateResized
 from timely.observe.log import Log
 from timely.order import LIMIT, Moment, Time, as_time, less_equal
 from timely.origin import Origin, user_origin
 from timely.progress.antichain import CLOSED, Antichain
 from timely.progress.summary import PathSummary
+from timely.run.directory import run_directory
+from timely.run.live import serve_live
 
 __all__ = [
     "CLOSED",
@@ -115,6 +118,7 @@ __all__ = [
     "InputCapability",
     "InputPort",
     "Items",
+    "Live",
     "Log",
     "Logic",
     "LogicalType",
@@ -168,7 +172,9 @@ __all__ = [
     "register",
     "register_event",
     "rows_and_columns",
+    "run_directory",
     "scatter",
+    "serve_live",
     "sink",
     "time_name",
     "typed",

@@ -16,7 +16,9 @@ from differential.data.updates import Updates
 from differential.kernels.route import partition
 from differential.kernels.wide import Overflow
 from differential.keys import EVERY, described
-from differential.trace.batcher import Batcher
+from differential.trace.batch import Batch
+from differential.trace.batcher import NOT_DUE, Batcher
+from differential.trace.columns import FEW
 from differential.trace.handle import TraceHandle
 from differential.trace.log import log_trace
 from differential.trace.spine import Spine
@@ -31,6 +33,7 @@ from timely.lowlevel import (
     OperatorBuilder,
     OperatorCore,
     OutputPort,
+    Time,
     destinations,
     hash_columns,
     scatter,
@@ -74,7 +77,7 @@ def arrange(updates: Stream, keys: int, *, name: str = "arrange") -> Arranged:
     key, value = Encoder(interner, "key"), Encoder(interner, "value")
     spine = new_trace(output, key, value)
     writer = Arranger(input, output, spine, key, value, keys)
-    builder.build(lambda _: refusing(writer.run, key, value, writer.held))
+    builder.build(lambda _: refusing(writer.run, key, value, writer.held, input))
     return Arranged(stream, TraceHandle(spine), key, value, keys)
 
 
@@ -151,6 +154,10 @@ class Arranger:
 
     def run(self) -> None:
         self._interner.collect()
+        only = None if self._sealer.held.times else self._input.take_only()
+        if only is not None:
+            self._answer(*only)
+            return
         self._gather()
         self._sealer.seal(self._batcher, self._input.frontier)
         self._input.operator.waits = bool(self._sealer.held)
@@ -158,24 +165,45 @@ class Arranger:
     def _gather(self) -> None:
         """Move the messages into the batcher."""
         # No reference to a message outlives its turn of the loop: sealing frees each part once it is packed.
-        held, keys, hidden = self._sealer.held, self._keys, self._value.hidden
+        held = self._sealer.held
         for time, batch in self._input.drain():
             updates = cast(Updates, batch)
-            columns = updates.columns
-            if len(columns) - hidden < keys < EVERY:
-                raise DataError(f"a record has {len(columns) - hidden} column(s), but its key has {keys}")
-            if not len(updates):  # other workers have the rows, this one learns their kinds
-                self._key.learn(columns[:keys])
-                self._value.learn(columns[keys:])
-                continue
-            held.hold(time)
-            self._batcher.push(
-                self._key.encode(columns[:keys]),
-                self._value.encode(columns[keys:]),
-                updates.times,
-                updates.time_index,
-                updates.diffs,
-            )
+            codes = self._encoded(updates)
+            if codes is not None:
+                held.hold(time)
+                self._batcher.push(*codes, updates.times, updates.time_index, updates.diffs)
+
+    def _answer(self, time: Time, message: object) -> None:
+        """Do the same for one message while nothing is gathered: mostly it is complete, and its batch is the answer.
+
+        Then no capability is held: the message itself is the right to send at its time in this activation.
+        """
+        updates, frontier = cast(Updates, message), self._input.frontier
+        codes = self._encoded(updates)
+        if codes is not None:
+            keys, vals = codes
+            if len(keys) <= FEW and not len(updates.time_index):
+                due = self._batcher.seal_at_once(keys, vals, updates.times, updates.diffs, frontier)
+                if due is not NOT_DUE:
+                    if due is not None:
+                        self._sealer.answer(time, due)
+                    return
+            self._sealer.held.hold(time)
+            self._batcher.push(keys, vals, updates.times, updates.time_index, updates.diffs)
+            del updates, message, codes, keys, vals  # sealing frees each part once it is packed
+            self._sealer.seal(self._batcher, frontier)
+        self._input.operator.waits = bool(self._sealer.held)
+
+    def _encoded(self, updates: Updates) -> tuple[Codes, Codes] | None:
+        """Return the codes of keys and values, or None where only the kinds of columns are to be learned."""
+        columns, keys, hidden = updates.columns, self._keys, self._value.hidden
+        if len(columns) - hidden < keys < EVERY:
+            raise DataError(f"a record has {len(columns) - hidden} column(s), but its key has {keys}")
+        if not len(updates):  # other workers have the rows, this one learns their kinds
+            self._key.learn(columns[:keys])
+            self._value.learn(columns[keys:])
+            return None
+        return self._key.encode(columns[:keys]), self._value.encode(columns[keys:])
 
 
 class Sealer:
@@ -189,6 +217,10 @@ class Sealer:
         self._output = output
         self._spine = spine
         self.held = CapabilitySet(output)
+
+    def answer(self, time: Time, batch: Batch) -> None:
+        """Add the batch, and send it at the time of a message that was taken in this activation."""
+        self._output.answer(time, cast(Any, self._spine.insert(batch)))
 
     def seal(self, batcher: Batcher, frontier: Antichain, pending: Antichain = CLOSED) -> None:
         """Seal everything not in advance of `frontier`; hold capabilities for what is left, and for `pending` times."""

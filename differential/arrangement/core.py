@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, Generic, Protocol, Self, TypeVar, cast
+from typing import Any, Generic, Protocol, Self, TypeVar
 
 from differential.arrangement.arrange import arrange
 from differential.arrangement.arranged import Arranged
@@ -27,7 +27,7 @@ from differential.data.codes import Encoder
 from differential.data.updates import Updates
 from differential.keys import check_keys
 from differential.trace.as_of import AsOf
-from differential.trace.batch import Batch
+from differential.trace.batch import Batch, entering
 from differential.trace.entered import Entered
 from differential.trace.handle import TraceHandle
 from differential.trace.reader import Reader
@@ -198,14 +198,8 @@ class ArrangementCore(ABC, Generic[C]):
                 raise BuildError(f"{where}, of another dataflow: import its trace there (Trace.import_into)")
             raise BuildError(f"{where}: it does not lie inside it")
         more = scope.width - self.scope.width
-        suffix = (0,) * more
-        stream = inline_timed(
-            self.stream,
-            lambda time, batch: (time + suffix, cast(Any, _entered(cast(Any, batch), more))),
-            name="enter",
-            scope=scope,
-            summary=self.scope.summary_to(scope),
-        )
+        summary = self.scope.summary_to(scope)
+        stream = inline_timed(self.stream, entering(more), name="enter", scope=scope, summary=summary)
         trace = self._trace.clone()
         for _ in range(more):
             trace = Entered(trace)
@@ -238,9 +232,3 @@ class ArrangementCore(ABC, Generic[C]):
     @abstractmethod
     def with_updates(self, stream: Stream, keys: int) -> C:
         """Return a collection of class `C` over other updates."""
-
-
-def _entered(batch: Batch, more: int) -> Batch:
-    for _ in range(more):
-        batch = batch.enter()
-    return batch

@@ -27,7 +27,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from enum import Enum
 from itertools import repeat
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -321,16 +321,30 @@ def is_string(kind: AnyKind) -> bool:
     return kind.stores != "i" if isinstance(kind, LogicalType) else kind in _STRINGS
 
 
-def watcher(key: Encoder, value: Encoder) -> Callable[[Codes, Codes], None]:
+class Rows(Protocol):
+    """What has a column of keys and one of values."""
+
+    @property
+    def keys(self) -> Codes:
+        """The codes of the keys."""
+        ...
+
+    @property
+    def vals(self) -> Codes:
+        """The codes of the values."""
+        ...
+
+
+def watcher(key: Encoder, value: Encoder) -> Callable[[Rows], None]:
     """Return a function that keeps the items in a batch's key and value columns for as long as the columns exist."""
     interner = key.interner
 
-    def watch(keys: Codes, vals: Codes) -> None:
+    def watch(batch: Rows) -> None:
         if interner.is_used:  # a batch from before the first item was interned has none
             if key.interns:
-                interner.watch(key, keys)
+                interner.watch(key, batch.keys)
             if value.interns:
-                interner.watch(value, vals)
+                interner.watch(value, batch.vals)
 
     return watch
 

@@ -41,12 +41,21 @@ class Fields:
                 f"a record of {len(record)} field(s) after one of {len(self._kinds)}: "
                 "all records of a collection have the same number"
             )
+        if self._types is None and self._are_known(record):
+            return
         types = tuple([type(field) for field in record])
         if self._types is None and _ARRAYS.issuperset(types):
             if self._kinds != [_kind_kept(field) for field in record]:
                 self._compare(record, types)
         elif types != self._types or not _are_plain(record):
             self._compare(record, types)
+
+    def _are_known(self, record: tuple[Any, ...]) -> bool:
+        """Return whether a record is arrays of the kinds known; arrays of other types need a longer look."""
+        for field, kind in zip(record, self._kinds):
+            if type(field) is not np.ndarray or _KINDS.get(field.dtype.char) != kind:
+                return False
+        return bool(self._kinds)
 
     def _compare(self, record: tuple[Any, ...], types: tuple[type, ...]) -> None:
         columns = [as_column(field) for field in record]

@@ -183,6 +183,8 @@ class Interner:
 
     def watch(self, meaning: Meaning, column: Codes) -> None:
         """Keep the items in `column` for as long as the array exists."""
+        if not len(column):
+            return  # kernels return one array for all columns without items: it always exists
         watched = self._watched
         watched.append((meaning, ref(column)))
         if len(watched) > self._most_watched:

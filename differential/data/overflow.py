@@ -16,7 +16,7 @@ from differential.data.codes import Encoder
 from differential.kernels.products import multiply
 from differential.kernels.wide import Overflow
 from timely.errors import DataError
-from timely.lowlevel import CapabilitySet, Time
+from timely.lowlevel import CapabilitySet, InputPort, Time
 
 Array = NDArray[Any]
 Ints = NDArray[np.int64]
@@ -33,12 +33,16 @@ def shown(record: Sequence[Array]) -> str:
 
 
 def refusing(
-    run: Callable[[], None], key: Encoder, value: Encoder | None = None, held: CapabilitySet | None = None
+    run: Callable[[], None],
+    key: Encoder,
+    value: Encoder | None = None,
+    held: CapabilitySet | None = None,
+    input: InputPort | None = None,
 ) -> Callable[[], None]:
     """Return the logic `run` with errors that name the record when a kernel raises `Overflow`.
 
     `key` and `value` decode the record; without `value` the error names only the key. The time in it is the least that
-    the operator holds.
+    the operator holds or, if it holds none, that of the message that it handles.
     """
     meaning = Encoder(key.interner, "value", ()) if value is None else value
 
@@ -46,8 +50,10 @@ def refusing(
         try:
             run()
         except Overflow as fault:
-            times = () if held is None else held.times
-            raise named(fault, key, meaning, min(times, default=None)) from None
+            least = None if held is None else min(held.times, default=None)
+            if least is None and input is not None:
+                least = input.time
+            raise named(fault, key, meaning, least) from None
 
     return named_run
 

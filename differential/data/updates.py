@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from differential.data.interned import strings_of
 from differential.kernels.compile import NOTHING
+from differential.kernels.times import later_times, table_of_times, times_inside, times_outside
 from timely.errors import DataError
 from timely.lowlevel import (
     LIMIT,
@@ -49,6 +50,8 @@ class Updates:
     ([(7,), (7,)], array([ 1, -1]), array([-1,  1]))
     >>> updates.take(np.array([1])).with_columns((np.array([5]),)).with_times(np.array([[8]]))
     Updates([((5,), (8,), -1)])
+    >>> updates.entered(1).delayed(2).times, updates.entered(1).left(1).times
+    (array([[7, 2]]), array([[7]]))
     """
 
     kind: ClassVar[str] = "updates"
@@ -65,7 +68,7 @@ class Updates:
     @classmethod
     def at(cls, time: Time, columns: tuple[Array, ...], diffs: Ints = NOTHING) -> Updates:
         """Return a batch of updates that all happen at `time`."""
-        return cls(columns, np.array([time], np.int64), NOTHING, diffs)
+        return cls(columns, table_of_times((time,)), NOTHING, diffs)
 
     def __len__(self) -> int:
         return len(self.columns[0])
@@ -83,6 +86,18 @@ class Updates:
     def with_times(self, times: Ints) -> Updates:
         """Return the same updates under another table of times."""
         return Updates(self.columns, times, self.time_index, self.diffs)
+
+    def delayed(self, step: int) -> Updates:
+        """Return the same updates, each `step` later in the last coordinate of its time."""
+        return self.with_times(later_times(_plain(self.times), step))
+
+    def entered(self, more: int) -> Updates:
+        """Return the same updates at times with so many more coordinates, which are 0."""
+        return self.with_times(times_inside(_plain(self.times), more))
+
+    def left(self, keep: int) -> Updates:
+        """Return the same updates at times without the coordinates from `keep` on."""
+        return self.with_times(times_outside(_plain(self.times), keep))
 
     def take(self, rows: Array) -> Updates:
         """Return the given rows: positions, or a boolean mask."""
@@ -198,3 +213,8 @@ def _values(column: Array) -> list[Any]:
 
 
 register(Updates)  # called, for classes with decorators are compiled to less (see `hatch_build.py`)
+
+
+def _plain(times: Ints) -> Ints:
+    """Return times as kernels take them."""
+    return times if times.flags.carray else times.copy()

@@ -2,16 +2,16 @@
 
 A batcher receives updates of many times and gives out those that are not in advance of a frontier. `by_time` sorts
 updates by time once (a counting sort: two passes), so that the rows of a time are a run; `take_times` copies the runs
-of given times, and costs their rows. `take_passed` is for few rows: it splits them in one pass, and consolidates those
-that are given out.
+of given times, and costs their rows. `take_passed` is for few rows in several parts, which it puts together and splits
+(`few`).
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from differential.kernels.compile import Ints, Table, inner, kernel
-from differential.kernels.consolidate import consolidate
+from differential.kernels.compile import Batches, Ints, Table, Times, kernel
+from differential.kernels.few import split_rows
 from differential.kernels.memory import (
     COORDINATES,
     DIFFS,
@@ -25,7 +25,7 @@ from differential.kernels.memory import (
     empty,
     times_of,
 )
-from differential.kernels.times import drop_unused, is_in_advance, minimal, sorted_distinct
+from differential.kernels.times import sorted_distinct
 
 
 @kernel
@@ -81,44 +81,25 @@ def take_times(keys: Ints, vals: Ints, diffs: Ints, times: Table, runs: Table) -
 
 
 @kernel
-def take_passed(
-    parts: Table, upper: Table
-) -> tuple[Ints, Ints, Ints, Ints, Table, Ints, Ints, Ints, Ints, Table, Table]:
-    """Return the rows of all parts that are not in advance of `upper`, consolidated; the others as they are; and the
-    minimal times of the others. For few rows.
-    """
+def take_passed(parts: Batches, upper: Times) -> tuple[Ints, int, int, Ints, int, int, Ints]:
+    """Return what `split_rows` does for the rows of all parts."""
     rows = distinct = 0
     for part in range(len(parts)):
         rows += parts[part, ROWS]
         distinct += parts[part, TIME_ROWS]
     # The tables of times of all parts are put one after another; a part's index is valid from its base on.
-    times, waits, base = np.empty((distinct, parts[0, COORDINATES]), np.int64), np.empty(distinct, np.int64), 0
+    times, columns = np.empty((distinct, parts[0, COORDINATES]), np.int64), np.empty((4, rows), np.int64)
+    row = base = 0
     for part in range(len(parts)):
         own = times_of(parts, part)
         for time in range(len(own)):
-            times[base + time] = own[time]
-            waits[base + time] = is_in_advance(upper, own, time)
-        base += len(own)
-    due = taken(parts, rows, waits, 0)
-    rest = taken(parts, rows, waits, 1)
-    keys, vals, index, diffs, table = consolidate(due[0], due[1], due[2], due[3], times)
-    rest_index, rest_times = drop_unused(rest[2], times)
-    return keys, vals, index, diffs, table, rest[0], rest[1], rest_index, rest[3], rest_times, minimal(rest_times)
-
-
-@inner
-def taken(parts: Table, rows: int, waits: Ints, wanted: int) -> tuple[Ints, Ints, Ints, Ints]:
-    """Return keys, values, time index and diffs, none absent, of the rows whose time has `wanted` in `waits`."""
-    columns = np.empty((4, rows), np.int64)
-    kept = base = 0
-    for part in range(len(parts)):
+            for coordinate in range(own.shape[1]):
+                times[base + time, coordinate] = own[time, coordinate]
         keys, vals = column(parts, part, KEYS), column(parts, part, VALS)
         index, diffs = column(parts, part, TIME_INDEX), column(parts, part, DIFFS)
-        for row in range(len(keys)):
-            time = base + at(index, row, 0)
-            if waits[time] == wanted:
-                columns[0, kept], columns[1, kept] = keys[row], at(vals, row, 0)
-                columns[2, kept], columns[3, kept] = time, at(diffs, row, 1)
-                kept += 1
-        base += parts[part, TIME_ROWS]
-    return columns[0, :kept].copy(), columns[1, :kept].copy(), columns[2, :kept].copy(), columns[3, :kept].copy()
+        for each in range(len(keys)):
+            columns[0, row], columns[1, row] = keys[each], at(vals, each, 0)
+            columns[2, row], columns[3, row] = base + at(index, each, 0), at(diffs, each, 1)
+            row += 1
+        base += len(own)
+    return split_rows(columns[0], columns[1], columns[2], columns[3], times, upper)

@@ -1,7 +1,8 @@
 """The function of a kernel's object code that Python calls.
 
 It is a built-in function of CPython (`METH_FASTCALL`): it reads integers and arrays from the objects that it receives,
-releases the interpreter's lock, calls the kernel, and returns objects. An argument costs a few nanoseconds.
+releases the interpreter's lock, calls the kernel, and returns objects. An argument costs a few nanoseconds. A table of
+batches or of times may also be a tuple, of which the table is made for the duration of the call.
 
 Its `self` is a tuple of two functions of Python, which raise: the first is called with arguments that the kernel does
 not take, the second with the address of an exception that the kernel raised (`loader.py`).
@@ -15,10 +16,16 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.np.arrayobj import make_array
 
+from differential.kernels.signature import ARRAYS
+
 _POINTER = ir.IntType(8).as_pointer()
 _INT32, _INT64, _DOUBLE = ir.IntType(32), ir.IntType(64), ir.DoubleType()
-_ARRAY = ir.LiteralStructType([_POINTER, _POINTER, _INT64, _INT32, _POINTER])
+_ARRAY = ir.LiteralStructType([_POINTER, _POINTER, _INT64, _INT32, _POINTER, _POINTER])
 """`%array` of `runtime.py`."""
+_DATA, _BYTES, _SIZES, _MEMORY = 1, 2, 4, 5
+
+_MADE = {"Batches": "differential.batches", "Times": "differential.frontier"}
+"""What describes a table that may be made for the call, by its annotation."""
 
 
 class _Bridge:
@@ -35,6 +42,7 @@ class _Bridge:
         arrays = [each for each in described.argtypes if isinstance(each, types.Array)]
         self.arrays = cgutils.alloca_once(self.builder, _ARRAY, size=len(arrays) or 1)
         self.array_count = 0
+        self.made: list[Any] = []
         kernel = context.call_conv.get_function_type(described.restype, described.argtypes)
         self.kernel = ir.Function(self.module, kernel, symbol)
 
@@ -62,17 +70,34 @@ class _Bridge:
             self.builder.position_at_end(fine)
         return value
 
-    def array(self, item: Any, kind: Any) -> Any:
+    def field(self, place: Any, field: int) -> Any:
+        """Return the address of a field of an `%array`."""
+        return self.builder.gep(place, [ir.Constant(_INT32, 0), ir.Constant(_INT32, field)])
+
+    def reserve(self, annotations: tuple[str, ...]) -> None:
+        """Note which of the arrays are tables that may be made for the call; none is yet."""
+        annotations = tuple(each for each in annotations if each in ARRAYS)
+        for place in (place for place, annotation in enumerate(annotations) if annotation in _MADE):
+            self.made.append(self.builder.gep(self.arrays, [ir.Constant(_INT32, place)]))
+            self.builder.store(cgutils.get_null_value(_POINTER), self.field(self.made[-1], _MEMORY))
+
+    def free(self) -> None:
+        """Free the tables that were made for the call."""
+        for place in self.made:
+            self.call("free", ir.VoidType(), self.builder.load(self.field(place, _MEMORY)))
+
+    def array(self, item: Any, kind: Any, annotation: str) -> Any:
         """Return Numba's structure of an array that an object is. It counts no references: Python holds the object."""
         builder, context = self.builder, self.context
         place = builder.gep(self.arrays, [ir.Constant(_INT32, self.array_count)])
         self.array_count += 1
         described = builder.bitcast(place, _POINTER)
-        self.require(self.call("differential.argument", ir.IntType(1), item, ir.Constant(_INT32, kind.ndim), described))
-        data, size, lengths = (
-            builder.load(builder.gep(place, [ir.Constant(_INT32, 0), ir.Constant(_INT32, field)]))
-            for field in (1, 2, 4)
-        )
+        if annotation in _MADE:
+            self.require(self.call(_MADE[annotation], ir.IntType(1), item, described))
+        else:
+            dimensions = ir.Constant(_INT32, kind.ndim)
+            self.require(self.call("differential.argument", ir.IntType(1), item, dimensions, described))
+        data, size, lengths = (builder.load(self.field(place, field)) for field in (_DATA, _BYTES, _SIZES))
         lengths = builder.bitcast(lengths, _INT64.as_pointer())
         shape = [builder.load(builder.gep(lengths, [ir.Constant(_INT32, each)])) for each in range(kind.ndim)]
         strides = [ir.Constant(_INT64, 8)]
@@ -86,11 +111,11 @@ class _Bridge:
         made.parent = cgutils.get_null_value(made.parent.type)
         return made._getvalue()
 
-    def argument(self, place: int, kind: Any) -> Any:
+    def argument(self, place: int, kind: Any, annotation: str) -> Any:
         """Return an argument as the kernel takes it."""
         item = self.builder.load(self.builder.gep(self.function.args[1], [ir.Constant(_INT32, place)]))
         if isinstance(kind, types.Array):
-            return self.array(item, kind)
+            return self.array(item, kind, annotation)
         if kind == types.float64:
             return self.number(item, "PyFloat_AsDouble", _DOUBLE)
         return self.number(item, "PyLong_AsLongLong", _INT64)
@@ -148,18 +173,27 @@ class _Bridge:
         return self.call("PyObject_Vectorcall", _POINTER, raises, arguments, count, cgutils.get_null_value(_POINTER))
 
 
-def add_bridge(context: Any, described: Any, symbol: str) -> Any:
-    """Return a module with the function `call.{symbol}`, by which Python calls the kernel `symbol`."""
+def add_bridge(context: Any, described: Any, symbol: str, annotations: tuple[str, ...]) -> Any:
+    """Return a module with the function `call.{symbol}`, by which Python calls the kernel `symbol`.
+
+    The annotations are those of the arguments.
+    """
     bridge = _Bridge(context, described, symbol)
     builder = bridge.builder
     _, arguments, count = bridge.function.args
+    bridge.reserve(annotations)
     bridge.require(builder.icmp_signed("==", count, ir.Constant(_INT64, len(described.argtypes))))
-    values = [bridge.argument(place, kind) for place, kind in enumerate(described.argtypes)]
+    values = [
+        bridge.argument(place, kind, annotation)
+        for place, (kind, annotation) in enumerate(zip(described.argtypes, annotations, strict=True))
+    ]
     thread = bridge.call("PyEval_SaveThread", _POINTER)
     status, value = context.call_conv.call_function(
         builder, bridge.kernel, described.restype, described.argtypes, values
     )
     bridge.call("PyEval_RestoreThread", ir.VoidType(), thread)
+    # No result is part of such a table: kernels return none of their addresses and of their frontiers.
+    bridge.free()
     with builder.if_then(status.is_error, likely=False):
         address = bridge.call("PyLong_FromVoidPtr", _POINTER, builder.bitcast(status.excinfoptr, _POINTER))
         place = cgutils.alloca_once_value(builder, address)
@@ -169,5 +203,6 @@ def add_bridge(context: Any, described: Any, symbol: str) -> Any:
     builder.ret(bridge.results(value, described.restype))
     builder.position_at_end(bridge.refused)
     bridge.call("PyErr_Clear", ir.VoidType())
+    bridge.free()
     builder.ret(bridge.raiser(0, arguments, count))
     return bridge.module

@@ -224,7 +224,7 @@ def object_codes(
         dispatcher.compile(known if signature.result else known.args)
         [compiled] = dispatcher.overloads.values()
         library, described = compiled.library, compiled.fndesc
-        bridge = add_bridge(dispatcher.targetctx, described, symbol)
+        bridge = add_bridge(dispatcher.targetctx, described, symbol, signature.arguments)
         module = library._final_module
         module.get_function(described.llvm_func_name).name = symbol
         module.link_in(llvm.parse_assembly(str(bridge)))

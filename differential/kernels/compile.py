@@ -6,8 +6,8 @@ for each array: a kernel is a `functools.partial` whose function is replaced at 
 of its object code (`bridge.py`).
 
 A kernel has exactly one signature, read off its annotations: `Ints` is int64[::1], `Table` is int64[:, ::1], `int` is
-int64, `float` is float64 (`signature.py`). Arrays of another kind (read-only, strided, int32) are refused with a
-TypeError.
+int64, `float` is float64 (`signature.py`). `Batches` and `Times` are tables for which Python may pass tuples. Arrays of
+another kind (read-only, strided, int32) are refused with a TypeError.
 
 What a kernel calls is marked too, and named directly in the caller's globals (`from ... import view`):
 
@@ -67,6 +67,12 @@ Ints: TypeAlias = NDArray[np.int64]
 """A C-contiguous, writable column of int64."""
 Table: TypeAlias = NDArray[np.int64]
 """A C-contiguous, writable int64 array of two dimensions; a row is a time, say, or the address of a batch."""
+
+Batches: TypeAlias = Any
+"""A table of batches (see `differential.kernels.memory`): in a kernel a `Table`. Python passes it as one, or as a tuple
+of arrays that each begin with a row of it."""
+Times: TypeAlias = Any
+"""A table of times: in a kernel a `Table`. Python passes it as one, or as a tuple of one or more times."""
 
 NOTHING: Ints = np.empty(0, np.int64)
 """An absent column."""
@@ -283,11 +289,21 @@ def _in_python(function: FunctionType) -> Any:
     """Return `function` as Python runs it. Integers wrap around, as in compiled code."""
     resolved = _resolved(function)
 
+    annotations = Signature.of(function).arguments
+
     def interpreted(*args: Any) -> Any:
         with np.errstate(over="ignore"):
-            return resolved(*args)
+            return resolved(*map(_table, args, annotations))
 
     return interpreted
+
+
+def _table(argument: Any, annotation: str) -> Any:
+    """Return an argument as a kernel receives it: a tuple as the table that it stands for."""
+    if not isinstance(argument, tuple):
+        return argument
+    rows = [each[:8] for each in argument] if annotation == "Batches" else argument
+    return np.array(rows, np.int64).reshape(len(rows), -1 if rows else 8)
 
 
 def _loaded(kernel: Kernel) -> Any:

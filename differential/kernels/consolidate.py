@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from differential.kernels.compile import Ints, Table, bare, inner, kernel
+from differential.kernels.compile import Batches, Ints, Table, Times, bare, inner, kernel
 from differential.kernels.memory import (
     COORDINATES,
     DIFFS,
@@ -202,7 +202,7 @@ def is_in_order(keys: Ints, vals: Ints, index: Ints) -> bool:
 
 
 @kernel
-def consolidate_parts(parts: Table, since: Table) -> tuple[Ints, Ints, Ints, Ints, Table]:
+def consolidate_parts(parts: Batches, since: Times) -> tuple[Ints, Ints, Ints, Ints, Table]:
     """Return the updates of all parts, consolidated: columns sorted by (key, value, time), and a table of times that is
     sorted, without duplicates or unused times.
 

@@ -15,8 +15,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from differential.kernels.compile import Ints, Table, bare, inner, kernel
-from differential.kernels.memory import DIFFS, KEYS, VALS, at, column, empty
+from differential.kernels.blocks import block_of
+from differential.kernels.compile import Batches, Ints, Table, bare, inner, kernel
+from differential.kernels.memory import DIFFS, KEYS, VALS, at, column, empty, times_of
 from differential.kernels.reduce_rows import copied
 from differential.kernels.seek import seek
 from differential.kernels.wide import Overflow, carry, fits
@@ -42,7 +43,7 @@ def _last_count(past: Table, places: Ints, key: int) -> int:
 
 @kernel
 def count_changes(
-    keys: Ints, time_index: Ints, diffs: Ints, past: Table, is_signed: int
+    keys: Ints, time_index: Ints, diffs: Ints, past: Batches, is_signed: int
 ) -> tuple[Ints, Ints, Ints, Ints]:
     """Return the changes of the counts due to the given new rows, as keys, counts, time index and diffs.
 
@@ -87,6 +88,15 @@ def count_changes(
     )
 
 
+@kernel
+def count_block(new: Batches, past: Batches, is_signed: int) -> tuple[Ints, int]:
+    """Return the changes of the counts due to a batch at one time, as a block, and how many there are."""
+    keys, counts, _, diffs = count_changes(
+        column(new, 0, KEYS), np.empty(0, np.int64), column(new, 0, DIFFS), past, is_signed
+    )
+    return block_of(keys, counts, np.empty(0, np.int64), diffs, times_of(new, 0)), len(keys)
+
+
 @bare
 def _is_before(keys: Ints, vals: Ints, row: int, key: int, val: int) -> bool:
     """Return whether a row's (key, value) is before the given one."""
@@ -128,7 +138,7 @@ def _occurrences(past: Table, places: Ints, key: int, val: int) -> int:
 
 
 @kernel
-def record_changes(keys: Ints, vals: Ints, diffs: Ints, through: Table) -> tuple[Ints, Ints]:
+def record_changes(keys: Ints, vals: Ints, diffs: Ints, through: Batches) -> tuple[Ints, Ints]:
     """Return the count of each row's record before and after the row.
 
     The rows are new and sorted by (key, value, time). `through` is the input's trace with these rows, and

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from differential.kernels.compile import Ints, Table, bare, kernel
+from differential.kernels.compile import Batches, Ints, Table, bare, kernel
 from differential.kernels.memory import DIFFS, KEYS, ROWS, TIME_INDEX, TIMES, VALS, empty, item
 from differential.kernels.wide import Overflow, carry, fits, product_high
 
@@ -237,7 +237,7 @@ def _extend(
 
 @kernel
 def extend(
-    keys: Table, bounds: Ints, is_excluded: Ints, firsts: Ints, past: Table, start: int, limit: int
+    keys: Table, bounds: Ints, is_excluded: Ints, firsts: Ints, past: Batches, start: int, limit: int
 ) -> tuple[Ints, Ints, Ints, int]:
     """Return prefix, value and count of each extension, and the position at which the next call goes on, or `DONE`.
 

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from differential.kernels.compile import Ints, Table, bare, inner, kernel
+from differential.kernels.compile import Batches, Ints, Table, bare, inner, kernel
 from differential.kernels.memory import (
     COORDINATES,
     DIFFS,
@@ -328,7 +328,7 @@ def _write_times(
 
 
 @kernel
-def join(new: Table, position: int, limit: int, past: Table) -> tuple[Ints, Ints, Ints, Table, Ints, Ints, int]:
+def join(new: Batches, position: int, limit: int, past: Batches) -> tuple[Ints, Ints, Ints, Table, Ints, Ints, int]:
     """Return about `limit` pairs from `position` on, which is 0 at first.
 
     The result is `(keys, new values, past values, times, time index, diffs, position)`. Columns of nothing but defaults

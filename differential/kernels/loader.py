@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from differential.kernels.runtime import ARRAY_API
+from differential.kernels.runtime import ARRAY_API, NOTHING
 from differential.kernels.signature import ARRAYS, Signature
 
 _FASTCALL = 0x0080
@@ -30,6 +30,8 @@ _END = b"\0"
 _C_LIBRARY = ("free", "log10", "madvise", "malloc", "memcpy", "memmove", "memset")
 """The functions of the C library that kernels call; others are named in an error when a kernel is compiled."""
 _PYTHON = ("Py", "_Py")
+_nothing = np.empty(0, np.int64)
+"""The result of kernels that return a column without items."""
 _lock = threading.RLock()
 _functions: dict[str, Callable[..., Any]] = {}
 """The kernels that are loaded, by symbol: equal symbols stand for equal code."""
@@ -71,7 +73,7 @@ class _Plain(pickle.Unpickler):
 
 def payload_of(code: bytes, needs: list[str]) -> bytes:
     """Return the payload of object code; raise TypeError if it needs a function that no process has for it."""
-    provided = (*ARRAY_API, *_C_LIBRARY)
+    provided = (*ARRAY_API, NOTHING, *_C_LIBRARY)
     if unknown := [each for each in needs if each not in provided and not each.startswith((*_PYTHON, "kernel."))]:
         raise TypeError(f"compiled kernels cannot call {', '.join(unknown)}")
     return json.dumps(needs).encode() + _END + code
@@ -127,6 +129,7 @@ def _engine() -> Any:
     table = ctypes.cast(api(numpy._ARRAY_API, None), ctypes.POINTER(ctypes.c_void_p))
     for name, place in ARRAY_API.items():
         llvm.add_symbol(name, table[place])
+    llvm.add_symbol(NOTHING, id(_nothing))
     machine = llvm.Target.from_default_triple().create_target_machine(jit=True)
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
     # Arrays are released by code of the engine, even while the interpreter ends: the engine is never closed.
@@ -161,6 +164,8 @@ def _refuse(name: str, signature: Signature, *given: object) -> None:
 _WANTED = {
     "Ints": "a C-contiguous, writable int64 array of one dimension",
     "Table": "a C-contiguous, writable int64 array of two dimensions",
+    "Batches": "a C-contiguous, writable int64 array of two dimensions, or a tuple of arrays that begin with a row",
+    "Times": "a C-contiguous, writable int64 array of two dimensions, or a tuple of one or more times",
     "int": "an integer of 64 bits",
     "float": "a number",
 }
@@ -172,6 +177,11 @@ def _complaint(argument: object, annotation: str) -> str:
         is_number = isinstance(argument, (int, np.integer) if annotation == "int" else (int, float, np.number))
         fits = not isinstance(argument, int) or annotation == "float" or -1 << 63 <= argument < 1 << 63
         return "" if is_number and fits else f"it is {argument!r:.100}"
+    if annotation == "Batches" and isinstance(argument, tuple):
+        parts = (_complaint(each, "Ints") or ("it has no whole row" if len(each) < 8 else "") for each in argument)
+        return next((f"{place}: {part}" for place, part in enumerate(parts) if part), "")
+    if annotation == "Times" and isinstance(argument, tuple):
+        return f"it is {argument!r:.100}"
     if not isinstance(argument, np.ndarray):
         return f"it is of type {type(argument).__name__}"
     if argument.dtype != np.int64 or argument.ndim != ARRAYS[annotation]:

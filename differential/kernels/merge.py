@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from differential.kernels.compile import Ints, Table, bare, inner, kernel
+from differential.kernels.compile import Batches, Ints, Table, Times, bare, inner, kernel
 from differential.kernels.consolidate import sort_rows
 from differential.kernels.memory import DIFFS, KEYS, TIME_INDEX, TIME_ROWS, VALS, at, column, item
 from differential.kernels.seek import seek
@@ -46,7 +46,7 @@ _BLOCK = 256
 
 
 @kernel
-def plan(first: Table, second: Table, since: Table) -> tuple[Table, Ints]:
+def plan(first: Table, second: Table, since: Times) -> tuple[Table, Ints]:
     """Return the table of the times of both sides under `since`, and for each time of either side its place there."""
     times = np.empty((len(first) + len(second), first.shape[1]), np.int64)
     copy_advanced(first, since, times, 0)
@@ -311,7 +311,9 @@ def merge_group(
 
 
 @kernel
-def merge(batches: Table, place: Ints, keys: Ints, vals: Ints, index: Ints, diffs: Ints, state: Ints, fuel: int) -> int:
+def merge(
+    batches: Batches, place: Ints, keys: Ints, vals: Ints, index: Ints, diffs: Ints, state: Ints, fuel: int
+) -> int:
     """Merge about `fuel` rows of the two `batches` into the given columns; return MORE, DONE or NEEDS_DIFFS.
 
     The first call gets a `state` of zeros; `place` is that of `plan`.

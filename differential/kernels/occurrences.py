@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from differential.kernels.compile import Ints, Table, kernel
+from differential.kernels.compile import Batches, Ints, kernel
 from differential.kernels.memory import KEYS, column
 from differential.kernels.seek import after, seek
 
 
 @kernel
-def occurrences(keys: Ints, past: Table) -> Ints:
+def occurrences(keys: Ints, past: Batches) -> Ints:
     """Return for each of `keys`, in any order, how many rows of all batches of `past` have it, whatever their diffs.
 
     Costs a search of each batch for each key.

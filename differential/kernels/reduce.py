@@ -36,7 +36,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from differential.kernels.compile import Ints, Table, bare, inner, kernel
+from differential.kernels.compile import Batches, Ints, Table, Times, bare, inner, kernel
 from differential.kernels.memory import DIFFS, TIME_ROWS
 from differential.kernels.reduce_fold import (
     COUNT,
@@ -88,10 +88,13 @@ from differential.kernels.reduce_output import (
     COUNTS,
     OUT_WIDTH,
     POSTPONED,
+    ROW_COUNT,
+    TIME_COUNT,
     add_postponed,
-    chunk,
+    chunk_block,
     emit,
     grown,
+    is_sealed,
     must_grow,
     no_group,
     postponed_times,
@@ -324,14 +327,14 @@ def _reduce_groups(
 def reduce(
     kind: int,
     parameter: int,
-    delta_table: Table,
+    delta_table: Batches,
     pending_keys: Ints,
     pending_vals: Ints,
     pending_times: Table,
-    input_table: Table,
-    output_table: Table,
-    upper: Table,
-) -> tuple[Ints, Ints, Table, Ints, Ints, Ints, Ints, Table, Ints]:
+    input_table: Batches,
+    output_table: Batches,
+    upper: Times,
+) -> tuple[Ints, int, int, bool, Ints, Ints, Table, Ints]:
     """Return the updates to emit, the times that stay pending, and where the input cannot be reduced.
 
     `delta_table` lists the batches of new input; `input_table` all input batches up to `upper`, the new ones included;
@@ -339,10 +342,10 @@ def reduce(
     if it is not in advance of the antichain `upper`. No new row and no pending time may be at a time that was due in
     the call before.
 
-    The result is `(keys, vals, times, time_index, diffs)`, one chunk ordered by key; `(pending_keys, pending_vals,
-    pending_times)` for the next call; and `fault`. `fault` is empty, or the key (for `DISTINCT` also the value) and the
-    time at which a value accumulates to a negative diff, or a sum does not fit into 64 bits. With a fault the rest of
-    the result is meaningless.
+    The result is `(block, rows, times, is_sealed)`: one chunk ordered by key, how many rows and times it has, and
+    whether it is known to be sorted and consolidated; `(pending_keys, pending_vals, pending_times)` for the next call;
+    and `fault`. `fault` is empty, or the key (for `DISTINCT` also the value) and the time at which a value accumulates
+    to a negative diff, or a sum does not fit into 64 bits. With a fault the rest of the result is meaningless.
     """
     depth = upper.shape[1]
     by_value = kind == DISTINCT
@@ -404,14 +407,12 @@ def reduce(
             )
             state[STEPS], state[CHAIN], state[PENDINGS] = steps, int(chain), pending_count
             state[ROOM_TIMES] = max(state[ROOM_TIMES], steps + pending_count)
-    keys, vals, times, time_index, diffs = chunk(output, output_times, counts, depth)
     n = counts[POSTPONED]
     return (
-        keys,
-        vals,
-        times,
-        time_index,
-        diffs,
+        chunk_block(output, output_times, counts, depth),
+        counts[ROW_COUNT],
+        counts[TIME_COUNT],
+        is_sealed(output, counts),
         copied(postponed[0], n),
         copied(postponed[1], n if by_value else 0),
         postponed_times(postponed, n, depth),

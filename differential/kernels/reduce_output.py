@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from differential.kernels.blocks import block_of
 from differential.kernels.compile import Ints, Table, bare, inner
 from differential.kernels.reduce_layers import GROUP_WIDTH, KEY, VAL
 from differential.kernels.reduce_rows import ROW_DIFF, ROW_VAL, Rows, copied, with_room
@@ -83,6 +84,31 @@ def chunk(output: Table, table: Ints, counts: Ints, depth: int) -> tuple[Ints, I
         copied(output[OUT_TIME], n if times > 1 else 0),
         copied(output[OUT_DIFF], n if counts[WITH_DIFFS] != 0 else 0),
     )
+
+
+@inner
+def chunk_block(output: Table, table: Ints, counts: Ints, depth: int) -> Ints:
+    """Return the same as a block."""
+    n, times = counts[ROW_COUNT], counts[TIME_COUNT]
+    return block_of(
+        output[OUT_KEY][:n],
+        output[OUT_VAL][: n if counts[WITH_VALS] != 0 else 0],
+        output[OUT_TIME][: n if times > 1 else 0],
+        output[OUT_DIFF][: n if counts[WITH_DIFFS] != 0 else 0],
+        table[: times * depth].reshape((times, depth)),
+    )
+
+
+@bare
+def is_sealed(output: Table, counts: Ints) -> bool:
+    """Return whether the rows are at one time, in the order of keys and values, and no two agree in both."""
+    if counts[TIME_COUNT] != 1:
+        return False
+    for row in range(1, counts[ROW_COUNT]):
+        before, here = output[OUT_KEY, row - 1], output[OUT_KEY, row]
+        if before > here or (before == here and output[OUT_VAL, row - 1] >= output[OUT_VAL, row]):
+            return False
+    return True
 
 
 @inner

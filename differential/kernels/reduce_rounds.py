@@ -23,7 +23,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from differential.kernels.compile import NOTHING, Ints, Table, bare, inner, kernel
+from differential.kernels.compile import NOTHING, Batches, Ints, Table, Times, bare, inner, kernel
 from differential.kernels.memory import TIME_ROWS, at
 from differential.kernels.reduce_history import (
     MARKS,
@@ -109,13 +109,13 @@ class State:
 
 
 def plan(
-    delta_table: Table,
+    delta_table: Batches,
     pending_keys: Ints,
     pending_vals: Ints,
     pending_times: Table,
-    input_table: Table,
-    output_table: Table,
-    upper: Table,
+    input_table: Batches,
+    output_table: Batches,
+    upper: Times,
 ) -> State:
     """Return the state before the first round; the arguments are those of `differential.kernels.reduce.reduce`."""
     planned = plan_rounds(delta_table, pending_keys, pending_times, input_table, output_table, upper)
@@ -205,12 +205,12 @@ def _transposed(columns: Table, n: int) -> Table:
 
 @kernel
 def plan_rounds(
-    delta_table: Table,
+    delta_table: Batches,
     pending_keys: Ints,
     pending_times: Table,
-    input_table: Table,
-    output_table: Table,
-    upper: Table,
+    input_table: Batches,
+    output_table: Batches,
+    upper: Times,
 ) -> tuple[Ints, Table, Table, Table, Table, Table, Ints, Table]:
     """Return `(keys, spans, visits, times, input, output)` of the state before round 0, and pending keys and times."""
     depth = upper.shape[1]

@@ -7,7 +7,7 @@
   take: C-contiguous, aligned, writable int64 of this machine, with the right number of dimensions.
 - *Results.* `differential.result` returns an array of NumPy's. The array keeps the record alive that owns its memory,
   by a capsule. Without a record the memory is an argument's, in whole or in part: the result is the argument, or keeps
-  it alive.
+  it alive. All results of one dimension without items are one array, which costs a tenth of a new one.
 
 NumPy's functions and its type have names of ours (`ARRAY_API`), which the loader binds. The offsets are those of
 `PyArrayObject` and `PyArray_Descr`, the same since NumPy 1.7.
@@ -17,8 +17,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from differential.kernels.tuples import TABLES
+
 ARRAY_API = {"differential.array_type": 2, "differential.new_array": 93, "differential.set_base": 282}
 """Our names of NumPy's functions and type, and their places in the table of its C interface."""
+
+NOTHING = "differential.nothing"
+"""Our name of the array without items that is returned for all such results."""
 
 _HEAD = object.__basicsize__
 _INT64 = np.dtype(np.int64).num
@@ -27,7 +32,7 @@ _OTHER = _OTHER_INT64 if np.dtype("l").itemsize == np.dtype("q").itemsize == 8 e
 
 TEXT = f"""
 %record = type {{ i64, ptr, ptr, ptr, i64, ptr }} ; references, destructor, its argument, data, bytes, unused
-%array = type {{ ptr, ptr, i64, i32, ptr }} ; object, data, bytes, dimensions, their sizes
+%array = type {{ ptr, ptr, i64, i32, ptr, ptr }} ; object, data, bytes, dimensions, their sizes, memory to free
 
 declare ptr @malloc(i64)
 declare void @free(ptr)
@@ -39,6 +44,7 @@ declare ptr @PyCapsule_GetPointer(ptr, ptr)
 declare ptr @differential.new_array(ptr, i32, ptr, i32, ptr, ptr, i32, i32, ptr)
 declare i32 @differential.set_base(ptr, ptr)
 @differential.array_type = external global i8
+@differential.nothing = external global i8
 
 define ptr @NRT_Allocate(i64 %bytes) {{
   %memory = call ptr @malloc(i64 %bytes)
@@ -291,6 +297,20 @@ no:
 
 define ptr @differential.result(ptr %record, ptr %data, i32 %dimensions, ptr %sizes, ptr %arrays, i32 %count) {{
   %owned = icmp ne ptr %record, null
+  %length = load i64, ptr %sizes
+  %flat = icmp eq i32 %dimensions, 1
+  %empty = icmp eq i64 %length, 0
+  %common = and i1 %flat, %empty
+  br i1 %common, label %share, label %own_or_borrow
+share:
+  br i1 %owned, label %unneeded, label %shared
+unneeded:
+  call void @differential.release(ptr %record)
+  br label %shared
+shared:
+  call void @Py_IncRef(ptr @differential.nothing)
+  ret ptr @differential.nothing
+own_or_borrow:
   br i1 %owned, label %new, label %borrowed
 borrowed:
   %bytes = call i64 @differential.bytes(i32 %dimensions, ptr %sizes)
@@ -305,7 +325,7 @@ part:
 same:
   ret ptr %object
 new:
-  %lender = phi ptr [ null, %0 ], [ null, %borrowed ], [ %object, %part ]
+  %lender = phi ptr [ null, %own_or_borrow ], [ null, %borrowed ], [ %object, %part ]
   %array = call ptr @differential.new_array(ptr @differential.array_type, i32 %dimensions, ptr %sizes, i32 {_INT64},
                                             ptr null, ptr %data, i32 0, i32 {0x0001 | 0x0100 | 0x0400}, ptr null)
   %failed = icmp eq ptr %array, null
@@ -346,4 +366,4 @@ fail:
   call void @Py_DecRef(ptr %array)
   ret ptr null
 }}
-"""
+{TABLES}"""

@@ -5,8 +5,10 @@ from __future__ import annotations
 from types import FunctionType
 from typing import NamedTuple
 
-ARRAYS = {"Ints": 1, "Table": 2}
-"""The annotations of arrays of int64, and how many dimensions these have."""
+RESULTS = {"Ints": 1, "Table": 2}
+"""The annotations of arrays of int64 that kernels return, and how many dimensions these have."""
+ARRAYS = {**RESULTS, "Batches": 2, "Times": 2}
+"""The same, with those of tables for which Python may pass a tuple."""
 SCALARS = ("int", "float", "bool")
 """The annotations of single values: int64, float64 and booleans."""
 
@@ -16,7 +18,8 @@ _ARGUMENTS = (*ARRAYS, "int", "float")
 class Signature(NamedTuple):
     """The annotations of a kernel's arguments and of its result.
 
-    The annotation of a result is one of an argument, `bool`, `None`, or a tuple of these. It is empty if there is none.
+    The annotation of a result is one of `RESULTS` or `SCALARS`, `None`, or a tuple of these. It is empty if there is
+    none.
     """
 
     arguments: tuple[str, ...]
@@ -34,9 +37,10 @@ class Signature(NamedTuple):
                     f"{', '.join(_ARGUMENTS)}, as text (from __future__ import annotations); it is {annotation!r}"
                 )
         signature = Signature(arguments, function.__annotations__.get("return", ""))
-        if signature.result and (wrong := [each for each in signature.results() if each not in (*ARRAYS, *SCALARS)]):
+        if signature.result and (wrong := [each for each in signature.results() if each not in (*RESULTS, *SCALARS)]):
+            known = ", ".join((*RESULTS, *SCALARS))
             raise TypeError(
-                f"kernel {function.__qualname__}: it can return {', '.join((*ARRAYS, *SCALARS))}, a tuple of these, or "
+                f"kernel {function.__qualname__}: it can return {known}, a tuple of these, or "
                 f"None, as text (from __future__ import annotations); not {wrong[0]!r}"
             )
         return signature

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from differential.kernels.compile import Ints, Table, bare, inner, kernel
+from differential.kernels.compile import Ints, Table, Times, bare, inner, kernel
 
 _RUN = 16
 
@@ -163,7 +163,7 @@ def drop_unused(time_index: Ints, times: Table) -> tuple[Ints, Table]:
 
 
 @kernel
-def advance(times: Table, since: Table) -> Table:
+def advance(times: Table, since: Times) -> Table:
     """Return the representative of every row under the frontier `since`."""
     advanced = np.empty_like(times)
     copy_advanced(times, since, advanced, 0)
@@ -171,7 +171,7 @@ def advance(times: Table, since: Table) -> Table:
 
 
 @kernel
-def in_advance(times: Table, frontier: Table) -> Ints:
+def in_advance(times: Table, frontier: Times) -> Ints:
     """Return 1 for every row that is in advance of `frontier`, else 0."""
     answer = np.zeros(len(times), np.int64)
     for row in range(len(times)):
@@ -192,3 +192,39 @@ def minimal(times: Table) -> Table:
             found[count] = times[row]
             count += 1
     return found[:count].copy()
+
+
+@kernel
+def table_of_times(times: Times) -> Table:
+    """Return times as a table of their own."""
+    table: Table = times.copy()
+    return table
+
+
+@kernel
+def later_times(times: Table, step: int) -> Table:
+    """Return the times with the last coordinate larger by `step`."""
+    later = times.copy()
+    for row in range(len(times)):
+        later[row, times.shape[1] - 1] += step
+    return later
+
+
+@kernel
+def times_inside(times: Table, more: int) -> Table:
+    """Return the times with so many more coordinates, which are 0."""
+    inside = np.zeros((len(times), times.shape[1] + more), np.int64)
+    for row in range(len(times)):
+        for coordinate in range(times.shape[1]):
+            inside[row, coordinate] = times[row, coordinate]
+    return inside
+
+
+@kernel
+def times_outside(times: Table, keep: int) -> Table:
+    """Return the times without their coordinates from `keep` on."""
+    outside = np.empty((len(times), keep), np.int64)
+    for row in range(len(times)):
+        for coordinate in range(keep):
+            outside[row, coordinate] = times[row, coordinate]
+    return outside

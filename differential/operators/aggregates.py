@@ -5,11 +5,14 @@ from __future__ import annotations
 from numbers import Integral
 
 from differential.arrangement.core import C, Keyed
-from differential.data.codes import FLOAT_TYPES, Codes, Encoder, Kind
+from differential.data.codes import FLOAT_TYPES, Encoder, Kind
 from differential.kernels import reduce as kernels
+from differential.kernels.compile import Batches, Times
 from differential.operators.exact_sums import is_summable, sums_of
-from differential.operators.groups import InPython, largest_rows
-from differential.operators.reduction import BuiltIn, Chunk, Pending, Reduction, reduce_arrangement
+from differential.operators.groups import InPython
+from differential.operators.reduction import BuiltIn, Pending, reduce_arrangement
+from differential.operators.selected import Ordered
+from differential.trace.columns import Columns
 from timely.errors import DataError
 from timely.lowlevel import LogicalType
 
@@ -65,38 +68,6 @@ def top_k(collection: Keyed[C], k: int, *, smallest: bool = False, name: str = "
 _MOST = 1 << 62
 
 
-_OF_TEXT = {kernels.MIN: kernels.MIN_TEXT, kernels.MAX: kernels.MAX_TEXT}
-"""The kinds that find the least and the greatest of one text."""
-
-
-class Ordered:
-    """The least or greatest values: in a kernel where codes order as the values do, or for one text; else in Python."""
-
-    by_value = False
-
-    def __init__(self, kind: int, general: int, k: int, value: Encoder, result: Encoder) -> None:
-        self._value = value
-        self._result = result
-        self._in_kernel = BuiltIn(kind, k)
-        self._text = _OF_TEXT.get(kind)
-        smallest = general == kernels.SMALLEST
-        self._in_python = InPython(lambda groups: largest_rows(groups, value, k, smallest))
-
-    def __call__(
-        self, new: Codes, pending: Pending, input: Codes, output: Codes, upper: Codes
-    ) -> tuple[list[Chunk], Pending]:
-        if self._value.kinds is not None:
-            self._result.adopt(self._value)
-        reduction: Reduction
-        if self._value.ordered:
-            reduction = self._in_kernel
-        elif self._text is not None and self._value.is_one_string:
-            reduction = BuiltIn(self._text, self._value.interner.strings.address)
-        else:
-            reduction = self._in_python
-        return reduction(new, pending, input, output, upper)
-
-
 class Sum:
     """The sum of one column of numbers or durations: in a kernel for integers and floats, else in Python."""
 
@@ -110,8 +81,8 @@ class Sum:
         self._exact = InPython(lambda groups: sums_of(groups, key, value, result))
 
     def __call__(
-        self, new: Codes, pending: Pending, input: Codes, output: Codes, upper: Codes
-    ) -> tuple[list[Chunk], Pending]:
+        self, new: Batches, pending: Pending, input: Batches, output: Batches, upper: Times
+    ) -> tuple[list[Columns], Pending]:
         kinds = self._value.kinds
         if kinds is None or kinds in ((Kind.INT,), (Kind.BOOL,)):
             self._result.kinds = (Kind.INT,)

@@ -18,8 +18,9 @@ from differential.data.negative import negative_total
 from differential.data.overflow import refusing
 from differential.kernels.compile import NOTHING
 from differential.kernels.consolidate import consolidate
-from differential.kernels.count import Negative, count_changes
+from differential.kernels.count import Negative, count_block, count_changes
 from differential.trace.batch import Batch
+from differential.trace.columns import Columns
 from differential.trace.description import Description
 from differential.trace.handle import TraceHandle
 from differential.trace.spine import Spine
@@ -69,16 +70,20 @@ class CounterInOrder:
         self._written.drop()
 
     def _answer(self, batch: Batch) -> Batch:
-        keys, time_index, diffs, times = batch.keys, batch.time_index, batch.diffs, batch.times
-        if len(times) > 1:
-            keys, _, time_index, diffs, times = consolidate(keys, NOTHING, time_index, diffs, times)
         past = self._written.table(self._written.batches())
+        times = batch.columns
         try:
-            keys, counts, time_index, diffs = count_changes(keys, time_index, diffs, past, self._is_signed)
+            if batch.time_count == 1:
+                block, rows = count_block((batch.columns.head,), past, self._is_signed)
+                columns = Columns(rows, 1, batch.depth, block, None)
+            else:
+                together = consolidate(batch.keys, NOTHING, batch.time_index, batch.diffs, batch.times)
+                times = Columns.of(together)
+                keys, _, time_index, diffs, table = together
+                keys, counts, time_index, diffs = count_changes(keys, time_index, diffs, past, self._is_signed)
+                columns = Columns.of(consolidate(keys, counts, time_index, diffs, table))
         except Negative as fault:
             key, total, time = fault.args
-            where = tuple(times[time].tolist())
+            where = tuple(times.rows[4][time].tolist())
             raise negative_total(self._key.decode(np.array([key], np.int64), 1), total, where) from None
-        make = Batch.build if len(times) > 1 else Batch  # at one time they come as they are to be
-        description = Description(self._spine.upper, batch.upper, self._spine.origin)
-        return make(keys, counts, time_index, diffs, times, description)
+        return Batch(columns, Description(self._spine.upper, batch.upper, self._spine.origin))

@@ -7,10 +7,11 @@ from collections.abc import Callable
 import numpy as np
 
 from differential.arrangement.core import ArrangementCore, C, Keyed
-from differential.data.codes import Codes, Encoder
+from differential.data.codes import Codes
 from differential.kernels import reduce as kernels
 from differential.operators.groups import CodeGroups, CodeRows, InPython
-from differential.operators.reduction import BuiltIn, Chunk, Pending, Reduction, reduce_arrangement
+from differential.operators.reduction import BuiltIn, Reduction, reduce_arrangement
+from differential.operators.selected import SameValues
 from differential.operators.threshold_in_order import threshold_in_order
 from timely.errors import DataError
 from timely.lowlevel import consult
@@ -68,23 +69,6 @@ def threshold(collection: Keyed[C], function: Callable[[Codes], Codes], *, name:
 def _occurs(counts: Codes) -> Codes:
     ones: Codes = (counts != 0).astype(np.int64)
     return ones
-
-
-class SameValues:
-    """A reduction whose output records are among its input's."""
-
-    def __init__(self, reduction: Reduction, value: Encoder, result: Encoder) -> None:
-        self.by_value = reduction.by_value
-        self._reduction = reduction
-        self._value = value
-        self._result = result
-
-    def __call__(
-        self, new: Codes, pending: Pending, input: Codes, output: Codes, upper: Codes
-    ) -> tuple[list[Chunk], Pending]:
-        if self._value.kinds is not None:
-            self._result.adopt(self._value)
-        return self._reduction(new, pending, input, output, upper)
 
 
 def _same_values(source: ArrangementCore[C], reduction: Reduction, name: str) -> C:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from differential.arrangement.core import C
-from differential.data.updates import Updates
+from differential.operators.passages import entering
 from timely import Scope, Stream
 from timely.errors import BuildError
-from timely.lowlevel import Batch, Time, inline_timed
+from timely.lowlevel import inline_timed
 
 
 def enter(collection: C, scope: Scope, *, name: str = "enter") -> C:
@@ -33,12 +31,7 @@ def enter(collection: C, scope: Scope, *, name: str = "enter") -> C:
             raise BuildError(f"{where}, of another dataflow: import its trace there (Trace.import_into)")
         raise BuildError(f"{where}: it does not lie inside it")
     summary = collection.scope.summary_to(scope)
-    suffix = summary.suffix
-
-    def transform(time: Time, batch: Batch) -> tuple[Time, Updates]:
-        assert isinstance(batch, Updates)
-        counters = np.zeros((len(batch.times), len(suffix)), np.int64)
-        return time + suffix, batch.with_times(np.concatenate([batch.times, counters], axis=1))
+    transform = entering(summary.suffix)
 
     def stream() -> Stream:
         return inline_timed(collection.stream, transform, name=name, scope=scope, summary=summary)

@@ -10,8 +10,9 @@ import numpy as np
 import differential.kernels.reduce_rounds as rounds
 from differential.data.codes import Codes, Encoder
 from differential.data.interned import Interned
-from differential.kernels.compile import NOTHING
-from differential.operators.reduction import Chunk, GroupFault, Pending
+from differential.kernels.compile import NOTHING, Batches, Times
+from differential.operators.reduction import GroupFault, Pending
+from differential.trace.columns import Columns
 from timely.lowlevel import Typed, read_only_views
 
 
@@ -77,10 +78,10 @@ class InPython:
         self._hidden = hidden
 
     def __call__(
-        self, new: Codes, pending: Pending, input: Codes, output: Codes, upper: Codes
-    ) -> tuple[list[Chunk], Pending]:
+        self, new: Batches, pending: Pending, input: Batches, output: Batches, upper: Times
+    ) -> tuple[list[Columns], Pending]:
         state = rounds.plan(new, *pending, input, output, upper)
-        chunks: list[Chunk] = []
+        chunks: list[Columns] = []
         for number in range(rounds.rounds(state)):
             active, offsets, vals, counts, fault = rounds.accumulate(state, number)
             if len(fault) and not self._signed:
@@ -88,7 +89,8 @@ class InPython:
             rows = self._reduce(CodeGroups(rounds.keys(state)[active], offsets, vals, counts))
             chunk = rounds.settle(state, number, *rows)
             if len(chunk[0]):
-                chunks.append(chunk)
+                keys, vals, times, index, diffs = chunk
+                chunks.append(Columns.of((keys, vals, index, diffs, times)))
         return chunks, rounds.pending(state)
 
     def _reduce(self, groups: CodeGroups) -> CodeRows:

@@ -146,10 +146,10 @@ class InputSession:
         """Send the changes made so far."""
         if self._changes:
             changes, self._changes = self._changes, []
-            self._input.send_batch(self._interned(gathered(changes, self._input.time)))
+            self._input.send_owned(self._interned(gathered(changes, self._input.time)))
         if self._later:
             later, self._later = self._later, []
-            self._input.send_batch(self._interned(_gathered_at(later)))
+            self._input.send_owned(self._interned(_gathered_at(later)))
 
     def advance_to(self, time: Moment) -> None:
         """Advance to a later time. The contents of the collection before it are then final."""
@@ -202,7 +202,10 @@ def constant(scope: Scope, columns: tuple[Any, ...]) -> Stream:
 
 def interned_updates(updates: Updates, host: Host) -> Updates:
     """Return updates with their text and bytes as numbers in a worker's table, which may then begin to reclaim some."""
-    if all(column.dtype.kind not in _STRINGS for column in updates.columns):
+    for column in updates.columns:
+        if column.dtype.kind in _STRINGS:
+            break
+    else:
         return updates
     interner = interner_of(host)
     columns = tuple([interned(column, interner) for column in updates.columns])
@@ -238,6 +241,13 @@ def owned(record: tuple[Any, ...], diff: Diff = 1, interner: Interner | None = N
     Integers have the width that they have where they are indexed, 64 bits. Floats keep their width, because most
     numbers differ in another width.
     """
+    if _are_integers(record):
+        shape = record[0].shape
+        if not isinstance(diff, np.ndarray) or diff.dtype is not _INT64 or diff.shape != shape:
+            diff = _checked(diff, shape)
+        else:
+            diff = diff.copy()
+        return tuple([field.copy() for field in record]), diff
     for field in record:
         if type(field) not in _SCALARS and not isinstance(field, _NUMPY_SCALARS):
             break
@@ -259,6 +269,19 @@ def owned(record: tuple[Any, ...], diff: Diff = 1, interner: Interner | None = N
         _widened(column, copy=not isinstance(given, (list, range))) for column, given in zip(columns, record)
     )
     return columns, _checked(diff, columns[0].shape)
+
+
+def _are_integers(record: tuple[Any, ...]) -> bool:
+    """Return whether a record is columns of 64-bit integers, equally long: most are, and need no look at more."""
+    length = -1
+    for field in record:
+        if type(field) is not np.ndarray or field.dtype is not _INT64 or field.ndim != 1:
+            return False
+        if length < 0:
+            length = len(field)
+        elif len(field) != length:
+            return False
+    return length >= 0
 
 
 _STRINGS = "TO"

@@ -12,17 +12,17 @@ from numbers import Integral
 from typing import Generic
 
 from differential.arrangement.core import C, CollectionCore
-from differential.data.updates import Updates
 from differential.keys import described
 from differential.operators.concat import concat
 from differential.operators.consolidate import consolidate
 from differential.operators.enter import enter
 from differential.operators.leave import leave
 from differential.operators.negate import negate
+from differential.operators.passages import going_round
 from differential.operators.rounds import Rounds
 from timely import Scope, Stream
 from timely.errors import BuildError
-from timely.lowlevel import Batch, Time, inline_timed, user_origin
+from timely.lowlevel import inline_timed, user_origin
 
 
 class VariableCore(Generic[C]):
@@ -73,18 +73,7 @@ class VariableCore(Generic[C]):
         changes = result if self._source is None else concat(result, negate(self._source))
         if self._limit is not None and self._starts_late:
             changes = consolidate(changes)
-        step = self._step
-        rounds = Rounds(dataflow, self._name, user_origin(), self._limit)
-
-        def turn(time: Time, batch: Batch) -> tuple[Time, Updates]:
-            assert isinstance(batch, Updates)
-            times = batch.times.copy()
-            times[:, -1] += step
-            updates = batch.with_times(times)
-            if time[-1] >= rounds.watched:
-                rounds.look(time[-1] + step, updates)
-            return time, updates
-
+        turn = going_round(self._step, Rounds(dataflow, self._name, user_origin(), self._limit))
         inline_timed(changes.stream, turn, name=self._name).connect_loop(self._handle)
 
 

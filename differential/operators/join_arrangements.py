@@ -13,13 +13,24 @@ from typing import Any, NamedTuple, cast
 from differential.arrangement.core import ArrangementCore
 from differential.data.overflow import refusing
 from differential.data.updates import Updates
+from differential.kernels.compile import Batches
 from differential.kernels.join import join as join_kernel
 from differential.keys import described
 from differential.operators.catching_up import CatchingUp
 from differential.trace.batch import Batch, table_of
 from timely import Stream
 from timely.errors import BuildError
-from timely.lowlevel import Antichain, Capability, InputPort, OperatorBuilder, OutputPort, Pipeline, as_columns, call
+from timely.lowlevel import (
+    CLOSED,
+    Antichain,
+    Capability,
+    InputPort,
+    OperatorBuilder,
+    OutputPort,
+    Pipeline,
+    as_columns,
+    call,
+)
 
 ROWS_PER_BATCH = 1 << 18
 """An activation yields to other operators after about so many pairs."""
@@ -80,15 +91,19 @@ class Joiner:
         self._catching_up = CatchingUp((first, second), self._compact)
 
     def run(self) -> None:
-        self._take_in(self._mine, self._theirs, True)
-        self._take_in(self._theirs, self._mine, False)
-        self._mine.compact(self._theirs.input)
-        self._theirs.compact(self._mine.input)
+        mine, theirs = self._mine, self._theirs
+        is_answered = self._answer(mine, theirs, True) or self._answer(theirs, mine, False)
+        if not is_answered:
+            self._take_in(mine, theirs, True)
+            self._take_in(theirs, mine, False)
+        mine.compact(theirs.input)
+        theirs.compact(mine.input)
         operator = self._output.operator
         operator.waits = False
         self._catching_up.expect()
-        if self._todo and not operator.must_wait():
-            self._match()
+        if self._todo and (is_answered or not operator.must_wait()):
+            if not is_answered:
+                self._match()
             if self._todo:
                 operator.resume_later()
 
@@ -122,34 +137,58 @@ class Joiner:
                 self._todo.append(Pairing(Capability(self._output, time), (batch,), past, is_left))
         side.acknowledge()
 
+    def _answer(self, side: Side, other: Side, is_left: bool) -> bool:
+        """Do the same for one message while nothing is left to do: mostly its pairs are few, and emitted at once.
+
+        Then no capability is held: the message itself is the right to send at its time in this activation.
+        """
+        if self._todo or len(side.input.queue) != 1 or other.input.queue:
+            return False
+        past = other.past()
+        if past and self._output.operator.must_wait():
+            return False
+        only = side.input.take_only()
+        assert only is not None
+        time, batch = only[0], cast(Batch, only[1])
+        side.admit(batch)
+        if past:
+            pairs, position = self._matched(table_of((batch,)), other.table(past), is_left)
+            if pairs is not None:
+                self._output.answer(time, cast(Any, pairs))
+            if position >= 0:
+                self._position = position
+                self._todo.append(Pairing(Capability(self._output, time), (batch,), past, is_left))
+        side.acknowledge()
+        other.acknowledge()
+        return True
+
     def _match(self) -> None:
         """Emit about a batch of pairs of the first pairing."""
         pairing = self._todo[0]
-        pairs, self._position = _matched(pairing, self._position, self._left, self._right, self._function)
+        new, past = table_of(pairing.new), table_of(pairing.past)
+        pairs, self._position = self._matched(new, past, pairing.new_is_left)
         if pairs is not None:
             self._output.give(pairing.capability, cast(Any, pairs))
         if self._position < 0:
             self._todo.popleft().capability.drop()
             self._position = 0
 
-
-def _matched(
-    pairing: Pairing, start: int, left: ArrangementCore[Any], right: ArrangementCore[Any], function: Callable[..., Any]
-) -> tuple[Updates | None, int]:
-    """Return up to about a batch of pairs, and the position to go on from, or -1 if these were the last."""
-    keys, new_vals, past_vals, times, time_index, diffs, onward = join_kernel(
-        table_of(pairing.new), start, ROWS_PER_BATCH, table_of(pairing.past)
-    )
-    length = len(keys)
-    if not length:
-        return None, onward
-    left_vals, right_vals = (new_vals, past_vals) if pairing.new_is_left else (past_vals, new_vals)
-    columns = (
-        *left.key.decode(keys, length),
-        *left.value.decode(left_vals, length),
-        *right.value.decode(right_vals, length),
-    )
-    return Updates(as_columns(call(function, columns), length), times, time_index, diffs), onward
+    def _matched(self, new: Batches, past: Batches, new_is_left: bool) -> tuple[Updates | None, int]:
+        """Return about a batch of pairs from `_position` on, and where to go on: -1 if these were the last."""
+        keys, new_vals, past_vals, times, time_index, diffs, onward = join_kernel(
+            new, self._position, ROWS_PER_BATCH, past
+        )
+        length = len(keys)
+        if not length:
+            return None, onward
+        left, right = self._left, self._right
+        left_vals, right_vals = (new_vals, past_vals) if new_is_left else (past_vals, new_vals)
+        columns = (
+            *left.key.decode(keys, length),
+            *left.value.decode(left_vals, length),
+            *right.value.decode(right_vals, length),
+        )
+        return Updates(as_columns(call(self._function, columns), length), times, time_index, diffs), onward
 
 
 class Side:
@@ -165,13 +204,22 @@ class Side:
         self.input = input
         self._trace = arrangement.reader()
         self.acknowledged = Antichain([arrangement.scope.minimum])
+        self._promised = self._cut = CLOSED
         self._released = False
 
     def past(self) -> tuple[Batch, ...]:
-        """Return the batches acknowledged so far that have rows."""
+        """Return the batches acknowledged so far, none if none has rows."""
         if self._released:
             return ()
-        return tuple(batch for batch in self._trace.batches_through(self.acknowledged) if len(batch))
+        batches = self._trace.batches_through(self.acknowledged)
+        for batch in batches:
+            if len(batch):
+                return batches
+        return ()
+
+    def table(self, batches: tuple[Batch, ...]) -> Batches:
+        """Return what `past` has returned as kernels take a table of it."""
+        return self._trace.table(batches)
 
     def admit(self, batch: Batch) -> None:
         """Check that the past of this side does not hold a batch that arrives only now."""
@@ -189,6 +237,9 @@ class Side:
         if self._released:
             return
         frontier = other.frontier
+        if frontier is self._promised and self.acknowledged is self._cut:
+            return
+        self._promised, self._cut = frontier, self.acknowledged
         if frontier:
             self._trace.set_logical_compaction(frontier)
             self._trace.set_physical_compaction(self.acknowledged)

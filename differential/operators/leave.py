@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from differential.arrangement.core import C
-from differential.data.updates import Updates
+from differential.operators.passages import leaving
 from timely import Scope
 from timely.errors import BuildError
-from timely.lowlevel import Batch, Time, inline_timed
+from timely.lowlevel import inline_timed
 
 
 def leave(collection: C, scope: Scope | None = None, *, name: str = "leave") -> C:
@@ -33,11 +31,6 @@ def leave(collection: C, scope: Scope | None = None, *, name: str = "leave") -> 
     if target is collection.scope:
         return collection
     summary = collection.scope.summary_to(target)
-    keep = summary.keep
-
-    def transform(time: Time, batch: Batch) -> tuple[Time, Updates]:
-        assert isinstance(batch, Updates)
-        return time[:keep], batch.with_times(np.ascontiguousarray(batch.times[:, :keep]))
-
+    transform = leaving(summary.keep)
     stream = inline_timed(collection.stream, transform, name=name, scope=target, summary=summary)
     return collection.with_stream(stream)

@@ -21,19 +21,17 @@ from differential.data.interning import hold_columns, interner_of
 from differential.data.negative import negative_count, negative_total
 from differential.data.overflow import named, refusing, too_large
 from differential.kernels import reduce as kernels
-from differential.kernels.compile import NOTHING
+from differential.kernels.compile import NOTHING, Batches, Times
 from differential.kernels.times import minimal
 from differential.kernels.wide import Overflow
 from differential.trace.batch import Batch, frontier_table, table_of
 from differential.trace.batcher import Batcher
+from differential.trace.columns import Columns
 from differential.trace.cursor import accumulate
 from differential.trace.handle import TraceHandle
 from differential.trace.spine import Spine
 from timely.errors import DataError
 from timely.lowlevel import CLOSED, Antichain, InputPort, OperatorBuilder, Pipeline, Time
-
-Chunk = tuple[Codes, Codes, Codes, Codes, Codes]
-"""Updates as the batcher takes them: keys, values, table of times, time index, diffs."""
 
 Pending = tuple[Codes, Codes, Codes]
 """Groups (key, and value where groups are by value) and the times at which they are to be reduced again."""
@@ -62,8 +60,8 @@ class Reduction(Protocol):
     by_value: bool
 
     def __call__(
-        self, new: Codes, pending: Pending, input: Codes, output: Codes, upper: Codes
-    ) -> tuple[list[Chunk], Pending]: ...
+        self, new: Batches, pending: Pending, input: Batches, output: Batches, upper: Times
+    ) -> tuple[list[Columns], Pending]: ...
 
 
 def reduce_arrangement(
@@ -85,7 +83,7 @@ def reduce_arrangement(
     spine = new_trace(output, source.key, value)
     sealer = Sealer(output, spine)
     reducer = Reducer(input, source, spine, sealer, make(source.key, source.value, value), value)
-    builder.build(lambda _: refusing(reducer.run, source.key, source.value, sealer.held))
+    builder.build(lambda _: refusing(reducer.run, source.key, source.value, sealer.held, input))
     scope.dataflow.when_complete(reducer.drop)
     return source.derived(stream, TraceHandle(spine), value)
 
@@ -129,6 +127,11 @@ class Reducer:
 
     def run(self) -> None:
         held = self._sealer.held
+        only = None if len(held) else self._input.take_only()
+        if only is not None:
+            self._answer(*only)
+            self._input.operator.waits = bool(held)
+            return
         for time, batch in self._input.drain():
             held.hold(time)
             self._new.append(cast(Batch, batch))
@@ -136,20 +139,46 @@ class Reducer:
         # trace's upper has arrived. Without new batches that upper may lag; the input's own frontier does not.
         upper = self._source.upper if self._new else self._source.upper.join(self._input.frontier)
         if self._new or any(not upper.less_equal(time) for time in held.times):
-            self._reduce(upper)
-            pending = self._pending[2]
-            least = Antichain(map(tuple, minimal(pending).tolist())) if len(pending) else CLOSED
-            self._sealer.seal(self._batcher, upper, least)
+            for chunk in self._reduced(upper):
+                self._batcher.push_columns(chunk)
+            self._seal(upper)
             self._source.allow_compaction(upper)
             self._written.allow_compaction(upper)
         self._input.operator.waits = bool(held)
+
+    def _answer(self, time: Time, message: object) -> None:
+        """Do the same for one message while nothing is held: mostly what it changes is final, and is the answer.
+
+        Then no capability is held: the message itself is the right to send at its time in this activation.
+        """
+        self._new.append(cast(Batch, message))
+        upper = self._source.upper
+        chunks = self._reduced(upper)
+        is_final = not len(self._pending[2])
+        if is_final and len(chunks) == 1 and chunks[0].is_sealed and not upper.less_equal(chunks[0].time()):
+            self._sealer.answer(time, self._batcher.sealed(chunks[0], upper))
+        elif chunks or not is_final:
+            self._sealer.held.hold(time)
+            for chunk in chunks:
+                self._batcher.push_columns(chunk)
+            chunks.clear()  # sealing frees each part once it is packed
+            self._seal(upper)
+        self._source.allow_compaction(upper)
+        self._written.allow_compaction(upper)
+
+    def _seal(self, upper: Antichain) -> None:
+        """Seal what is not in advance of `upper`; hold capabilities for what is left, and for what is pending."""
+        pending = self._pending[2]
+        least = Antichain(map(tuple, minimal(pending).tolist())) if len(pending) else CLOSED
+        self._sealer.seal(self._batcher, upper, least)
 
     def drop(self) -> None:
         """Stop reading."""
         self._source.drop()
         self._written.drop()
 
-    def _reduce(self, upper: Antichain) -> None:
+    def _reduced(self, upper: Antichain) -> list[Columns]:
+        """Reduce the new batches; return the updates that this emits."""
         source, written = self._source.batches(), self._written.batches()
         try:
             chunks, self._pending = self._reduction(
@@ -162,8 +191,7 @@ class Reducer:
         except GroupFault as fault:
             raise self._named(fault) from None
         self._new.clear()
-        for chunk in chunks:
-            self._batcher.push(*chunk)
+        return chunks
 
     def _named(self, fault: GroupFault) -> DataError:
         """Return the error that names a record at fault."""
@@ -190,12 +218,16 @@ class BuiltIn:
         self.by_value = kind == kernels.DISTINCT
 
     def __call__(
-        self, new: Codes, pending: Pending, input: Codes, output: Codes, upper: Codes
-    ) -> tuple[list[Chunk], Pending]:
-        keys, vals, times, time_index, diffs, *put_off, fault = kernels.reduce(
+        self, new: Batches, pending: Pending, input: Batches, output: Batches, upper: Times
+    ) -> tuple[list[Columns], Pending]:
+        block, rows, times, is_sealed, *put_off, fault = kernels.reduce(
             self._kind, self._parameter, new, *pending, input, output, upper
         )
         if len(fault):
             raise GroupFault(fault, self.by_value, kind=self._kind)
-        chunks = [(keys, vals, times, time_index, diffs)] if len(keys) else []
+        chunks = []
+        if rows:
+            columns = Columns(rows, times, put_off[2].shape[1], block, None)
+            columns.is_sealed = is_sealed
+            chunks.append(columns)
         return chunks, cast(Pending, tuple(put_off))

@@ -85,7 +85,7 @@ class ThresholdInOrder:
     def _answer(self, new: list[Batch], through: Codes) -> Batch:
         if self._value.kinds is not None:
             self._result.adopt(self._value)
-        rows = [(batch.keys, batch.vals, batch.time_index, batch.diffs, batch.times) for batch in new]
+        rows = [batch.columns.rows for batch in new]
         keys, vals, time_index, diffs, times = rows[0] if len(rows) == 1 else consolidated(rows)
         before, after = record_changes(keys, vals, diffs, through)
         if len(after) and int(after.min()) < 0:

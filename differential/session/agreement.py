@@ -1,4 +1,4 @@
-"""Workers of one process that wait for each other."""
+"""Workers of a session that wait for each other."""
 
 from __future__ import annotations
 
@@ -6,29 +6,35 @@ from collections.abc import Callable
 from threading import Barrier, BrokenBarrierError
 
 from differential.session.interrupt import Closing
+from differential.session.item import Item
 
 
 class Agreement:
     """A point that no worker of a session passes before all have reached it.
 
-    >>> agreement = Agreement(1, lambda: None)
-    >>> agreement.wait()
+    There, workers agree whether what they build is built: by all, or by none. `settle` exchanges `Item.refused` with
+    the workers in other processes.
+
+    >>> from timely.lowlevel import Origin
+    >>> agreement = Agreement(1)
+    >>> agreement.wait(Item("x", "view", Origin("notebook.py", 1), 1))
     """
 
-    def __init__(self, peers: int, wake_all: Callable[[], object]) -> None:
-        self._barrier = Barrier(peers) if peers > 1 else None
-        self.wake_all = wake_all
-        """Lets every worker look again at what it waits for."""
+    def __init__(self, workers: int, settle: Callable[[Item], object] | None = None) -> None:
+        self._barrier = Barrier(workers) if workers > 1 else None
+        self._settle = settle
 
-    def wait(self) -> None:
+    def wait(self, item: Item) -> None:
         """Wait for all workers. Raises Closing where the session ends meanwhile."""
         if self._barrier is not None:
             try:
                 self._barrier.wait()
             except BrokenBarrierError:
                 raise Closing from None
+        if self._settle is not None:
+            self._settle(item)
 
     def abort(self) -> None:
-        """Let nobody wait any more."""
+        """Let no thread wait any more."""
         if self._barrier is not None:
             self._barrier.abort()

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from threading import RLock
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from differential.session.call import Call
 from differential.session.changes import Changes
-from differential.session.engine import Call, Engine
+from differential.session.engine import Engine
 from differential.session.feeds import Feeds
 from differential.session.interrupt import Interrupted
 from differential.session.item import Item
@@ -132,7 +133,7 @@ class Catalog:
 
         if self.storage is not None:
             self.storage.commit(self.last + 1, changes, self.feeds.positions())
-        call = Call(lambda site: site.commit(changes), self.engine.workers, done)
+        call = Call(Site.commit, (changes,), self.engine.workers, elsewhere=({},), done=done)
         for schema in self._schemas.values():
             schema.keep()
         try:
@@ -191,7 +192,7 @@ class Catalog:
                 statements.setdefault(item, []).append(statement)
         plans = {item: plan(each, item.keys) for item, each in statements.items()}
         wanted = {item.name: (item, keys) for item, made in plans.items() if (keys := made.wanted) is not None}
-        found = self.engine.call(lambda site: site.look_up(wanted)) if wanted else []
+        found = self.engine.call(Site.look_up, wanted) if wanted else []
         made = {
             item.name: (item, settled(each, [at[item.name] for at in found if item.name in at], item.name))
             for item, each in plans.items()
@@ -218,7 +219,7 @@ class Catalog:
 
     def fill_table(self, item: Item, schema: Schema, has_key: bool, rows: Net | None) -> None:
         """Build a table that has these rows as of the last commit."""
-        self.install(item, lambda site: site.add_table(item, rows))
+        self.install(item, Site.add_table, (item, rows), (item, None))
         self._schemas[item] = schema
         if has_key:
             self._keyed.add(item)
@@ -244,7 +245,7 @@ class Catalog:
             if former is not None:
                 self._refuse_readers(former, "replaced")
             items = dict(self.items)
-            self.install(item, lambda site: site.add_view(item, definition, items))
+            self.install(item, Site.add_view, (item, definition, items))
             self.items[item.name] = item
             if former is not None:
                 self._drop(former)
@@ -255,23 +256,28 @@ class Catalog:
             self.reap()
             items = dict(self.items)
             try:
-                shares = self.install(item, lambda site: site.ask(item, definition, items))
+                shares = self.install(item, Site.ask, (item, definition, items))
             except BaseException:
-                item.fail(SessionError(f"{item} was dropped"))
-                self.engine.wake()
+                self.engine.fail(item, SessionError(f"{item} was dropped"))
                 raise
             if self.engine.workers > 1:
                 self._drop(item)
             return item.rows(shares)
 
-    def install(self, item: Item, build: Callable[[Site], R]) -> list[R]:
+    def install(
+        self,
+        item: Item,
+        build: Callable[..., R],
+        arguments: tuple[Any, ...],
+        elsewhere: tuple[Any, ...] | None = None,
+    ) -> list[R]:
         """Return what builds an item on all workers returns. Raises SessionError, with its line, where that fails."""
-        call = Call(build, self.engine.workers, None)
+        call = Call(build, arguments, self.engine.workers, elsewhere=elsewhere)
         try:
             self.engine.submit(call)
             call.wait()
         except BaseException as stop:
-            item.fail(stop)
+            self.engine.fail(item, stop)
             self.engine.release(item, call)
             raise
         results = self.engine.result(call)
@@ -288,7 +294,7 @@ class Catalog:
         if item.kind == "view":
             self._refuse_readers(item, "dropped")
             item.is_dropped = True
-            item.fail(SessionError(f"{item} was dropped"))
+            self.engine.fail(item, SessionError(f"{item} was dropped"))
             self.engine.release(item)
         with self.exclusive():
             if item.error is None:
@@ -305,7 +311,7 @@ class Catalog:
     def read(self, item: Item) -> Rows:
         """Return the rows of an item as of the last commit."""
         self.check(item)
-        return item.rows(self.engine.call(lambda site: site.read(item)))
+        return item.rows(self.engine.call(Site.read, item))
 
     def check(self, item: Item) -> None:
         """Raise SessionError where an item was dropped or has failed."""
@@ -339,9 +345,7 @@ class Catalog:
         """Return what each commit from now on changes."""
         self.check(item)
         changes = Changes(item.leave)
-        call: Call[None] = Call(
-            lambda site: item.collect(site.worker.index), self.engine.workers, lambda call: item.follow(changes)
-        )
+        call: Call[None] = Call(Site.collect, (item,), self.engine.workers, done=lambda call: item.follow(changes))
         self.engine.submit(call)
         call.wait()
         self.engine.result(call)
@@ -360,8 +364,8 @@ class Catalog:
 
     def _drop(self, item: Item) -> None:
         """Drop an item. Should an interrupt come, workers drop it in their next step."""
-        item.fail(SessionError(f"{item} was dropped"))
-        self.engine.call(lambda site: site.sweep())
+        self.engine.fail(item, SessionError(f"{item} was dropped"))
+        self.engine.call(Site.sweep)
         item.end()
 
     def _refuse_readers(self, item: Item, what: str) -> None:

@@ -44,8 +44,15 @@ def interrupt(thread: int) -> bool:
     >>> interrupt(-1)
     False
     """
-    if not runs_the_program(thread):
-        return False
+    return runs_the_program(thread) and throw(thread, Interrupted)
+
+
+def throw(thread: int, exception: type[BaseException]) -> bool:
+    """Raise an exception in a thread at its next instruction; return whether there is such a thread.
+
+    >>> throw(-1, Closing)
+    False
+    """
     import ctypes
 
-    return bool(ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(Interrupted)))
+    return bool(ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(exception)))

@@ -8,6 +8,7 @@ no one reads it any more.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import count
 from threading import Lock
 from typing import Any, NamedTuple
 from weakref import ref
@@ -22,6 +23,8 @@ from differential.session.rows import Rows
 from differential.session.table_data import Column
 from timely.errors import DataError, SessionError
 from timely.lowlevel import Origin
+
+_numbers = count()
 
 
 class Part(NamedTuple):
@@ -60,6 +63,11 @@ class Item:
     refused: BaseException | None = None
     """Why the definition could not be built, on any worker."""
     parts: list[Part | None] = field(default_factory=list)
+    """The parts of the workers in this process."""
+    elsewhere: set[int] = field(default_factory=set)
+    """The workers in other processes that have a part."""
+    number: int = field(default_factory=_numbers.__next__)
+    """By which other processes know it."""
     size: int = 0
     """The number of rows as of the last commit."""
     totals: list[int] = field(default_factory=list)
@@ -96,6 +104,16 @@ class Item:
         self.totals[worker] += int(updates.diffs.sum()) if len(updates.diffs) else len(updates)
         if self._collects[worker]:
             self._changed[worker].append(updates.for_other_worker())
+
+    def take_changed(self, worker: int) -> list[Updates]:
+        """Return what was kept on a worker, and keep it no longer."""
+        changed, self._changed[worker] = self._changed[worker], []
+        return changed
+
+    def adopt(self, worker: int, total: int, nbytes: int, changed: list[Updates]) -> None:
+        """Note what a worker in another process has counted and kept."""
+        self.totals[worker], self.nbytes[worker] = total, nbytes
+        self._changed[worker] += changed
 
     def collect(self, worker: int) -> None:
         """Keep what changes on a worker from now on, between two commits there."""

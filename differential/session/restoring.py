@@ -11,6 +11,7 @@ from differential.durable.places import Place
 from differential.session.catalog import Catalog
 from differential.session.item import Item
 from differential.session.schema import Schema
+from differential.session.site import Site
 from differential.session.storage import Kept, Storage
 from differential.session.table_data import Column
 from differential.session.transaction import Net
@@ -22,7 +23,7 @@ def restore(catalog: Catalog, where: str | Place, keep: int | str | None) -> Non
     """Let the tables of a session be durable, and build those that are there already."""
     storage = Storage(where, keep)
     catalog.storage, catalog.last = storage, storage.last
-    catalog.engine.call(lambda site: site.begin_at(storage.last))
+    catalog.engine.call(Site.begin_at, storage.last)
     for name, kept in storage.tables.items():
         catalog.fill_table(*_table(catalog, storage, name, kept))
 

@@ -26,19 +26,20 @@ from weakref import finalize
 import numpy as np
 
 from differential.session.catalog import Catalog
+from differential.session.coordinator import Coordinator
 from differential.session.engine import Engine
 from differential.session.item import Item
 from differential.session.readable import Readable, Table, View
 from differential.session.reading import Run, run
 from differential.session.rows import Rows
 from differential.session.schema import Schema
-from differential.session.site import Definition
+from differential.session.site import Definition, Site
 from differential.session.sources.feed import REJECTS
 from differential.session.status import Status
 from differential.session.table_data import columns_of, is_type
 from timely import Config
 from timely.errors import SessionError
-from timely.lowlevel import user_origin
+from timely.lowlevel import Live, serve_live, user_origin
 
 if TYPE_CHECKING:
     from differential.durable.places import Place
@@ -47,16 +48,19 @@ _numbers = count(1)
 
 
 class Session:
-    """A live database in this process, with `workers` threads. All methods may be called from any thread.
+    """A live database with `workers` threads, or processes. All methods may be called from any thread.
 
-    By default there is one worker, or as many as `timely run -w` asks for.
+    By default there is one worker, or as many as `timely run -w` asks for. With `processes`, each worker but the first
+    runs in a process of its own, which ends with this one. Definitions are sent to them, so they may use functions and
+    values of the program, and nothing that belongs to one process, such as a file or a lock; what they print appears on
+    the standard output of this process.
 
     With `state`, a directory, each commit is durable when it returns, and a session that is opened again goes on with
     the tables as of the last one. `keep` is how many earlier commits other programs can read them as of: a number, an
     age such as "1h", or None for all.
 
-    Raises SessionError for `processes=True`, in one of several processes of `timely run`, and for a number of workers
-    that is not at least 1.
+    Raises SessionError in one of several processes of `timely run`, and for a number of workers that is not at least 1;
+    ConfigError for `processes=True` where cloudpickle is not installed.
 
     >>> db = Session(workers=2)
     >>> words = db.table("words", {"word": ["to", "be", "to"]})
@@ -91,15 +95,16 @@ class Session:
         keep: int | str | None = 0,
     ) -> None:
         launched = Config.from_environ()
-        if processes or launched.processes > 1:
+        if launched.processes > 1:
             raise SessionError(
-                "a session runs in one process: Session(workers=N) uses N threads, and a program of workers "
-                "(`timely run -n N`) uses N processes"
+                "a session starts its own processes: run this program without `timely run -n`, and let "
+                "Session(workers=N, processes=True) use N of them"
             )
         workers = launched.workers if workers is None else workers
         if not isinstance(workers, int) or workers < 1:
             raise SessionError(f"a session has at least one worker, and not {workers!r:.80}")
-        engine = Engine(workers, f"session {next(_numbers)}")
+        name = f"session {next(_numbers)}"
+        engine = Engine(workers, name, Coordinator(workers, name) if processes and workers > 1 else None)
         self._catalog = Catalog(engine)
         self._end = finalize(self._catalog, engine.close)  # tables and views keep the catalog, too
         if state is not None:
@@ -293,7 +298,7 @@ class Session:
     def status(self) -> Status:
         """Return the tables and views, with their rows and the bytes of their indexes, and the sources."""
         catalog = self._catalog
-        catalog.engine.call(lambda site: site.measure())
+        catalog.engine.call(Site.measure)
         items = tuple(catalog.items.values())
         columns: list[list[Any]] = [
             [item.name for item in items],
@@ -316,6 +321,22 @@ class Session:
             reads = f", reads {', '.join(map(str, item.reads.values()))}" if item.reads else ""
             lines.append(f"{item}: {item.size:,} rows, indexed by {key}{reads} (defined at {item.origin})")
         return "\n".join(lines) or "there are no tables"
+
+    def live(
+        self, address: str | int = "", *, token: str | None = None, certificate: tuple[str, str] | None = None
+    ) -> Live:
+        """Serve a page that shows what the workers of this process do; its `url` opens it, and in a notebook a link.
+
+        It is served at a port of this machine, by default the first free one from 8400 on. HOST:PORT that other
+        machines can reach takes a `token` of yours and a `certificate`, the files of a certificate and its key.
+
+        >>> with Session() as db:
+        ...     page = db.live(0)
+        ...     print(page.url)
+        ...     page.close()
+        http://127.0.0.1:...
+        """
+        return serve_live(address, token=token, certificate=certificate)
 
     def close(self) -> None:
         """End the session, its threads and its sources. What is not committed is lost."""

@@ -34,7 +34,15 @@ Definition = Callable[[Tables], Any]
 class Site:
     """The part of a session on one worker. Only its thread uses it."""
 
-    def __init__(self, worker: Worker, agreement: Agreement, is_closing: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        worker: Worker,
+        agreement: Agreement,
+        is_closing: Callable[[], bool],
+        fail: Callable[[Item, BaseException], object],
+        left: Callable[[Item], object] | None = None,
+    ) -> None:
+        """`fail` lets an item fail on all workers, and `left` is called when it is gone from this one."""
         self.worker = worker
         self.epoch = 0
         """The last commit."""
@@ -44,6 +52,8 @@ class Site:
         """The item whose function was interrupted last."""
         self._agreement = agreement
         self._is_closing = is_closing
+        self._fail = fail
+        self._left = left
         self._items: dict[int, Item] = {}
         with worker.dataflow("session") as scope:
             # An open input: with it, the worker sleeps while there is nothing to do.
@@ -123,6 +133,10 @@ class Site:
         keys, values, counts = part.trace.contents(self.epoch)
         return Share((*keys, *values), counts)
 
+    def collect(self, item: Item) -> None:
+        """Keep what changes here from now on, between two commits."""
+        item.collect(self.worker.index)
+
     def measure(self) -> None:
         """Note how many bytes the indexes have here."""
         for item in self._items.values():
@@ -139,6 +153,8 @@ class Site:
             part.trace.drop()
             self.worker.drop_dataflow(part.dataflow)
         item.totals[index] = 0
+        if self._left is not None:
+            self._left(item)
 
     def close(self) -> None:
         """Drop everything, so that the worker can end."""
@@ -179,8 +195,7 @@ class Site:
         """Note why an item failed; raise the error again where no view is to blame."""
         if item is None or item.kind == "table":
             raise error
-        item.fail(error)
-        self._agreement.wake_all()
+        self._fail(item, error)
 
     def running(self) -> Item | None:
         """Return the item whose definition or operator runs. For any thread."""
@@ -205,14 +220,14 @@ class Site:
                 except BaseException as error:
                     item.refused = error
                 self.building = None
-                self._agreement.wait()
+                self._agreement.wait(item)
                 # Not `item.error`: a worker that is further may have failed in a step already.
                 if item.refused is not None:
                     raise item.refused
         except Closing:
             raise
         except BaseException as error:
-            item.fail(error)
+            self._fail(item, error)
             return False
         finally:
             self.building = None

@@ -12,59 +12,35 @@ freely.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
-from differential.kernels.compile import NOTHING, Ints, Table
+from differential.kernels.blocks import consolidated_block
+from differential.kernels.compile import NOTHING, Batches, Ints, Table, Times
 from differential.kernels.consolidate import consolidate
-from differential.kernels.memory import address_of
 from differential.kernels.times import advance, intern
+from differential.trace.columns import FEW, Columns, nothing
 from differential.trace.description import Description
-from differential.trace.table import owning
-from timely.lowlevel import Antichain
+from timely.lowlevel import Antichain, Time
 
 
 class Batch:
     """Sorted, consolidated updates and the description of the interval they are all updates of."""
 
-    __slots__ = (
-        "_address",
-        "_entered",
-        "_rows_at",
-        "description",
-        "diffs",
-        "keys",
-        "time_index",
-        "times",
-        "vals",
-    )
+    __slots__ = ("_entered", "columns", "description")
 
-    def __init__(
-        self,
-        keys: Ints,
-        vals: Ints,
-        time_index: Ints,
-        diffs: Ints,
-        times: Table,
-        description: Description,
-        rows_at: Ints | None = None,
-    ) -> None:
-        """Take columns as they are, and `rows_at` where it is known."""
-        self.keys = keys
-        self.vals = vals
-        self.time_index = time_index
-        self.diffs = diffs
-        self.times = times
+    def __init__(self, columns: Columns, description: Description) -> None:
+        """Take columns as they are."""
+        self.columns = columns
         self.description = description
-        self._address: bytes | None = None
         self._entered: Batch | None = None
-        self._rows_at = rows_at
 
     @classmethod
     def empty(cls, description: Description, depth: int) -> Batch:
         """Return a batch without updates; its times have `depth` coordinates."""
-        return cls(NOTHING, NOTHING, NOTHING, NOTHING, no_times(depth), description)
+        return cls(nothing(depth), description)
 
     @classmethod
     def build(
@@ -77,10 +53,43 @@ class Batch:
         description: Description,
     ) -> Batch:
         """Return a batch of updates in any order, under any table of times."""
-        return cls(*consolidate(keys, vals, time_index, diffs, times), description)
+        if len(keys) > FEW:
+            return cls(Columns.of(consolidate(keys, vals, time_index, diffs, times)), description)
+        block, rows, count = consolidated_block(keys, vals, time_index, diffs, times)
+        return cls(Columns(rows, count, times.shape[1], block, None), description)
 
     def __len__(self) -> int:
-        return len(self.keys)
+        return len(self.columns)
+
+    @property
+    def keys(self) -> Ints:
+        """The key of each row."""
+        return self.columns.rows[0]
+
+    @property
+    def vals(self) -> Ints:
+        """The value of each row; absent if all are 0."""
+        return self.columns.rows[1]
+
+    @property
+    def time_index(self) -> Ints:
+        """The place of each row's time in the table of times; absent if there is one time."""
+        return self.columns.rows[2]
+
+    @property
+    def diffs(self) -> Ints:
+        """The diff of each row; absent if all are 1."""
+        return self.columns.rows[3]
+
+    @property
+    def times(self) -> Table:
+        """The table of times."""
+        return self.columns.rows[4]
+
+    @property
+    def time_count(self) -> int:
+        """The number of times."""
+        return self.columns.time_count
 
     @property
     def lower(self) -> Antichain:
@@ -100,7 +109,7 @@ class Batch:
     @property
     def depth(self) -> int:
         """The number of coordinates of a time."""
-        return int(self.times.shape[1])
+        return self.columns.depth
 
     @property
     def nbytes(self) -> int:
@@ -111,24 +120,11 @@ class Batch:
     @property
     def rows_at(self) -> Ints:
         """How many rows there are at each time."""
-        if self._rows_at is None:
-            index = self.time_index if len(self.time_index) or not len(self) else np.zeros(len(self), np.int64)
-            self._rows_at = np.bincount(index, minlength=len(self.times))
-        return self._rows_at
-
-    @property
-    def address(self) -> bytes:
-        """The row that stands for this batch in a table of batches (see `differential.kernels.memory`)."""
-        if self._address is None:
-            # Bytes, because a table is made of many of these at each change, and arrays are slower to join.
-            self._address = address_of(self.keys, self.vals, self.time_index, self.diffs, self.times).tobytes()
-        return self._address
+        return self.columns.rows_at
 
     def described(self, description: Description) -> Batch:
         """Return the same updates, as those of another interval."""
-        batch = Batch(self.keys, self.vals, self.time_index, self.diffs, self.times, description, self._rows_at)
-        batch._address = self._address
-        return batch
+        return Batch(self.columns, description)
 
     def as_of(self, since: Antichain) -> Batch:
         """Return the same updates with their times replaced by their representatives under `since`.
@@ -143,21 +139,20 @@ class Batch:
             return self
         times, place = intern(times)
         index = place[self.time_index] if len(times) > 1 else NOTHING
-        return Batch(self.keys, self.vals, index, self.diffs, times, self.description.as_of(since))
+        columns = Columns.of((self.keys, self.vals, index, self.diffs, times))
+        return Batch(columns, self.description.as_of(since))
 
     def enter(self) -> Batch:
         """Return this batch as an inner scope sees it, with one more coordinate, 0, in each time."""
         if self._entered is None:
-            times = np.zeros((len(self.times), self.depth + 1), np.int64)
-            times[:, :-1] = self.times
-            description = self.description.enter()
-            self._entered = Batch(self.keys, self.vals, self.time_index, self.diffs, times, description)
+            self._entered = Batch(self.columns.entered(), self.description.enter())
         return self._entered
 
     def validate(self) -> None:
         """Raise AssertionError, in words, if an invariant does not hold."""
         self.description.validate()
-        rows, distinct = len(self.keys), len(self.times)
+        rows, distinct = len(self), self.time_count
+        assert (len(self.keys), len(self.times)) == (rows, distinct), "the columns are not as long as stated"
         for name in ("vals", "time_index", "diffs"):
             assert len(getattr(self, name)) in (0, rows), f"{name} has neither 0 nor {rows} rows"
         times = [tuple(time) for time in self.times.tolist()]
@@ -177,7 +172,20 @@ class Batch:
         assert self.rows_at.tolist() == at, f"{self.rows_at} rows at each time are {at}"
 
     def __repr__(self) -> str:
-        return f"Batch({len(self)} rows, {len(self.times)} times, {self.description})"
+        return f"Batch({len(self)} rows, {self.time_count} times, {self.description})"
+
+
+def entering(more: int) -> Callable[[Time, Any], tuple[Time, Any]]:
+    """Return what shows batches and their times to a scope that lies so many scopes further in."""
+    suffix = (0,) * more
+
+    def enter(time: Time, batch: Any) -> tuple[Time, Any]:
+        for _ in range(more):
+            assert isinstance(batch, Batch)
+            batch = batch.enter()
+        return time + suffix, batch
+
+    return enter
 
 
 def no_times(depth: int) -> Table:
@@ -185,21 +193,11 @@ def no_times(depth: int) -> Table:
     return np.empty((0, depth), np.int64)
 
 
-def frontier_table(frontier: Antichain, depth: int) -> Table:
-    """Return the elements of a frontier as a table of times of `depth` coordinates, not to be changed."""
-    global _latest
-    latest, table = _latest
-    if latest is not frontier or not frontier.elements:
-        table = np.array(frontier.elements, np.int64) if frontier.elements else no_times(depth)
-        _latest = frontier, table
-    return table
+def frontier_table(frontier: Antichain, depth: int) -> Times:
+    """Return the elements of a frontier as kernels take a table of times of `depth` coordinates."""
+    return frontier.elements or no_times(depth)
 
 
-def table_of(batches: Sequence[Batch]) -> Table:
-    """Return the addresses of `batches` as a table for kernels, which keeps the batches alive."""
-    return owning([batch.address for batch in batches], tuple(batches)) if batches else _NO_ADDRESSES
-
-
-_NO_ADDRESSES: Table = np.empty((0, 8), np.int64)
-_latest: tuple[Antichain, Table] = (Antichain(), no_times(1))
-"""The latest frontier and its table: mostly the next call is for the same frontier."""
+def table_of(batches: Sequence[Batch]) -> Batches:
+    """Return `batches` as kernels take a table of them. It keeps their columns alive."""
+    return tuple([batch.columns.head for batch in batches])

@@ -12,21 +12,18 @@ memory follows the number of distinct updates, and each row is sorted twice at m
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import cast
 
 import numpy as np
 
 from differential.kernels.batching import by_time, take_passed, take_times
-from differential.kernels.compile import NOTHING, Ints, Table
-from differential.kernels.consolidate import consolidate
+from differential.kernels.compile import NOTHING, Ints, Table, Times
+from differential.kernels.few import due_block, due_of, split_of, split_rows
 from differential.kernels.times import drop_unused, in_advance, minimal
 from differential.trace.batch import Batch, frontier_table
-from differential.trace.description import Description
-from differential.trace.parts import Rows, consolidated, table_of_parts
+from differential.trace.columns import FEW, Columns, Rows
+from differential.trace.description import NO_TIMES, Description
+from differential.trace.parts import consolidated
 from timely.lowlevel import CLOSED, Antichain, Time
-
-FEW = 256
-"""Of up to so many rows, one call of a kernel finds, takes out and sorts those that are due."""
 
 _PILE = 16
 _GROWTH = 2
@@ -56,7 +53,7 @@ class Batcher:
 
     def columns(self) -> Iterator[tuple[Ints, Ints]]:
         """Yield the columns of keys and values held."""
-        return ((chunk.keys, chunk.vals) for chunk in self._chunks)
+        return (chunk.columns.rows[:2] for chunk in self._chunks)
 
     def push(self, keys: Ints, vals: Ints, times: Table, time_index: Ints, diffs: Ints) -> None:
         """Hold the given updates, all in advance of `upper`. The batcher does not write to the arrays, nor may others.
@@ -64,11 +61,38 @@ class Batcher:
         Read-only and strided arrays, which messages may have, are copied: kernels do not accept them.
         """
         if len(keys):
-            columns = [one if one.flags.carray else one.copy() for one in (keys, vals, time_index, diffs, times)]
-            self._chunks.append(_Chunk(*columns))
-            self._rows += len(keys)
-            if len(self._chunks) >= self._pile:
-                self._consolidate()
+            arrays = [one if one.flags.carray else one.copy() for one in (keys, vals, time_index, diffs, times)]
+            self.push_columns(Columns.of((arrays[0], arrays[1], arrays[2], arrays[3], arrays[4])))
+
+    def push_columns(self, columns: Columns) -> None:
+        """Hold the given updates, which a kernel made and which are at least one, all in advance of `upper`."""
+        self._chunks.append(_Chunk(columns))
+        self._rows += len(columns)
+        if len(self._chunks) >= self._pile:
+            self._consolidate()
+
+    def seal_at_once(self, keys: Ints, vals: Ints, times: Table, diffs: Ints, upper: Antichain) -> Batch | None:
+        """Return few updates at one time as a batch, None if they cancel, while no others are held.
+
+        Return `NOT_DUE`, and do nothing, where their time is in advance of `upper`. This is `push` and `seal` in one.
+        """
+        lower, frontier = self.upper, frontier_table(upper, self.depth)
+        assert not self._chunks, "updates are held already"
+        try:
+            block, rows = due_block(keys, vals, diffs, times, frontier)
+        except TypeError:  # kernels do not accept read-only and strided arrays, which messages may have
+            block, rows = due_block(keys.copy(), vals.copy(), diffs.copy(), times.copy(), frontier)
+        if rows < 0:
+            return NOT_DUE
+        if not rows:
+            return None
+        self.upper = upper
+        return Batch(Columns(rows, 1, self.depth, block, None), Description(lower, upper, self._origin))
+
+    def sealed(self, columns: Columns, upper: Antichain) -> Batch:
+        """Return updates that are sealed already, none in advance of `upper`, as a batch, while no others are held."""
+        lower, self.upper = self.upper, upper
+        return Batch(columns, Description(lower, upper, self._origin))
 
     def seal(self, upper: Antichain) -> Batch | None:
         """Return the updates not in advance of `upper` as a batch, which follows the one before.
@@ -77,40 +101,59 @@ class Batcher:
         """
         lower = self.upper
         assert lower.dominates(upper), f"sealing up to {upper} after sealing up to {lower} would go back"
-        rows = self._few_due(upper) if self._rows <= FEW else self._many_due(upper)
-        if rows is None:
+        due = self._few_due(upper) if self._rows <= FEW else self._many_due(upper)
+        if due is None:
             return None
         self.upper = upper
-        return Batch(*rows, Description(lower, upper, self._origin))
+        return Batch(due, Description(lower, upper, self._origin))
 
-    def _few_due(self, upper: Antichain) -> Rows | None:
+    def _few_due(self, upper: Antichain) -> Columns | None:
         """Take out what is not in advance of `upper`, and return it consolidated; None if there is nothing."""
         chunks = self._chunks
         if not chunks:
             return None
-        if len(chunks) == 1 and len(chunks[0].times) == 1:
+        if len(chunks) == 1 and chunks[0].columns.time_count == 1:
             return self._all_due(upper)
-        table = table_of_parts([chunk.rows() for chunk in chunks])
-        *due, keys, vals, index, diffs, times, least = take_passed(table, frontier_table(upper, self.depth))
+        frontier = frontier_table(upper, self.depth)
+        if len(chunks) == 1 and chunks[0].columns.is_block and chunks[0].runs is None:
+            due, due_rows, due_times, block, rows, times, least = split_of(chunks[0].columns.head, frontier)
+        elif len(chunks) == 1:
+            due, due_rows, due_times, block, rows, times, least = split_rows(*chunks[0].rows(), frontier)
+        else:
+            table = tuple([chunk.whole().head for chunk in chunks])
+            due, due_rows, due_times, block, rows, times, least = take_passed(table, frontier)
         chunks.clear()
-        self._rows = self._last = len(keys)
+        self._rows = self._last = rows
         self._pile = _PILE
-        if self._rows:
-            chunks.append(_Chunk(keys, vals, index, diffs, times, least=least))
-        return cast(Rows, tuple(due)) if len(due[0]) else None
+        if rows:
+            minimum = least.reshape(-1, self.depth) if len(least) else None
+            chunks.append(_Chunk(Columns(rows, times, self.depth, block, None), least=minimum))
+        return self._block(due, due_rows, due_times)
 
-    def _all_due(self, upper: Antichain) -> Rows | None:
+    def _all_due(self, upper: Antichain) -> Columns | None:
         """Do the same for one chunk at one time, which is due or not as a whole."""
         (chunk,) = self._chunks
-        if upper.less_equal(chunk.least()[0]):
+        columns, frontier = chunk.whole(), frontier_table(upper, self.depth)
+        if columns.is_sealed:
+            if upper.less_equal(columns.time()):
+                return None
+            block, rows = columns.head, len(columns)
+        elif columns.is_block:
+            block, rows = due_of(columns.head, frontier)
+        else:
+            keys, vals, _, diffs, times = columns.rows
+            block, rows = due_block(keys, vals, diffs, times, frontier)
+        if rows < 0:
             return None
         self._chunks.clear()
         self._rows = self._last = 0
         self._pile = _PILE
-        rows = consolidate(*chunk.rows())
-        return rows if len(rows[0]) else None
+        return self._block(block, rows, 1)
 
-    def _many_due(self, upper: Antichain) -> Rows | None:
+    def _block(self, block: Ints, rows: int, times: int) -> Columns | None:
+        return Columns(rows, times, self.depth, block, None) if rows else None
+
+    def _many_due(self, upper: Antichain) -> Columns | None:
         """Do the same where looking at all rows would cost too much."""
         due: list[Rows] = []
         rests = [chunk.split(upper, due) for chunk in self._chunks]
@@ -120,7 +163,7 @@ class Batcher:
         if not due:
             return None
         rows = consolidated(due)
-        return rows if len(rows[0]) else None
+        return Columns.of(rows) if len(rows[0]) else None
 
     def frontier(self) -> Antichain:
         """Return the least times of the updates held."""
@@ -141,7 +184,7 @@ class Batcher:
         chunks.clear()
         together = consolidated(parts)
         if len(together[0]):
-            chunks.append(_Chunk(*together))
+            chunks.append(_Chunk(Columns.of(together)))
         self._rows = self._last = len(together[0])
         self._pile = _PILE
 
@@ -152,52 +195,46 @@ class _Chunk:
     In the order of times, those at `times[i]` are the rows `runs[i, 0]` to `runs[i, 1]`, and rows in no run are gone.
     """
 
-    __slots__ = ("_least", "diffs", "keys", "runs", "time_index", "times", "vals")
+    __slots__ = ("_least", "columns", "runs")
 
-    def __init__(
-        self,
-        keys: Ints,
-        vals: Ints,
-        time_index: Ints,
-        diffs: Ints,
-        times: Table,
-        runs: Table | None = None,
-        least: Table | None = None,
-    ) -> None:
-        self.keys = keys
-        self.vals = vals
-        self.time_index = time_index
-        self.diffs = diffs
-        self.times = times
+    def __init__(self, columns: Columns, runs: Table | None = None, least: Table | None = None) -> None:
+        self.columns = columns
         self.runs = runs
         self._least = None if least is None else tuple(map(tuple, least.tolist()))
 
     def __len__(self) -> int:
-        return len(self.keys) if self.runs is None else int((self.runs[:, 1] - self.runs[:, 0]).sum())
+        return len(self.columns) if self.runs is None else int((self.runs[:, 1] - self.runs[:, 0]).sum())
 
     def least(self) -> tuple[Time, ...]:
         """Return the least times of the rows; those in the table that no row is at are dropped from it."""
         if self._least is None:
-            if len(self.times) > 1:
+            columns = self.columns
+            if columns.time_count > 1:
                 if self.runs is None:
-                    self.time_index, self.times = drop_unused(self.time_index, self.times)
-                self._least = tuple(tuple(time) for time in minimal(self.times).tolist())
+                    keys, vals, index, diffs, times = columns.rows
+                    self.columns = columns = Columns.of((keys, vals, *_used(index, times, diffs)))
+                self._least = tuple(tuple(time) for time in minimal(columns.rows[4]).tolist())
             else:
-                self._least = (tuple(self.times[0].tolist()),)
+                self._least = (columns.time(),)
         return self._least
 
     def rows(self) -> Rows:
         if self.runs is None:
-            return self.keys, self.vals, self.time_index, self.diffs, self.times
-        return take_times(self.keys, self.vals, self.diffs, self.times, self.runs)
+            return self.columns.rows
+        keys, vals, _, diffs, times = self.columns.rows
+        return take_times(keys, vals, diffs, times, self.runs)
+
+    def whole(self) -> Columns:
+        """Return the updates in columns of their own."""
+        return self.columns if self.runs is None else Columns.of(self.rows())
 
     def split(self, upper: Antichain, due: list[Rows]) -> _Chunk | None:
         """Add what is not in advance of `upper` to `due`, and return the rest."""
         if all(map(upper.less_equal, self.least())):
             return self
-        if len(self.times) > 1:
-            frontier = frontier_table(upper, self.times.shape[1])
-            waits = in_advance(self.times, frontier)
+        if self.columns.time_count > 1:
+            frontier = frontier_table(upper, self.columns.depth)
+            waits = in_advance(self.columns.rows[4], frontier)
             if waits.any():
                 return self._in_order_of_time()._take(frontier, due)
         due.append(self.rows())
@@ -206,19 +243,31 @@ class _Chunk:
     def _in_order_of_time(self) -> _Chunk:
         if self.runs is not None:
             return self
-        keys, vals, diffs, times, runs = by_time(self.keys, self.vals, self.time_index, self.diffs, self.times)
-        return _Chunk(keys, vals, NOTHING, diffs, times, runs)
+        keys, vals, diffs, times, runs = by_time(*self.columns.rows)
+        return _Chunk(Columns.of((keys, vals, NOTHING, diffs, times)), runs)
 
-    def _take(self, frontier: Table, due: list[Rows]) -> _Chunk:
+    def _take(self, frontier: Times, due: list[Rows]) -> _Chunk:
         assert self.runs is not None
-        waits = in_advance(self.times, frontier) != 0
+        keys, vals, _, diffs, times = self.columns.rows
+        waits = in_advance(times, frontier) != 0
         passed = ~waits
-        due.append(take_times(self.keys, self.vals, self.diffs, self.times[passed], self.runs[passed]))
-        times, runs = self.times[waits], self.runs[waits]
-        rest = _Chunk(self.keys, self.vals, NOTHING, self.diffs, times, runs)
+        due.append(take_times(keys, vals, diffs, times[passed], self.runs[passed]))
+        times, runs = times[waits], self.runs[waits]
+        rest = _Chunk(Columns.of((keys, vals, NOTHING, diffs, times)), runs)
         live = len(rest)
-        if 2 * live > len(self.keys):
+        if 2 * live > len(keys):
             return rest
         keys, vals, _, diffs, _ = rest.rows()
         after = np.cumsum(runs[:, 1] - runs[:, 0])
-        return _Chunk(keys, vals, NOTHING, diffs, times, np.column_stack((after - (runs[:, 1] - runs[:, 0]), after)))
+        bounds = np.column_stack((after - (runs[:, 1] - runs[:, 0]), after))
+        return _Chunk(Columns.of((keys, vals, NOTHING, diffs, times)), bounds)
+
+
+def _used(index: Ints, times: Table, diffs: Ints) -> tuple[Ints, Ints, Table]:
+    """Return time index, diffs and times, without unused times."""
+    index, times = drop_unused(index, times)
+    return index, diffs, times
+
+
+NOT_DUE = Batch.empty(NO_TIMES, 1)
+"""Stands for updates that are not due yet."""

@@ -45,12 +45,12 @@ class Claims:
     def logical(self) -> Antichain:
         """The meet of the logical frontiers: contents are known as of times in advance of it."""
         # A copy: the loop may set off a garbage collection, which gives up the claims of readers that it finds.
-        return self._meet({claim.logical for claim in self._held.copy()})
+        return self._meet([claim.logical for claim in self._held.copy()])
 
     @property
     def physical(self) -> Antichain:
         """The meet of the physical frontiers: the trace can be cut at batch boundaries from it on."""
-        return self._meet({claim.physical for claim in self._held.copy()})
+        return self._meet([claim.physical for claim in self._held.copy()])
 
     def add(self, claim: Claim) -> None:
         """Hold back what `claim` says, from now on."""
@@ -70,10 +70,11 @@ class Claims:
         """Return a claim that was left behind, each once."""
         return self._left_behind.popleft() if self._left_behind else None
 
-    def _meet(self, frontiers: set[Antichain]) -> Antichain:
+    def _meet(self, frontiers: list[Antichain]) -> Antichain:
         if not frontiers:
             return Antichain() if self.is_abandoned else self._origin
-        meet = frontiers.pop()
+        meet = frontiers[0]
         for frontier in frontiers:
-            meet = meet.meet(frontier)
+            if frontier is not meet:
+                meet = meet.meet(frontier)
         return meet

@@ -34,7 +34,7 @@ def classes(layer: Batch, since: Antichain) -> int:
 def minority(layer: Batch, since: Antichain) -> int:
     """Return how many rows of a layer are in its minority, for readers with the logical frontier `since`."""
     distinct, place = intern(advance(layer.times, frontier_table(since, layer.depth)))
-    if len(distinct) == len(layer.times):
+    if len(distinct) == layer.time_count:
         return 0
     most = np.zeros(len(distinct), np.int64)
     np.maximum.at(most, place, layer.rows_at)

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from differential.kernels.compile import NOTHING, Ints
 from differential.trace.batch import Batch
-from differential.trace.parts import Rows, consolidated
+from differential.trace.columns import Rows
+from differential.trace.parts import consolidated
 from timely.lowlevel import Time
 
 _FORGOTTEN = np.zeros((1, 1), np.int64)

@@ -58,9 +58,13 @@ class Entered(Reader):
 
     def _entered(self, batches: tuple[Batch, ...]) -> tuple[Batch, ...]:
         """Return batches as the inner scope sees them, the same tuple for the same."""
-        if self._seen is not batches:
+        seen = self._seen
+        if seen is not batches:
             self._seen = batches
-            self._shown = tuple([batch.enter() for batch in batches])
+            if len(batches) == len(seen) + 1 and batches[:-1] == seen:
+                self._shown = (*self._shown, batches[-1].enter())
+            else:
+                self._shown = tuple([batch.enter() for batch in batches])
         return self._shown
 
 

@@ -26,8 +26,12 @@ from timely.lowlevel import Log, OutputPort, StateResized
 
 
 def log_trace(spine: Spine, output: OutputPort) -> None:
-    """Record what happens to the trace that an operator writes, while its dataflow runs and the log has listeners."""
+    """Record what happens to the trace that an operator writes, while its dataflow runs and the log has listeners.
+
+    The operator also answers, to any thread, how much the trace keeps.
+    """
     observer = TraceObserver(output)
+    output.operator.kept = spine.size
 
     def attach(log: Log) -> None:
         if log.kinds.isdisjoint((*TRACES, StateResized)):

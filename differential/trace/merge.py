@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from differential.kernels.blocks import merged_block
 from differential.kernels.compile import NOTHING, Ints
-from differential.kernels.consolidate import consolidate_parts
 from differential.kernels.merge import DONE, FIRST, NEEDS_DIFFS, SECOND, USED, WRITTEN, merge, plan
 from differential.trace.batch import Batch, frontier_table, no_times, table_of
+from differential.trace.columns import Columns
 from differential.trace.storage import MEMORY, Storage
 from timely.lowlevel import Antichain
 
@@ -132,7 +133,8 @@ class Merge:
         times = self._times if len(keys) else no_times(self.first.depth)
         at = self._state[USED:]
         description = self.first.description.through(self.second.description, self._since)
-        return Batch(keys, vals, index, diffs, times, description, at[at != 0] if len(index) else None)
+        made = Columns.of((keys, vals, index, diffs, times)).with_rows_at(at[at != 0] if len(index) else None)
+        return Batch(made, description)
 
 
 class _Settling:
@@ -162,5 +164,8 @@ class _Settling:
 
 def merge_at_once(batches: list[Batch], since: Antichain) -> Batch:
     """Return adjacent batches of few rows, not none, merged into one, with times advanced to `since`."""
-    rows = consolidate_parts(table_of(batches), frontier_table(since, batches[0].depth))
-    return Batch(*rows, batches[0].description.through(batches[-1].description, since))
+    depth = batches[0].depth
+    block, rows, times = merged_block(table_of(batches), frontier_table(since, depth))
+    return Batch(
+        Columns(rows, times, depth, block, None), batches[0].description.through(batches[-1].description, since)
+    )

@@ -8,14 +8,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from differential.kernels.compile import Ints, Table
+from differential.kernels.compile import Batches, Table
 from differential.kernels.consolidate import consolidate, consolidate_parts, plan_words, unpack_words
 from differential.kernels.memory import address_of
 from differential.kernels.words import UNFIT, pack_part
-from differential.trace.table import owning
-
-Rows = tuple[Ints, Ints, Ints, Ints, Table]
-"""Keys, values, time index, diffs and the table of times."""
+from differential.trace.columns import Columns, Rows
 
 MANY = 1 << 20
 """From so many rows on the parts are packed one by one."""
@@ -53,6 +50,6 @@ def _piecemeal(parts: list[Rows]) -> Rows | None:
     return unpack_words(first, second, layout, is_by_row, diffs, times)
 
 
-def table_of_parts(parts: list[Rows]) -> Table:
-    """Return the addresses of the parts as a table for kernels, which keeps the parts alive."""
-    return owning([address_of(*part) for part in parts], tuple(parts))
+def table_of_parts(parts: list[Rows]) -> Batches:
+    """Return the parts as kernels take a table of them. It keeps the parts alive."""
+    return tuple([Columns.of(part).head for part in parts])

@@ -15,9 +15,8 @@ frontier, and as far as its batches have arrived. `Entered` wraps either for an 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 
-from differential.kernels.compile import Table
+from differential.kernels.compile import Batches
 from differential.trace.batch import Batch, table_of
 from timely.lowlevel import Antichain
 
@@ -27,7 +26,7 @@ class Reader(ABC):
 
     def __init__(self, depth: int) -> None:
         self.depth = depth
-        self._table: tuple[Sequence[Batch], Table] | None = None
+        self._table: tuple[tuple[Batch, ...], Batches] | None = None
 
     @property
     @abstractmethod
@@ -68,11 +67,19 @@ class Reader(ABC):
         `frontier` is the upper of some batch, not before the reader's physical frontier.
         """
 
-    def table(self, batches: tuple[Batch, ...]) -> Table:
-        """Return the addresses of `batches` as a table for kernels; kept until the call for another tuple."""
-        if self._table is None or self._table[0] is not batches:
-            self._table = batches, table_of(batches)
-        return self._table[1]
+    def table(self, batches: tuple[Batch, ...]) -> Batches:
+        """Return `batches` as kernels take a table of them; kept until the call for another tuple."""
+        if self._table is not None:
+            known, table = self._table
+            if known is batches:
+                return table
+            if len(batches) == len(known) + 1 and batches[:-1] == known:
+                table = (*table, batches[-1].columns.head)
+                self._table = batches, table
+                return table
+        table = table_of(batches)
+        self._table = batches, table
+        return table
 
     @abstractmethod
     def clone(self) -> Reader:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 from differential.trace.batch import Batch
+from differential.trace.merge import Merge
 
 
 class Observer(Protocol):
@@ -32,3 +33,13 @@ class Statistics(NamedTuple):
     rows: int
     inserted: int
     moved: int
+
+
+def size_of(layers: Sequence[Batch | Merge]) -> tuple[int, int]:
+    """Return how many rows and bytes there are in layers; those of a merge under way are those of its sources."""
+    rows = size = 0
+    for layer in layers:
+        for batch in (layer.first, layer.second) if isinstance(layer, Merge) else (layer,):
+            rows += len(batch)
+            size += batch.nbytes
+    return rows, size

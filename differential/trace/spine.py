@@ -31,7 +31,7 @@ A tidy trace holds at most four times as many rows as readers distinguish, and a
 each row inserted, however rarely and however often the readers move. A merge of neighbours moves at most `SPREAD` + 1
 rows for each row of the newer layer, and these have one layer fewer before them afterwards. A row never has more layers
 before it than when it was inserted: logarithmically many. Layers of up to `TINY` rows are merged only with others of
-those, by the four, at most `TINY` times. Compactions are cheap for the reason in `differential.trace.classes`.
+those, by the eight, at most `TINY` times. Compactions are cheap for the reason in `differential.trace.classes`.
 
 Neither the tables of times nor the search for layers to merge are cut into pieces: a search costs as much as sorting
 the times of the layers, and happens once after the readers have moved or the layers have changed.
@@ -43,13 +43,12 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import cast
 
-from differential.kernels.compile import Ints
 from differential.trace.batch import Batch
 from differential.trace.claims import Claim, Claims
 from differential.trace.classes import classes, minority
 from differential.trace.description import Description
 from differential.trace.merge import Merge, merge_at_once
-from differential.trace.report import Observer, Statistics
+from differential.trace.report import Observer, Statistics, size_of
 from differential.trace.storage import MEMORY, Storage
 from timely.lowlevel import Antichain
 
@@ -62,7 +61,7 @@ FEW = 512
 TINY = 64
 """Layers of up to this many rows are merged only with each other, `TINY_LAYERS` or more at once."""
 
-TINY_LAYERS = 4
+TINY_LAYERS = 8
 
 MANY_TIMES = 64
 NEARLY_ALL = 8
@@ -105,8 +104,8 @@ class Spine:
         self._until_compaction = self._until_look = _LEAST_PAUSE
         self._inserted = 0
         self._moved = 0
-        self.watch: Callable[[Ints, Ints], None] | None = None
-        """Called with the key and value columns of every batch inserted or merged."""
+        self.watch: Callable[[Batch], None] | None = None
+        """Called with every batch inserted or merged."""
         self.observer: Observer | None = None
         """Receives what becomes of the batches."""
         self.wake: Callable[[], None] | None = None
@@ -132,13 +131,14 @@ class Spine:
         if self.observer is not None:
             self.observer.inserted(batch)
         rows = len(batch)
-        if len(batch.times) > 1:
+        if batch.time_count > 1 and rows > FEW:
             _ = batch.rows_at  # counted here, where the cost is small beside that of making the batch
         self._inserted += rows
-        self._batches = None
+        known, self._batches = self._batches, None
         self.untidy()
         if rows > FEW:
             self._roll_up(rows)
+            known = None
         layers = self._layers
         if layers and not rows and not len(layers[-1]):
             # No reader needs to allow this: a cut inside a batch without updates is as good as one at its end. And
@@ -146,6 +146,8 @@ class Spine:
             layers[-1] = self._merged([cast(Batch, layers[-1]), batch])
         else:
             layers.append(batch)
+            if known is not None:
+                self._batches = (*known, batch)
         if 0 < rows <= TINY:
             self._tiny += 1
         else:
@@ -291,6 +293,10 @@ class Spine:
         merging = sum(isinstance(layer, Merge) for layer in layers)
         return Statistics(len(layers), merging, sum(map(len, layers)), self._inserted, self._moved)
 
+    def size(self) -> tuple[int, int]:
+        """Return how many rows and bytes there are; any thread may ask, for this notes nothing."""
+        return size_of(tuple(self._layers))
+
     def validate(self) -> None:
         """Raise AssertionError, in words, if an invariant does not hold."""
         lower = self.origin
@@ -381,7 +387,7 @@ class Spine:
 
     def _announce(self, batch: Batch) -> None:
         if self.watch is not None:
-            self.watch(batch.keys, batch.vals)
+            self.watch(batch)
 
     def _roll_up(self, rows: int) -> None:
         """Make one of the newest layers of up to `rows` rows, before as many are inserted."""
@@ -404,9 +410,9 @@ class Spine:
         """Merge each layer with nothing whose times are in half as many classes, or, if there are many, in a few."""
         least = 2 if self._until_compaction < 0 else MANY_TIMES
         for place, layer in enumerate(self._layers):
-            if isinstance(layer, Merge) or len(layer.times) < least:
+            if isinstance(layer, Merge) or layer.time_count < least:
                 continue
-            since, now = self.logical, len(layer.times)
+            since, now = self.logical, layer.time_count
             distinct = classes(layer, since)
             is_urgent = now >= MANY_TIMES and NEARLY_ALL * distinct <= now
             if is_urgent or (self._until_compaction < 0 and 2 * distinct <= now):
@@ -416,7 +422,7 @@ class Spine:
                 self._replace(place, place + 1, compacted)
         if self._until_compaction < 0:
             self._until_compaction = max(_LEAST_PAUSE, sum(map(len, self._layers)))
-        times = sum(len(layer.times) for layer in self._layers if isinstance(layer, Batch))
+        times = sum(layer.time_count for layer in self._layers if isinstance(layer, Batch))
         self._until_look = min(self._until_compaction, max(_LEAST_PAUSE, times))
 
     def _compact_one(self) -> None:
@@ -424,7 +430,7 @@ class Spine:
         since = None
         for place in range(len(self._layers) - 1, -1, -1):
             layer = self._layers[place]
-            if isinstance(layer, Batch) and len(layer) > TINY and len(layer.times) > 1:
+            if isinstance(layer, Batch) and len(layer) > TINY and layer.time_count > 1:
                 since = self.logical if since is None else since
                 if SHARE * minority(layer, since) >= len(layer):
                     self._moved += len(layer)

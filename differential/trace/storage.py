@@ -29,6 +29,7 @@ import numpy as np
 
 from differential.kernels.compile import NOTHING, Ints
 from differential.trace.batch import Batch
+from differential.trace.columns import Columns
 from timely.errors import SpillError
 from timely.lowlevel import Config
 
@@ -68,13 +69,16 @@ class Storage:
         """Return `batch` with its columns where they belong: the batch itself, or a copy."""
         if self.above is None:
             return batch
+        # No batch has more than four columns, so few rows need no look at how many it has.
+        if not self._is_spilled(4 * _WORD * len(batch)):
+            return batch
         sources = [batch.keys, batch.vals, batch.time_index, batch.diffs]
         if not self._is_spilled(_WORD * sum(map(len, sources))) or is_mapped(batch.keys):
             return batch
         keys, vals, index, diffs = targets = self.empty([len(source) for source in sources])
         for source, target in zip(sources, targets):
             target[:] = source
-        return Batch(keys, vals, index, diffs, batch.times, batch.description)
+        return Batch(Columns.of((keys, vals, index, diffs, batch.times)), batch.description)
 
     def _is_spilled(self, size: int) -> bool:
         return self.above is not None and size > self.above

@@ -28,7 +28,9 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "timely.dataflow": ("timely.dataflow",),
     "timely.worker": ("timely.worker",),
     "timely.synchronization": ("timely.synchronization",),
+    "timely.live": ("timely.live",),
     "timely.run": ("timely.run",),
+    "timely.cluster": ("timely.cluster",),
     "timely": ("timely.api", "timely.lowlevel", "timely.testing", "timely.__main__", "timely"),
     "timely.graphlinq": ("timely.graphlinq",),
     "differential leaves": tuple(f"differential.{name}" for name in ("beside", "errors", "arguments", "keys")),
@@ -57,6 +59,8 @@ OWNERS = {
     "pandas": "differential.frames",
     "polars": "differential.frames",
     "obstore": "differential.durable",
+    "mpi4py": "timely.cluster",
+    "ray": "timely.cluster",
 }
 """The room that alone imports a library."""
 SHARED = {

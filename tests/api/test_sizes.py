@@ -11,7 +11,7 @@ LINES, FUNCTION_LINES, PARAMETERS, ROOMS = 450, 60, 8, 12
 LONG_KERNELS = {
     "visit_times": 105,
     "_reduce_groups": 102,
-    "reduce": 84,
+    "reduce": 82,
     "choose": 75,
     "plan_rounds": 69,
     "merge_group": 67,

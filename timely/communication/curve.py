@@ -20,10 +20,19 @@ _KEY_CHARACTERS = 40
 
 def make_keys(directory: str) -> Path:
     """Write a new key pair into `directory`, creating it if necessary; return the file. Never overwrites a file."""
+    return write_keys(directory, *new_keys())
+
+
+def new_keys() -> tuple[bytes, bytes]:
+    """Return a new key pair: the public key, and the secret one."""
+    return zmq.curve_keypair()
+
+
+def write_keys(directory: str, public: bytes, secret: bytes) -> Path:
+    """Write a key pair into `directory`, creating it if necessary; return the file. Never overwrites a file."""
     if not directory:
         raise ConfigError("the directory for the keys has an empty name; '.' is the current directory")
     path = Path(directory) / KEY_FILE
-    public, secret = zmq.curve_keypair()
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -39,7 +48,11 @@ def make_keys(directory: str) -> Path:
 
 
 def load_keys(directory: str) -> tuple[bytes, bytes]:
-    """Return the (public, secret) keys in `directory`; raise `ConfigError` if they are missing, damaged or exposed."""
+    """Return the (public, secret) keys in `directory`; raise `ConfigError` if they are missing, damaged or exposed.
+
+    The directory of credentials that systemd makes for a service is private, whatever the modes of files in it. They
+    show the access list by which systemd lets the service's user read them.
+    """
     path = Path(directory) / KEY_FILE
     try:
         mode = path.stat().st_mode
@@ -48,7 +61,7 @@ def load_keys(directory: str) -> tuple[bytes, bytes]:
         raise ConfigError(
             f"cannot read {path}: {error.strerror}; make it with 'timely keys {directory}' and copy it to all machines"
         ) from None
-    if mode & 0o077:
+    if mode & 0o077 and directory != os.environ.get("CREDENTIALS_DIRECTORY"):
         raise ConfigError(f"{path} can be read by others; run 'chmod 600 {path}' or, better, make new keys")
     if len(halves) != 2 or any(len(half) != _KEY_CHARACTERS for half in halves):
         raise ConfigError(f"{path} does not hold two keys of {_KEY_CHARACTERS} characters")

@@ -4,7 +4,8 @@
 - `ending.I`, by process I: it has begun to end in order, so it is running Python code and may take time to clean up.
 - `fate.I`, by the launcher: process I has ended or is stopped, so peers need not wait for it any longer.
 
-A process finds the directory by the path of its report. Without a launcher there are no notes.
+A process finds the directory by the path of its report. Without a launcher there are no notes. Processes that a
+cluster's system starts learn the fates of others in another way, and declare them here (`declare_fate`).
 
 >>> from tempfile import TemporaryDirectory
 >>> with TemporaryDirectory() as directory:
@@ -60,8 +61,18 @@ def begin_to_end() -> None:
             Path(report).with_name(f"ending.{Path(report).suffix[1:]}").touch()
 
 
+_declared: dict[int, str] = {}
+
+
+def declare_fate(process: int, text: str) -> None:
+    """Record within this process, as a verb phrase, why another one cannot meet its peers. Any thread may call this."""
+    _declared[process] = text
+
+
 def fate_of(process: int) -> str:
-    """Return, as a verb phrase, why the launcher knows that a process cannot meet its peers; empty if it does not."""
+    """Return, as a verb phrase, why a process is known not to meet its peers; empty if nothing is known."""
+    if process in _declared:
+        return _declared[process]
     report = os.environ.get(REPORT_VARIABLE)
     if report:
         with suppress(OSError):

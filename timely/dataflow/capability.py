@@ -22,7 +22,7 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from types import TracebackType
+from types import CodeType, TracebackType
 from typing import Any
 
 from timely.errors import CapabilityError, CapabilityWarning
@@ -78,9 +78,10 @@ class Holder:
 class Held:
     """What an output counts for a capability: its time, and the line that made it. Without an output it is dropped."""
 
-    __slots__ = ("_file", "_line", "output", "time")
+    __slots__ = ("_code", "_file", "_line", "output", "time")
 
     def __init__(self, output: Holder, time: Time, is_initial: bool) -> None:
+        self._code: CodeType | None = None
         if is_initial:
             self._file, self._line = output.built_at
         else:
@@ -88,7 +89,8 @@ class Held:
             while frame.f_code.co_filename in _CARRIERS and frame.f_back is not None:
                 frame = frame.f_back
             self._file = frame.f_code.co_filename
-            self._line = frame.f_lineno
+            # Which line an instruction belongs to is found when somebody asks: that costs more than all the rest.
+            self._code, self._line = frame.f_code, frame.f_lasti
         self.output: Holder | None = output
         self.time = time
         output.hold(self, is_initial)
@@ -98,7 +100,7 @@ class Held:
         """The line that made the capability: the user's, or where the user built the operator holding it."""
         if is_ours(self._file) and self.output is not None:
             return self.output.built_at
-        return Origin(self._file, self._line)
+        return Origin(self._file, self._line if self._code is None else _line_of(self._code, self._line))
 
     def drop(self) -> None:
         """Count it no longer."""
@@ -121,6 +123,14 @@ class Held:
             origin.file,
             origin.line,
         )
+
+
+def _line_of(code: CodeType, instruction: int) -> int:
+    """Return the line of an instruction, given by its place in the bytes of the code."""
+    for start, end, line in code.co_lines():
+        if start <= instruction < end and line is not None:
+            return line
+    return code.co_firstlineno
 
 
 class Capability:

@@ -73,6 +73,14 @@ class CapabilitySet:
         """
         held = self._held
         times = [as_time(time) for time in frontier]
+        if len(times) == len(held) == 1:
+            [(time, capability)], [later] = held.items(), times
+            if later == time:
+                return
+            if len(later) == len(time) and less_equal(time, later):  # moving on costs less than another capability
+                capability.downgrade(later)
+                self._held = {later: capability}
+                return
         sources = {time: held[time] if time in held else self.covering(time) for time in times}
         if sources.keys() == held.keys():
             return
@@ -92,8 +100,9 @@ class CapabilitySet:
     def hold(self, time: Time) -> None:
         """Hold the right to send at `time`, which the caller must have at this moment; nothing is checked."""
         held = self._held
-        if time in held or any(less_equal(other, time) for other in held):
-            return
-        for other in [other for other in held if less_equal(time, other)]:
-            held.pop(other).drop()
+        if held:
+            if time in held or any(less_equal(other, time) for other in held):
+                return
+            for other in [other for other in held if less_equal(time, other)]:
+                held.pop(other).drop()
         held[time] = Capability(self._output, time)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from timely.data.container import Batch
+from timely.dataflow.counts import Counts
 from timely.dataflow.host import Host
 from timely.dataflow.outstanding import Outstanding
 from timely.dataflow.plan import Plan, Surroundings
@@ -43,6 +44,8 @@ class DataflowCore:
         self.plan = Plan()
         self.schedule = Schedule(self.outstanding, self._is_congested)
         self.recorder: Recorder | None = None
+        self.counts: Counts | None = None
+        """What operators have done while they were counted (`Log.count`)."""
         self.running: Schedulable | None = None
         """The operator that runs, while a step of this dataflow is under way."""
         self.is_logged = True

@@ -30,7 +30,7 @@ Function = Callable[[Time, Batch], Any]
 class Inline:
     """A consumer of a tee that is just a function: `bind(function)` passes on what it makes of a batch."""
 
-    __slots__ = ("bind", "dataflow", "function", "index", "name", "origin", "recorder", "scope")
+    __slots__ = ("bind", "counter", "dataflow", "function", "index", "name", "origin", "recorder", "scope", "targets")
 
     def __init__(
         self, stream: S, name: str, origin: Origin, function: Function, bind: Callable[[Function], Push]
@@ -43,10 +43,15 @@ class Inline:
         self.function = function
         self.bind = bind
         self.recorder: Recorder | None = None
+        self.counter: Callable[[Function], Function] | None = None
+        """While batches are counted: what makes the function count them."""
+        self.targets: list[int] = []
+        """The places of the streams that it makes."""
         stream.tee.consumers.append(self)
 
     def pusher(self) -> Push:
-        return self.bind(self.function if self.recorder is None else self.recorder.measured(self.index, self.function))
+        function = self.function if self.recorder is None else self.recorder.measured(self.index, self.function)
+        return self.bind(function if self.counter is None else self.counter(function))
 
 
 def inline(stream: S, transform: Callable[[Batch], Batch | None], *, name: str) -> S:
@@ -162,7 +167,7 @@ def _attach(
     if dataflow.is_plain:
         source = _scheduled(stream, name, bind(function))
     else:
-        Inline(stream, name, origin, function, bind)
+        Inline(stream, name, origin, function, bind).targets = targets
     for target in targets:
         dataflow.plan.add_edge(source, target, summary)
 

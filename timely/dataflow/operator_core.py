@@ -22,7 +22,7 @@ class OperatorCore(Schedulable):
 
     With `inline` set it is not scheduled at all: a message to its only input calls that function instead. `awaits`,
     where it is set, returns what outside of its dataflow the operator waits for, for people. `activations` counts those
-    that have ended.
+    that have ended. `kept`, where it is set, returns the rows and bytes of the operator's state, to any thread.
 
     In a region, `progress` is what is held in the operator's scope, and `turn` is its place in the order of the scope.
     """
@@ -40,6 +40,7 @@ class OperatorCore(Schedulable):
         self.inline: Push | None = None
         self.activations = 0
         self.awaits: Callable[[], str] | None = None
+        self.kept: Callable[[], tuple[int, int]] | None = None
 
     def __str__(self) -> str:
         return f"operator {self.name!r} (built at {self.origin})"

@@ -94,6 +94,7 @@ class InputPort:
         "_frontier",
         "_sources",
         "channel",
+        "counter",
         "dataflow",
         "drains",
         "index",
@@ -129,6 +130,8 @@ class InputPort:
         """Counts what is outstanding on the channel; None where messages never wait longer than a step."""
         self.time: Time | None = None
         self.recorder: Recorder | None = None
+        self.counter: Callable[[Push], Push] | None = None
+        """While messages are counted: what makes a function of messages count them."""
         self.update: Update = _not_built
         self._sources: list[tuple[int, PathSummary | None]] = []
         self._frontier: tuple[list[Antichain], Antichain] | None = None
@@ -185,6 +188,25 @@ class InputPort:
                 recorder.received(self.channel, batch)
             yield time, batch
 
+    def take_only(self) -> tuple[Time, Batch] | None:
+        """Take the queued message with its bare time if there is exactly one, and None otherwise.
+
+        For operators that drain their input, and that answer one message with less ado than many.
+        """
+        queue = self.queue
+        if len(queue) != 1:
+            return None
+        if self.recorder is not None:
+            self.recorder.draining(self.channel, 1)
+        time, batch = queue.popleft()
+        if self.ledger is not None:
+            self.ledger.take()
+        self.time = time
+        self.update(self.location, time, -1)
+        if self.recorder is not None:
+            self.recorder.received(self.channel, batch)
+        return time, batch
+
     def handle(self, time: Time) -> None:
         """Have an error name `time`, at which the operator does something that no message has it do.
 
@@ -232,9 +254,10 @@ class InputPort:
 
     def pusher(self) -> Push:
         """Return what puts a message on this channel (see `Consumer`)."""
-        if self.operator.inline is not None:
-            return self.operator.inline
-        return self._push_spread if self.spreads else self._push_here
+        push = self.operator.inline
+        if push is None:
+            push = self._push_spread if self.spreads else self._push_here
+        return push if self.counter is None else self.counter(push)
 
     def deliver(self, sender: int, time: Time, batch: Batch) -> None:
         """Queue a message already counted where it was sent."""
@@ -311,6 +334,13 @@ class OutputPort(Holder):
         """Send a batch, unless it is empty, at the capability's time. Raises CapabilityError if that is not allowed."""
         if len(batch):
             self.tee.push(self.time_of(capability), batch)
+
+    def answer(self, time: Time, batch: Batch) -> None:
+        """Send a batch that is not empty at the time of a message that was taken in this activation.
+
+        For operators of these packages that answer a message at its own time: the message is the right to do so.
+        """
+        self.tee.push(time, batch)
 
     def time_of(self, capability: Any) -> Time:
         """Return the time at which `capability` permits sending here; refuse what does not, of whatever type."""

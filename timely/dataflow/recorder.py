@@ -13,6 +13,7 @@ from typing import Any
 
 from timely.data.container import Batch
 from timely.data.weight import weight_of
+from timely.dataflow.counts import Counts
 from timely.observe.events import (
     CapabilityDropped,
     CapabilityMade,
@@ -36,15 +37,15 @@ class Recorder:
     """Makes the records of one dataflow.
 
     `sources` are, for each channel, the workers that sent the messages in its queue; -1 for messages that were queued
-    (`queued` in each channel) before anybody listened.
+    before anybody listened.
     """
 
     __slots__ = ("_log", "_where", "sources")
 
-    def __init__(self, log: Log, worker: int, dataflow: int, queued: Iterable[int]) -> None:
+    def __init__(self, log: Log, worker: int, dataflow: int, sources: Iterable[deque[int]]) -> None:
         self._log = log
         self._where = worker, dataflow
-        self.sources = [deque([-1] * count) for count in queued]
+        self.sources = list(sources)
 
     # Operators
 
@@ -129,3 +130,33 @@ class Recorder:
             for location in locations:
                 frontier = tracker.frontier(location).elements
                 log.record(FrontierChanged(now, *self._where, location, describe(location), frontier))
+
+
+class CountingRecorder(Recorder):
+    """Counts what an input receives; and makes records, too, if `is_recording`."""
+
+    __slots__ = ("_is_recording", "_received")
+
+    def __init__(
+        self, log: Log, worker: int, dataflow: int, sources: Iterable[deque[int]], counts: Counts, is_recording: bool
+    ) -> None:
+        super().__init__(log, worker, dataflow, sources)
+        self._received = counts.received
+        self._is_recording = is_recording
+
+    def sent(self, channel: int, batch: Batch, target: int) -> None:
+        if self._is_recording:
+            super().sent(channel, batch, target)
+
+    def queued(self, channel: int, sender: int) -> None:
+        if self._is_recording:
+            super().queued(channel, sender)
+
+    def draining(self, channel: int, queued: int) -> None:
+        if self._is_recording:
+            super().draining(channel, queued)
+
+    def received(self, channel: int, batch: Batch) -> None:
+        self._received[channel] += len(batch)
+        if self._is_recording:
+            super().received(channel, batch)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
+from timely.dataflow.counting import Counted
 from timely.dataflow.dataflow import Dataflow
-from timely.dataflow.recorder import Recorder
+from timely.dataflow.recorder import CountingRecorder, Recorder
 from timely.observe.events import (
     CAPABILITIES,
     INLINE,
@@ -30,12 +32,20 @@ def record(dataflow: Dataflow) -> None:
         return
     log = dataflow.host.log
     recorded: frozenset[Any] = frozenset()
+    counted: Counted | None = None
 
     def attach(log: Log) -> None:
-        nonlocal recorded
-        if recorded != log.kinds:  # a dataflow that begins while nobody listens is as it should be
-            recorded = log.kinds
-            _switch(dataflow, recorded)
+        nonlocal recorded, counted
+        is_counted = counted is not None
+        if recorded == log.kinds and is_counted == log.is_counting:
+            return  # a dataflow that begins while nobody listens is as it should be
+        if counted is not None and not log.is_counting:
+            counted.end()
+            counted = None
+        elif counted is None and log.is_counting:
+            counted = Counted(dataflow)
+        before, recorded = recorded, log.kinds
+        _switch(dataflow, before, recorded, log.is_counting)
 
     def end() -> None:
         log.record(DataflowCompleted(log.now(), dataflow.worker_index, dataflow.index))
@@ -48,16 +58,16 @@ def record(dataflow: Dataflow) -> None:
     dataflow.when_complete(end)
 
 
-def _switch(dataflow: Dataflow, kinds: frozenset[Any]) -> None:
+def _switch(dataflow: Dataflow, before: frozenset[Any], kinds: frozenset[Any], is_counting: bool) -> None:
     """Record what happens in a dataflow if it is of these kinds, and nothing else.
 
-    The parts concerned share one recorder. A recorder that records messages already stays: it knows their senders.
+    The parts concerned share one recorder. If messages were recorded `before`, it goes on with their senders.
     """
     channels = dataflow.channels
-    recorder = next((port.recorder for port in channels if port.recorder is not None), None)
-    if recorder is None:
-        queued = [len(port.queue) for port in channels]
-        recorder = Recorder(dataflow.host.log, dataflow.worker_index, dataflow.index, queued)
+    sources = [deque([-1] * len(port.queue)) for port in channels]
+    if not before.isdisjoint(MESSAGES):
+        sources = next((port.recorder.sources for port in channels if port.recorder is not None), sources)
+    recorder = Recorder(dataflow.host.log, dataflow.worker_index, dataflow.index, sources)
 
     def wanted(*some: Any) -> Recorder | None:
         return None if kinds.isdisjoint(some) else recorder
@@ -71,8 +81,12 @@ def _switch(dataflow: Dataflow, kinds: frozenset[Any]) -> None:
     of_inlines, of_messages = wanted(*INLINE), wanted(*MESSAGES)
     for inline in dataflow.inlines:
         inline.recorder = of_inlines
+    of_spread = of_messages
+    if is_counting and dataflow.counts is not None:
+        where = dataflow.host.log, dataflow.worker_index, dataflow.index
+        of_spread = CountingRecorder(*where, sources, dataflow.counts, of_messages is not None)
     for input in channels:
-        input.recorder = of_messages
+        input.recorder = of_spread if input.spreads else of_messages
     dataflow.resolve_tees()
 
 

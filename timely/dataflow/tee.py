@@ -59,5 +59,14 @@ class Forward:
         return lambda time, batch: tee.push(time, batch)
 
 
+def later(tee: Tee, step: int) -> Push:
+    """Return what passes messages on to a tee with the last coordinate of their times larger by `step`."""
+
+    def push(time: Time, batch: Batch) -> None:
+        tee.push((*time[:-1], time[-1] + step), batch)
+
+    return push
+
+
 def _not_built(time: Time, batch: Batch) -> None:
     raise BuildError("data was sent before the dataflow was complete: leave its `with` block first")

@@ -8,6 +8,8 @@ The log records nothing that nobody listens to. What makes records follows the k
 dataflow's gauge gives its operators and ports a recorder while somebody wants to know what happens there
 (`timely.dataflow.recording`); without listeners they only test whether they have one.
 
+Who wants totals instead of records has the worker count (`Log.count`), which costs a fraction of that.
+
 A dataflow that itself consumes the log (see `operators.log_stream`) is not logged, or it would never end.
 
 >>> from timely.observe.events import ScheduleStopped
@@ -70,7 +72,10 @@ class Log:
         self._gauges: dict[object, Callable[[Log], None]] = {}
         self._described: dict[object, Callable[[], Iterable[Any]]] = {}
         self._on_end: dict[object, Callable[[], None]] = {}
+        self._counting: dict[object, None] = {}
         self.kinds: frozenset[Any] = frozenset()
+        self.is_counting = False
+        """Whether dataflows count what their operators do."""
         self.pending: list[Any] = []
 
     def now(self) -> int:
@@ -105,6 +110,31 @@ class Log:
 
         def stop() -> None:
             self.flush()
+            forget()
+            self._settle()
+
+        return stop
+
+    def count(self) -> Callable[[], None]:
+        """Have each dataflow count what its operators do (`timely.dataflow.counting`) until the result is called.
+
+        >>> def program(worker):
+        ...     stop = worker.log.count()
+        ...     with worker.dataflow() as scope:
+        ...         numbers, stream = new_input(scope)
+        ...         stream.exchange().probe()
+        ...     numbers.send(7)
+        ...     numbers.close()
+        ...     worker.step()
+        ...     stop()
+        ...     return scope.dataflow.counts.received
+        >>> execute_directly(program)
+        [1]
+        """
+        forget = _add(self._counting, None)
+        self._settle()
+
+        def stop() -> None:
             forget()
             self._settle()
 
@@ -202,8 +232,8 @@ class Log:
     def _settle(self) -> None:
         """Have exactly the kinds recorded that somebody wants."""
         kinds: frozenset[Any] = frozenset().union(*(wanted for _, wanted in self._listeners.values()))
-        if kinds != self.kinds:
-            self.kinds = kinds
+        if kinds != self.kinds or self.is_counting != bool(self._counting):
+            self.kinds, self.is_counting = kinds, bool(self._counting)
             for attach in tuple(self._gauges.values()):
                 attach(self)
 

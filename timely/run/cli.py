@@ -8,10 +8,12 @@ import os
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from timely.config import Config, hosts_of, variable
 from timely.errors import ConfigError, TimelyError
+from timely.live import option as live
+from timely.run import elsewhere
 from timely.run.environment import report_unknown_variables
 from timely.run.large_pages import restart_with_large_pages
 from timely.run.launched import INTERRUPTED, run_target, write_lines
@@ -39,6 +41,11 @@ several machines: write such a file with the lines of all machines, make keys on
   timely run --hostfile hosts --process 0 --curve ~/cluster script.py      on the first machine
   timely run --hostfile hosts --process 1 --curve ~/cluster script.py      on the second
 
+on processes that another system has placed on its machines
+  srun -n 8 timely run --on slurm script.py
+  mpirun -n 8 timely run --on mpi script.py
+  timely run --on ray -n 8 script.py       actors of Ray, which start again with --restart
+
 All processes run the same script and must build the same dataflows. The first process that fails ends the others, and
 its exit status becomes that of the command. A worker may call sys.exit(0) only if all others end within 2 seconds, too.
 Ctrl-C (SIGINT), SIGTERM and SIGHUP give all processes 10 seconds to clean up; a second Ctrl-C, or Ctrl-\\ (SIGQUIT),
@@ -58,7 +65,8 @@ Unknown variables that begin with TIMELY_ or DIFFERENTIAL_ are reported.
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command with `arguments` (by default, those of the process); return its exit status."""
-    options, unknown = _parser().parse_known_args(arguments)
+    given = live.completed(sys.argv[1:] if arguments is None else arguments)
+    options, unknown = _parser(next(iter(given), None)).parse_known_args(given)
     options.is_process = arguments is None
     try:
         _refuse_unknown(options.command, unknown)
@@ -71,7 +79,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return status
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(command: str | None) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="timely", description="Run timely and differential dataflow programs.")
     parser.add_argument("--version", action=_Version, nargs=0, help="print the installed version and exit")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command", required=True)
@@ -82,7 +90,8 @@ def _parser() -> argparse.ArgumentParser:
         epilog=_RUN_EXAMPLES,
         usage="timely run [-n PROCESSES] [-w WORKERS] [--stall SECONDS] [--profile] [--peer-timeout SECONDS]\n"
         "                  [--queue-bytes BYTES] [--spill-above BYTES [--spill-dir DIR]]\n"
-        "                  [--state DIR] [--restart TIMES]\n"
+        "                  [--state DIR] [--restart TIMES] [--on SYSTEM]\n"
+        "                  [--live [PORT]] [--telemetry URL]\n"
         "                  [--hostfile FILE [--process INDEX] [--curve DIR]]\n"
         "                  (SCRIPT | -m MODULE) [ARGUMENTS...]",
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -117,9 +126,19 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--spill-above", type=int, metavar="BYTES", help="keep batches of more than BYTES in files")
     run.add_argument("--spill-dir", metavar="DIR", help="where to keep them (default: with temporary files)")
     add_options(run)
+    elsewhere.add_options(run)
+    live.add_option(run)
     run.add_argument("-m", dest="module", nargs=argparse.REMAINDER, help="run a module with the arguments that follow")
     run.add_argument("script", nargs=argparse.REMAINDER, help="the script and its arguments")
     run.set_defaults(action=_run)
+    _add_keys(commands)
+    add_state(commands)
+    elsewhere.add_commands(commands, command)
+    live.add_commands(commands, _viz)
+    return parser
+
+
+def _add_keys(commands: Any) -> None:
     keys = commands.add_parser(
         "keys",
         help="make keys for a cluster of several machines",
@@ -128,8 +147,6 @@ def _parser() -> argparse.ArgumentParser:
     )
     keys.add_argument("directory", metavar="DIR")
     keys.set_defaults(action=_keys)
-    add_state(commands)
-    return parser
 
 
 class _Version(argparse.Action):
@@ -165,14 +182,29 @@ def _keys(options: argparse.Namespace) -> int:
     return 0
 
 
-def _run(options: argparse.Namespace) -> int:
+def _viz(options: argparse.Namespace) -> int:
+    target, is_module = _target(options)
+    from timely.run.drawing import draw
+
+    return draw(options.output, target, is_module)
+
+
+def _target(options: argparse.Namespace) -> tuple[list[str], bool]:
+    """Return the script or module with its arguments, and whether it is a module; raise ConfigError for nothing."""
     is_module = options.module is not None
     target = [*(options.module or ()), *options.script]  # the parser ends a module's arguments at '--'
     if not is_module and target[:1] == ["--"]:
         del target[0]
     _check_target(target, is_module)
+    return target, is_module
+
+
+def _run(options: argparse.Namespace) -> int:
+    target, is_module = _target(options)
     config = _config(options)
     pass_on(options.state)
+    if options.on is not None:
+        return elsewhere.run_on(options, config, target, safe_path=_leave_out_own_directory())
     with reserved(options.state, options.restart):
         return _run_target(options, config, target, is_module)
 
@@ -194,9 +226,14 @@ def _run_target(options: argparse.Namespace, config: Config, target: list[str], 
     report_unknown_variables(config)
     os.environ.update(config.to_environ())
     write_lines()
+    return run_target(target, is_module, safe_path=_leave_out_own_directory())
+
+
+def _leave_out_own_directory() -> bool:
+    """Have imports no longer search the directory of this command; return whether they leave out the program's, too."""
     if not sys.flags.safe_path:
-        del sys.path[0]  # the directory of this command
-    return run_target(target, is_module, safe_path=sys.flags.safe_path)
+        del sys.path[0]
+    return bool(sys.flags.safe_path)
 
 
 def _hosts_here(options: argparse.Namespace) -> tuple[str, ...]:
@@ -224,6 +261,10 @@ def _config(options: argparse.Namespace) -> Config:
         base = replace(base, curve_dir=options.curve)
     if options.profile:
         base = replace(base, profile=True)
+    if options.live is not None:
+        base = replace(base, live=live.checked(options.live))
+    if options.telemetry is not None:
+        base = replace(base, telemetry=options.telemetry)
     if options.stall is not None:
         base = replace(base, stall_seconds=options.stall)
     if options.peer_timeout is not None:
@@ -236,8 +277,11 @@ def _config(options: argparse.Namespace) -> Config:
         base = replace(base, spill_dir=options.spill_dir)
     if options.hostfile is None and options.process is not None:
         raise ConfigError("--process selects a line of a host file, so it needs --hostfile FILE")
-    if options.hostfile is None and options.curve is not None:
-        raise ConfigError("--curve names the keys for the processes in a host file, so it needs --hostfile FILE")
+    elsewhere.check(options)
+    if options.hostfile is None and options.on is None and options.curve is not None:
+        raise ConfigError(
+            "--curve names the keys of processes on several machines, so it needs --hostfile FILE or --on SYSTEM"
+        )
     if options.restart < 0:
         raise ConfigError(f"--restart is how often to start all processes again, at least 0, not {options.restart}")
     if options.restart and options.process is not None:

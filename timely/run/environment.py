@@ -18,6 +18,7 @@ PREFIXES = ("TIMELY_", "DIFFERENTIAL_")
 KNOWN = frozenset(
     {variable(field.name) for field in fields(Config)}
     | {REPORT_VARIABLE, "TIMELY_LIFELINE", "TIMELY_STATE_DIR", "TIMELY_COMPILE"}
+    | {"TIMELY_LIVE_TOKEN", "TIMELY_LIVE_CERTIFICATE", "TIMELY_LIVE_KEY"}
     | {"DIFFERENTIAL_CACHE_DIR", "DIFFERENTIAL_KERNELS"}
 )
 """All variables that the packages, or their builds, read."""

@@ -19,6 +19,7 @@ this worker's share, so the run fails and names the worker.
 from __future__ import annotations
 
 import time as clock
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import replace
@@ -59,7 +60,11 @@ LEAVING_SECONDS = 2.0
 _NAMING = (OperatorError, PeerFailed, ShapeError, TransportError)
 """Errors that name the worker or process that they are about."""
 
-_runs = count()
+_runs: defaultdict[str, count[int]] = defaultdict(count)
+"""How often the workers of a run have been started: what belongs to an earlier time is not taken for one of now."""
+
+around: Callable[[Any], Any] = lambda build: build  # noqa: E731
+"""What every program is passed through before it runs; who draws dataflows without running them replaces it."""
 
 
 def execute(build: Callable[[Worker], Result], config: Config | None = None) -> list[Result]:
@@ -79,8 +84,13 @@ def execute(build: Callable[[Worker], Result], config: Config | None = None) -> 
     settled = Config.from_environ() if config is None else config
     if config is None:
         report_unknown_variables(settled)
-    settled = replace(settled, generation=f"{settled.generation}.{next(_runs)}")
+    build = around(build)
+    settled = replace(settled, generation=f"{settled.generation}.{next(_runs[settled.generation])}")
     allocators = local_allocators(settled)
+    if settled.live is not None or settled.telemetry is not None:
+        from timely.run.live import begin_live
+
+        begin_live(settled)
     with no_interrupt_lost(), _stall_watch(settled), _profile(settled) as accounted:
         if len(allocators) == 1:
             return [run(allocators[0], accounted(build), settled)]

@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import time as clock
+from contextlib import suppress
 from pathlib import Path
 from random import Random
 
@@ -19,10 +20,11 @@ BEGINS = re.compile(r"step (\d+) is the first")
 
 def children(pid: int) -> list[int]:
     """Return the processes that a process has started, and that it has not waited for."""
-    try:
-        return [int(each) for each in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-    except FileNotFoundError:
-        return []
+    found = []
+    for path in Path(f"/proc/{pid}/task").glob("*/children"):  # each thread has those that it has started
+        with suppress(FileNotFoundError):
+            found += [int(each) for each in path.read_text().split()]
+    return found
 
 
 def run(program: Path, state: Path, processes: int, *arguments: str) -> Run:

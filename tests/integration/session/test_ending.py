@@ -11,7 +11,7 @@ import threading
 import time as clock
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pytest
@@ -29,8 +29,14 @@ def threads() -> list[str]:
     return [thread.name for thread in threading.enumerate() if thread.name.startswith(ours)]
 
 
+class Awaitable(Protocol):
+    """What can be waited for as an event can."""
+
+    def wait(self, timeout: float) -> bool: ...
+
+
 @contextmanager
-def interrupted_when(event: threading.Event) -> Iterator[None]:
+def interrupted_when(event: Awaitable) -> Iterator[None]:
     """Send SIGINT to this thread once `event` is set, and expect KeyboardInterrupt."""
 
     def send() -> None:

@@ -16,19 +16,20 @@ from differential.kernels.radix import IN_CACHE, sort_words
 from differential.kernels.words import pack_part
 from differential.trace import parts as parts_module
 from differential.trace.batch import Batch
+from differential.trace.columns import Columns, Rows
 from differential.trace.description import Description
 from differential.trace.parts import consolidated as consolidated_parts
 from tests.oracle.trace import consolidated
-from tests.strategies_batches import Columns, rows_of, rows_of_batch, updates
+from tests.strategies_batches import rows_of, rows_of_batch, updates
 from timely.progress.antichain import Antichain
 
 DEPTHS = st.integers(1, 3)
 
 
-def _check(columns: Columns) -> None:
+def _check(columns: Rows) -> None:
     before = [column.copy() for column in columns]
     together = consolidate(*columns)
-    batch = Batch(*together, Description(Antichain([(0,) * columns[4].shape[1]]), Antichain(), Antichain()))
+    batch = Batch(Columns.of(together), Description(Antichain([(0,) * columns[4].shape[1]]), Antichain(), Antichain()))
     batch.validate()
     assert rows_of_batch(batch) == consolidated(rows_of(columns))
     assert all(np.array_equal(column, old) for column, old in zip(columns, before)), "the input was changed"
@@ -68,7 +69,9 @@ def test_rows_in_several_parts_consolidate_as_in_one(data: Any) -> None:
     expected = consolidated([row for part in parts for row in rows_of(part)])
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(parts_module, "MANY", data.draw(st.sampled_from([0, parts_module.MANY])))
-        batch = Batch(*consolidated_parts(parts), Description(Antichain([(0,) * depth]), Antichain(), Antichain()))
+        batch = Batch(
+            Columns.of(consolidated_parts(parts)), Description(Antichain([(0,) * depth]), Antichain(), Antichain())
+        )
     batch.validate()
     assert rows_of_batch(batch) == expected
     assert not parts
@@ -142,7 +145,9 @@ def test_columns_absent_from_some_parts_are_combined_with_those_of_others(
     wide = np.arange(60, 0, -1)
     one = wide, (wide << 2 * bits) - 2**30, wide % 2, wide << 2 * bits + bits // 2, np.array([[5], [3]])
     bare = wide << bits, NOTHING, NOTHING, NOTHING, np.array([[2]])
-    batch = Batch(*consolidated_parts([one, bare, bare]), Description(Antichain([(0,)]), Antichain(), Antichain()))
+    batch = Batch(
+        Columns.of(consolidated_parts([one, bare, bare])), Description(Antichain([(0,)]), Antichain(), Antichain())
+    )
     batch.validate()
     assert rows_of_batch(batch) == consolidated([row for part in (one, bare, bare) for row in rows_of(part)])
 

@@ -14,7 +14,7 @@ from hypothesis import given, settings, strategies as st
 import differential.kernels.reduce_rounds as rounds
 from differential.data.strings import TEXT, StringTable, packed
 from differential.kernels import reduce as reduce_module
-from differential.kernels.reduce import reduce
+from tests.oracle.blocks import reduced
 from tests.oracle.layers import Layers, Update, advanced, consolidated, rows_of
 from tests.oracle.reduce import REDUCTIONS, Reduction, accumulate, encode_float, reduce_by_replay, text_of
 from tests.thorough import examples
@@ -145,7 +145,7 @@ def run_until_fault(
     for upper in frontiers:
         new, inputs, outputs, fresh = replay.tables(updates, upper)
         tables = (inputs.table, outputs.table, table_of(upper, depth))
-        result = reduce(getattr(reduce_module, kind), parameter, new.table, *pending, *tables)
+        result = reduced(getattr(reduce_module, kind), parameter, new.table, *pending, *tables)
         if len(result[8]):
             return replay.output, tuple(result[8].tolist())
         rows = rows_of(*result[:5])
@@ -279,7 +279,7 @@ def test_groups_are_found_wherever_they_are_among_many(spread: list[list[int]], 
     pending = (EMPTY, EMPTY, np.empty((0, 1), np.int64))
     fresh, inputs, outputs = Layers([new], 1), Layers([past, new], 1), Layers([emitted], 1)
     tables = inputs.table, outputs.table, np.empty((0, 1), np.int64)
-    result = reduce(reduce_module.COUNT, 0, fresh.table, *pending, *tables)
+    result = reduced(reduce_module.COUNT, 0, fresh.table, *pending, *tables)
     expected = {
         row
         for key in touched

@@ -11,12 +11,13 @@ from hypothesis import given, settings, strategies as st
 from differential.kernels.compile import NOTHING
 from differential.trace import batcher as module
 from differential.trace.batcher import Batcher
+from differential.trace.columns import Rows
 from tests.oracle.trace import Row, consolidated
-from tests.strategies_batches import Columns, frontiers, rows_of, rows_of_batch, updates
+from tests.strategies_batches import frontiers, rows_of, rows_of_batch, updates
 from timely.progress.antichain import Antichain
 
 
-def _from(columns: Columns, step: int, least: tuple[int, ...]) -> Columns:
+def _from(columns: Rows, step: int, least: tuple[int, ...]) -> Rows:
     """Return the columns with their times moved on by `step`, and to `least` or later."""
     *rows, table = columns
     return *rows, np.maximum(table + step, np.array(least))
@@ -63,7 +64,7 @@ def test_many_epochs_of_one_chunk_are_sealed_one_by_one_without_moving_the_rest(
     moved = 0
     take_times = module.take_times
 
-    def counted(*columns: np.ndarray) -> Columns:
+    def counted(*columns: np.ndarray) -> Rows:
         nonlocal moved
         result = take_times(*columns)
         moved += len(result[0])

@@ -64,7 +64,7 @@ def test_compaction_gives_up_earlier_times_and_no_others() -> None:
         session, trace = _edges(worker)
         assert trace.statistics().rows == 4
         trace.allow_compaction_to(2)
-        for epoch in range(3, 9):  # what is inserted pays for merging
+        for epoch in range(3, 13):  # what is inserted pays for merging
             session.insert(5, epoch)
             session.advance_to(epoch + 1)
             worker.step()
@@ -76,16 +76,16 @@ def test_compaction_gives_up_earlier_times_and_no_others() -> None:
         with pytest.raises(TraceError, match="cannot restore those from"):
             trace.set_physical_compaction(1)
         assert trace.logical == trace.physical == Antichain([(2,)])
-        trace.set_physical_compaction(8)
+        trace.set_physical_compaction(12)
         with pytest.raises(TraceError, match="has released its batches before"):
-            trace.allow_compaction_to(7)
+            trace.allow_compaction_to(11)
         assert trace.logical == Antichain([(2,)])
-        trace.allow_compaction_to(8)
-        session.advance_to(10)
-        session.insert(5, 9)
-        session.advance_to(11)
+        trace.allow_compaction_to(12)
+        session.advance_to(14)
+        session.insert(5, 13)
+        session.advance_to(15)
         worker.step()
-        assert trace.statistics().rows == 8
+        assert trace.statistics().rows == 12
         session.close()
 
     execute_directly(program)

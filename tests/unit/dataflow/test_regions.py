@@ -277,7 +277,8 @@ def test_what_runs_in_a_region_is_logged() -> None:
     region, general = both_ways(program)
     assert region["MessageReceived"] == general["MessageReceived"]
     assert region["ScheduleStarted"] > 40
-    assert region["CapabilityMade"] > 40
+    # One message at a time is answered without a capability: a region has more of these.
+    assert 0 < region["CapabilityMade"] <= general["CapabilityMade"]
 
 
 def test_a_trace_in_a_region_is_imported_while_updates_flow() -> None:

@@ -8,7 +8,7 @@ import weakref
 import numpy as np
 import pytest
 
-from differential.kernels.compile import Ints, Table, kernel
+from differential.kernels.compile import Batches, Ints, Table, Times, kernel
 from differential.kernels.wide import Overflow
 
 
@@ -108,3 +108,56 @@ def test_exceptions_have_their_values_through_calls_of_kernels(function: object)
     with pytest.raises(ValueError, match=r"^two$"):
         function(0, 2)  # type: ignore[operator]
     assert function(0, 0) == (0 if function is refused else 1)  # type: ignore[operator]
+
+
+@kernel
+def summed(batches: Batches, times: Times) -> tuple[int, int, Ints]:
+    """Return the numbers of rows of batches, of batches and of coordinates of times, and the sum of each coordinate."""
+    rows = 0
+    for batch in range(len(batches)):
+        rows += batches[batch, 0]
+    sums = np.zeros(times.shape[1], np.int64)
+    for row in range(len(times)):
+        for coordinate in range(times.shape[1]):
+            sums[coordinate] += times[row, coordinate]
+    return rows, len(batches), sums
+
+
+@pytest.mark.timeout(200)
+def test_a_tuple_of_heads_or_of_times_is_a_table() -> None:
+    heads = tuple(np.arange(first, first + 9) for first in (5, 7, -1))
+    times = ((1, 2), (3, -4))
+    rows, batches, sums = summed(heads, times)
+    assert (rows, batches, sums.tolist()) == (11, 3, [4, -2])
+    table = np.array([head[:8] for head in heads])
+    assert summed(table, np.array(times))[:2] == (11, 3)
+    assert summed((), np.empty((0, 2), np.int64))[:2] == (0, 0)
+    assert summed((), ((np.int64(1),),))[2].tolist() == [1]
+    assert summed((), ((-1,),))[2].tolist() == [-1]
+
+
+@pytest.mark.timeout(200)
+@pytest.mark.parametrize(
+    ("heads", "times", "words"),
+    [
+        ((np.arange(9), np.arange(7)), ((1,),), r"argument 1 must be .*; 1: it has no whole row"),
+        ((np.arange(9), [0] * 8), ((1,),), r"argument 1 must be .*; 1: it is of type list"),
+        ([np.arange(9)], ((1,),), r"argument 1 must be .*; it is of type list"),
+        ((np.arange(9.0),), ((1,),), r"argument 1 must be .*; 0: it is of type float64"),
+        ((), (), r"argument 2 must be .*; it is \(\)"),
+        ((), ((1,), (1, 2)), r"argument 2 must be .*; it is \(\(1,\), \(1, 2\)\)"),
+        ((), ((1,), [1]), r"argument 2 must be .*; it is \(\(1,\), \[1\]\)"),
+        ((), (("1",),), r"argument 2 must be .*; it is \(\('1',\),\)"),
+        ((), ((1 << 63,),), r"argument 2 must be "),
+    ],
+)
+def test_a_tuple_that_is_no_table_is_refused(heads: object, times: object, words: str) -> None:
+    with pytest.raises(TypeError, match=words):
+        summed(heads, times)
+
+
+@pytest.mark.timeout(200)
+def test_columns_without_items_are_one_array() -> None:
+    first, second = parts_of(np.arange(2), np.zeros((1, 2), np.int64), 1)[3], folded(np.arange(4), 2)
+    assert first is parts_of(np.arange(3), np.zeros((1, 2), np.int64), 1)[3]
+    assert (len(first), second.shape) == (0, (2, 2))

@@ -13,8 +13,8 @@ import pytest
 
 import differential.kernels.reduce as kinds
 import differential.kernels.reduce_rounds as rounds
-from differential.kernels.reduce import reduce
 from differential.kernels.reduce_visit import MOST_AHEAD
+from tests.oracle.blocks import reduced
 from tests.oracle.layers import Layers, Update, rows_of
 from tests.oracle.reduce import REDUCTIONS, accumulate, decode_float, encode_float, reduce_by_replay
 from timely.order import Time, join
@@ -39,7 +39,7 @@ def call(
     pending = pending or (EMPTY, EMPTY, np.empty((0, depth), np.int64))
     frontier = np.array(upper or [], np.int64).reshape(-1, depth)
     table = np.concatenate([older.table, fresh.table])
-    result = reduce(kind, parameter, fresh.table, *pending, table, output.table, frontier)
+    result = reduced(kind, parameter, fresh.table, *pending, table, output.table, frontier)
     return rows_of(*result[:5]), result[5:8], result[8].tolist()
 
 
@@ -51,7 +51,7 @@ def test_without_new_rows_and_pending_times_nothing_is_emitted() -> None:
 def test_a_count_of_rows_without_values_times_and_diffs_is_one_row() -> None:
     layers = Layers([[(7, 0, (3,), 1)]], 1)
     none = np.empty((0, 8), np.int64)
-    result = reduce(
+    result = reduced(
         kinds.COUNT, 0, layers.table, EMPTY, EMPTY, np.empty((0, 1), np.int64), layers.table, none, np.array([[4]])
     )
     assert [column.tolist() for column in result] == [[7], [1], [[3]], [], [], [], [], [], []]
@@ -310,7 +310,7 @@ def test_a_time_at_which_the_history_cancels_is_skipped() -> None:
     new: list[Update] = [(1, 3, (1, 0), 1), (1, 2, (1, 4), 1)]
     fresh, all_rows = Layers([new], 2), Layers([*([row] for row in past), new], 2)
     none, no_times = np.empty((0, 8), np.int64), np.empty((0, 2), np.int64)
-    result = reduce(kinds.COUNT, 0, fresh.table, EMPTY, EMPTY, no_times, all_rows.table, none, no_times)
+    result = reduced(kinds.COUNT, 0, fresh.table, EMPTY, EMPTY, no_times, all_rows.table, none, no_times)
     rows = rows_of(*result[:5])
     assert [accumulate(rows, (1, time)) for time in (0, 1, 2, 4)] == [{1: {count: 1}} for count in (1, 1, 2, 3)]
 
@@ -338,7 +338,7 @@ def check_counts_of_the_first_key(past: list[list[Update]], new: list[Update], c
     emitted = reduce_by_replay(older, REDUCTIONS["COUNT"](0))
     fresh, inputs, outputs = Layers([new], 2), Layers([*past, new], 2), Layers([emitted], 2)
     no_times = np.empty((0, 2), np.int64)
-    result = reduce(kinds.COUNT, 0, fresh.table, EMPTY, EMPTY, no_times, inputs.table, outputs.table, no_times)
+    result = reduced(kinds.COUNT, 0, fresh.table, EMPTY, EMPTY, no_times, inputs.table, outputs.table, no_times)
     rows = emitted + rows_of(*result[:5])
     for time in itertools.product(coordinates, repeat=2):
         count = sum(row[0] == 1 and row[2][0] <= time[0] and row[2][1] <= time[1] for row in older + new)
@@ -380,7 +380,7 @@ def test_records_of_several_batches_come_in_order(order: int) -> None:
     batches: list[list[Update]] = [[(2, 3, (0,), 1)], [(1, 9, (0,), 1), (2, 1, (0,), 1)]]
     layers = Layers(batches[::order], 1)
     none, no_times = np.empty((0, 8), np.int64), np.empty((0, 1), np.int64)
-    result = reduce(kinds.DISTINCT, 0, layers.table, EMPTY, EMPTY, no_times, layers.table, none, no_times)
+    result = reduced(kinds.DISTINCT, 0, layers.table, EMPTY, EMPTY, no_times, layers.table, none, no_times)
     assert rows_of(*result[:5]) == [(1, 9, (0,), 1), (2, 1, (0,), 1), (2, 3, (0,), 1)]
 
 
@@ -419,7 +419,7 @@ def test_a_long_group_may_come_in_many_layers(sizes: tuple[int, ...]) -> None:
     batches[:2] = [[(1, -1, (0,), 1)], [(1, -2, (1,), 1)]]
     layers = Layers(batches, 1)
     none, no_times = np.empty((0, 8), np.int64), np.empty((0, 1), np.int64)
-    result = reduce(kinds.SMALLEST, 1, layers.table, EMPTY, EMPTY, no_times, layers.table, none, no_times)
+    result = reduced(kinds.SMALLEST, 1, layers.table, EMPTY, EMPTY, no_times, layers.table, none, no_times)
     new = [update for batch in batches for update in batch]
     assert sorted(rows_of(*result[:5])) == sorted(reduce_by_replay(new, REDUCTIONS["SMALLEST"](1)))
 
@@ -440,7 +440,7 @@ def test_many_groups_and_times_return_one_entry_for_each_time(depth: int) -> Non
     new: list[Update] = [(key, 0, dice.choice(times), 1) for key in range(1000)]
     layers = Layers([new], depth)
     none, no_times = np.empty((0, 8), np.int64), np.empty((0, depth), np.int64)
-    result = reduce(kinds.COUNT, 0, layers.table, EMPTY, EMPTY, no_times, layers.table, none, no_times)
+    result = reduced(kinds.COUNT, 0, layers.table, EMPTY, EMPTY, no_times, layers.table, none, no_times)
     assert sorted(map(tuple, result[2].tolist())) == times
     assert rows_of(*result[:5]) == [(key, 1, time, 1) for key, _, time, _ in new]
 

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from differential.errors import SessionError
-from differential.session.engine import Call, Engine
+from differential.session.call import Call
+from differential.session.engine import Engine
 from differential.session.site import Site
 
 
@@ -62,7 +63,7 @@ def test_nothing_keeps_a_call_that_is_over_once_another_was_made(engine: Engine)
         results.append(weakref.ref(made := Result()))
         return made
 
-    call = Call(make, engine.workers, None)
+    call = Call(make, (), engine.workers)
     assert not call.is_submitted
     engine.submit(call)
     assert call.is_submitted
@@ -85,7 +86,7 @@ def test_calls_that_were_never_made_end_when_the_engine_closes(engine: Engine) -
         while not engine.is_closing:
             site.worker.step_or_park(0.01)
 
-    first, second = Call(slow, engine.workers, None), Call(lambda site: None, engine.workers, None)
+    first, second = Call(slow, (), engine.workers), Call(lambda site: None, (), engine.workers)
     engine.submit(first)
     engine.submit(second)
     assert entered.wait(20)

@@ -334,9 +334,14 @@ def test_two_sessions_live_side_by_side(db: Session) -> None:
     assert db.commit() == 2
 
 
-def test_what_a_session_does_not_do_is_refused() -> None:
-    with pytest.raises(SessionError, match="runs in one process"):
-        Session(processes=True)
+def test_a_session_starts_its_own_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"TIMELY_PROCESSES": "2", "TIMELY_ADDRESSES": "ipc:///tmp/a,ipc:///tmp/b"}.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(SessionError, match="without `timely run -n`"):
+        Session()
+
+
+def test_a_session_has_at_least_one_worker() -> None:
     for workers in (0, "2", 1.5):
         with pytest.raises(SessionError, match="at least one worker"):
             Session(workers=workers)  # type: ignore[arg-type]

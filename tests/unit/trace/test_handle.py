@@ -233,7 +233,7 @@ def test_a_table_is_kept_for_the_same_batches(spine: Spine) -> None:
     batches = handle.batches()
     table = handle.table(batches)
     assert handle.table(batches) is table
-    assert table.shape == (len(batches), 8)
+    assert len(table) == len(batches)
 
 
 def test_batches_stay_valid_after_merging(spine: Spine) -> None:
@@ -250,13 +250,13 @@ def test_batches_stay_valid_after_merging(spine: Spine) -> None:
 
 def test_a_repeated_cut_is_of_the_present_batches(spine: Spine) -> None:
     handle = TraceHandle(spine)
-    for epoch in range(3, 9):
+    for epoch in range(3, 13):
         _insert(spine, epoch)
-    handle.set_logical_compaction(_at(6))
-    handle.set_physical_compaction(_at(6))
-    before = handle.batches_through(_at(6))
-    _insert(spine, 9)
-    after = handle.batches_through(_at(6))
+    handle.set_logical_compaction(_at(10))
+    handle.set_physical_compaction(_at(10))
+    before = handle.batches_through(_at(10))
+    _insert(spine, 13)
+    after = handle.batches_through(_at(10))
     assert len(after) < len(before)
     assert all(batch in spine.batches() for batch in after)
 

@@ -106,7 +106,7 @@ def test_an_observer_and_a_watch_receive_every_merge_that_is_done_in_steps() -> 
 
     spine, ledger, watched = Spine(1), Ledger(), list[Ints]()
     spine.observer = ledger
-    spine.watch = lambda keys, vals: watched.append(keys)
+    spine.watch = lambda batch: watched.append(batch.keys)
     reader, least = TraceHandle(spine), Antichain([(0,)])
     for epoch in range(12):
         upper = Antichain([(epoch + 1,)])

@@ -15,12 +15,12 @@ NO_TABLE = np.empty((0, 0), np.int64)
 
 
 def test_a_table_keeps_the_columns_alive_that_it_points_to_and_no_longer() -> None:
-    keys, times = np.array([3, 1, 2]), np.zeros((1, 1), np.int64)
+    keys, times = np.arange(1000)[::-1].copy(), np.zeros((1, 1), np.int64)
     alive = weakref.ref(keys)
     table = table_of_parts([(keys, NOTHING, NOTHING, NOTHING, times)])
     del keys, times
     gc.collect()
     assert alive() is not None
-    assert consolidate_parts(table, NO_TABLE)[0].tolist() == [1, 2, 3]
+    assert consolidate_parts(table, NO_TABLE)[0].tolist() == list(range(1000))
     del table
     assert alive() is None

@@ -187,6 +187,7 @@ def test_a_trace_is_maintained_when_the_other_side_of_a_join_advances_without_ch
     assert execute(program, Config(workers=workers)) == [0] * workers
 
 
+@pytest.mark.interpreted
 @pytest.mark.parametrize("queued", [False, True])
 def test_a_trace_that_an_operator_reads_is_not_compacted_while_messages_are_queued_for_it(queued: bool) -> None:
     chores: list[Callable[[], bool]] = []

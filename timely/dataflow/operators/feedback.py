@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from timely.data.container import Batch
 from timely.dataflow.builder import OperatorBuilder
 from timely.dataflow.capability import Capability
 from timely.dataflow.operator import Logic
 from timely.dataflow.pact import Pipeline
 from timely.dataflow.ports import OutputPort
 from timely.dataflow.streams import S, ScopeCore
+from timely.dataflow.tee import later
 from timely.errors import BuildError
-from timely.order import Time
 from timely.progress.summary import PathSummary
 
 
@@ -45,11 +44,7 @@ class LoopHandle:
         input = builder.add_input(stream, Pipeline())
         summary = PathSummary.feedback(scope.width, step)
         builder.connect(input, self._output, summary)
-        last = scope.width - 1
-        tee = self._output.tee
-
-        def push(time: Time, batch: Batch) -> None:
-            tee.push((*time[:last], time[last] + step), batch)
+        push = later(self._output.tee, step)
 
         def constructor(capabilities: list[Capability]) -> Logic:
             def logic() -> None:

@@ -1,0 +1,199 @@
+"""The cost of the live page: the processor time of a job while nobody looks, and with the page open.
+
+A program in another process opens the page's stream in every other round, as a browser does, which receives what has
+changed twice a second. The processor time is that of the whole process with its server, and not that of the viewer. The
+work is a number of barriers, or of single changes to a graph whose distances are maintained, each of which is undone:
+small activations without a pause, of which counting is the largest share. The ratio is that of the lower quartiles of
+all rounds, which what else runs on the machine affects least; that of pairs of rounds that follow each other is shown
+beside it, and the processor time of the server's thread, which is a part of the difference.
+
+The page of a job with 500 operators on 8 workers, which does nothing but pass on a record now and then, is measured in
+seconds of processor time by second, with nobody and with the page open.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time as clock
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import enumerate as enumerate_threads
+from typing import Any
+
+import numpy as np
+
+from benchmarks import bfs
+from benchmarks.graphs import RandomGraph
+from benchmarks.harness import Case, Figures, check
+from differential import new_input
+from timely import Barrier, Config, Pipeline, Worker, execute, execute_directly, new_input as new_stream
+from timely.lowlevel import serve_live
+
+NOBODY, OPEN, SERVER = "nobody", "page open", "server, % of a core"
+LIMITS = {f"{OPEN}, ratio": 1.02}
+CASES = [
+    Case("live bfs 100k/1M", "live", {"work": "changes", "rounds": 16, "seconds": 2.0}, limits=LIMITS),
+    Case("live barriers", "live", {"work": "barriers", "rounds": 16, "seconds": 2.0}, limits=LIMITS),
+    Case("live 500 operators, 8 workers", "live", {"work": "many", "rounds": 6, "seconds": 4.0}),
+]
+VIEWER = """
+import sys, urllib.request
+for _ in sys.stdin:
+    with urllib.request.urlopen(sys.argv[1]) as stream:
+        while not stream.readline().startswith(b"event: tick"):
+            pass
+        print("open", flush=True)
+        ticks = 0
+        while ticks < int(sys.argv[2]):
+            ticks += stream.readline().startswith(b"event: tick")
+    print("closed", flush=True)
+"""
+CHAINS, LENGTH, WORKERS = 10, 50, 8
+
+Step = Callable[[], None]
+
+
+def measure(work: str, rounds: int, seconds: float) -> Figures:
+    """Return the processor time in both ways: of a step in microseconds, or of a second; and the ratio."""
+    with viewer(seconds) as look:
+        if work == "many":
+            spent = _many(rounds, seconds, look)
+            return {f"{way}, % of a core": 100 * float(np.median(each)) for way, each in spent.items()}
+        spent_by_server: list[float] = []
+        spent = execute_directly(
+            lambda worker: _steps(worker, _work(worker, work), (rounds, seconds), look, spent_by_server)
+        )
+    figures = {f"{way}, us": float(np.percentile(each, 25)) * 1e6 for way, each in spent.items()}
+    ratios = np.array(spent[OPEN]) / np.array(spent[NOBODY])
+    figures[f"{OPEN}, ratio"] = figures[f"{OPEN}, us"] / figures[f"{NOBODY}, us"]
+    return figures | {"median of pairs": float(np.median(ratios)), SERVER: 100 * float(np.median(spent_by_server))}
+
+
+@contextmanager
+def viewer(seconds: float) -> Iterator[Callable[[str], Any]]:
+    """Yield a function that begins to look in one of the ways, and returns one that waits until that is over."""
+    page = serve_live(0)
+    url = page.url.replace("/?", "/stream?")
+    command = [sys.executable, "-c", VIEWER, url, str(int(2 * seconds) + 1)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+
+        def answer(expected: str) -> None:
+            assert process.stdout is not None
+            check(process.stdout.readline() == f"{expected}\n", "the viewer has lost the page")
+
+        def look(way: str) -> Callable[[], None]:
+            assert process.stdin is not None
+            if way == NOBODY:
+                return lambda: None
+            print("look", file=process.stdin, flush=True)
+            answer("open")
+            return lambda: answer("closed")
+
+        yield look
+        process.stdin.close()
+    page.close()
+
+
+def _work(worker: Worker, work: str) -> Step:
+    return _changes(worker) if work == "changes" else Barrier(worker).wait
+
+
+def _server() -> float:
+    """Return the seconds of processor time of the server's thread so far."""
+    server = next(thread for thread in enumerate_threads() if thread.name == "timely live page")
+    assert server.ident is not None
+    return clock.clock_gettime(clock.pthread_getcpuclockid(server.ident))
+
+
+def _steps(
+    worker: Worker,
+    step: Step,
+    length: tuple[int, float],
+    look: Callable[[str], Callable[[], None]],
+    spent_by_server: list[float],
+) -> dict[str, list[float]]:
+    """Return the seconds of processor time of a step in each round and way, and of the server in a second."""
+    rounds, seconds = length
+    spent: dict[str, list[float]] = {NOBODY: [], OPEN: []}
+    for number in range(rounds + 1):
+        for way in (NOBODY, OPEN) if number % 2 else (OPEN, NOBODY):
+            wait = look(way)
+            steps, end, begun, server = 0, clock.monotonic() + seconds, clock.process_time(), _server()
+            while clock.monotonic() < end:
+                step()
+                steps += 1
+            taken = (clock.process_time() - begun) / steps
+            if way == OPEN:
+                spent_by_server.append((_server() - server) / seconds)
+            wait()
+            if number:  # the first round loads code
+                spent[way].append(taken)
+    for dataflow in worker.dataflows:
+        worker.drop_dataflow(dataflow)
+    return spent
+
+
+def _changes(worker: Worker) -> Step:
+    graph = RandomGraph(100_000, 1_000_000)
+    with worker.dataflow() as scope:
+        edges, stream = new_input(scope, name="edges")
+        probe = bfs.definition(stream).stream.probe()
+
+    def go_on() -> None:
+        edges.advance_to(edges.epoch + 1)
+        worker.step_while(lambda: probe.less_than(edges.time))
+
+    edges.insert(*graph.initial)
+    go_on()
+    numbers = iter(range(1 << 60))
+
+    def step() -> None:
+        source, target, diffs = graph.changes(next(numbers) % 1000, 1)
+        edges.update(source, target, diff=diffs)
+        go_on()
+        edges.update(source, target, diff=-diffs)
+        go_on()
+
+    return step
+
+
+def _many(rounds: int, seconds: float, look: Callable[[str], Callable[[], None]]) -> dict[str, list[float]]:
+    """Return the seconds of processor time of a second, in each round and way."""
+
+    def program(worker: Worker) -> dict[str, list[float]]:
+        with worker.dataflow("many") as scope:
+            numbers, stream = new_stream(scope, name="numbers")
+            probes = [_chain(scope, stream).probe() for _ in range(CHAINS)]
+        spent: dict[str, list[float]] = {NOBODY: [], OPEN: []}
+        for number in range(rounds + 1):
+            for way in (NOBODY, OPEN) if number % 2 else (OPEN, NOBODY):
+                wait = look(way) if worker.index == 0 else None
+                begun, end = clock.process_time(), clock.monotonic() + seconds
+                epochs = 0
+                while epochs < int(10 * seconds):
+                    numbers.send(epochs)
+                    numbers.advance_to(numbers.epoch + 1)
+                    worker.step_while(lambda: any(probe.less_than(numbers.epoch) for probe in probes))
+                    epochs += 1
+                    clock.sleep(max(0.0, (end - clock.monotonic()) / (int(10 * seconds) - epochs + 1)))
+                if wait is not None:
+                    wait()
+                    if number:
+                        spent[way].append((clock.process_time() - begun) / (clock.monotonic() - end + seconds))
+        return spent
+
+    return execute(program, Config(workers=WORKERS))[0]
+
+
+def _chain(scope: Any, stream: Any) -> Any:
+    for _ in range(LENGTH - 1):
+        stream = stream.unary(Pipeline(), _forward, name="forward")
+    return stream.exchange()
+
+
+def _forward(input: Any, output: Any) -> None:
+    for capability, batch in input:
+        output.give(capability, batch)

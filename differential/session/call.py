@@ -1,0 +1,88 @@
+"""What the workers of a session are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from threading import Lock
+from typing import Any, Generic, TypeVar
+
+R = TypeVar("R")
+
+
+class Call(Generic[R]):
+    """What all workers are asked for, `function(site, *arguments)`, and, in the end, the result of each or an error.
+
+    Workers in other processes get the arguments `elsewhere`, if there are any. `done` is called on the thread of the
+    last worker once all have made the call, though the caller may no longer wait.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., R],
+        arguments: tuple[Any, ...],
+        peers: int,
+        *,
+        elsewhere: tuple[Any, ...] | None = None,
+        done: Callable[[Call[R]], object] | None = None,
+    ) -> None:
+        self.function: Callable[..., R] | None = function
+        self.arguments = arguments
+        self.elsewhere = arguments if elsewhere is None else elsewhere
+        self.number = 0
+        """Its place in the list of calls."""
+        self.packed: bytes | None = None
+        """The call as other processes read it."""
+        self.results: list[R] = []
+        self.error: BaseException | None = None
+        self.next: Call[Any] | None = None
+        self.before: Call[Any] | None = None
+        self._left = peers
+        self._lock = Lock()
+        self._done = done
+        self._waiting = Lock()
+        self._waiting.acquire()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether all workers have run it, or never will."""
+        return self._left <= 0
+
+    @property
+    def is_submitted(self) -> bool:
+        """Whether workers make the call, or have: no assignment besides that which lets them make it decides."""
+        return self.function is None or (self.before is not None and self.before.next is self)
+
+    def finish(self, result: R | None, error: BaseException | None) -> None:
+        """Add the result of one worker."""
+        with self._lock:
+            self.error = self.error or error
+            if error is None:
+                self.results.append(result)  # type: ignore[arg-type]
+            self._left -= 1
+            if self._left:
+                return
+        if self._done is not None and self.error is None:
+            self._done(self)
+        self._forget()
+
+    def abandon(self, error: BaseException) -> None:
+        """End a call that the workers will not complete."""
+        with self._lock:
+            if self._left <= 0:
+                return
+            self._left = 0
+            self.error = error
+        self._forget()
+
+    def _forget(self) -> None:
+        """Let the caller go on, and keep nothing alive: workers keep their last call until the next one."""
+        self.function = self._done = self.before = self.packed = None
+        self.arguments = self.elsewhere = ()
+        self._waiting.release()
+
+    def wait(self, timeout: float = -1) -> bool:
+        """Wait until all workers have run it; return False when `timeout` seconds have passed before that."""
+        if self._waiting.acquire(timeout=timeout):
+            self._waiting.release()
+            return True
+        return False

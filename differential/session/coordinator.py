@@ -1,0 +1,229 @@
+"""The first process of a session with several: starts the others, sends them the calls, and adds up what they answer.
+
+For each member there are two threads here. One sends calls in the order of their list, which it follows as a worker
+does, and in between what the session puts into its outbox. The other one receives.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time as clock
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from multiprocessing.connection import Pipe
+from queue import SimpleQueue
+from threading import Thread
+from typing import Any
+from uuid import uuid4
+from weakref import WeakValueDictionary
+
+from differential.session.call import Call
+from differential.session.cluster import Channel, Counts, Kind, Session, packed, portable
+from differential.session.interrupt import Closing
+from differential.session.item import Item
+from timely import Config
+from timely.errors import SessionError
+from timely.lowlevel import run_directory
+
+_START = "import sys; sys.path[:] = sys.argv[2:]; from differential.session.member import main; main(int(sys.argv[1]))"
+ENDING_SECONDS = 2.0
+"""How long members may take to end once they are asked to."""
+
+
+class Coordinator:
+    """The members of a session, as its first process sees them. It is a `Cluster`."""
+
+    def __init__(self, workers: int, name: str) -> None:
+        import_module("zmq")  # not in the engine's thread: if that is ended while it imports, half a module is left
+        self._workers = workers
+        self._name = name
+        self._members: list[_Member] = []
+        self._items: WeakValueDictionary[int, Item] = WeakValueDictionary()
+        self._is_closing = False
+
+    @contextmanager
+    def joined(self, session: Session) -> Iterator[Config]:
+        with run_directory(1) as directory:
+            addresses = tuple(f"ipc://{directory}/{process}" for process in range(self._workers))
+            config = Config(processes=self._workers, addresses=addresses, generation=uuid4().hex[:16])
+            try:
+                for process in range(1, self._workers):
+                    self._members.append(_Member(self._items, session, process, config, self._name))
+                self.wake()  # for the calls, and the end, that came before there were members
+                if self._is_closing:
+                    self.close()
+                yield config
+            finally:
+                self.close()
+                self.kill()
+
+    def pack(self, call: Call[Any]) -> None:
+        named = [value for value in call.elsewhere if isinstance(value, Item)]
+        self._items.update({item.number: item for item in named})
+        try:
+            call.packed = packed(Kind.CALL, call.function, call.elsewhere)
+        except Exception as error:
+            raise SessionError(
+                f"{named[0] if named else 'a call'} cannot be sent to the other processes of the session "
+                f"({type(error).__name__}: {error}): a definition may use functions, modules and values, and nothing "
+                "that belongs to one process"
+            ) from error
+
+    def wake(self) -> None:
+        for member in self._members:
+            member.post(b"")
+
+    def settle(self, item: Item) -> None:
+        for member in self._members:
+            vote = member.votes.get()
+            if vote is Closing:
+                raise Closing
+            item.refused = item.refused or vote
+        self._broadcast(Kind.BUILT, portable(item.refused))
+
+    def fail(self, item: Item, error: BaseException) -> None:
+        self._broadcast(Kind.FAIL, item.number, portable(error))
+
+    def left(self, item: Item) -> None:
+        pass
+
+    def interrupt(self) -> None:
+        self._broadcast(Kind.INTERRUPT)
+
+    def close(self) -> None:
+        self._is_closing = True
+        for member in self._members:
+            member.close()
+
+    def kill(self) -> None:
+        end = clock.monotonic() + ENDING_SECONDS
+        for member in self._members:
+            member.kill(max(0.0, end - clock.monotonic()))
+
+    def _broadcast(self, *message: Any) -> None:
+        if self._members:
+            data = packed(*message)
+            for member in self._members:
+                member.post(data)
+
+
+class _Member:
+    """A process with one worker, as the coordinator sees it."""
+
+    def __init__(
+        self, items: WeakValueDictionary[int, Item], session: Session, process: int, config: Config, name: str
+    ) -> None:
+        self.votes: SimpleQueue[Any] = SimpleQueue()
+        """Why the member cannot build an item, or None if it can; Closing at the end."""
+        self._items = items
+        self._session = session
+        self._index = process
+        self._is_closing = False
+        self._awaited: deque[Call[Any]] = deque()
+        """The calls that were sent and are not answered."""
+        self._outbox: SimpleQueue[tuple[int, bytes] | None] = SimpleQueue()
+        """Messages, and the number of the last call that was added before each; None at the end."""
+        ours, theirs = Pipe()
+        self._channel = Channel(ours, lambda item: None)
+        paths = [path or os.getcwd() for path in sys.path]
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-c", _START, str(theirs.fileno()), *paths],
+            stdin=subprocess.DEVNULL,
+            pass_fds=[theirs.fileno()],
+            process_group=0,  # a terminal sends Ctrl-C to the first process alone
+        )
+        theirs.close()
+        self._channel.send(packed(config, process, name))
+        for body in (self._send, self._receive):
+            Thread(target=body, name=f"timely {name}: process {process}", daemon=True).start()
+
+    def post(self, message: bytes) -> None:
+        """Send a message after all calls that have been added, or only these calls if it is empty."""
+        self._outbox.put((self._session.tail().number, message))
+
+    def close(self) -> None:
+        """Ask the process to end."""
+        self._is_closing = True
+        self.votes.put(Closing)
+        self.post(packed(Kind.CLOSE))
+
+    def kill(self, seconds: float) -> None:
+        """Wait for the end of the process, and kill it if it does not come."""
+        try:
+            self._process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    def _send(self) -> None:
+        last = self._session.first
+        while (posted := self._outbox.get()) is not None:
+            number, message = posted
+            while last.number < number:
+                assert last.next is not None
+                last = last.next
+                data = last.packed
+                if data is not None and not last.is_over:
+                    self._awaited.append(last)
+                    self._channel.send(data)
+            if message:
+                self._channel.send(message)
+
+    def _receive(self) -> None:
+        error: BaseException | None = None
+        while (message := self._channel.receive()) is not None:
+            kind, *content = message
+            if kind == Kind.RESULT:
+                self._finish(*content)
+            elif kind == Kind.VOTE:
+                self.votes.put(*content)
+            elif kind == Kind.FAILED:
+                self._fail(*content)
+            elif kind == Kind.LEFT:
+                self._leave(*content)
+            elif kind == Kind.ENDED:
+                (error,) = content
+        self._end(error)
+
+    def _finish(self, result: Any, error: BaseException | None, counts: list[Counts]) -> None:
+        for each in counts:
+            item = self._items.get(each.number)
+            if item is not None:
+                item.elsewhere.add(self._index)
+                item.adopt(self._index, each.total, each.nbytes, each.changed)
+        self._awaited.popleft().finish(result, error)
+
+    def _fail(self, number: int, error: BaseException) -> None:
+        item = self._items.get(number)
+        if item is not None:
+            self._session.fail(item, error)
+
+    def _leave(self, number: int) -> None:
+        item = self._items.get(number)
+        if item is not None:
+            item.elsewhere.discard(self._index)
+            item.adopt(self._index, 0, 0, [])
+
+    def _end(self, error: BaseException | None) -> None:
+        """Note that the process has ended, and why."""
+        self.votes.put(Closing)
+        self._outbox.put(None)
+        if not self._is_closing:
+            try:
+                status = self._process.wait(ENDING_SECONDS)
+            except subprocess.TimeoutExpired:
+                status = None
+            self._session.lose(SessionError(f"process {self._index} of the session {_ending(status, error)}"))
+
+
+def _ending(status: int | None, error: BaseException | None) -> str:
+    if error is not None:
+        return f"has ended: {error}"
+    if status is None:
+        return "does not answer any more"
+    return f"was ended by {signal.Signals(-status).name}" if status < 0 else f"has ended with status {status}"

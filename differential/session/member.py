@@ -1,0 +1,152 @@
+"""A further process of a session: runs one worker, and makes the calls that the coordinator sends.
+
+It is started by `differential.session.coordinator`, and ends with it: the socket between them is its lifeline.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from multiprocessing.connection import Connection
+from queue import SimpleQueue
+from typing import Any
+
+from differential.session.call import Call
+from differential.session.cluster import Channel, Counts, Kind, Session, packed, portable
+from differential.session.engine import Engine
+from differential.session.interrupt import Closing
+from differential.session.item import Item
+from timely import Config
+from timely.errors import SessionError
+
+
+def main(descriptor: int) -> None:
+    """Run a worker for the session that has the other end of a socket."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the coordinator interrupts what is to be interrupted
+    Member(descriptor).run()
+
+
+class Member:
+    """A process of a session that is not its first. It is a `Cluster`."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._channel = Channel(Connection(descriptor), self._item)
+        self._items: dict[int, Item] = {}
+        self._verdicts: SimpleQueue[Any] = SimpleQueue()
+        """Why an item is not built, or None if it is; Closing at the end."""
+
+    def run(self) -> None:
+        """Make calls until the coordinator closes the session, or ends."""
+        hello = self._channel.receive()
+        if hello is None:
+            return
+        config, self._index, name = hello
+        self._config: Config = replace(config, process=self._index)
+        try:
+            engine = Engine(1, name, self)
+        except SessionError:
+            return  # the coordinator knows why (`joined`)
+        while (message := self._channel.receive()) is not None:
+            kind, *content = message
+            if kind == Kind.CALL:
+                self._submit(engine, *content)
+            elif kind == Kind.BUILT:
+                self._verdicts.put(*content)
+            elif kind == Kind.FAIL:
+                self._fail(engine, *content)
+            elif kind == Kind.INTERRUPT:
+                engine.interrupt()
+            elif kind == Kind.CLOSE:
+                break
+        self._verdicts.put(Closing)
+        engine.close()
+
+    @contextmanager
+    def joined(self, session: Session) -> Iterator[Config]:
+        try:
+            yield self._config
+        except BaseException as error:
+            self._channel.send(packed(Kind.ENDED, portable(error)))
+            raise
+
+    def pack(self, call: Call[Any]) -> None:
+        pass
+
+    def wake(self) -> None:
+        pass
+
+    def settle(self, item: Item) -> None:
+        self._channel.send(packed(Kind.VOTE, portable(item.refused)))
+        verdict = self._verdicts.get()
+        if verdict is Closing:
+            raise Closing
+        item.refused = item.refused or verdict
+
+    def fail(self, item: Item, error: BaseException) -> None:
+        self._channel.send(packed(Kind.FAILED, item.number, portable(error)))
+
+    def left(self, item: Item) -> None:
+        self._items.pop(item.number, None)
+        self._channel.send(packed(Kind.LEFT, item.number))
+
+    def interrupt(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+    def kill(self) -> None:
+        pass
+
+    def _item(self, description: tuple[Any, ...]) -> Item:
+        """Return the item of this process that a description is about."""
+        number, name, kind, origin, peers, names, shown, keys = description
+        item = self._items.get(number)
+        if item is None:
+            item = Item(name, kind, origin, peers, names, shown, keys, number=number)
+            self._items[number] = item
+        return item
+
+    def _submit(self, engine: Engine, function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
+        try:
+            engine.submit(_Call(function, arguments, self._answer))
+        except SessionError as error:
+            self._send_result(None, error, [])
+
+    def _fail(self, engine: Engine, number: int, error: BaseException) -> None:
+        item = self._items.get(number)
+        if item is not None:
+            item.fail(error)
+            engine.wake()
+
+    def _answer(self, call: Call[Any]) -> None:
+        """Send what a call has returned, and what it has changed."""
+        index = self._index
+        counts = [
+            Counts(item.number, item.totals[index], item.nbytes[index], item.take_changed(index))
+            for item in tuple(self._items.values())
+            if item.parts[index] is not None
+        ]
+        self._send_result(call.results[0] if call.results else None, call.error, counts)
+
+    def _send_result(self, result: Any, error: BaseException | None, counts: list[Counts]) -> None:
+        try:
+            data = packed(Kind.RESULT, result, portable(error), counts)
+        except Exception as cannot:
+            error = SessionError(f"a result cannot be sent to the first process: {type(cannot).__name__}: {cannot}")
+            data = packed(Kind.RESULT, None, error, [])
+        self._channel.send(data)
+
+
+class _Call(Call[Any]):
+    """A call of the coordinator, which is answered when it is over."""
+
+    def __init__(self, function: Callable[..., Any], arguments: tuple[Any, ...], answer: Callable[[Call[Any]], None]):
+        super().__init__(function, arguments, 1)
+        self._answer = answer
+
+    def _forget(self) -> None:
+        self._answer(self)
+        super()._forget()

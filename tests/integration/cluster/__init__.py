@@ -1,0 +1,1 @@
+"""Programs started by what places processes on machines: real ones, which the tests install and start."""

@@ -1,0 +1,122 @@
+"""A collector of OpenTelemetry in this process receives the metrics and the epochs of a job of two processes."""
+
+from __future__ import annotations
+
+import gzip
+import time as clock
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+from typing import Any
+
+import pytest
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+from tests.integration.launcher.launching import Run
+from tests.integration.live.browsing import PROGRAMS
+from timely.live.figures import EPOCHS
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
+
+
+class Received:
+    """What a collector has received."""
+
+    def __init__(self) -> None:
+        self.spans: list[Any] = []
+        self.metrics: dict[str, Any] = {}
+        self.services: Counter[str] = Counter()
+        self.address = ""
+
+    def take(self, path: str, body: bytes) -> None:
+        if path == "/v1/traces":
+            request = ExportTraceServiceRequest.FromString(body)
+            for resource in request.resource_spans:
+                self._count(resource)
+                self.spans += [span for scope in resource.scope_spans for span in scope.spans]
+        else:
+            assert path == "/v1/metrics"
+            for resource in ExportMetricsServiceRequest.FromString(body).resource_metrics:
+                self._count(resource)
+                for scope in resource.scope_metrics:
+                    self.metrics.update({metric.name: metric for metric in scope.metrics})
+
+    def _count(self, resource: Any) -> None:
+        names = [each.value.string_value for each in resource.resource.attributes if each.key == "service.name"]
+        self.services.update(names)
+
+
+@contextmanager
+def collector() -> Iterator[Received]:
+    received = Received()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["content-length"]))
+            received.take(self.path, gzip.decompress(body) if body[:2] == b"\x1f\x8b" else body)
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = Thread(target=server.serve_forever, name="timely collector", daemon=True)
+    thread.start()
+    received.address = f"http://127.0.0.1:{server.server_port}"
+    try:
+        yield received
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def test_a_collector_receives_metrics_and_a_span_for_each_epoch() -> None:
+    with collector() as received:
+        environ = {"OTEL_METRIC_EXPORT_INTERVAL": "500", "OTEL_SERVICE_NAME": "hops"}
+        script = PROGRAMS / "hops.py"
+        run = Run("run", "-n", "2", "--telemetry", received.address, script, "6", "end", environ=environ)
+        try:
+            assert run.end(60) == 0, run.error
+        finally:
+            run.close()
+        assert set(received.services) == {"hops"}
+        assert len(received.spans) > 20
+        frontiers = []
+        for span in received.spans:
+            assert span.name == "epoch"
+            assert 0 <= span.end_time_unix_nano - span.start_time_unix_nano < 10e9
+            assert abs(clock.time() - span.end_time_unix_nano / 1e9) < 120
+            attributes = {each.key: each.value.string_value for each in span.attributes}
+            assert attributes["timely.dataflow"] == "0 graph"
+            frontiers.append(attributes["timely.frontier"])
+        numbers = [int(each) for each in frontiers if each != "done"]
+        assert numbers == sorted(set(numbers)), "an epoch was sent twice, or out of order"
+        points = received.metrics["timely_worker_records_received"].sum.data_points
+        workers = {each.value.string_value for point in points for each in point.attributes if each.key == "worker"}
+        assert workers == {"0", "1"}
+        assert sum(point.as_double for point in points) > 1000
+        assert received.metrics["timely_worker_records_received"].sum.is_monotonic
+        assert received.metrics["timely_operator_kept_rows"].gauge.data_points
+        histogram = received.metrics[EPOCHS].histogram.data_points[0]
+        assert histogram.count == len(received.spans)
+
+
+def test_a_collector_that_does_not_answer_does_not_keep_a_job_from_ending() -> None:
+    run = Run("run", "--telemetry", "http://127.0.0.1:9", PROGRAMS / "hops.py", "3", "end")
+    try:
+        assert run.end(40) == 0, run.error
+    finally:
+        run.close()
+
+
+def test_what_is_no_address_of_a_collector_is_refused() -> None:
+    run = Run("run", "--telemetry", "localhost", PROGRAMS / "hops.py", "3", "end")
+    try:
+        assert run.end(40) == 1
+        assert "--telemetry takes the address of a collector" in run.error
+    finally:
+        run.close()

@@ -1,0 +1,139 @@
+"""`timely viz` draws what a script builds, and runs no operator."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from tests.api.modules import ROOT
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
+
+SCRIPT = """
+import sys
+from timely import execute
+
+def program(worker):
+    with worker.dataflow('the "first"') as scope:
+        with scope.region("a < b") as region:
+            stream = scope.to_stream([1]).enter(region).map(lambda x: print("RAN"), name="back\\\\slash")
+        stream.leave().exchange(name="spread").inspect(print).probe()
+    with worker.dataflow("second") as scope:
+        scope.to_stream([2]).probe()
+    print("built", sys.argv[1:], file=sys.stderr)
+    while worker.step():
+        pass
+    print("STEPPED")
+
+execute(program)
+print("WENT ON")
+"""
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Path:
+    path = tmp_path / "script.py"
+    path.write_text(SCRIPT)
+    return path
+
+
+def viz(*arguments: str | Path, path: str | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "timely", "viz", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env=os.environ | ({} if path is None else {"PATH": path}),
+        cwd=ROOT,
+        check=False,
+    )
+
+
+def only(tmp_path: Path, *programs: str) -> str:
+    """Return a search path with these programs alone; skip the test where one cannot be had."""
+    directory = tmp_path / "programs"
+    directory.mkdir()
+    for program in programs:
+        found = shutil.which(program)
+        if found is None:
+            package = {"dot": "graphviz", "node": "nodejs"}[program]
+            subprocess.run(["apt-get", "install", "-y", "-q", package], timeout=200, capture_output=True, check=False)
+            found = shutil.which(program)
+        if found is None:
+            pytest.skip(f"no {program} here, and apt-get cannot install it")
+        (directory / program).symlink_to(found)
+    return str(directory)
+
+
+def test_the_script_ends_before_any_operator_runs(script: Path) -> None:
+    drawn = viz(script, "--size", "10")
+    assert drawn.returncode == 0, drawn.stderr
+    assert "built ['--size', '10']" in drawn.stderr
+    for word in ("RAN", "STEPPED", "WENT ON"):
+        assert word not in drawn.stdout + drawn.stderr
+    assert drawn.stdout.startswith("digraph")
+    assert drawn.stdout.count("subgraph") == 3
+
+
+def test_graphviz_draws_every_dataflow(script: Path, tmp_path: Path) -> None:
+    path = only(tmp_path, "dot")
+    assert viz("-o", tmp_path / "graph.svg", script, path=path).returncode == 0
+    texts = texts_of(tmp_path / "graph.svg")
+    assert {'the "first"', "a < b", "back\\slash", "spread", "second"} <= texts
+    for form, begins in (("png", b"\x89PNG"), ("pdf", b"%PDF")):
+        assert viz("-o", tmp_path / f"graph.{form}", script, path=path).returncode == 0
+        assert (tmp_path / f"graph.{form}").read_bytes().startswith(begins)
+
+
+def test_without_graphviz_elk_draws_the_largest(script: Path, tmp_path: Path) -> None:
+    drawn = viz("-o", tmp_path / "graph.svg", script, path=only(tmp_path, "node"))
+    assert drawn.returncode == 0, drawn.stderr
+    texts = texts_of(tmp_path / "graph.svg")
+    assert {'the "first"', "back\\slash", "spread", "script.py:8"} <= texts
+    assert any("a < b" in text for text in texts)
+    assert "second" not in texts
+
+
+def test_without_either_the_text_remains(script: Path, tmp_path: Path) -> None:
+    path = only(tmp_path)
+    refused = viz("-o", tmp_path / "graph.svg", script, path=path)
+    assert refused.returncode == 2
+    assert "install graphviz" in refused.stderr
+    assert viz("-o", tmp_path / "graph.dot", script, path=path).returncode == 0
+    assert viz("-o", tmp_path / "graph.json", script, path=path).returncode == 0
+    shapes = json.loads((tmp_path / "graph.json").read_text())
+    assert [shape["name"] for shape in shapes] == ['the "first"', "second"]
+
+
+def test_a_loop_of_collections_is_drawn_from_an_example(tmp_path: Path) -> None:
+    assert viz("-o", tmp_path / "bfs.dot", "examples/bfs.py").returncode == 0
+    text = (tmp_path / "bfs.dot").read_text()
+    assert text.count("constraint=false") == 1
+    assert "join_map" in text
+
+
+def test_what_cannot_be_drawn_is_refused(script: Path, tmp_path: Path) -> None:
+    assert "nothing to run" in viz().stderr
+    assert "its name ends with" in viz("-o", "graph.gif", script).stderr
+    empty = tmp_path / "empty.py"
+    empty.write_text("print('nothing')")
+    assert "builds no dataflow" in viz(empty).stderr
+    failing = tmp_path / "failing.py"
+    failing.write_text("raise ValueError('no')")
+    failed = viz(failing)
+    assert failed.returncode == 1
+    assert "ValueError: no" in failed.stderr
+    assert "cannot read" in viz("-o", tmp_path / "graph.dot", "nowhere.py").stderr
+
+
+def texts_of(path: Path) -> set[str]:
+    """Return the texts in a picture."""
+    root = ElementTree.parse(path).getroot()
+    return {"".join(each.itertext()).strip() for each in root.iter() if each.tag.endswith("text")}

@@ -1,0 +1,1 @@
+"""Starting programs by what places processes on machines."""

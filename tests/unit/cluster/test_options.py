@@ -1,0 +1,78 @@
+"""`timely run --on SYSTEM`: what it refuses, and that a state directory that another run has reserved stays alone."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from timely.cluster import slurm
+from timely.config import Config
+from timely.run import cli, elsewhere
+from timely.run.state import reserved
+
+SCRIPT = __file__
+
+
+@pytest.fixture(autouse=True)
+def ran(monkeypatch: pytest.MonkeyPatch) -> list[str | None]:
+    """The index that the process of each script that would have been run is told, recorded instead of running it."""
+    indices: list[str | None] = []
+
+    def run_target(*_: object) -> int:
+        indices.append(os.environ.get("TIMELY_PROCESS"))
+        return 0
+
+    @contextmanager
+    def placed(config: Config) -> Iterator[Config]:
+        addresses = ("tcp://127.0.0.1:2101", "tcp://127.0.0.1:2102")
+        yield replace(config, processes=2, process=int(os.environ["SLURM_PROCID"]), addresses=addresses)
+
+    monkeypatch.setattr(elsewhere, "run_target", run_target)
+    monkeypatch.setattr(elsewhere, "report_unknown_variables", lambda config: None)
+    monkeypatch.setattr(slurm, "placed", placed)
+    monkeypatch.setattr(os, "environ", dict(os.environ))
+    monkeypatch.setattr("sys.path", ["", *os.sys.path])  # type: ignore[attr-defined]
+    return indices
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--on", "slurm", "-n", "3"], "srun decides how many processes there are: srun -n 3 timely run"),
+        (["--on", "mpi", "-n", "3"], "mpirun decides how many processes there are"),
+        (["--on", "slurm", "--restart", "3"], "srun has started the processes, so it has to start them again"),
+        (["--on", "slurm", "--hostfile", "hosts"], "--on slurm decides where processes are"),
+        (["--on", "mpi", "--hostfile", "hosts", "--process", "0"], "--on mpi decides where processes are"),
+    ],
+)
+def test_options_that_contradict_the_system_are_refused(
+    arguments: list[str], words: str, capsys: pytest.CaptureFixture[str], ran: list[str | None]
+) -> None:
+    assert cli.main(["run", *arguments, SCRIPT]) == 2
+    assert words in capsys.readouterr().err
+    assert ran == []
+
+
+@pytest.mark.parametrize("process", ["0", "1"])
+def test_a_script_runs_as_the_process_that_the_system_names(process: str, ran: list[str | None]) -> None:
+    os.environ["SLURM_PROCID"] = process
+    assert cli.main(["run", "--on", "slurm", SCRIPT]) == 0
+    assert ran == [process]
+
+
+def test_process_0_does_not_begin_in_a_directory_of_state_that_another_run_has_reserved(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], ran: list[str | None]
+) -> None:
+    state = str(tmp_path)
+    with reserved(state, 1):
+        os.environ["SLURM_PROCID"] = "0"
+        assert cli.main(["run", "--on", "slurm", "--state", state, SCRIPT]) == 2
+        assert f"{state} belongs to a run with --restart (process {os.getpid()}" in capsys.readouterr().err
+        assert ran == []
+    assert cli.main(["run", "--on", "slurm", "--state", state, SCRIPT]) == 0
+    assert ran == ["0"]

@@ -1,0 +1,111 @@
+"""Counts agree with the accounts, which add up records of everything."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from differential import Collection, new_input
+from differential.graphs import bfs
+from timely import Config, Worker, execute, execute_directly
+from timely.observe.accounts import Account
+from timely.observe.events import MessageReceived, ScheduleStopped
+
+
+def distances(worker: Worker) -> Callable[[], None]:
+    """Build a dataflow; return a function that feeds a round of it."""
+    with worker.dataflow() as scope:
+        edges, graph = new_input(scope)
+        probe = bfs(graph, Collection.of(scope, 0)).count().probe()
+    random = np.random.default_rng(worker.index)
+
+    def feed() -> None:
+        edges.insert(random.integers(0, 50, 40), random.integers(0, 50, 40))
+        edges.advance_to(edges.epoch + 1)
+        worker.step_while(lambda: probe.less_than(edges.time))
+
+    return feed
+
+
+@pytest.mark.parametrize("config", [Config(), Config(workers=2), Config(general=True), Config(plain=True)])
+def test_counts_are_what_accounts_add_up(config: Config) -> None:
+    def program(worker: Worker) -> None:
+        feed = distances(worker)
+        feed()
+        account = Account(worker)
+        stop = worker.log.count()
+        for _ in range(5):
+            feed()
+        dataflow = worker.dataflows[0]
+        counts = dataflow.counts
+        assert counts is not None
+        received = [0] * len(dataflow.operators)
+        for port in dataflow.channels:
+            received[port.operator.index] += counts.received[port.channel]
+        added = {each.operator: each for each in account.operators()}
+        for index, records in enumerate(received):
+            if index in added:
+                assert records == added[index].records_in, dataflow.operators[index]
+                assert counts.nanoseconds[index] >= added[index].nanoseconds * 0.5
+        for index, (came, went) in enumerate(zip(counts.inline_received, counts.inline_sent)):
+            assert (came, went) == (added[~index].records_in, added[~index].records_out)
+        assert sum(received) > 1000 / worker.peers
+        stop()
+        before = list(counts.received), list(counts.inline_received), list(counts.nanoseconds)
+        feed()
+        assert before == (list(counts.received), list(counts.inline_received), list(counts.nanoseconds))
+
+    execute(program, config)
+
+
+def test_messages_keep_their_senders_while_counting_begins_and_ends() -> None:
+    def program(worker: Worker) -> None:
+        senders = []
+        feed = distances(worker)
+        worker.log.listen(lambda events: senders.extend(event.source for event in events), MessageReceived)
+        for _ in range(3):
+            feed()
+            stop = worker.log.count()
+            feed()
+            stop()
+        assert set(senders) == {0, 1}
+
+    execute(program, Config(workers=2))
+
+
+def test_what_is_not_counted_is_called_as_before() -> None:
+    def program(worker: Worker) -> None:
+        feed = distances(worker)
+        dataflow = worker.dataflows[0]
+        logics = [operator.logic for operator in dataflow.operators]
+        stops = [worker.log.count(), worker.log.count()]
+        assert [operator.logic for operator in dataflow.operators] != logics
+        stops[0]()
+        stops[0]()
+        assert [operator.logic for operator in dataflow.operators] != logics
+        stops[1]()
+        assert [operator.logic for operator in dataflow.operators] == logics
+        assert [port.counter for port in dataflow.channels] == [None] * len(dataflow.channels)
+        assert [port.recorder for port in dataflow.channels] == [None] * len(dataflow.channels)
+        feed()
+        assert dataflow.counts is not None
+        assert sum(dataflow.counts.received) == 0
+
+    execute_directly(program)
+
+
+def test_activations_are_recorded_while_they_are_counted() -> None:
+    def program(worker: Worker) -> None:
+        recorded = []
+        feed = distances(worker)
+        worker.log.listen(recorded.extend, ScheduleStopped)
+        worker.log.count()
+        dataflow = worker.dataflows[0]
+        before = sum(operator.activations for operator in dataflow.operators)
+        feed()
+        worker.log.flush()
+        assert len(recorded) == sum(operator.activations for operator in dataflow.operators) - before > 0
+
+    execute_directly(program)

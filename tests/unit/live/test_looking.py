@@ -1,0 +1,197 @@
+"""What another thread sees of a worker, against what is known of it."""
+
+from __future__ import annotations
+
+import json
+import time as clock
+
+import numpy as np
+import pytest
+
+from timely import Input, Probe, Worker, execute_directly, new_input
+from timely.live import looking
+from timely.live.latency import Epochs, quantiles
+from timely.live.looking import NANOSECONDS, QUEUED, RECEIVED, RUNS, Looking, held, shapes
+from timely.live.neighbours import _decode, _encode
+from timely.live.shape import Shape
+from timely.live.state import Changes, State, frontier_text
+
+
+def chain(worker: Worker) -> tuple[Input, Probe]:
+    with worker.dataflow("words") as scope:
+        numbers, stream = new_input(scope, name="numbers")
+        probe = stream.map(lambda x: x + 1).exchange().probe()
+    return numbers, probe
+
+
+def begin(look: Looking, worker: Worker) -> None:
+    """Look until the worker counts: it begins after the second look."""
+    for _ in range(2):
+        look.look()
+        worker.step()
+    assert worker.log.is_counting
+
+
+def test_a_state_has_what_operators_did_and_sends_only_what_changes() -> None:
+    def program(worker: Worker) -> None:
+        numbers, probe = chain(worker)
+        look = Looking(0)
+        state, changes = State(), None
+        begin(look, worker)
+        for epoch in range(1, 6):
+            numbers.send(epoch)
+            numbers.advance_to(epoch)
+            worker.step_while(lambda: probe.less_than(numbers.epoch))
+            seen = [look.look()]
+            if state.unknown(seen):
+                state.add_shapes(shapes())
+                changes = Changes(state)
+            assert state.take(seen) == set()
+        assert changes is not None
+        shape = state.dataflows[0].shape
+        names = [node.name for node in shape.nodes]
+        rows = state.dataflows[0].rows
+        assert rows[names.index("exchange"), RECEIVED] == 5
+        assert rows[names.index("map"), RECEIVED] == 5
+        assert rows[names.index("exchange"), RUNS] == worker.dataflows[0].operators[1].activations
+        assert rows[names.index("exchange"), NANOSECONDS] > 0
+        first = changes.as_data([])
+        assert {row[0] for row in first["dataflows"]["0"]["rows"]} >= {names.index("exchange"), names.index("map")}
+        assert dict(first["dataflows"]["0"]["frontiers"])[names.index("exchange")] == "5"
+        json.dumps(first)
+        state.take([look.look()])
+        assert "rows" not in changes.as_data([])["dataflows"].get("0", {})
+        numbers.send(7)
+        numbers.flush()
+        state.take([look.look()])
+        moved = changes.as_data([])["dataflows"]["0"]["rows"]
+        assert [row[0] for row in moved if row[1 + QUEUED]] == [names.index("exchange")]
+        assert "operator 'exchange'" in "".join(held(0))
+        look.close()
+        numbers.close()
+        worker.step()
+        assert worker.dataflows == []
+        assert state.take([look.look()]) == {0}
+        assert not worker.log.is_counting
+
+    execute_directly(program)
+
+
+@pytest.mark.slow
+def test_counts_are_extrapolated_where_a_worker_is_too_busy_to_count_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(looking, "BUDGET", 20)
+
+    def program(worker: Worker) -> None:
+        numbers, probe = chain(worker)
+        look = Looking(0)
+        begin(look, worker)
+        sent, due, counted = 0, clock.monotonic(), 0
+        end = due + 1.5
+        while clock.monotonic() < end:
+            numbers.send(sent)
+            sent += 1
+            numbers.advance_to(sent)
+            worker.step_while(lambda: probe.less_than(numbers.epoch))
+            counted += worker.log.is_counting
+            if clock.monotonic() > due:
+                due += 0.05
+                seen = look.look()
+        exchange = seen.workers[0].dataflows[0].rows[1]
+        assert counted < 0.8 * sent, "all of the time was counted"
+        assert sent / 3 < exchange[RECEIVED] < 3 * sent
+        look.close()
+
+    execute_directly(program)
+
+
+def test_another_process_sends_the_same_numbers() -> None:
+    def program(worker: Worker) -> None:
+        numbers, probe = chain(worker)
+        look = Looking(3)
+        begin(look, worker)
+        numbers.send(1)
+        numbers.advance_to(1)
+        worker.step_while(lambda: probe.less_than(1))
+        seen = look.look()
+        again = _decode(json.loads(json.dumps(_encode(seen))))
+        assert (again.process, again.pid) == (3, seen.pid)
+        assert again.workers[0].doing == seen.workers[0].doing
+        assert np.array_equal(again.workers[0].dataflows[0].rows, seen.workers[0].dataflows[0].rows)
+        look.close()
+
+    execute_directly(program)
+
+
+def test_an_epoch_lasts_from_the_end_of_its_input_until_it_is_final() -> None:
+    def program(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            numbers, stream = new_input(scope)
+            probe = stream.inspect(lambda _: clock.sleep(0.02)).probe()
+        epochs = Epochs(scope.dataflow)
+        for epoch in range(1, 4):
+            numbers.send(epoch)
+            numbers.advance_to(epoch)
+            worker.step_while(lambda: probe.less_than(numbers.epoch))
+            clock.sleep(0.05)  # of the program, before the next input
+        found, _ = epochs.drain()
+        assert [epoch.frontier.elements for epoch in found] == [((1,),), ((2,),), ((3,),)]
+        median, _, most = quantiles(found)
+        assert 0 <= median <= most < 50e6
+        numbers.close()
+
+    execute_directly(program)
+
+
+def test_epochs_beyond_a_number_are_not_measured_until_somebody_looks() -> None:
+    def program(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            numbers, stream = new_input(scope)
+            probe = stream.exchange().probe()
+        epochs = Epochs(scope.dataflow)
+
+        def go(count: int) -> None:
+            for _ in range(count):
+                numbers.send(1)
+                numbers.advance_to(numbers.epoch + 1)
+                worker.step_while(lambda: probe.less_than(numbers.epoch))
+
+        go(200)
+        found, wants = epochs.drain()
+        assert (len(found), wants) == (64, True)
+        epochs.follow()
+        go(3)
+        assert [epoch.frontier.elements[0][0] for epoch in epochs.drain()[0]] == [201, 202, 203]
+        epochs.end()
+        go(3)
+        assert epochs.drain()[0] == []
+
+    execute_directly(program)
+
+
+def test_a_shape_has_nested_scopes_and_what_meets_there() -> None:
+    found: list[Shape] = []
+
+    def program(worker: Worker) -> None:
+        with worker.dataflow("outer") as scope, scope.iterative("loop") as loop:
+            handle, again = loop.feedback()
+            stream = scope.to_stream([1, 2]).enter(loop).concat(again).map(lambda x: x + 1)
+            stream.filter(lambda x: x < 5).connect_loop(handle)
+            stream.leave().probe()
+        found.extend(shapes())
+
+    execute_directly(program)
+    shape = found[0]
+    assert [(box.name, box.parent, box.is_loop) for box in shape.scopes] == [("outer", -1, False), ("loop", 0, True)]
+    kinds = {node.name: (node.kind, shape.scopes[node.scope].name) for node in shape.nodes}
+    assert kinds["to_stream"] == ("operator", "outer")
+    assert kinds["concat"] == ("meeting", "loop")
+    assert kinds["filter"] == ("in line", "loop")
+    names = [node.name for node in shape.nodes]
+    arrows = {(names[edge.source], names[edge.target]) for edge in shape.edges}
+    assert {("concat", "map"), ("map", "filter"), ("map", "leave"), ("leave", "probe")} <= arrows
+    back = [(names[edge.source], names[edge.target]) for edge in shape.edges if edge.is_loop]
+    assert back == [("filter", "feedback")]
+
+
+def test_frontiers_are_shown_as_people_write_them() -> None:
+    assert frontier_text(((3, 4),)) == "(3, 4)"

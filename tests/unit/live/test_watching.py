@@ -1,0 +1,115 @@
+"""Looking goes on after a look that fails, sends slow viewers away, and ends without viewers."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import warnings
+from typing import Any
+
+import pytest
+
+from timely.live import watching as module
+from timely.live.looking import Looking, ProcessSeen
+from timely.live.notes import KEPT, Notes
+from timely.live.watching import Viewer, Watching
+from timely.observe.notices import notify
+
+
+def ticks(viewer: Viewer) -> list[dict[str, Any]]:
+    """Return the ticks that a viewer has received."""
+    found = []
+    while not viewer.messages.empty():
+        message = viewer.messages.get_nowait()
+        if message is not None and message.startswith("event: tick"):
+            found.append(json.loads(message.partition("data: ")[2]))
+    return found
+
+
+def test_a_look_that_fails_is_noted_and_the_next_one_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "PERIOD", 0.02)
+    look, failures = Looking.look, [RuntimeError("changed size"), None, ValueError("odd")]
+
+    def sometimes(self: Looking) -> ProcessSeen:
+        error = failures.pop() if failures else None
+        if error is not None:
+            raise error
+        return look(self)
+
+    monkeypatch.setattr(Looking, "look", sometimes)
+
+    async def watch() -> list[dict[str, Any]]:
+        watching = Watching(0, 1, None, Notes())
+        viewer = watching.join()
+        await asyncio.sleep(0.5)
+        await watching.close()
+        return ticks(viewer)
+
+    notes = [text for tick in asyncio.run(watch()) for _, _, _, text in tick["notes"]]
+    assert notes == ["a look has failed: ValueError: odd", "a look has failed: RuntimeError: changed size"]
+
+
+def test_a_viewer_that_does_not_read_is_sent_away_and_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "PERIOD", 0.01)
+
+    async def watch() -> None:
+        watching = Watching(0, 1, None, Notes())
+        slow, quick = watching.join(), watching.join()
+        received = 0
+        for _ in range(40):
+            await asyncio.sleep(0.02)
+            received += len(ticks(quick))
+        assert received > 20
+        messages = [slow.messages.get_nowait() for _ in range(slow.messages.qsize())]
+        assert messages[-1] is None
+        assert len(messages) < 20
+        await watching.close()
+
+    asyncio.run(watch())
+
+
+def test_looking_ends_with_the_last_viewer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "PERIOD", 0.01)
+    closed = []
+    monkeypatch.setattr(Looking, "close", lambda self: closed.append(self))
+
+    async def watch() -> None:
+        watching = Watching(0, 1, None, Notes())
+        for turn in range(2):
+            viewer = watching.join()
+            await asyncio.sleep(0.1)
+            watching.leave(viewer)
+            await asyncio.sleep(0.1)
+            assert len(closed) == turn + 1
+        await watching.close()
+
+    asyncio.run(watch())
+
+
+def test_warnings_and_notices_are_kept_but_not_the_secret(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown: list[str] = []
+    monkeypatch.setattr(warnings, "showwarning", lambda message, *_: shown.append(str(message)))
+    before = warnings.showwarning
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        monkeypatch.setattr(warnings, "showwarning", before)
+        notes = Notes("the secret")
+        warnings.warn("an odd number", UserWarning, stacklevel=1)
+        notify("nothing moves")
+        notify("open it with the secret")
+    kept = notes.since(0)
+    assert [(note.kind, note.text.split(" (")[0]) for note in kept] == [
+        ("UserWarning", "an odd number"),
+        ("notice", "nothing moves"),
+    ]
+    assert shown == ["an odd number"]
+    assert "nothing moves" in capsys.readouterr().err
+    for number in range(2 * KEPT):
+        notes.add("notice", str(number))
+    assert len(notes.since(0)) == KEPT
+    assert notes.since(notes.since(0)[-1].number) == []
+    notes.close()
+    notify("nobody listens")
+    assert notes.since(0)[-1].text != "nobody listens"

@@ -1,0 +1,195 @@
+"""Process 0 in a rendezvous: it receives the other processes, and answers all of them together."""
+
+from __future__ import annotations
+
+import json
+import os
+import selectors
+import socket
+import time as clock
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+from timely.cluster.lifeline import Declare, spread
+from timely.cluster.lines import Lines
+from timely.cluster.place import Place, Waiting, addresses_of, named
+from timely.cluster.ports import reserved_ports
+from timely.cluster.seal import Keyed, Seal
+from timely.communication.notes import declare_fate
+from timely.config import Config
+from timely.errors import TransportError
+
+GREETING = "timely"
+"""The first word that process 0 sends. The others are the name of the run and a challenge."""
+TURN_SECONDS = 0.25
+GUESTS = 4096
+"""How many connections process 0 keeps while it waits. Beyond it closes new ones, which are not its peers'."""
+
+
+class Guest:
+    """A connection to process 0, and what the process at its other end has introduced itself with, if it has."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self.lines = Lines(connection)
+        self.challenge = os.urandom(16).hex()
+        self.said: Mapping[str, Any] | None = None
+
+
+class Head:
+    """Receives the processes of a run. `keys` are those of the run, which are handed out if the seal keeps secrets."""
+
+    def __init__(
+        self, place: Place, config: Config, seal: Seal, keys: tuple[bytes, bytes], declare: Declare = declare_fate
+    ) -> None:
+        self._place = place
+        self._config = config
+        self._seal = seal
+        self._keys = keys
+        self._declare = declare
+        self._disagreement = ""
+        self._refused = 0
+        self._last_refusal = ""
+        self._guests: dict[socket.socket, Guest] = {}
+        self._selector = selectors.DefaultSelector()
+
+    def host(self, deadline: float) -> tuple[tuple[str, ...], str]:
+        """Return the addresses of all processes, and the generation, when all have come and have been answered."""
+        waiting = Waiting(0)
+        port = reserved_ports(self._config.workers)
+        with _listening(self._place.ports) as door, self._selector:
+            self._selector.register(door, selectors.EVENT_READ)
+            try:
+                while missing := self._missing():
+                    self._turn(door)
+                    self._check(deadline, missing)
+                    waiting.note(named(missing))
+                return self._answer_all(port)
+            except BaseException as error:
+                self._close_all(str(error) if isinstance(error, TransportError) else "process 0 has failed")
+                raise
+
+    def _missing(self) -> list[int]:
+        come = {guest.said["process"] for guest in self._guests.values() if guest.said is not None}
+        return [process for process in range(1, self._place.processes) if process not in come]
+
+    def _check(self, deadline: float, missing: list[int]) -> None:
+        if self._disagreement:
+            raise TransportError(self._disagreement)
+        if clock.monotonic() < deadline:
+            return
+        refused = f"; {self._refused} connections were refused, the last because {self._last_refusal}"
+        raise TransportError(
+            f"process 0 waited {self._config.rendezvous_seconds:g} s for {named(missing)}, which did not come"
+            f"{refused if self._refused else ''}; find out what ended or delays them, or allow more time "
+            "(TIMELY_RENDEZVOUS_SECONDS)"
+        )
+
+    def _turn(self, door: socket.socket) -> None:
+        """Wait for connections and lines, and act on them."""
+        for key, _ in self._selector.select(TURN_SECONDS):
+            connection = key.fileobj
+            assert isinstance(connection, socket.socket)
+            if connection is door:
+                self._greet(door)
+            elif connection in self._guests:  # unless a process that was started again has replaced it in this turn
+                self._listen_to(connection)
+
+    def _greet(self, door: socket.socket) -> None:
+        connection, _ = door.accept()
+        if len(self._guests) >= GUESTS:
+            connection.close()
+            return
+        guest = self._guests[connection] = Guest(connection)
+        self._selector.register(connection, selectors.EVENT_READ)
+        with suppress(OSError):
+            guest.lines.send(f"{GREETING} {self._place.run} {guest.challenge}".encode())
+
+    def _listen_to(self, connection: socket.socket) -> None:
+        guest = self._guests[connection]
+        try:
+            for line in guest.lines.receive():
+                self._introduce(guest, line)
+        except EOFError:
+            self._lose(connection, guest)
+        except (TransportError, ValueError, KeyError, TypeError) as error:
+            self._refused += 1
+            self._last_refusal = f"{error}"[:200]
+            self._close(connection)
+
+    def _introduce(self, guest: Guest, line: bytes) -> None:
+        """Record who is at the other end of a connection."""
+        said = json.loads(self._seal.opened(line))
+        if (said["run"], said["challenge"]) != (self._place.run, guest.challenge):
+            raise TransportError("it answers what another process has asked")
+        process, ours = said["process"], (self._place.processes, self._config.workers)
+        if (theirs := (said["processes"], said["workers"])) != ours:
+            guest.said = said
+            self._disagreement = (
+                f"process {process} was started for {theirs[0]} processes of {theirs[1]} workers, process 0 for "
+                f"{ours[0]} of {ours[1]}; start all of them with the same numbers"
+            )
+            return
+        if not 0 < process < ours[0]:
+            raise TransportError(f"there is no process {process} of {ours[0]}")
+        for connection, other in list(self._guests.items()):
+            if other.said is not None and other.said["process"] == process:
+                self._close(connection)  # the process was started again
+        guest.said = said
+
+    def _lose(self, connection: socket.socket, guest: Guest) -> None:
+        """Close a connection that has ended; raise `TransportError` if that of a process has, which does not return."""
+        self._close(connection)
+        if guest.said is not None and not self._place.returns:
+            raise TransportError(
+                f"process {guest.said['process']} on {guest.said['machine']} has ended before all processes had come: "
+                "it was killed or it failed"
+            )
+
+    def _close(self, connection: socket.socket) -> None:
+        self._selector.unregister(connection)
+        del self._guests[connection]
+        connection.close()
+
+    def _answer_all(self, port: int) -> tuple[tuple[str, ...], str]:
+        """Send the addresses, the generation and, if the seal permits it, the keys to all."""
+        for connection, guest in list(self._guests.items()):
+            if guest.said is None:
+                self._close(connection)
+        guests = {guest.said["process"]: guest for guest in self._guests.values() if guest.said is not None}
+        addresses = addresses_of([guests[process].said or {} for process in sorted(guests)], port)
+        generation = os.urandom(8).hex()
+        answer: dict[str, Any] = {"addresses": addresses, "generation": generation}
+        if self._seal.keeps_secrets:
+            answer["keys"] = [key.decode() for key in self._keys]
+        for guest in guests.values():
+            self._answer(guest, answer)
+        spread(
+            {process: guest.lines for process, guest in guests.items()}, Keyed(*self._keys), generation, self._declare
+        )
+        return addresses, generation
+
+    def _answer(self, guest: Guest, answer: Mapping[str, Any]) -> None:
+        assert guest.said is not None
+        with suppress(OSError):  # it has ended in this moment, which the end of its lifeline reports
+            guest.lines.send(self._seal.sealed(json.dumps({**answer, "nonce": guest.said["nonce"]}).encode()))
+
+    def _close_all(self, why: str) -> None:
+        """Close all connections, after letting the processes that have come know why, as far as that is possible."""
+        for connection, guest in list(self._guests.items()):
+            if guest.said is not None:
+                with suppress(Exception):  # the error that this one is about must not be replaced by another
+                    self._answer(guest, {"error": why})
+            self._close(connection)
+
+
+def _listening(ports: tuple[int, ...]) -> socket.socket:
+    """Return a socket that listens, for connections from everywhere, at the first of some ports that is free."""
+    dual = socket.has_dualstack_ipv6()
+    family = socket.AF_INET6 if dual else socket.AF_INET
+    for port in ports:
+        with suppress(OSError):
+            return socket.create_server(("", port), family=family, backlog=1024, dualstack_ipv6=dual)
+    raise TransportError(
+        f"process 0 cannot listen at any of the ports {', '.join(map(str, ports))}: other programs use all of them"
+    )

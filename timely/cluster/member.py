@@ -1,0 +1,130 @@
+"""A process other than 0 in a rendezvous: it finds process 0, introduces itself, and waits for the answer."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import time as clock
+from typing import Any
+
+from timely.cluster.head import GREETING
+from timely.cluster.lifeline import Declare, follow
+from timely.cluster.lines import Lines
+from timely.cluster.place import Place, Waiting
+from timely.cluster.ports import reserved_ports
+from timely.cluster.seal import Keyed, Seal
+from timely.communication.notes import declare_fate
+from timely.config import Config
+from timely.errors import PeerFailed, TransportError
+
+RETRY_SECONDS = 0.1
+CONNECT_SECONDS = 3.0
+
+
+class Member:
+    """Attends the rendezvous of a run. `keys` are those of the run, unless process 0 hands them out."""
+
+    def __init__(
+        self,
+        place: Place,
+        config: Config,
+        seal: Seal,
+        keys: tuple[bytes, bytes] | None,
+        declare: Declare = declare_fate,
+    ) -> None:
+        self._place = place
+        self._config = config
+        self._seal = seal
+        self._keys = keys
+        self._declare = declare
+        self._waiting = Waiting(place.process)
+        self._trouble = "nobody answers there"
+
+    def attend(self, deadline: float) -> tuple[tuple[str, ...], str, tuple[bytes, bytes]]:
+        """Return the addresses of all processes, the generation and the keys, when all have come."""
+        port = reserved_ports(self._config.workers)
+        while True:
+            lines, challenge = self._find(deadline)
+            try:
+                answer = self._ask(lines, challenge, port, deadline)
+            except (EOFError, OSError):
+                lines.close()
+                if self._place.returns:
+                    clock.sleep(RETRY_SECONDS)
+                    continue
+                raise TransportError(
+                    f"process 0 on {self._place.head} has ended before all had come: it was killed or it failed"
+                ) from None
+            except BaseException:
+                lines.close()
+                raise
+            if "error" in answer:
+                lines.close()
+                raise PeerFailed(answer["error"])
+            public, secret = self._keys or [key.encode() for key in answer["keys"]]
+            follow(lines, Keyed(public, secret), answer["generation"], self._declare)
+            return tuple(answer["addresses"]), answer["generation"], (public, secret)
+
+    def _find(self, deadline: float) -> tuple[Lines, str]:
+        """Return a connection to process 0 of this run, and what it asks."""
+        place = self._place
+        while True:
+            for port in place.ports:
+                if found := self._greeted(port):
+                    return found
+            if clock.monotonic() > deadline:
+                raise TransportError(
+                    f"process {place.process} waited {self._config.rendezvous_seconds:g} s for process 0 on "
+                    f"{place.head}: {self._trouble}; find out what ended or delays it, or allow more time "
+                    "(TIMELY_RENDEZVOUS_SECONDS)"
+                )
+            self._waiting.note(f"process 0 on {place.head}: {self._trouble}")
+            clock.sleep(RETRY_SECONDS)
+
+    def _greeted(self, port: int) -> tuple[Lines, str] | None:
+        """Return the connection to a port and the challenge, if process 0 of this run listens there."""
+        try:
+            connection = socket.create_connection((self._place.head, port), CONNECT_SECONDS)
+        except OSError as error:
+            self._trouble = error.strerror or str(error)
+            return None
+        if connection.getsockname() == connection.getpeername():
+            connection.close()  # nobody listens there, and the system has connected this end to itself
+            return None
+        lines = Lines(connection)
+        try:
+            word, run, challenge = lines.receive()[0].decode().split(" ")
+        except (EOFError, TransportError, ValueError, IndexError):
+            lines.close()
+            self._trouble = f"another program listens at port {port}"
+            return None
+        if (word, run) != (GREETING, self._place.run):
+            lines.close()
+            self._trouble = f"another run uses port {port}"
+            return None
+        return lines, challenge
+
+    def _ask(self, lines: Lines, challenge: str, port: int, deadline: float) -> dict[str, Any]:
+        """Introduce this process; return the answer of process 0. Raises EOFError if that has ended."""
+        nonce = os.urandom(16).hex()
+        said = {
+            "run": self._place.run,
+            "challenge": challenge,
+            "nonce": nonce,
+            "process": self._place.process,
+            "processes": self._place.processes,
+            "workers": self._config.workers,
+            "port": port,
+            "machine": socket.gethostname(),
+            "here": lines.here,
+            "head": lines.there,
+        }
+        lines.send(self._seal.sealed(json.dumps(said).encode()))
+        while clock.monotonic() < deadline + CONNECT_SECONDS:  # process 0 gives up first, and names who is missing
+            for line in lines.receive():
+                answer: dict[str, Any] = json.loads(self._seal.opened(line))
+                if answer["nonce"] == nonce:
+                    return answer
+            self._waiting.note("the others, of which process 0 names those that are missing")
+        raise TransportError(f"process 0 on {self._place.head} has not answered process {self._place.process}")

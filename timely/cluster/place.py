@@ -1,0 +1,112 @@
+"""The place of a process in a run: what its environment states, and what it and its peers make of that."""
+
+from __future__ import annotations
+
+import sys
+import time as clock
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from timely.config import Config, is_loopback
+from timely.errors import ConfigError, TransportError
+
+WAITING_SECONDS = 5.0
+"""The time until the first line about who has not come, and between two lines."""
+_NAMES = 8
+"""How many missing processes a line names."""
+
+
+class Place(NamedTuple):
+    """What the environment states about a process. `run` is the same for all processes of a run, and for no other.
+
+    Process 0 is on the machine `head` and listens at the first free one of `ports`. If `returns`, the system starts
+    processes again that end while others wait for them.
+    """
+
+    process: int
+    processes: int
+    head: str
+    run: str
+    ports: tuple[int, ...]
+    returns: bool = False
+
+
+def number(environ: Mapping[str, str], *names: str, of: str) -> int:
+    """Return the number in the first of some environment variables that is set; raise `ConfigError` if none has one.
+
+    >>> number({"SLURM_PROCID": "3"}, "SLURM_PROCID", of="a task that srun has started")
+    3
+    >>> number({}, "SLURM_PROCID", of="a task that srun has started")
+    Traceback (most recent call last):
+        ...
+    timely.errors.ConfigError: SLURM_PROCID is not set, so this process is not a task that srun has started
+    """
+    for name in names:
+        text = environ.get(name, "")
+        if text.isascii() and text.isdigit():
+            return int(text)
+        if text:
+            raise ConfigError(f"{name}={text!r:.80} in the environment: must be a number")
+    raise ConfigError(f"{' or '.join(names)} is not set, so this process is not {of}")
+
+
+def addresses_of(introductions: Sequence[Mapping[str, Any]], head_port: int) -> tuple[str, ...]:
+    """Return the addresses of all processes, given how the processes from 1 on have introduced themselves.
+
+    Each names the addresses of both ends of its connection to process 0: `here` and `head`. A process on the machine of
+    process 0 may have reached it by a loopback address. Then it has the address by which other machines reach process
+    0.
+
+    >>> near, far = {"here": "127.0.0.1", "head": "127.0.0.1"}, {"here": "10.0.0.2", "head": "10.0.0.1"}
+    >>> addresses_of([near | {"port": 20001}, far | {"port": 20000}], 20000)
+    ('tcp://10.0.0.1:20000', 'tcp://10.0.0.1:20001', 'tcp://10.0.0.2:20000')
+    """
+    heads = [said["head"] for said in introductions]
+    head = next((each for each in heads if not is_loopback(each)), heads[0])
+    places = [(head, head_port)]
+    places += [(head if is_loopback(said["here"]) else said["here"], said["port"]) for said in introductions]
+    return tuple(f"tcp://[{host}]:{port}" if ":" in host else f"tcp://{host}:{port}" for host, port in places)
+
+
+def settled(config: Config, place: Place, addresses: Sequence[str], generation: str, curve_dir: str) -> Config:
+    """Return the configuration of a process that has learnt where all are."""
+    try:
+        return replace(
+            config,
+            processes=place.processes,
+            process=place.process,
+            addresses=tuple(addresses),
+            generation=generation,
+            curve_dir=curve_dir,
+        )
+    except ConfigError as error:
+        raise TransportError(f"the processes cannot run together: {error}") from None
+
+
+def named(processes: Sequence[int]) -> str:
+    """Return the names of some processes; of many, only the first.
+
+    >>> named([2]), named([1, 2]), named(range(1, 12))
+    ('process 2', 'processes 1, 2', 'processes 1, 2, 3, 4, 5, 6, 7, 8 and 3 more')
+    """
+    shown = ", ".join(map(str, processes[:_NAMES]))
+    more = f" and {len(processes) - _NAMES} more" if len(processes) > _NAMES else ""
+    return f"process{'es' if len(processes) > 1 else ''} {shown}{more}"
+
+
+class Waiting:
+    """Prints for whom a process waits, every few seconds."""
+
+    def __init__(self, process: int) -> None:
+        self._process = process
+        self._begun = clock.monotonic()
+        self._lines = 0
+
+    def note(self, whom: str) -> None:
+        """Print whom the process waits for, if a line is due."""
+        waited = int((clock.monotonic() - self._begun) / WAITING_SECONDS)
+        if waited > self._lines:
+            self._lines = waited
+            seconds = waited * WAITING_SECONDS
+            print(f"timely: process {self._process} has waited {seconds:g} s for {whom}", file=sys.stderr, flush=True)

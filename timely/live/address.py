@@ -1,0 +1,107 @@
+"""Where the page is served, and what that takes.
+
+An address is a port of this machine's loopback interface, or HOST:PORT. Other machines can reach a HOST that is not
+loopback. That is refused without a token that the user chose, and TLS, since whoever reads the traffic has the token.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+from dataclasses import dataclass
+from ipaddress import ip_address
+
+from timely.errors import ConfigError
+
+FIRST_PORT = 8400
+PORTS_TRIED = 20
+TOKEN_VARIABLE, CERTIFICATE_VARIABLE, KEY_VARIABLE = "TIMELY_LIVE_TOKEN", "TIMELY_LIVE_CERTIFICATE", "TIMELY_LIVE_KEY"
+_SHORTEST_TOKEN = 16
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where to serve the page. Without a `port`, the first free one from 8400 on; port 0 is any that is free."""
+
+    host: str
+    port: int | None
+    token: str
+    certificate: tuple[str, str] | None
+
+    @property
+    def is_local(self) -> bool:
+        """Whether this machine alone can reach it."""
+        return _is_loopback(self.host)
+
+    def listen(self) -> socket.socket:
+        """Return a socket that listens here; raise ConfigError if that cannot be."""
+        ports = range(FIRST_PORT, FIRST_PORT + PORTS_TRIED) if self.port is None else [self.port]
+        trouble: OSError | None = None
+        for port in ports:
+            family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
+            listener = socket.socket(family, socket.SOCK_STREAM)
+            try:
+                listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                listener.bind((self.host, port))
+                listener.listen()
+            except OSError as error:
+                listener.close()
+                trouble = error
+            else:
+                return listener
+        assert trouble is not None
+        where = f"{self.host}:{ports[0]}" + (f" to {ports[-1]}" if len(ports) > 1 else "")
+        raise ConfigError(f"the live page cannot be served at {where}: {trouble.strerror}; choose another port")
+
+    def url(self, port: int) -> str:
+        """Return the address for a browser, without the token."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"http{'' if self.certificate is None else 's'}://{host}:{port}/"
+
+
+def address_of(text: str, token: str | None = None, certificate: tuple[str, str] | None = None) -> Address:
+    """Return the address that `text` names: a port or HOST:PORT; or `auto`, or nothing, for the first free port.
+
+    The token and the files for TLS come from the environment unless they are given; without a token, one is made.
+    Raises ConfigError for an address that other machines can reach unless a token and TLS are given.
+
+    >>> address_of("8500").host, address_of("8500").port, address_of("[::1]:0").host, address_of("").port
+    ('127.0.0.1', 8500, '::1', None)
+    """
+    host, colon, port = ("" if text == "auto" else text).rpartition(":")
+    host = host.strip("[]") if colon else "127.0.0.1"
+    host = "127.0.0.1" if host == "localhost" else host
+    try:
+        number = int(port) if port else None
+        ip_address(host)
+    except ValueError:
+        raise ConfigError(
+            f"--live takes a port, or HOST:PORT with the number of an interface of this machine, not {text!r:.80}"
+        ) from None
+    if number is not None and not 0 <= number < 65536:
+        raise ConfigError(f"--live takes a port from 0 to 65535, not {number}")
+    given = token or os.environ.get(TOKEN_VARIABLE)
+    certificate = certificate or _certificate()
+    if given is not None and len(given) < _SHORTEST_TOKEN:
+        raise ConfigError(f"the token of the live page ({TOKEN_VARIABLE}) has at least {_SHORTEST_TOKEN} characters")
+    if not _is_loopback(host) and (given is None or certificate is None):
+        raise ConfigError(
+            f"other machines can reach {host}, so the live page needs a token and TLS there: set {TOKEN_VARIABLE}, and "
+            f"{CERTIFICATE_VARIABLE} and {KEY_VARIABLE} to files; or serve it at 127.0.0.1 and use an SSH tunnel"
+        )
+    return Address(host, number, given or secrets.token_urlsafe(24), certificate)
+
+
+def _certificate() -> tuple[str, str] | None:
+    certificate, key = (os.environ.get(name, "") for name in (CERTIFICATE_VARIABLE, KEY_VARIABLE))
+    if bool(certificate) != bool(key):
+        raise ConfigError(f"{CERTIFICATE_VARIABLE} and {KEY_VARIABLE} are files that belong together: set both")
+    for path in (certificate, key):
+        if path and not os.access(path, os.R_OK):
+            raise ConfigError(f"cannot read {path}, which {CERTIFICATE_VARIABLE} or {KEY_VARIABLE} names")
+    return (certificate, key) if certificate else None
+
+
+def _is_loopback(host: str) -> bool:
+    return ip_address(host).is_loopback

@@ -1,0 +1,109 @@
+"""A viewer that is a program: reads the stream of a page, and keeps the numbers as the page does."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import ssl
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any
+from urllib.parse import urlsplit
+
+from timely.errors import TransportError
+from timely.live.jobs import Job
+
+SILENT_SECONDS = 15.0
+"""A page sends something twice a second, so after this it has ended."""
+
+
+class Mirror:
+    """A dataflow as a viewer knows it: totals and rates of its nodes, frontiers, latency, and what holds it."""
+
+    def __init__(self, shape: dict[str, Any]) -> None:
+        self.name: str = shape["name"]
+        self.nodes: list[dict[str, Any]] = shape["nodes"]
+        self.totals: list[list[int]] = [[0] * 7 for _ in self.nodes]
+        self.rates: list[list[float]] = [[0.0] * 7 for _ in self.nodes]
+        self.frontiers: dict[int, str] = {}
+        self.epochs: tuple[int, int, int, int] | None = None
+        """Of the last half second with any: how many have ended, the median, 99th percentile and maximum."""
+        self.held: list[str] = []
+        self.is_over = False
+
+    def take(self, changes: dict[str, Any], seconds: float) -> None:
+        """Take in what has changed in so many seconds; with 0, everything as it is."""
+        self.rates = [[0.0] * 7 for _ in self.nodes]
+        for node, *row in changes.get("rows", ()):
+            if seconds > 0:
+                self.rates[node] = [(now - before) / seconds for now, before in zip(row, self.totals[node])]
+            self.totals[node] = row
+        moved = changes.get("frontiers", ())
+        self.frontiers.update(dict(moved))
+        self.held = changes.get("held", [] if moved else self.held)
+        if "epochs" in changes:
+            self.epochs = tuple(changes["epochs"])
+
+
+class View:
+    """A whole job as a viewer knows it."""
+
+    def __init__(self) -> None:
+        self.dataflows: dict[int, Mirror] = {}
+        self.workers: list[list[Any]] = []
+        self.notes: list[list[Any]] = []
+        self.seconds = 0.0
+        self.ticks = 0
+
+    def take(self, event: str, data: dict[str, Any]) -> bool:
+        """Take in an event; return whether there is something new to show."""
+        if event == "shape":
+            self.dataflows[data["dataflow"]] = Mirror(data)
+            return False
+        elapsed = 0.0 if data.get("is_first") else data["seconds"] - self.seconds
+        self.seconds, self.workers = data["seconds"], data["workers"]
+        self.notes = [*self.notes, *data["notes"]][-200:]
+        for index, mirror in self.dataflows.items():
+            mirror.take(data["dataflows"].get(str(index), {}), elapsed)
+            mirror.is_over = mirror.is_over or index in data["over"]
+        self.ticks += 1
+        return True
+
+
+def events(job: Job) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the events of a job's page until the job ends; raise TransportError if the page does not answer."""
+    parts = urlsplit(job.url)
+    host, port = parts.hostname or "", parts.port
+    if parts.scheme == "https":
+        context = ssl.create_default_context()
+        connection: http.client.HTTPConnection = http.client.HTTPSConnection(
+            host, port, timeout=SILENT_SECONDS, context=context
+        )
+    else:
+        connection = http.client.HTTPConnection(host, port, timeout=SILENT_SECONDS)
+    with closing(connection):
+        try:
+            connection.request("GET", "/stream", headers={"Authorization": f"Bearer {job.token}"})
+            answer = connection.getresponse()
+        except (OSError, http.client.HTTPException) as error:
+            raise TransportError(f"the page at {job.url} does not answer ({error}): has the job ended?") from None
+        if answer.status != 200:
+            reason = answer.read(1000).decode(errors="replace")
+            raise TransportError(f"the page at {job.url} answers with status {answer.status}: {reason}")
+        yield from _parsed(answer)
+
+
+def _parsed(answer: http.client.HTTPResponse) -> Iterator[tuple[str, dict[str, Any]]]:
+    event = ""
+    while True:
+        try:
+            line = answer.readline().decode()
+        except (OSError, http.client.HTTPException):
+            return
+        if not line:
+            return
+        name, _, value = line.rstrip("\n").partition(": ")
+        if name == "event":
+            event = value
+        elif name == "data":
+            yield event, json.loads(value)

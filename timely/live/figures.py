@@ -1,0 +1,99 @@
+"""The figures that others collect of a job, for Prometheus and OpenTelemetry: names, meanings and values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from timely.live.looking import BYTES, NANOSECONDS, QUEUED, RECEIVED, ROWS, RUNS, SENT
+from timely.live.state import State
+
+Labels = tuple[str, ...]
+Sample = tuple[Labels, float]
+OPERATOR = ("dataflow", "operator", "name", "scope")
+WORKER = ("process", "worker")
+
+
+class Figure(NamedTuple):
+    """What is collected: its name and text, whether it only grows, its labels, and its samples now."""
+
+    name: str
+    text: str
+    is_counter: bool
+    labels: tuple[str, ...]
+    samples: Callable[[State], Iterator[Sample]]
+
+
+def _of_operators(column: int, scale: float = 1.0) -> Callable[[State], Iterator[Sample]]:
+    def samples(state: State) -> Iterator[Sample]:
+        for index, dataflow in tuple(state.dataflows.items()):
+            if dataflow.is_over:
+                continue
+            for number, node in enumerate(dataflow.shape.nodes):
+                if node.kind == "operator":
+                    labels = (f"{index} {dataflow.shape.name}", str(number), node.name, dataflow.path(number))
+                    yield labels, float(dataflow.rows[number, column]) * scale
+
+    return samples
+
+
+def _of_workers(column: int, scale: float = 1.0) -> Callable[[State], Iterator[Sample]]:
+    def samples(state: State) -> Iterator[Sample]:
+        for index, worker in sorted(state.workers.items()):
+            total = 0
+            for number, rows in tuple(worker.totals.items()):
+                operators = state.dataflows[number].operators if number in state.dataflows else 0
+                total += int(rows[:operators, column].sum())
+            yield (str(worker.process), str(index)), total * scale
+
+    return samples
+
+
+def _frontiers(state: State) -> Iterator[Sample]:
+    for index, dataflow in tuple(state.dataflows.items()):
+        for number, times in sorted(dataflow.frontiers.items()):
+            if times and not dataflow.is_over:
+                node = dataflow.shape.nodes[number]
+                labels = (f"{index} {dataflow.shape.name}", str(number), node.name, dataflow.path(number))
+                yield labels, float(min(time[0] for time in times))
+
+
+def _answering(state: State) -> Iterator[Sample]:
+    for index, worker in sorted(state.workers.items()):
+        yield (str(worker.process), str(index)), float(worker.process not in state.silent)
+
+
+def _running(state: State) -> Iterator[Sample]:
+    yield (), float(sum(not dataflow.is_over for dataflow in state.dataflows.values()))
+
+
+def _warnings(state: State) -> Iterator[Sample]:
+    for kind, count in sorted(state.warnings.items()):
+        yield (kind,), float(count)
+
+
+FIGURES = (
+    Figure("timely_operator_activations", "How often the operator ran.", True, OPERATOR, _of_operators(RUNS)),
+    Figure(
+        "timely_operator_seconds",
+        "Seconds inside the operator and what runs in line with it.",
+        True,
+        OPERATOR,
+        _of_operators(NANOSECONDS, 1e-9),
+    ),
+    Figure("timely_operator_records_received", "Records that it took.", True, OPERATOR, _of_operators(RECEIVED)),
+    Figure("timely_operator_records_sent", "Records that it sent.", True, OPERATOR, _of_operators(SENT)),
+    Figure("timely_operator_queued_messages", "Messages that wait for it.", False, OPERATOR, _of_operators(QUEUED)),
+    Figure("timely_operator_kept_rows", "Rows in its trace.", False, OPERATOR, _of_operators(ROWS)),
+    Figure("timely_operator_kept_bytes", "Bytes of its trace.", False, OPERATOR, _of_operators(BYTES)),
+    Figure("timely_operator_frontier", "First coordinate of its frontier.", False, OPERATOR, _frontiers),
+    Figure("timely_worker_seconds", "Seconds inside operators.", True, WORKER, _of_workers(NANOSECONDS, 1e-9)),
+    Figure("timely_worker_records_received", "Records that its operators took.", True, WORKER, _of_workers(RECEIVED)),
+    Figure("timely_worker_queued_messages", "Messages that wait there.", False, WORKER, _of_workers(QUEUED)),
+    Figure("timely_worker_kept_bytes", "Bytes of its traces.", False, WORKER, _of_workers(BYTES)),
+    Figure("timely_worker_answering", "Whether its process answers.", False, WORKER, _answering),
+    Figure("timely_dataflows_running", "Dataflows that are not complete.", False, (), _running),
+    Figure("timely_warnings", "Warnings and notices.", True, ("kind",), _warnings),
+)
+EPOCHS = "timely_epoch_seconds"
+EPOCHS_TEXT = "Seconds from the end of an epoch's input until its answers are final, of the epochs that were measured."

@@ -1,0 +1,101 @@
+"""Who may see the page: whoever has the token, from a page of the same origin, by the name of this machine.
+
+- Every request needs the token: as a cookie, as `Authorization: Bearer TOKEN`, or in the address. A page that is opened
+  with it in the address keeps it in a cookie that scripts cannot read and other sites cannot send, and forgets the
+  address. Without it, other accounts on this machine see nothing, though they can connect.
+- A request that names another host than this machine is refused, so that a page of a foreign name that resolves to
+  this address (DNS rebinding) reads nothing; and so is one that comes from a page of another origin.
+- Only GET and HEAD are answered. Nothing that is sent changes anything.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Awaitable, Callable, MutableMapping
+from http.cookies import CookieError, SimpleCookie
+from typing import Any
+from urllib.parse import parse_qs, urlencode
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+App = Callable[[Message, Receive, Send], Awaitable[None]]
+
+LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
+HEADERS = (
+    (b"content-security-policy", b"default-src 'self'; style-src 'self' 'unsafe-inline'; frame-ancestors 'none'"),
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"cache-control", b"no-store"),
+)
+
+
+class Guard:
+    """Lets requests through to `app` that may see it. `is_local`: the page is served to this machine alone."""
+
+    def __init__(self, app: App, token: str, port: int, is_local: bool) -> None:
+        self._app = app
+        self._token = token
+        self._cookie = f"timely-live-{port}"
+        self._hosts = {name for host in LOOPBACK for name in (host, f"{host}:{port}")} if is_local else None
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            return
+        headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
+        refused = self._refusal(scope, headers)
+        if refused is not None:
+            await _answer(send, *refused)
+            return
+        query = parse_qs(scope["query_string"].decode("latin-1"))
+        given = query.pop("token", [""])[0]
+        if scope["path"] == "/" and given:
+            secure = "; Secure" if scope["scheme"] == "https" else ""
+            cookie = f"{self._cookie}={self._token}; HttpOnly; SameSite=Strict; Path=/{secure}"
+            target = "/" + (f"?{urlencode(query, doseq=True)}" if query else "")
+            await _answer(send, 303, "", (b"set-cookie", cookie.encode()), (b"location", target.encode()))
+            return
+
+        async def sending(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                kept = [pair for pair in message["headers"] if pair[0].lower() not in dict(HEADERS)]
+                message = {**message, "headers": [*kept, *HEADERS]}
+            await send(message)
+
+        await self._app(scope, receive, sending)
+
+    def _refusal(self, scope: Message, headers: dict[str, str]) -> tuple[int, str] | None:
+        """Return the status and the reason with which a request is refused, or None."""
+        host = headers.get("host", "")
+        if self._hosts is not None and host.lower() not in self._hosts:
+            return 421, "this page is served to this machine alone: name it localhost or 127.0.0.1"
+        origin = headers.get("origin")
+        if origin is not None and origin != f"{scope['scheme']}://{host}":
+            return 403, "another site's page asks for this"
+        if scope["method"] not in ("GET", "HEAD"):
+            return 405, "nothing can be changed here"
+        if not self._has_token(scope, headers):
+            return 401, "open the address that the run has printed: it has a token, and without it nothing is shown"
+        return None
+
+    def _has_token(self, scope: Message, headers: dict[str, str]) -> bool:
+        given = [parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]]
+        scheme, _, credentials = headers.get("authorization", "").partition(" ")
+        if scheme.lower() == "bearer":
+            given.append(credentials.strip())
+        try:
+            morsel = SimpleCookie(headers.get("cookie", "")).get(self._cookie)
+        except CookieError:
+            morsel = None
+        if morsel is not None:
+            given.append(morsel.value)
+        return any(hmac.compare_digest(each.encode(), self._token.encode()) for each in given)
+
+
+async def _answer(send: Send, status: int, text: str, *headers: tuple[bytes, bytes]) -> None:
+    body = text.encode()
+    fixed = ((b"content-type", b"text/plain; charset=utf-8"), (b"content-length", str(len(body)).encode()))
+    await send({"type": "http.response.start", "status": status, "headers": [*fixed, *HEADERS, *headers]})
+    await send({"type": "http.response.body", "body": body})

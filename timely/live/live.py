@@ -1,0 +1,74 @@
+"""Begin the live view of a process: the page in the first process, and answers for it in the others."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+from urllib.parse import quote, urlsplit
+
+from timely.errors import ConfigError
+from timely.live.address import Address
+from timely.live.handle import Live
+from timely.live.jobs import FILE
+from timely.live.neighbours import answer
+from timely.live.notes import Notes
+
+
+def begin_page(address: Address, processes: int, directory: Path, is_launched: bool) -> Live:
+    """Serve the page of a run from this process, its first, and note in a private directory where it is.
+
+    `is_launched`: the process that started this one belongs to the run.
+    """
+    for library in ("starlette", "uvicorn"):
+        if find_spec(library) is None:
+            raise ConfigError(f"the live page needs {library}: pip install 'timely-dataflow[live]'")
+    from timely.live.server import PageServer, application
+    from timely.live.watching import Watching
+
+    listener = address.listen()
+    port = listener.getsockname()[1]
+    notes = Notes(address.token)
+    watching = Watching(0, processes, directory, notes)
+    app = application(watching, address.token, port, address.is_local)
+    server = PageServer(watching, listener, app, address.certificate)
+    url = address.url(port)
+    path = directory / FILE
+    pids = [os.getpid(), *([os.getppid()] if is_launched else [])]
+    _write(path, {"url": url, "token": address.token, "processes": pids})
+
+    def end() -> None:
+        path.unlink(missing_ok=True)
+        server.close()
+        notes.close()
+
+    return Live(f"{url}?token={quote(address.token)}", end)
+
+
+def begin_answers(process: int, directory: Path) -> None:
+    """Answer the page of a run for this process, another one than the first."""
+    answer(directory, process, Notes())
+
+
+def begin_telemetry(url: str, processes: int, directory: Path | None) -> Callable[[], None]:
+    """Send metrics and epochs to a collector of OpenTelemetry until the result is called."""
+    if urlsplit(url).scheme not in ("http", "https"):
+        raise ConfigError(
+            f"--telemetry takes the address of a collector, such as http://localhost:4318, not {url!r:.80}"
+        )
+    if find_spec("opentelemetry") is None:
+        raise ConfigError("--telemetry needs opentelemetry: pip install 'timely-dataflow[telemetry]'")
+    from timely.live.telemetry import begin
+
+    return begin(url, processes, directory)
+
+
+def _write(path: Path, content: dict[str, object]) -> None:
+    """Write a file that is complete whenever it is there, and that only its owner can read."""
+    part = path.with_suffix(".new")
+    part.unlink(missing_ok=True)
+    with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+        json.dump(content, file)
+    part.replace(path)

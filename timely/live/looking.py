@@ -1,0 +1,303 @@
+"""What one process knows of its own workers, looked at from another thread a few times a second.
+
+Most of it is there anyway: what a worker does, queues, frontiers, activations, the sizes of traces. It is read without
+the worker's help, and noted nowhere. Only the time and the records of operators are counted for whoever looks
+(`Log.count`), and the epochs of the first worker (`latency`).
+
+**Bounded cost.** An activation that is counted takes about a microsecond longer. So a worker that runs more than
+`BUDGET` activations between two looks counts in a part of the time only: about `BUDGET` of them, and then not again
+before what that took, with beginning and ending it, is less than `SHARE` of the time. The numbers are extrapolated from
+the part that was counted: to all of the time between the looks, and to the time until the next part in proportion to
+the activations, of which the number is always known. Without haste, everything is counted.
+"""
+
+from __future__ import annotations
+
+import os
+import time as clock
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from timely.dataflow.dataflow import Dataflow
+from timely.dataflow.explain import EVERYWHERE, held_here
+from timely.live.latency import Epoch, Epochs
+from timely.live.shape import Shape, shape_of
+from timely.order import Time
+from timely.worker.status import running_workers, status, steady
+
+if TYPE_CHECKING:
+    from timely.worker.worker import Worker
+
+BUDGET = 1000
+"""How many activations of a worker are counted in a part of the time, about."""
+SHARE = 0.005
+"""The most that counting may take of the time of a worker that runs many activations, about."""
+_ACTIVATION_NANOSECONDS = 1500
+"""What counting takes for an activation with its messages."""
+SHOWN = 20
+"""How many lines are shown at most of what holds a dataflow up on one worker."""
+
+RUNS, NANOSECONDS, RECEIVED, SENT, QUEUED, ROWS, BYTES = range(7)
+"""The columns of a node's numbers: activations, their time, records in and out, messages queued, and what it keeps."""
+TEND_EVERY = 20
+"""After so many looks the size of a trace is read again though its operator did not run: its worker may tidy it."""
+
+
+@dataclass
+class DataflowSeen:
+    """A dataflow on a worker: a row of seven numbers for each operator and then each function in line."""
+
+    rows: NDArray[np.int64]
+    frontiers: dict[int, tuple[Time, ...]]
+    """The frontier at each operator's output, or at its input if it has none; on the first worker only."""
+
+
+@dataclass
+class WorkerSeen:
+    """A worker: what it does, in words, and its dataflows by number."""
+
+    index: int
+    doing: str
+    line: str
+    dataflows: dict[int, DataflowSeen] = field(default_factory=dict)
+
+
+class _Totals:
+    """The numbers of one dataflow on one worker; those counted are extrapolated over the time without counting."""
+
+    def __init__(self, dataflow: Dataflow) -> None:
+        self._dataflow = dataflow
+        self._operators = len(dataflow.operators)
+        self._receivers = [port.operator.index for port in dataflow.channels]
+        self._senders = [sources[0] if len(sources) == 1 else -1 for sources in dataflow.producers()]
+        self._keeping = [operator for operator in dataflow.operators if operator.kept is not None]
+        self._sized_at: dict[int, int] = {}
+        self._looks = 0
+        self._before = self._counted()
+        self._more = np.zeros_like(self._before)
+        """By how much the counts grew when they were measured last, in all of the time between two looks."""
+        self._rows = np.zeros((self._operators + len(dataflow.inlines), 7), np.int64)
+
+    def look(self, factor: float, was_measured: bool) -> NDArray[np.int64]:
+        """Return the numbers; what was counted since the last time, or else measured last, is taken times a factor."""
+        if was_measured:
+            now = self._counted()
+            more, self._before = now - self._before, now
+        else:
+            more = self._more
+        if factor != 1.0:
+            more = np.rint(more * factor).astype(np.int64)
+        if was_measured:
+            self._more = more
+        rows = self._rows.copy()
+        rows[:, NANOSECONDS : SENT + 1] += more
+        operators, count = self._dataflow.operators, self._operators
+        rows[:count, RUNS] = [operator.activations for operator in operators]
+        rows[:count, QUEUED] = [sum([len(port.queue) for port in operator.inputs]) for operator in operators]
+        self._looks += 1
+        for operator in self._keeping:
+            at = operator.activations
+            if self._sized_at.get(operator.index) != at or not (self._looks + operator.index) % TEND_EVERY:
+                self._sized_at[operator.index] = at
+                assert operator.kept is not None
+                rows[operator.index, ROWS : BYTES + 1] = operator.kept()
+        self._rows = rows
+        return rows
+
+    def _counted(self) -> NDArray[np.int64]:
+        """Return the nanoseconds and the records in and out that were counted so far, for each node."""
+        dataflow, count = self._dataflow, self._operators
+        found = np.zeros((count + len(dataflow.inlines), 3), np.int64)
+        counts = dataflow.counts
+        if counts is not None:
+            found[:count, 0] = counts.nanoseconds
+            np.add.at(found[:, 1], self._receivers, np.array(counts.received, np.int64))
+            sent = np.array([*counts.pushed, 0], np.int64)
+            senders = np.array([*self._senders, -1])
+            np.add.at(found[:, 2], senders[senders >= 0], sent[senders >= 0])
+            found[count:, 1], found[count:, 2] = counts.inline_received, counts.inline_sent
+        return found
+
+
+class Watch:
+    """Counts on one worker while somebody looks. What `_start` and `_stop` do happens in the worker's thread."""
+
+    def __init__(self, worker: Worker, measures_epochs: bool) -> None:
+        self.worker = worker
+        self._measures_epochs = measures_epochs
+        self._totals: dict[int, _Totals] = {}
+        self._epochs: dict[int, Epochs] = {}
+        self._uncount: Callable[[], None] | None = None
+        self._has_ended = False
+        self._began = 0
+        """When counting began, if it is going on."""
+        self._counted = 0
+        """For how many nanoseconds the worker has counted before."""
+        self._seen = clock.perf_counter_ns(), 0
+        """When the worker was looked at, and for how long it had counted."""
+        self._switching = 0
+        """How long it took to begin and end counting the last time."""
+        self._pause = 0
+        """At how many looks more nothing is counted."""
+        self._measured = 0
+        """How many activations there were between the two looks between which some were counted last."""
+        self._activations = -1
+        """How many activations there had been, or -1 before the first look, after which nothing is counted yet."""
+
+    def end(self) -> None:
+        """Count nothing more."""
+        self._has_ended = True
+        self.worker.call(self._stop)
+
+    def look(self) -> WorkerSeen:
+        """Return what the worker does, and has done."""
+        seen = status(self.worker)
+        where = seen.operator or seen.doing
+        found = WorkerSeen(self.worker.index, where, "" if seen.line is None else str(seen.line))
+        now, began = clock.perf_counter_ns(), self._began
+        counted = self._counted + (now - began if began else 0)
+        elapsed, measured = now - self._seen[0], counted - self._seen[1]
+        factor = elapsed / measured if measured > 0 and self._seen[1] else 1.0
+        factor = factor if factor > 1.05 else 1.0
+        self._seen = now, counted
+        dataflows = self.worker.dataflows
+        running = sum(operator.activations for dataflow in dataflows for operator in dataflow.operators)
+        made = running - self._activations if self._activations >= 0 else None
+        self._activations = running
+        if measured > 0:
+            self._measured = made or 0
+        elif made is not None:
+            factor = made / self._measured if self._measured else 0.0
+        for dataflow in dataflows:
+            totals = self._totals.get(dataflow.index)
+            if totals is None:
+                totals = self._totals[dataflow.index] = _Totals(dataflow)
+            rows = steady(totals.look, factor, measured > 0)
+            found.dataflows[dataflow.index] = DataflowSeen(rows, self._frontiers(dataflow))
+        for gone in self._totals.keys() - {dataflow.index for dataflow in dataflows}:
+            del self._totals[gone]
+            self._epochs.pop(gone, None)
+        self._count_on(made, elapsed)
+        return found
+
+    def epochs(self) -> dict[int, list[Epoch]]:
+        """Return the epochs of each dataflow that have ended since the last time, and measure more."""
+        found, wanting = {}, []
+        for index, epochs in tuple(self._epochs.items()):
+            found[index], is_wanting = epochs.drain()
+            if is_wanting:
+                wanting.append(epochs)
+        new = [each for each in self.worker.dataflows if each.index not in self._epochs and each.is_logged]
+        if self._measures_epochs and (wanting or new) and not self._has_ended:
+            self.worker.call(lambda: self._follow(wanting, new))
+        return found
+
+    def _follow(self, wanting: list[Epochs], new: list[Dataflow]) -> None:
+        if not self._has_ended:
+            for epochs in wanting:
+                epochs.follow()
+            for dataflow in new:
+                if not dataflow.is_closed and dataflow.index not in self._epochs:
+                    self._epochs[dataflow.index] = Epochs(dataflow)
+
+    def _frontiers(self, dataflow: Dataflow) -> dict[int, tuple[Time, ...]]:
+        if not self._measures_epochs:
+            return {}
+        fronts = dataflow.tracker.fronts()
+        ports = (
+            (operator.outputs or operator.inputs)[:1] for operator in dataflow.operators if operator.inline is None
+        )
+        return {port.operator.index: fronts[port.location] for found in ports for port in found}
+
+    def _count_on(self, activations: int | None, elapsed: int) -> None:
+        """Count until the next look; or, if there were many activations since the last, for a part of the time."""
+        if self._has_ended or activations is None:
+            return
+        if self._pause:
+            self._pause -= 1
+            return
+        if not self._began:
+            self.worker.call(self._start)
+        allowed = SHARE * elapsed
+        if activations > 2 * BUDGET and activations * _ACTIVATION_NANOSECONDS > allowed:
+            self.worker.call_after(BUDGET / activations * elapsed / 1e9, self._stop)
+            self._pause = int((self._switching + BUDGET * _ACTIVATION_NANOSECONDS) / allowed)
+
+    def _start(self) -> None:
+        if self._uncount is None and not self._has_ended:
+            begun = clock.perf_counter_ns()
+            self._uncount = self.worker.log.count()
+            self._began = clock.perf_counter_ns()
+            self._switching = self._began - begun
+
+    def _stop(self) -> None:
+        if self._uncount is not None:
+            ended = clock.perf_counter_ns()
+            self._uncount()
+            self._uncount = None
+            self._counted += ended - self._began
+            self._began = 0
+            self._switching += clock.perf_counter_ns() - ended
+        if self._has_ended:
+            for epochs in self._epochs.values():
+                epochs.end()
+
+
+@dataclass
+class ProcessSeen:
+    """The workers of one process, and the epochs that have ended, by dataflow."""
+
+    process: int
+    pid: int
+    workers: list[WorkerSeen]
+    epochs: dict[int, list[Epoch]]
+
+
+class Looking:
+    """Looks at all workers of this process, those that begin later included, until it is closed.
+
+    Only one thread may use it.
+    """
+
+    def __init__(self, process: int) -> None:
+        self._process = process
+        self._watches: dict[Worker, Watch] = {}
+
+    def look(self) -> ProcessSeen:
+        """Return what the workers do and have done."""
+        workers = running_workers()
+        for worker in workers:
+            if worker not in self._watches:
+                self._watches[worker] = Watch(worker, measures_epochs=worker.index == 0)
+        for worker in self._watches.keys() - set(workers):
+            del self._watches[worker]
+        watches = [self._watches[worker] for worker in workers]
+        epochs: dict[int, list[Epoch]] = {}
+        for watch in watches:
+            epochs.update(watch.epochs())
+        return ProcessSeen(self._process, os.getpid(), [watch.look() for watch in watches], epochs)
+
+    def close(self) -> None:
+        """Count nothing more."""
+        for watch in self._watches.values():
+            watch.end()
+        self._watches.clear()
+
+
+def shapes() -> list[Shape]:
+    """Return the shapes of the dataflows of this process's first worker."""
+    return [steady(shape_of, dataflow) for worker in running_workers()[:1] for dataflow in worker.dataflows]
+
+
+def held(dataflow: int) -> list[str]:
+    """Return a line for each thing by which a worker of this process holds up a dataflow."""
+    lines: list[str] = []
+    for worker in running_workers():
+        for each in worker.dataflows:
+            if each.index == dataflow:
+                lines += steady(held_here, each, EVERYWHERE, ())[:SHOWN]
+    return lines

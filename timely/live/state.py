@@ -1,0 +1,250 @@
+"""The state of a job as whoever looks sees it: the numbers of all workers together, and what has changed.
+
+All kinds of display read this one: the page, the terminal, and metrics. `Tick.as_data` is what the page receives twice
+a second: only the rows of nodes that have changed, so that a quiet job costs nothing to show.
+"""
+
+from __future__ import annotations
+
+import time as clock
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from timely.live.latency import Epoch, quantiles
+from timely.live.looking import NANOSECONDS, QUEUED, RECEIVED, ProcessSeen, WorkerSeen
+from timely.live.shape import Shape
+from timely.order import Time
+
+Rows = NDArray[np.int64]
+LIMITS = tuple(round(factor * 10.0**power, 6) for power in range(-4, 2) for factor in (1, 2.5, 5))
+"""Seconds by which the durations of epochs are counted."""
+STILL_SECONDS = 2.0
+"""After how long without any change of a dataflow's frontiers it is shown what holds them."""
+
+
+@dataclass
+class WorkerState:
+    """What is known of a worker: the totals of its dataflows, and by how much they grew last."""
+
+    seen: WorkerSeen
+    process: int
+    pid: int
+    at: float
+    totals: dict[int, Rows] = field(default_factory=dict)
+    growth: dict[int, Rows] = field(default_factory=dict)
+    seconds: float = 0.0
+    """Over how long the growth was."""
+
+    def grow(self, seen: WorkerSeen, at: float) -> None:
+        """Take in what was seen now."""
+        totals = {index: dataflow.rows for index, dataflow in seen.dataflows.items()}
+        self.growth = {index: rows - self.totals[index] for index, rows in totals.items() if index in self.totals}
+        self.totals, self.seen = totals, seen
+        self.seconds, self.at = at - self.at, at
+
+    def rate(self, column: int, operators: Mapping[int, int]) -> float:
+        """Return how fast a number of all scheduled operators together grew, by second."""
+        if self.seconds <= 0:
+            return 0.0
+        grown = sum(int(rows[: operators.get(index, 0), column].sum()) for index, rows in self.growth.items())
+        return grown / self.seconds
+
+
+@dataclass
+class DataflowState:
+    """A dataflow: its shape, the numbers of all workers together, its frontiers, and whether it is over."""
+
+    shape: Shape
+    rows: Rows
+    operators: int
+    frontiers: dict[int, tuple[Time, ...]] = field(default_factory=dict)
+    moved_at: float = 0.0
+    """When a frontier moved last."""
+    is_over: bool = False
+    epochs: list[Epoch] = field(default_factory=list)
+    """Those that have ended since the last look."""
+    taken: list[int] = field(default_factory=lambda: [0] * (len(LIMITS) + 1))
+    """How many epochs took at most so many seconds as `LIMITS` has, but more than the limit before; and longer."""
+    taken_seconds: float = 0.0
+    held: list[str] = field(default_factory=list)
+    """What holds the frontiers, if they have not moved for a while."""
+
+    def take_epochs(self, epochs: list[Epoch]) -> None:
+        """Take in epochs that have ended."""
+        self.epochs = epochs
+        for epoch in epochs:
+            seconds = epoch.nanoseconds / 1e9
+            self.taken[bisect_left(LIMITS, seconds)] += 1
+            self.taken_seconds += seconds
+
+    def path(self, node: int) -> str:
+        """Return the path of a node's scope."""
+        names, scope = [], self.shape.nodes[node].scope
+        while scope >= 0:
+            names.append(self.shape.scopes[scope].name)
+            scope = self.shape.scopes[scope].parent
+        return "/".join(reversed(names))
+
+
+class State:
+    """Everything that is shown of a job."""
+
+    def __init__(self) -> None:
+        self.workers: dict[int, WorkerState] = {}
+        self.dataflows: dict[int, DataflowState] = {}
+        self.silent: dict[int, float] = {}
+        """Processes that do not answer, and since when."""
+        self.warnings: Counter[str] = Counter()
+        """How many warnings there were of each kind."""
+        self._begun = clock.monotonic()
+
+    @property
+    def seconds(self) -> float:
+        """For how long the job has been looked at."""
+        return clock.monotonic() - self._begun
+
+    def add_shapes(self, shapes: Iterable[Shape]) -> None:
+        """Take in the shapes of dataflows that have been built."""
+        for shape in shapes:
+            if shape.dataflow not in self.dataflows:
+                operators = sum(node.is_operator for node in shape.nodes)
+                rows = np.zeros((len(shape.nodes), 7), np.int64)
+                self.dataflows[shape.dataflow] = DataflowState(shape, rows, operators, moved_at=clock.monotonic())
+
+    def unknown(self, seen: Iterable[ProcessSeen]) -> bool:
+        """Return whether a dataflow was seen whose shape is not known."""
+        return any(
+            index not in self.dataflows for each in seen for worker in each.workers for index in worker.dataflows
+        )
+
+    def take(self, seen: Iterable[ProcessSeen]) -> set[int]:
+        """Take in what was seen of processes; return the dataflows that have ended since."""
+        now = clock.monotonic()
+        for process in seen:
+            self.silent.pop(process.process, None)
+            for worker in process.workers:
+                known = self.workers.get(worker.index)
+                if known is None:
+                    known = self.workers[worker.index] = WorkerState(worker, process.process, process.pid, now)
+                known.grow(worker, now)
+            for index, epochs in process.epochs.items():
+                if index in self.dataflows:
+                    self.dataflows[index].take_epochs(epochs)
+        for index, dataflow in self.dataflows.items():
+            self._sum(index, dataflow, now)
+        running = {index for worker in self.workers.values() for index in worker.totals}
+        over = {index for index, each in self.dataflows.items() if not each.is_over and index not in running}
+        for index in over:
+            self.dataflows[index].is_over = True
+        return over
+
+    def _sum(self, index: int, dataflow: DataflowState, now: float) -> None:
+        """Add up what all workers have of a dataflow."""
+        found = [worker.totals[index] for worker in self.workers.values() if index in worker.totals]
+        if found:
+            rows = np.zeros_like(dataflow.rows)
+            rows[: len(found[0])] = sum(found)
+            dataflow.rows = rows
+        for worker in self.workers.values():
+            seen = worker.seen.dataflows.get(index)
+            if seen is not None and seen.frontiers and seen.frontiers != dataflow.frontiers:
+                dataflow.frontiers, dataflow.moved_at = seen.frontiers, now
+                dataflow.held = []
+
+    def still(self) -> list[int]:
+        """Return the dataflows whose frontiers have not moved for a while."""
+        now = clock.monotonic()
+        return [
+            index for index, each in self.dataflows.items() if not each.is_over and now - each.moved_at > STILL_SECONDS
+        ]
+
+    def worker_rows(self) -> list[list[Any]]:
+        """Return a row for each worker: its numbers and process, share of time in operators, records a second, messages
+        queued, what it does, the user's line, and for how many seconds it has not been heard of."""
+        now, found = clock.monotonic(), []
+        operators = {index: each.operators for index, each in self.dataflows.items()}
+        for index, worker in sorted(self.workers.items()):
+            queued = sum(int(rows[:, QUEUED].sum()) for rows in worker.totals.values())
+            busy = min(1.0, worker.rate(NANOSECONDS, operators) / 1e9)
+            records = worker.rate(RECEIVED, operators)
+            silent = now - worker.at if worker.process in self.silent else 0.0
+            found.append(
+                [
+                    index,
+                    worker.process,
+                    worker.pid,
+                    round(busy, 3),
+                    round(records),
+                    queued,
+                    worker.seen.doing,
+                    worker.seen.line,
+                    round(silent, 1),
+                ]
+            )
+        return found
+
+    def by_worker(self, dataflow: int, node: int) -> list[list[int]]:
+        """Return for each worker its number and then the numbers of a node there."""
+        return [
+            [index, *map(int, worker.totals[dataflow][node])]
+            for index, worker in sorted(self.workers.items())
+            if dataflow in worker.totals and node < len(worker.totals[dataflow])
+        ]
+
+
+def frontier_text(times: tuple[Time, ...]) -> str:
+    """Return a frontier for people: the only number of times that have one, otherwise the times; `done` for none.
+
+    >>> frontier_text(((5,),)), frontier_text(((2, 0), (1, 3))), frontier_text(())
+    ('5', '(2, 0) (1, 3)', 'done')
+    """
+    return " ".join(str(each[0]) if len(each) == 1 else str(each) for each in times) or "done"
+
+
+class Changes:
+    """What of a state has changed since the last time, as one viewer after the other receives it."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self._rows: dict[int, Rows] = {}
+        self._frontiers: dict[int, dict[int, tuple[Time, ...]]] = {}
+
+    def as_data(self, notes: list[list[Any]], over: Iterable[int] = ()) -> dict[str, Any]:
+        """Return what has changed since the last call, for JSON; the first time everything."""
+        dataflows = {}
+        for index, each in self._state.dataflows.items():
+            found = self._of(index, each)
+            if found:
+                dataflows[str(index)] = found
+        return {
+            "seconds": round(self._state.seconds, 3),
+            "workers": self._state.worker_rows(),
+            "dataflows": dataflows,
+            "notes": notes,
+            "over": sorted(over),
+        }
+
+    def _of(self, index: int, dataflow: DataflowState) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        before = self._rows.get(index)
+        changed = dataflow.rows.any(axis=1) if before is None else (dataflow.rows != before).any(axis=1)
+        self._rows[index] = dataflow.rows
+        if changed.any():
+            places = np.flatnonzero(changed)
+            found["rows"] = np.column_stack([places, dataflow.rows[places]]).tolist()
+        known = self._frontiers.get(index, {})
+        if dataflow.frontiers is not known:
+            moved = {node: times for node, times in dataflow.frontiers.items() if known.get(node) != times}
+            found["frontiers"] = [[node, frontier_text(times)] for node, times in moved.items()]
+            self._frontiers[index] = dataflow.frontiers
+        if dataflow.epochs:
+            found["epochs"] = [len(dataflow.epochs), *quantiles(dataflow.epochs)]
+        if dataflow.held or before is None:
+            found["held"] = dataflow.held
+        return found

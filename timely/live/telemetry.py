@@ -1,0 +1,117 @@
+"""Send metrics, and a span for each measured epoch, to a collector of OpenTelemetry: `timely run --telemetry URL`.
+
+The first process looks at all processes of its machine, as for the page, but all the time. The collector receives what
+`timely.live.figures` lists, as counters and gauges, every few seconds (`OTEL_METRIC_EXPORT_INTERVAL`); the duration of
+epochs as a histogram; and their spans in groups. Headers, certificates and the service's name come from the standard
+variables (`OTEL_EXPORTER_OTLP_HEADERS`, `OTEL_SERVICE_NAME`, ...).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import threading
+import time as clock
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from pathlib import Path
+from threading import Event, Thread
+
+from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.metrics import CallbackOptions, Observation
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
+from opentelemetry.sdk.metrics.view import ExplicitBucketHistogramAggregation, View
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor
+
+from timely.live.figures import EPOCHS, EPOCHS_TEXT, FIGURES, Figure
+from timely.live.notes import Notes
+from timely.live.state import LIMITS, State, frontier_text
+from timely.live.watching import Watching
+
+EXPORT_SECONDS = 5.0
+END_SECONDS = 3.0
+_OURS = "timely "
+
+
+class Telemetry:
+    """Sends what a state has, and the epochs that have ended. `endpoint` is the address of a collector for OTLP."""
+
+    def __init__(self, endpoint: str, state: State) -> None:
+        base = endpoint.rstrip("/")
+        name = os.environ.get("OTEL_SERVICE_NAME") or Path(sys.argv[0] or "timely").stem or "timely"
+        resource = Resource.create({"service.name": name, "process.pid": os.getpid()})
+        before = set(threading.enumerate())
+        interval = float(os.environ.get("OTEL_METRIC_EXPORT_INTERVAL") or 1000 * EXPORT_SECONDS)
+        reader = PeriodicExportingMetricReader(OTLPMetricExporter(f"{base}/v1/metrics"), interval)
+        view = View(instrument_name=EPOCHS, aggregation=ExplicitBucketHistogramAggregation(LIMITS))
+        self._meters = MeterProvider([reader], resource, shutdown_on_exit=False, views=[view])
+        self._tracers = TracerProvider(resource=resource, shutdown_on_exit=False)
+        self._tracers.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(f"{base}/v1/traces")))
+        for thread in set(threading.enumerate()) - before:
+            thread.name = f"{_OURS}{thread.name}"  # none of them calls a worker (see `timely.worker.standstill`)
+        self._state = state
+        meter = self._meters.get_meter("timely")
+        for figure in FIGURES:
+            add = meter.create_observable_counter if figure.is_counter else meter.create_observable_gauge
+            add(figure.name, [self._observed(figure)], description=figure.text)
+        self._histogram = meter.create_histogram(EPOCHS, "s", EPOCHS_TEXT)
+        self._tracer = self._tracers.get_tracer("timely")
+
+    def take_epochs(self) -> None:
+        """Send the epochs that have ended since the last look."""
+        offset = clock.time_ns() - clock.perf_counter_ns()
+        for index, dataflow in self._state.dataflows.items():
+            name = f"{index} {dataflow.shape.name}"
+            for epoch in dataflow.epochs:
+                attributes = {"timely.dataflow": name, "timely.frontier": frontier_text(epoch.frontier.elements)}
+                span = self._tracer.start_span("epoch", start_time=epoch.begun + offset, attributes=attributes)
+                span.end(epoch.ended + offset)
+                self._histogram.record(epoch.nanoseconds / 1e9, {"dataflow": name})
+            dataflow.epochs = []
+
+    def close(self) -> None:
+        """Send the rest, and end."""
+        with suppress(Exception):  # a collector that does not answer must not keep a job from ending
+            self._meters.shutdown(END_SECONDS * 1000)
+        with suppress(Exception):
+            self._tracers.shutdown()
+
+    def _observed(self, figure: Figure) -> Callable[[CallbackOptions], Iterable[Observation]]:
+        def observed(_: CallbackOptions) -> Iterable[Observation]:
+            return [
+                Observation(value, dict(zip(figure.labels, labels))) for labels, value in figure.samples(self._state)
+            ]
+
+        return observed
+
+
+def begin(endpoint: str, processes: int, directory: Path | None) -> Callable[[], None]:
+    """Send to a collector until the result is called."""
+    watching = Watching(0, processes, directory, Notes())
+    telemetry = Telemetry(endpoint, watching.state)
+    has_ended = Event()
+
+    async def send() -> None:
+        while not has_ended.is_set():
+            watching.keep_looking(3600.0)
+            await watching.looked()
+            telemetry.take_epochs()
+        await watching.close()
+
+    def run() -> None:
+        asyncio.run(send())
+        telemetry.close()
+
+    thread = Thread(target=run, name=f"{_OURS}telemetry", daemon=True)
+    thread.start()
+
+    def end() -> None:
+        has_ended.set()
+        thread.join(END_SECONDS)
+
+    return end

@@ -1,0 +1,168 @@
+"""Looks at all processes of a run twice a second while somebody watches, and passes on what has changed.
+
+Whoever watches is a *viewer*: a page, a terminal, or a program that reads metrics now and then. Without viewers nothing
+runs and nothing is counted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time as clock
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from timely.live.looking import Looking, held, shapes
+from timely.live.neighbours import Neighbour
+from timely.live.notes import Notes
+from timely.live.state import Changes, State
+
+PERIOD = 0.5
+HELD_EVERY = 4
+"""After so many looks it is asked again what holds dataflows that do not move."""
+_BEHIND = 16
+"""A viewer that is this many messages behind is sent away; it comes back for everything."""
+
+
+class Viewer:
+    """Receives what changes, after what there is in the beginning; `messages` ends with None."""
+
+    def __init__(self, messages: Iterable[str]) -> None:
+        self.messages: asyncio.Queue[str | None] = asyncio.Queue()
+        for message in messages:
+            self.messages.put_nowait(message)
+        self._room = self.messages.qsize() + _BEHIND
+
+    def give(self, message: str) -> bool:
+        """Pass on a message, or end a viewer that has too many already; return whether it goes on."""
+        goes_on = self.messages.qsize() < self._room
+        self.messages.put_nowait(message if goes_on else None)
+        return goes_on
+
+    def end(self) -> None:
+        """Send it away."""
+        self.messages.put_nowait(None)
+
+
+class Watching:
+    """Looks while there are viewers. All of this runs in one event loop."""
+
+    def __init__(self, process: int, processes: int, directory: Path | None, notes: Notes) -> None:
+        self.state = State()
+        self._process = process
+        others = [each for each in range(processes) if each != process] if directory is not None else []
+        self._neighbours = [Neighbour(directory, each) for each in others] if directory is not None else []
+        self._notes = notes
+        self._noted = 0
+        self._kept: list[list[Any]] = []
+        self._viewers: set[Viewer] = set()
+        self._changes = Changes(self.state)
+        self._task: asyncio.Task[None] | None = None
+        self._until = 0.0
+        self._looks = 0
+        self._looked = asyncio.Event()
+
+    def join(self) -> Viewer:
+        """Return a new viewer, who first receives everything that is known."""
+        known = self.state.dataflows.items()
+        over = [index for index, each in known if each.is_over]
+        everything = {**Changes(self.state).as_data(self._kept, over), "is_first": True}
+        viewer = Viewer([*(_event("shape", each.shape.as_data()) for _, each in known), _event("tick", everything)])
+        self._viewers.add(viewer)
+        self._begin()
+        return viewer
+
+    def leave(self, viewer: Viewer) -> None:
+        """Forget a viewer."""
+        self._viewers.discard(viewer)
+
+    async def look_for(self, seconds: float) -> None:
+        """Look for so many seconds more though nobody views; return when the state is that of now."""
+        self.keep_looking(max(seconds, 4 * PERIOD))
+        is_new = self._task is None or self._task.done()
+        self._looked.clear()
+        self._begin()
+        await asyncio.wait_for(self._looked.wait(), 5.0)
+        if is_new:  # the first look only begins to count
+            self._looked.clear()
+            await asyncio.wait_for(self._looked.wait(), 5.0)
+
+    def keep_looking(self, seconds: float) -> None:
+        """Look for so many seconds more though nobody views."""
+        self._until = max(self._until, clock.monotonic() + seconds)
+
+    async def looked(self) -> State:
+        """Wait for the next look, and return the state after it."""
+        self._looked.clear()
+        self._begin()
+        await self._looked.wait()
+        return self.state
+
+    async def close(self) -> None:
+        """Look no more, and send viewers away."""
+        for viewer in self._viewers:
+            viewer.end()
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    def _begin(self) -> None:
+        if self._task is None or self._task.done():
+            self._task = asyncio.ensure_future(self._watch())
+
+    async def _watch(self) -> None:
+        looking = Looking(self._process)
+        try:
+            due = clock.monotonic()
+            while self._viewers or clock.monotonic() < self._until:
+                try:
+                    await self._look(looking)
+                except Exception as error:
+                    # What is looked at changes meanwhile. The next look is another chance, and the log says why.
+                    self._notes.add("live view", f"a look has failed: {type(error).__name__}: {error}")
+                self._looked.set()
+                due = max(due + PERIOD, clock.monotonic() + PERIOD / 4)
+                await asyncio.sleep(due - clock.monotonic())
+        finally:
+            looking.close()
+            for neighbour in self._neighbours:
+                await neighbour.close()
+
+    async def _look(self, looking: Looking) -> None:
+        state = self.state
+        answers = await asyncio.gather(*(neighbour.look() for neighbour in self._neighbours))
+        fresh = self._notes.since(self._noted)
+        self._noted = fresh[-1].number if fresh else self._noted
+        notes: list[list[Any]] = [[note.at, self._process, note.kind, note.text] for note in fresh]
+        seen = [looking.look()]
+        for neighbour, answer in zip(self._neighbours, answers):
+            if answer is None:
+                state.silent.setdefault(neighbour.process, clock.monotonic())
+            else:
+                seen.append(answer[0])
+                notes += [[at, neighbour.process, kind, text] for _, at, kind, text in answer[1]]
+        known = set(state.dataflows)
+        if state.unknown(seen):
+            state.add_shapes(shapes())
+        over = state.take(seen)
+        self._looks += 1
+        if self._looks % HELD_EVERY == 0:
+            for index in state.still():
+                others = await asyncio.gather(*(neighbour.held(index) for neighbour in self._neighbours))
+                state.dataflows[index].held = [*held(index), *(line for lines in others for line in lines)]
+        self._kept = [*self._kept, *notes][-200:]
+        state.warnings.update(kind for _, _, kind, _ in notes)
+        new = [state.dataflows[index].shape.as_data() for index in state.dataflows if index not in known]
+        self._tell([*(_event("shape", shape) for shape in new), _event("tick", self._changes.as_data(notes, over))])
+
+    def _tell(self, messages: Iterable[str]) -> None:
+        for message in messages:
+            for viewer in tuple(self._viewers):
+                if not viewer.give(message):
+                    self.leave(viewer)
+
+
+def _event(name: str, data: dict[str, Any]) -> str:
+    """Return a message in the form of server-sent events."""
+    return f"event: {name}\ndata: {json.dumps(data, separators=(',', ':'))}\n\n"

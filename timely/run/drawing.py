@@ -1,0 +1,60 @@
+"""Draw the dataflows of a script without running them: `timely viz`.
+
+The script runs as with one worker until that is first stepped, or the program returns. By then it has built its
+dataflows, and may have sent to their inputs, but no operator has run. A script that calls `execute` several times is
+drawn as far as the first call.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from timely.errors import ConfigError
+from timely.live.picture import dot, save
+from timely.live.shape import Shape, shape_of
+from timely.run import execute
+from timely.run.launched import run_target
+
+if TYPE_CHECKING:
+    from timely.worker.worker import Worker
+
+
+class _HasBuilt(SystemExit):
+    """Ends the program, as `sys.exit(0)` does."""
+
+
+def draw(output: str | None, target: list[str], is_module: bool) -> int:
+    """Draw what a script or module builds, to a file or as text to stdout; return the exit status."""
+    shapes: list[Shape] = []
+
+    def around(build: Callable[[Worker], Any]) -> Callable[[Worker], Any]:
+        def program(worker: Worker) -> None:
+            def stop() -> NoReturn:
+                shapes.extend(map(shape_of, worker.dataflows))
+                raise _HasBuilt(0)
+
+            worker._step = stop  # type: ignore[method-assign]
+            build(worker)
+            stop()
+
+        return program
+
+    before, execute.around = execute.around, around
+    try:
+        status = run_target(target, is_module, bool(sys.flags.safe_path))
+    except _HasBuilt:
+        status = 0
+    finally:
+        execute.around = before
+    if status and not shapes:
+        return status
+    if not shapes:
+        raise ConfigError(f"{target[0]} builds no dataflow before it steps a worker, so there is nothing to draw")
+    if output is None:
+        print(dot(shapes))
+    else:
+        save(shapes, Path(output))
+    return 0
