@@ -1,10 +1,11 @@
 """Where the rows of a session's tables come from: see `differential.session.sources.source`.
 
 >>> import tempfile
+>>> from pathlib import Path
 >>> from differential.session import Session
 >>> with tempfile.TemporaryDirectory() as directory, Session() as db:
 ...     for day, line in enumerate(['{"item": "nut"}', '{"item": 3}']):
-...         print(line, file=open(f"{directory}/{day}.jsonl", "w"))
+...         number = Path(directory, f"{day}.jsonl").write_text(line)
 ...     stock = db.table("stock", {"item": str})
 ...     feed = stock.read_from(json_lines(directory), on_error=db.rejects("bad"))
 ...     number = db.run()

@@ -38,7 +38,7 @@ class Feed:
     ...     number = db.commit()
     ...     feed.rows, feed.rejected, feed.is_ended, feed.error, feed.state
     ...     feed.close()
-    (1, 1, False, None, 'reads')
+    (1, 1, True, None, 'has ended')
     """
 
     def __init__(

@@ -247,13 +247,11 @@ def csv(
     >>> import tempfile
     >>> from differential.session import Session
     >>> with tempfile.NamedTemporaryFile("w+") as file, Session() as db:
-    ...     file.write("item,price\\nnut,0.5\\ncog,2\\n")
-    ...     file.flush()
+    ...     print("item,price", "nut,0.5", "cog,2", sep="\\n", file=file, flush=True)
     ...     stock = db.table("stock", {"item": str, "price": float}, key="item")
     ...     feed = stock.read_from(csv(file.name))
     ...     db.run()
     ...     stock.records()
-    26
     1
     [('cog', 2.0), ('nut', 0.5)]
     """
