@@ -69,7 +69,7 @@ def _arrow(path: str, row: int) -> Iterator[Chunk]:
 
 
 def _npy(path: str, names: Sequence[str], row: int) -> Iterator[Chunk]:
-    array = np.load(path, mmap_mode="r", allow_pickle=False)
+    array = np.lib.format.open_memmap(path, mode="r")
     if array.dtype.names is None and (array.ndim > 2 or (array.ndim == 2 and array.shape[1] != len(names))):
         raise DataError(f"an array of shape {array.shape}, and not of rows with the {len(names)} columns of the table")
     for start in range(row, len(array), ROWS):
