@@ -1,38 +1,23 @@
-"""A session with workers in other processes: what it asks of them, and what they send to each other.
+"""A session with workers in other processes, and what it asks of them.
 
 The first process has the program and the catalog; `differential.session.coordinator` starts the others, each of which
-runs one worker (`differential.session.member`). Between them there is a pair of sockets that nobody else can open:
-
-    coordinator ──► member    calls, in order; whether an item is built; items that fail; interrupt; close
-    member ──► coordinator    what a call returns, and what it changed; whether an item can be built; items that fail
-                              here, or are gone
-
-Definitions are functions of the program, so cloudpickle sends them. An `Item` is sent as its number and what a member
-needs to make an `Item` of its own.
+runs one worker (`differential.session.member`). Both are clusters to their engines, and exchange messages over a
+channel (`differential.session.channel`).
 """
 
 from __future__ import annotations
 
-import pickle
-from collections import ChainMap
 from collections.abc import Callable
-from contextlib import AbstractContextManager, suppress
-from functools import cache
-from io import BytesIO
-from multiprocessing.connection import Connection
-from threading import Lock
-from types import CodeType
-from typing import Any, ClassVar, NamedTuple, Protocol
+from contextlib import AbstractContextManager
+from typing import Any, NamedTuple, Protocol
 
-from differential.data.updates import Updates
 from differential.session.call import Call
 from differential.session.item import Item
 from timely import Config
-from timely.errors import ConfigError, SessionError
 
 
-class Session(NamedTuple):
-    """What a cluster needs of the session in this process."""
+class Control(NamedTuple):
+    """What a cluster may ask of the engine in its process."""
 
     first: Call[Any]
     """The calls that come after it are made by all workers."""
@@ -47,7 +32,7 @@ class Session(NamedTuple):
 class Cluster(Protocol):
     """The workers of a session that are in other processes, as one process sees them."""
 
-    def joined(self, session: Session) -> AbstractContextManager[Config]:
+    def joined(self, control: Control) -> AbstractContextManager[Config]:
         """Start the processes, or join them; yield what this process is of the cluster, and part with them finally."""
 
     def pack(self, call: Call[Any]) -> None:
@@ -73,110 +58,3 @@ class Cluster(Protocol):
 
     def kill(self) -> None:
         """End the processes that were started and have not ended."""
-
-
-class Kind:
-    """The kinds of messages."""
-
-    CALL, BUILT, FAIL, INTERRUPT, CLOSE = "call", "built", "fail", "interrupt", "close"
-    RESULT, VOTE, FAILED, LEFT, ENDED = "result", "vote", "failed", "left", "ended"
-
-
-class Counts(NamedTuple):
-    """What a member has counted and kept of an item that it has a part of: see `Item.adopt`."""
-
-    number: int
-    total: int
-    nbytes: int
-    changed: list[Updates]
-
-
-class Channel:
-    """One end of the sockets between two processes. Any thread may send; one receives."""
-
-    def __init__(self, connection: Connection, items: Callable[[tuple[Any, ...]], Item | None]) -> None:
-        self._connection = connection
-        self._items = items
-        self._lock = Lock()
-
-    def send(self, data: bytes) -> None:
-        """Send a message, unless the other process has ended."""
-        with self._lock, suppress(OSError):  # who receives from it notices
-            self._connection.send_bytes(data)
-
-    def receive(self) -> tuple[Any, ...] | None:
-        """Wait for a message; return None at the end of the other process."""
-        try:
-            data = self._connection.recv_bytes()
-        except (EOFError, OSError):
-            return None
-        message: tuple[Any, ...] = _Unpickler(data, self._items).load()
-        return message
-
-    def close(self) -> None:
-        """Close this end."""
-        self._connection.close()
-
-
-def packed(*message: Any) -> bytes:
-    """Return a message as bytes. Raises what pickling raises."""
-    file = BytesIO()
-    _pickler()(file, protocol=pickle.HIGHEST_PROTOCOL).dump(message)
-    return file.getvalue()
-
-
-def portable(error: BaseException | None) -> BaseException | None:
-    """Return an error that another process can have: the same, or a SessionError with its text."""
-    if error is None:
-        return None
-    try:
-        copy = pickle.loads(packed(error))[0]
-    except Exception:
-        copy = None
-    if type(copy) is type(error) and str(copy) == str(error):
-        return error
-    return SessionError(f"{type(error).__name__}: {error}")
-
-
-@cache
-def _pickler() -> Any:
-    """Return the class that pickles. It needs cloudpickle, which only these sessions need."""
-    try:
-        import cloudpickle
-    except ImportError:
-        raise ConfigError(
-            "Session(processes=True) needs cloudpickle, to send definitions to other processes: "
-            "pip install 'timely-dataflow[processes]'"
-        ) from None
-    reduced = cloudpickle.Pickler.dispatch_table[CodeType]
-
-    def reduce_code(code: CodeType) -> Any:
-        make, arguments, *_ = reduced(code)
-        return _code, (make, arguments, code.co_filename)
-
-    class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
-        dispatch_table: ClassVar[ChainMap[type, Any]] = ChainMap(
-            {CodeType: reduce_code}, cloudpickle.Pickler.dispatch_table
-        )
-
-        def persistent_id(self, value: Any) -> tuple[Any, ...] | None:
-            if not isinstance(value, Item):
-                return None
-            identity = value.number, value.name, value.kind, value.origin
-            return *identity, value.peers, value.names, value.shown, value.keys
-
-    return Pickler
-
-
-def _code(make: Callable[..., CodeType], arguments: tuple[Any, ...], file: str) -> CodeType:
-    """Return a function's code with the name of its file, which cloudpickle leaves out: errors name the line."""
-    return make(*arguments).replace(co_filename=file)
-
-
-class _Unpickler(pickle.Unpickler):
-    def __init__(self, data: bytes, items: Callable[[tuple[Any, ...]], Item | None]) -> None:
-        super().__init__(BytesIO(data))
-        self._items = items
-
-    def persistent_load(self, identity: tuple[Any, ...]) -> Item | None:
-        return self._items(identity)

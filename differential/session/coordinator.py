@@ -23,7 +23,8 @@ from uuid import uuid4
 from weakref import WeakValueDictionary
 
 from differential.session.call import Call
-from differential.session.cluster import Channel, Counts, Kind, Session, packed, portable
+from differential.session.channel import Channel, Counts, Message, packed, portable
+from differential.session.cluster import Control
 from differential.session.interrupt import Closing
 from differential.session.item import Item
 from timely import Config
@@ -47,13 +48,13 @@ class Coordinator:
         self._is_closing = False
 
     @contextmanager
-    def joined(self, session: Session) -> Iterator[Config]:
+    def joined(self, control: Control) -> Iterator[Config]:
         with run_directory(1) as directory:
             addresses = tuple(f"ipc://{directory}/{process}" for process in range(self._workers))
             config = Config(processes=self._workers, addresses=addresses, generation=uuid4().hex[:16])
             try:
                 for process in range(1, self._workers):
-                    self._members.append(_Member(self._items, session, process, config, self._name))
+                    self._members.append(_Member(self._items, control, process, config, self._name))
                 self.wake()  # for the calls, and the end, that came before there were members
                 if self._is_closing:
                     self.close()
@@ -66,7 +67,7 @@ class Coordinator:
         named = [value for value in call.elsewhere if isinstance(value, Item)]
         self._items.update({item.number: item for item in named})
         try:
-            call.packed = packed(Kind.CALL, call.function, call.elsewhere)
+            call.packed = packed(Message.CALL, call.function, call.elsewhere)
         except Exception as error:
             raise SessionError(
                 f"{named[0] if named else 'a call'} cannot be sent to the other processes of the session "
@@ -84,16 +85,16 @@ class Coordinator:
             if vote is Closing:
                 raise Closing
             item.refused = item.refused or vote
-        self._broadcast(Kind.BUILT, portable(item.refused))
+        self._broadcast(Message.BUILT, portable(item.refused))
 
     def fail(self, item: Item, error: BaseException) -> None:
-        self._broadcast(Kind.FAIL, item.number, portable(error))
+        self._broadcast(Message.FAIL, item.number, portable(error))
 
     def left(self, item: Item) -> None:
         pass
 
     def interrupt(self) -> None:
-        self._broadcast(Kind.INTERRUPT)
+        self._broadcast(Message.INTERRUPT)
 
     def close(self) -> None:
         self._is_closing = True
@@ -116,12 +117,12 @@ class _Member:
     """A process with one worker, as the coordinator sees it."""
 
     def __init__(
-        self, items: WeakValueDictionary[int, Item], session: Session, process: int, config: Config, name: str
+        self, items: WeakValueDictionary[int, Item], control: Control, process: int, config: Config, name: str
     ) -> None:
         self.votes: SimpleQueue[Any] = SimpleQueue()
         """Why the member cannot build an item, or None if it can; Closing at the end."""
         self._items = items
-        self._session = session
+        self._control = control
         self._index = process
         self._is_closing = False
         self._awaited: deque[Call[Any]] = deque()
@@ -144,13 +145,13 @@ class _Member:
 
     def post(self, message: bytes) -> None:
         """Send a message after all calls that have been added, or only these calls if it is empty."""
-        self._outbox.put((self._session.tail().number, message))
+        self._outbox.put((self._control.tail().number, message))
 
     def close(self) -> None:
         """Ask the process to end."""
         self._is_closing = True
         self.votes.put(Closing)
-        self.post(packed(Kind.CLOSE))
+        self.post(packed(Message.CLOSE))
 
     def kill(self, seconds: float) -> None:
         """Wait for the end of the process, and kill it if it does not come."""
@@ -161,7 +162,7 @@ class _Member:
             self._process.wait()
 
     def _send(self) -> None:
-        last = self._session.first
+        last = self._control.first
         while (posted := self._outbox.get()) is not None:
             number, message = posted
             while last.number < number:
@@ -178,15 +179,15 @@ class _Member:
         error: BaseException | None = None
         while (message := self._channel.receive()) is not None:
             kind, *content = message
-            if kind == Kind.RESULT:
+            if kind == Message.RESULT:
                 self._finish(*content)
-            elif kind == Kind.VOTE:
+            elif kind == Message.VOTE:
                 self.votes.put(*content)
-            elif kind == Kind.FAILED:
+            elif kind == Message.FAILED:
                 self._fail(*content)
-            elif kind == Kind.LEFT:
+            elif kind == Message.LEFT:
                 self._leave(*content)
-            elif kind == Kind.ENDED:
+            elif kind == Message.ENDED:
                 (error,) = content
         self._end(error)
 
@@ -201,7 +202,7 @@ class _Member:
     def _fail(self, number: int, error: BaseException) -> None:
         item = self._items.get(number)
         if item is not None:
-            self._session.fail(item, error)
+            self._control.fail(item, error)
 
     def _leave(self, number: int) -> None:
         item = self._items.get(number)
@@ -218,7 +219,7 @@ class _Member:
                 status = self._process.wait(ENDING_SECONDS)
             except subprocess.TimeoutExpired:
                 status = None
-            self._session.lose(SessionError(f"process {self._index} of the session {_ending(status, error)}"))
+            self._control.lose(SessionError(f"process {self._index} of the session {_ending(status, error)}"))
 
 
 def _ending(status: int | None, error: BaseException | None) -> str:

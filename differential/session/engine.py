@@ -18,7 +18,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from differential.session.agreement import Agreement
 from differential.session.call import Call
-from differential.session.cluster import Cluster, Session
+from differential.session.cluster import Cluster, Control
 from differential.session.interrupt import Closing, interrupt, throw
 from differential.session.item import Item
 from differential.session.site import Site
@@ -195,7 +195,7 @@ class Engine:
         if self.cluster is None:
             return nullcontext(Config(workers=self.workers))
         assert self._first is not None
-        return self.cluster.joined(Session(self._first, self._tail, self.fail, self._lose))
+        return self.cluster.joined(Control(self._first, self._tail, self.fail, self._lose))
 
     def _lose(self, error: BaseException) -> None:
         """End the session because another process of it has ended."""

@@ -14,7 +14,8 @@ from queue import SimpleQueue
 from typing import Any
 
 from differential.session.call import Call
-from differential.session.cluster import Channel, Counts, Kind, Session, packed, portable
+from differential.session.channel import Channel, Counts, Message, packed, portable
+from differential.session.cluster import Control
 from differential.session.engine import Engine
 from differential.session.interrupt import Closing
 from differential.session.item import Item
@@ -50,25 +51,25 @@ class Member:
             return  # the coordinator knows why (`joined`)
         while (message := self._channel.receive()) is not None:
             kind, *content = message
-            if kind == Kind.CALL:
+            if kind == Message.CALL:
                 self._submit(engine, *content)
-            elif kind == Kind.BUILT:
+            elif kind == Message.BUILT:
                 self._verdicts.put(*content)
-            elif kind == Kind.FAIL:
+            elif kind == Message.FAIL:
                 self._fail(engine, *content)
-            elif kind == Kind.INTERRUPT:
+            elif kind == Message.INTERRUPT:
                 engine.interrupt()
-            elif kind == Kind.CLOSE:
+            elif kind == Message.CLOSE:
                 break
         self._verdicts.put(Closing)
         engine.close()
 
     @contextmanager
-    def joined(self, session: Session) -> Iterator[Config]:
+    def joined(self, control: Control) -> Iterator[Config]:
         try:
             yield self._config
         except BaseException as error:
-            self._channel.send(packed(Kind.ENDED, portable(error)))
+            self._channel.send(packed(Message.ENDED, portable(error)))
             raise
 
     def pack(self, call: Call[Any]) -> None:
@@ -78,18 +79,18 @@ class Member:
         pass
 
     def settle(self, item: Item) -> None:
-        self._channel.send(packed(Kind.VOTE, portable(item.refused)))
+        self._channel.send(packed(Message.VOTE, portable(item.refused)))
         verdict = self._verdicts.get()
         if verdict is Closing:
             raise Closing
         item.refused = item.refused or verdict
 
     def fail(self, item: Item, error: BaseException) -> None:
-        self._channel.send(packed(Kind.FAILED, item.number, portable(error)))
+        self._channel.send(packed(Message.FAILED, item.number, portable(error)))
 
     def left(self, item: Item) -> None:
         self._items.pop(item.number, None)
-        self._channel.send(packed(Kind.LEFT, item.number))
+        self._channel.send(packed(Message.LEFT, item.number))
 
     def interrupt(self) -> None:
         pass
@@ -133,10 +134,10 @@ class Member:
 
     def _send_result(self, result: Any, error: BaseException | None, counts: list[Counts]) -> None:
         try:
-            data = packed(Kind.RESULT, result, portable(error), counts)
+            data = packed(Message.RESULT, result, portable(error), counts)
         except Exception as cannot:
             error = SessionError(f"a result cannot be sent to the first process: {type(cannot).__name__}: {cannot}")
-            data = packed(Kind.RESULT, None, error, [])
+            data = packed(Message.RESULT, None, error, [])
         self._channel.send(data)
 
 

@@ -26,7 +26,7 @@ from weakref import finalize
 import numpy as np
 
 from differential.session.catalog import Catalog
-from differential.session.coordinator import Coordinator
+from differential.session.cluster import Cluster
 from differential.session.engine import Engine
 from differential.session.item import Item
 from differential.session.readable import Readable, Table, View
@@ -104,7 +104,7 @@ class Session:
         if not isinstance(workers, int) or workers < 1:
             raise SessionError(f"a session has at least one worker, and not {workers!r:.80}")
         name = f"session {next(_numbers)}"
-        engine = Engine(workers, name, Coordinator(workers, name) if processes and workers > 1 else None)
+        engine = Engine(workers, name, _cluster(workers, name) if processes and workers > 1 else None)
         self._catalog = Catalog(engine)
         self._end = finalize(self._catalog, engine.close)  # tables and views keep the catalog, too
         if state is not None:
@@ -359,6 +359,12 @@ class Session:
             return "<Session, closed>"
         names = ", ".join(self._catalog.items) or "no tables"
         return f"<Session at commit {self._catalog.last}: {names}>"
+
+
+def _cluster(workers: int, name: str) -> Cluster:
+    from differential.session.coordinator import Coordinator  # it imports what only such sessions need
+
+    return Coordinator(workers, name)
 
 
 def _names(columns: Sequence[str] | None) -> tuple[str, ...] | None:

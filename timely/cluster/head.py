@@ -33,7 +33,7 @@ class Guest:
     def __init__(self, connection: socket.socket) -> None:
         self.lines = Lines(connection)
         self.challenge = os.urandom(16).hex()
-        self.said: Mapping[str, Any] | None = None
+        self.introduction: Mapping[str, Any] | None = None
 
 
 class Head:
@@ -70,7 +70,7 @@ class Head:
                 raise
 
     def _missing(self) -> list[int]:
-        come = {guest.said["process"] for guest in self._guests.values() if guest.said is not None}
+        come = {guest.introduction["process"] for guest in self._guests.values() if guest.introduction is not None}
         return [process for process in range(1, self._place.processes) if process not in come]
 
     def _check(self, deadline: float, missing: list[int]) -> None:
@@ -119,12 +119,12 @@ class Head:
 
     def _introduce(self, guest: Guest, line: bytes) -> None:
         """Record who is at the other end of a connection."""
-        said = json.loads(self._seal.opened(line))
-        if (said["run"], said["challenge"]) != (self._place.run, guest.challenge):
+        introduction = json.loads(self._seal.opened(line))
+        if (introduction["run"], introduction["challenge"]) != (self._place.run, guest.challenge):
             raise TransportError("it answers what another process has asked")
-        process, ours = said["process"], (self._place.processes, self._config.workers)
-        if (theirs := (said["processes"], said["workers"])) != ours:
-            guest.said = said
+        process, ours = introduction["process"], (self._place.processes, self._config.workers)
+        if (theirs := (introduction["processes"], introduction["workers"])) != ours:
+            guest.introduction = introduction
             self._disagreement = (
                 f"process {process} was started for {theirs[0]} processes of {theirs[1]} workers, process 0 for "
                 f"{ours[0]} of {ours[1]}; start all of them with the same numbers"
@@ -133,18 +133,16 @@ class Head:
         if not 0 < process < ours[0]:
             raise TransportError(f"there is no process {process} of {ours[0]}")
         for connection, other in list(self._guests.items()):
-            if other.said is not None and other.said["process"] == process:
+            if other.introduction is not None and other.introduction["process"] == process:
                 self._close(connection)  # the process was started again
-        guest.said = said
+        guest.introduction = introduction
 
     def _lose(self, connection: socket.socket, guest: Guest) -> None:
         """Close a connection that has ended; raise `TransportError` if that of a process has, which does not return."""
         self._close(connection)
-        if guest.said is not None and not self._place.returns:
-            raise TransportError(
-                f"process {guest.said['process']} on {guest.said['machine']} has ended before all processes had come: "
-                "it was killed or it failed"
-            )
+        if guest.introduction is not None and not self._place.returns:
+            who = f"process {guest.introduction['process']} on {guest.introduction['machine']}"
+            raise TransportError(f"{who} has ended before all processes had come: it was killed or it failed")
 
     def _close(self, connection: socket.socket) -> None:
         self._selector.unregister(connection)
@@ -154,10 +152,12 @@ class Head:
     def _answer_all(self, port: int) -> tuple[tuple[str, ...], str]:
         """Send the addresses, the generation and, if the seal permits it, the keys to all."""
         for connection, guest in list(self._guests.items()):
-            if guest.said is None:
+            if guest.introduction is None:
                 self._close(connection)
-        guests = {guest.said["process"]: guest for guest in self._guests.values() if guest.said is not None}
-        addresses = addresses_of([guests[process].said or {} for process in sorted(guests)], port)
+        guests = {
+            guest.introduction["process"]: guest for guest in self._guests.values() if guest.introduction is not None
+        }
+        addresses = addresses_of([guests[process].introduction or {} for process in sorted(guests)], port)
         generation = os.urandom(8).hex()
         answer: dict[str, Any] = {"addresses": addresses, "generation": generation}
         if self._seal.keeps_secrets:
@@ -170,14 +170,14 @@ class Head:
         return addresses, generation
 
     def _answer(self, guest: Guest, answer: Mapping[str, Any]) -> None:
-        assert guest.said is not None
+        assert guest.introduction is not None
         with suppress(OSError):  # it has ended in this moment, which the end of its lifeline reports
-            guest.lines.send(self._seal.sealed(json.dumps({**answer, "nonce": guest.said["nonce"]}).encode()))
+            guest.lines.send(self._seal.sealed(json.dumps({**answer, "nonce": guest.introduction["nonce"]}).encode()))
 
     def _close_all(self, why: str) -> None:
         """Close all connections, after letting the processes that have come know why, as far as that is possible."""
         for connection, guest in list(self._guests.items()):
-            if guest.said is not None:
+            if guest.introduction is not None:
                 with suppress(Exception):  # the error that this one is about must not be replaced by another
                     self._answer(guest, {"error": why})
             self._close(connection)

@@ -108,7 +108,7 @@ class Member:
     def _ask(self, lines: Lines, challenge: str, port: int, deadline: float) -> dict[str, Any]:
         """Introduce this process; return the answer of process 0. Raises EOFError if that has ended."""
         nonce = os.urandom(16).hex()
-        said = {
+        introduction = {
             "run": self._place.run,
             "challenge": challenge,
             "nonce": nonce,
@@ -120,7 +120,7 @@ class Member:
             "here": lines.here,
             "head": lines.there,
         }
-        lines.send(self._seal.sealed(json.dumps(said).encode()))
+        lines.send(self._seal.sealed(json.dumps(introduction).encode()))
         while clock.monotonic() < deadline + CONNECT_SECONDS:  # process 0 gives up first, and names who is missing
             for line in lines.receive():
                 answer: dict[str, Any] = json.loads(self._seal.opened(line))

@@ -38,12 +38,12 @@ def placed(config: Config) -> Iterator[Config]:
     """Yield the configuration of this rank, once all ranks have come."""
     number(os.environ, *RANKS, of="a rank; use 'mpirun -n PROCESSES timely run --on mpi SCRIPT'")
     with run_directory(config.workers) as directory:
-        rank, ranks, said = _exchange(config, str(directory))
+        rank, ranks, introduction = _exchange(config, str(directory))
         if config.curve_dir is None:
             if rank != 0:
-                write_keys(str(directory), said["public"].encode(), said["secret"].encode())
+                write_keys(str(directory), introduction["public"].encode(), introduction["secret"].encode())
             config = replace(config, curve_dir=str(directory))
-        place = Place(rank, ranks, said["machine"], said["run"], agreed_ports(said["run"]))
+        place = Place(rank, ranks, introduction["machine"], introduction["run"], agreed_ports(introduction["run"]))
         with placed_at(place, config) as settled:
             yield settled
 
@@ -72,9 +72,9 @@ def _exchange(config: Config, directory: str) -> tuple[int, int, Mapping[str, An
 
 def _introduction(config: Config, directory: str) -> dict[str, str]:
     """Return what rank 0 sends to all; make keys in a directory, unless all ranks have some."""
-    said = {"machine": socket.gethostname(), "run": os.urandom(8).hex()}
+    introduction = {"machine": socket.gethostname(), "run": os.urandom(8).hex()}
     if config.curve_dir is None:
         make_keys(directory)
         public, secret = load_keys(directory)
-        said |= {"public": public.decode(), "secret": secret.decode()}
-    return said
+        introduction |= {"public": public.decode(), "secret": secret.decode()}
+    return introduction

@@ -62,10 +62,10 @@ def addresses_of(introductions: Sequence[Mapping[str, Any]], head_port: int) -> 
     >>> addresses_of([near | {"port": 20001}, far | {"port": 20000}], 20000)
     ('tcp://10.0.0.1:20000', 'tcp://10.0.0.1:20001', 'tcp://10.0.0.2:20000')
     """
-    heads = [said["head"] for said in introductions]
+    heads = [each["head"] for each in introductions]
     head = next((each for each in heads if not is_loopback(each)), heads[0])
     places = [(head, head_port)]
-    places += [(head if is_loopback(said["here"]) else said["here"], said["port"]) for said in introductions]
+    places += [(head if is_loopback(each["here"]) else each["here"], each["port"]) for each in introductions]
     return tuple(f"tcp://[{host}]:{port}" if ":" in host else f"tcp://{host}:{port}" for host, port in places)
 
 

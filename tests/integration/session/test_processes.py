@@ -9,7 +9,6 @@ import sys
 import threading
 import time as clock
 from collections.abc import Callable, Iterator
-from multiprocessing.connection import Pipe
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,7 @@ from differential.session.coordinator import Coordinator
 from tests.api.modules import ROOT
 from tests.integration.durable.killing import children
 from tests.integration.session.test_ending import interrupted_when, threads
-from tests.property.session.test_programs import DEFINITIONS, Program, steps
+from tests.property.session.test_programs import DEFINITIONS, compare, steps
 
 WAIT = 60.0
 """Seconds after which something that was to happen soon has not, on a busy machine."""
@@ -118,12 +117,7 @@ def test_processes_have_what_a_database_that_recomputes_everything_has(
     workers: int, views: list[str], program: list[Any]
 ) -> None:
     with Session(workers, processes=True) as db:
-        twins = Program(db)
-        for name in views:
-            twins.step("view", name)
-        for step in program:
-            twins.step(*step)
-        twins.commit(db.commit)
+        compare(db, views, program)
 
 
 @pytest.mark.slow
@@ -324,22 +318,14 @@ def test_tables_are_durable_whatever_the_number_of_processes(tmp_path: Path) -> 
             assert view.records() == [(0, sum(row[0] for row in numbers.records()))]
 
 
-def test_nobody_else_has_the_sockets_between_the_processes() -> None:
+def test_nobody_else_has_the_sockets_between_the_processes(db: Session) -> None:
     """They have no name, so what arrives there was sent by a process that the session has started."""
-    ours, theirs = Pipe()
-    try:
-        for end in (ours, theirs):
-            line = next(
-                line for line in Path("/proc/net/unix").read_text().splitlines() if f" {inode(end.fileno())}" in line
-            )
-            assert len(line.split()) == 7  # an eighth field would be a path
-    finally:
-        ours.close()
-        theirs.close()
-
-
-def inode(descriptor: int) -> int:
-    return os.fstat(descriptor).st_ino
+    cluster = db._catalog.engine.cluster
+    assert isinstance(cluster, Coordinator)
+    [member] = cluster._members
+    inode = os.fstat(member._channel._connection.fileno()).st_ino
+    [line] = [line for line in Path("/proc/net/unix").read_text().splitlines() if line.split()[6] == str(inode)]
+    assert len(line.split()) == 7  # an eighth field would be a path
 
 
 def here() -> dict[str, str]:

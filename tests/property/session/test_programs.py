@@ -202,6 +202,16 @@ class Program:
             assert {row: count for row, count in contents.items() if count} == expected, name
 
 
+def compare(db: Session, views: list[str], program: list[Any]) -> None:
+    """Run a program in a session that is new and in its twin, and compare them."""
+    twins = Program(db)
+    for name in views:
+        twins.step("view", name)
+    for step in program:
+        twins.step(*step)
+    twins.commit(db.commit)
+
+
 @given(
     st.integers(1, 2),
     st.lists(st.sampled_from(list(DEFINITIONS)), min_size=2, unique=True),
@@ -211,9 +221,4 @@ def test_a_session_has_what_a_database_that_recomputes_everything_has(
     workers: int, views: list[str], program: list[Any]
 ) -> None:
     with Session(workers) as db:
-        twins = Program(db)
-        for name in views:
-            twins.step("view", name)
-        for step in program:
-            twins.step(*step)
-        twins.commit(db.commit)
+        compare(db, views, program)

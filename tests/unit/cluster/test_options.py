@@ -20,7 +20,7 @@ SCRIPT = __file__
 
 @pytest.fixture(autouse=True)
 def ran(monkeypatch: pytest.MonkeyPatch) -> list[str | None]:
-    """The index that the process of each script that would have been run is told, recorded instead of running it."""
+    """Record the index given to the process of each script, and run none."""
     indices: list[str | None] = []
 
     def run_target(*_: object) -> int:

@@ -22,7 +22,7 @@ def test_the_address_of_a_process_is_one_of_its_machine(machines: list[int], dat
         introductions.append({"here": here, "head": head, "port": 20_000 + number})
     addresses = addresses_of(introductions, 30_000)
     reached = [split_tcp(address)[0] for address in addresses]
-    if all(said["head"] == "127.0.0.1" for said in introductions):
+    if all(introduction["head"] == "127.0.0.1" for introduction in introductions):
         assert set(reached) == {"127.0.0.1"}
     else:
         assert reached == [f"10.0.0.{machine + 1}" for machine in [0, *machines]]
@@ -30,8 +30,8 @@ def test_the_address_of_a_process_is_one_of_its_machine(machines: list[int], dat
 
 
 def test_an_address_of_the_sixth_protocol_is_in_brackets() -> None:
-    said = {"here": "fd00::2", "head": "fd00::1", "port": 20_001}
-    assert addresses_of([said], 20_000) == ("tcp://[fd00::1]:20000", "tcp://[fd00::2]:20001")
+    introduction = {"here": "fd00::2", "head": "fd00::1", "port": 20_001}
+    assert addresses_of([introduction], 20_000) == ("tcp://[fd00::1]:20000", "tcp://[fd00::2]:20001")
 
 
 @given(

@@ -63,9 +63,16 @@ class Meeting:
     def introduction(self, process: int, lines: Lines, **changes: Any) -> bytes:
         """Return how a process introduces itself on a connection, without the seal."""
         _, run, challenge = lines.receive()[0].decode().split(" ")
-        said = {"run": run, "challenge": challenge, "nonce": "0", "process": process, "workers": 1, "port": 2000}
-        said |= {"processes": len(self.places), "machine": "m", "here": "127.0.0.1", "head": "127.0.0.1"}
-        return json.dumps(said | changes).encode()
+        introduction = {
+            "run": run,
+            "challenge": challenge,
+            "nonce": "0",
+            "process": process,
+            "workers": 1,
+            "port": 2000,
+        }
+        introduction |= {"processes": len(self.places), "machine": "m", "here": "127.0.0.1", "head": "127.0.0.1"}
+        return json.dumps(introduction | changes).encode()
 
 
 @pytest.mark.parametrize("processes", [2, 5])

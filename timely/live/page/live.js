@@ -438,8 +438,8 @@ window.addEventListener("resize", refresh);
 
 // Begin
 
-const said = localStorage.getItem("timely-theme");
-document.documentElement.dataset.theme = said || (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
+const preferred = localStorage.getItem("timely-theme");
+document.documentElement.dataset.theme = preferred || (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
 headOperators();
 
 function connect() {
