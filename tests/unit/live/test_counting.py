@@ -48,7 +48,9 @@ def test_counts_are_what_accounts_add_up(config: Config) -> None:
         for index, records in enumerate(received):
             if index in added:
                 assert records == added[index].records_in, dataflow.operators[index]
-                assert counts.nanoseconds[index] >= added[index].nanoseconds * 0.5
+                timed, accounted = counts.nanoseconds[index], added[index].nanoseconds
+                assert timed <= accounted  # which includes what calls the operator
+                assert bool(timed) == bool(accounted)
         for index, (came, went) in enumerate(zip(counts.inline_received, counts.inline_sent)):
             assert (came, went) == (added[~index].records_in, added[~index].records_out)
         assert sum(received) > 1000 / worker.peers
