@@ -19,8 +19,8 @@ frees those not marked. The invariant that it relies on:
 
     a number in use is in a column of the snapshot, or has been encoded since the snapshot was taken
 
-because a new column is made of older columns or by encoding, and encoding marks the numbers that it returns. Freed
-numbers are reused.
+because a new column is made of older columns or by encoding. Encoding marks the numbers that it returns, and those of the
+strings in a tuple. Freed numbers are reused.
 
 A collection begins when there are as many new items as the last one found in use, or a sixteenth of the rows that it
 marked, if that is more. So the table has about twice the items in use, and a new item pays for a constant amount of
@@ -159,7 +159,10 @@ class Interner:
             self.watch(self._numbers, numbers)
 
     def encode(self, items: list[Any]) -> Codes:
-        """Return the number of each tuple. A tuple without one receives a number."""
+        """Return the number of each tuple of codes, whose last item lists the fields that are numbers of strings.
+
+        A tuple without a number receives one.
+        """
         known = self._codes
         codes = [known.get(item, -1) for item in items]
         if -1 in codes:
@@ -168,7 +171,10 @@ class Interner:
                     codes[row] = self._add(items[row])
         numbers = np.array(codes, np.int64)
         if self._collection is not None:
-            self._collection.keep(numbers)
+            # Once a tuple is marked, no column marks its strings. They need not have been encoded since the snapshot:
+            # a column that was decoded has their numbers.
+            strings = [item[field] for item in items for field in item[-1]]
+            self._collection.keep(np.array(codes + strings, np.int64))
         return numbers
 
     def find(self, items: list[Any]) -> Codes:
@@ -318,7 +324,7 @@ class _Collection:
 
     def mark(self, numbers: Codes) -> Codes:
         """Mark numbers; return those not marked before."""
-        # Numbers from the limit on are newer than the snapshot: never swept, and `encode` has marked their fields.
+        # Numbers from the limit on are newer than the snapshot: never swept, and `encode` has marked their strings.
         numbers = numbers[numbers < self._limit]
         fresh = numbers[~self._marked[numbers]]
         self._marked[fresh] = True

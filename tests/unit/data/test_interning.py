@@ -93,6 +93,22 @@ def test_items_encoded_during_a_collection_are_kept(interner: Interner, monkeypa
     assert len(interner) == 1 + 2
 
 
+def test_text_is_kept_in_a_tuple_that_is_encoded_again_during_a_collection(
+    interner: Interner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(interning_module, "LEAST_STEP", 1)
+    monkeypatch.setattr(interning_module, "SWEPT_PER_ITEM", 0)
+    encoder = Encoder(interner, "value")
+    kept = encoder.encode((np.array([0.5, 1.5]), *text("a", "b")))
+    interner.watch(encoder, kept)
+    interner.collect()  # takes its snapshot, and marks a part of it
+    again = encoder.encode(encoder.decode(kept, 2))  # without a lookup of the strings
+    collect(interner)
+    Encoder(interner, "key").encode(text("c", "d"))
+    assert again.tolist() == kept.tolist()
+    assert [column.tolist() for column in encoder.decode(kept, 2)] == [[0.5, 1.5], ["a", "b"]]
+
+
 @pytest.mark.parametrize("most_packed", [2, 6])
 def test_a_lookup_finds_items_and_assigns_no_numbers(
     interner: Interner, most_packed: int, monkeypatch: pytest.MonkeyPatch
