@@ -19,8 +19,8 @@ frees those not marked. The invariant that it relies on:
 
     a number in use is in a column of the snapshot, or has been encoded since the snapshot was taken
 
-because a new column is made of older columns or by encoding. Encoding marks the numbers that it returns, and those of the
-strings in a tuple. Freed numbers are reused.
+because a new column is made of older columns or by encoding. Encoding marks the numbers that it returns, and those of
+the strings in a tuple. Freed numbers are reused.
 
 A collection begins when there are as many new items as the last one found in use, or a sixteenth of the rows that it
 marked, if that is more. So the table has about twice the items in use, and a new item pays for a constant amount of
