@@ -44,8 +44,11 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     compile_kernels()
 
 
+@pytest.hookimpl(tryfirst=True)  # before `-m` selects
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
+        if item.get_closest_marker("lengthy"):
+            item.add_marker(pytest.mark.slow)
         if COMPILED and item.get_closest_marker("interpreted"):
             item.add_marker(pytest.mark.skip(reason="replaces parts of what is compiled"))
         if Config().plain and item.get_closest_marker("composed"):

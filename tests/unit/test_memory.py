@@ -6,6 +6,7 @@ import gc
 from collections import Counter
 
 import numpy as np
+import pytest
 
 from differential import new_input
 from timely import Worker, execute
@@ -16,6 +17,7 @@ def _alive() -> Counter[str]:
     return Counter(type(thing).__name__ for thing in gc.get_objects())
 
 
+@pytest.mark.lengthy
 def test_epochs_that_insert_and_remove_an_edge_leave_no_objects_behind() -> None:
     def program(worker: Worker) -> list[Counter[str]]:
         with worker.dataflow() as scope:

@@ -175,6 +175,7 @@ def test_an_operator_that_raises_names_itself_the_time_the_worker_and_the_line(
     assert run.error.count("ValueError: thirteen") == 1
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize(
     ("raised", "status", "message"),
     [

@@ -101,6 +101,7 @@ def test_the_last_process_that_is_stopped_ends_the_run(start: Start, tmp_path: P
         run.close()
 
 
+@pytest.mark.lengthy
 def test_a_waiting_process_prints_every_five_seconds_for_which_peers(start: Start, hosts: str) -> None:
     run = start("pass", "--hostfile", hosts, "--process", "0", TIMELY_RENDEZVOUS_SECONDS="7")
     assert run.end() == 1
@@ -110,6 +111,7 @@ def test_a_waiting_process_prints_every_five_seconds_for_which_peers(start: Star
     assert second.startswith("timely: process 0 waited 7 s for its peers; ")
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("signum", [signal.SIGKILL, signal.SIGSTOP, signal.SIGTERM])
 def test_a_process_started_by_hand_that_is_lost_while_all_wait_for_another_is_named(
     start: Start, hosts: str, signum: signal.Signals

@@ -112,6 +112,7 @@ def test_a_full_disk_is_named(graph: Path, tmp_path: Path) -> None:
         assert "cannot write /dev/full" in run(graph, option, "/dev/full").stderr
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("given", [[], ["--csv", "-"], ["--parquet", "-"], ["--changes", "-"]])
 def test_a_full_standard_output_is_named_in_one_line(graph: Path, given: list[str]) -> None:
     command = [sys.executable, "examples/components.py", str(graph), *given]

@@ -49,6 +49,7 @@ def test_a_full_disk_is_named(name: str) -> None:
     assert f"{name}: cannot write /dev/full" in here(name, *SMALL[name], "--json", "/dev/full").error
 
 
+@pytest.mark.lengthy
 @JOBS
 def test_quiet_is_quiet_and_one_output_may_be_standard_output(name: str) -> None:
     assert answered(name, *SMALL[name], "--quiet") == ""
@@ -128,6 +129,7 @@ def test_a_closed_pipe_ends_the_job(name: str, arguments: list[str]) -> None:
         assert process.wait(SECONDS) == 1
 
 
+@pytest.mark.lengthy
 def test_the_jobs_can_be_run_by_name() -> None:
     ended = apart("../differential/jobs/__main__", "wordcount", EXAMPLES / "README.md", "--top", "0")
     assert ended.status == 0, ended.error

@@ -99,6 +99,7 @@ def test_lengths_of_edges_are_added_up(tmp_path: Path) -> None:
         assert found.answer.columns[1].tolist() == [0, lengths[0], lengths[0] + lengths[1]]
 
 
+@pytest.mark.lengthy
 def test_two_processes_answer_as_one(tmp_path: Path) -> None:
     edges = head(DEBIAN, tmp_path / "graph.tsv", 5000)
     write_changes(tmp_path / "changes.tsv", edges, 20)

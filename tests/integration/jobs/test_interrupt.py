@@ -49,6 +49,7 @@ def has_lines(path: Path, count: int) -> bool:
     return path.exists() and path.read_text().count("\n") >= count
 
 
+@pytest.mark.lengthy
 @PROCESSES
 def test_a_graph_that_is_followed_has_a_last_answer(processes: int, tmp_path: Path) -> None:
     graph, changes = tmp_path / "graph.tsv", tmp_path / "changes.tsv"
@@ -91,6 +92,7 @@ def test_a_text_that_is_followed_has_a_last_answer(processes: int, tmp_path: Pat
     assert set(table(answer)) == {("one", "1"), ("two", "2"), ("three", "1")}
 
 
+@pytest.mark.lengthy
 @PROCESSES
 def test_ctrl_c_before_a_graph_is_followed_leaves_nothing(processes: int, tmp_path: Path) -> None:
     (tmp_path / "changes.tsv").touch()

@@ -126,6 +126,7 @@ def test_two_processes_name_what_is_wrong_with_tweets() -> None:
     assert ended.error.startswith("[0] topics: standard input has 1 tweet, which end 0 s after the start")
 
 
+@pytest.mark.lengthy
 def test_the_picture_has_axes(tmp_path: Path) -> None:
     given = "--users", "50", "--rate", "400", "--seconds", "0.6", "--epoch", "50", "--stale", "0.1"
     assert drawn("topics", tmp_path / "picture.svg", *given).count('<g id="axes_') == 1

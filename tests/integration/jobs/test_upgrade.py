@@ -72,6 +72,7 @@ def given(files: Files) -> list[str | Path]:
 # Right answers
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("workers", [1, 2])
 def test_answers_after_every_step_are_those_from_scratch(tmp_path: Path, seed: int, workers: int) -> None:
@@ -80,6 +81,7 @@ def test_answers_after_every_step_are_those_from_scratch(tmp_path: Path, seed: i
     assert len(report.batches) == 25
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("seed", [3, 4])
 def test_answers_do_not_depend_on_workers_or_batches(tmp_path: Path, seed: int) -> None:
     files = write_random_upgrade(tmp_path, seed)
@@ -271,6 +273,7 @@ def test_an_output_that_cannot_be_written_is_named(
     assert capsys.readouterr().err == "upgrade: cannot write nowhere/file.svg: No such file or directory\n"
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize(("only", "panels"), [("components,cycles,watch,top", 5), ("top", 2)])
 def test_the_picture_shows_latency_and_answers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, only: str, panels: int
@@ -300,6 +303,7 @@ def test_without_scipy_a_check_is_refused(
     assert "pip install 'timely-dataflow[check]'" in capsys.readouterr().err
 
 
+@pytest.mark.lengthy
 @pytest.mark.timeout(300)
 def test_ctrl_c_ends_the_program_without_a_traceback(tmp_path: Path, start: Callable[..., Run]) -> None:
     files = write_random_upgrade(tmp_path, seed=0, steps=20_000)

@@ -163,6 +163,7 @@ def test_a_pipe_is_read_by_one_of_several_workers(tmp_path: Path) -> None:
     assert dict(table(answer)) == {word: str(number) for word, number in counted(TEXT).items()}
 
 
+@pytest.mark.lengthy
 def test_the_picture_has_axes(text: Path, tmp_path: Path) -> None:
     picture = drawn("wordcount", tmp_path / "words.svg", text, "--lines", "3")
     assert picture.count('<g id="axes_') == 3

@@ -55,6 +55,7 @@ finally:
 LONGER = ANSWER_SECONDS + TERMINATE_SECONDS + 1
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("signum", ENDING)
 def test_programs_get_time_to_clean_up_after_any_signal_to_all_processes(
     start: Start, tmp_path: Path, signum: signal.Signals

@@ -468,6 +468,7 @@ def test_a_process_killed_from_outside_ends_the_others(start: Start) -> None:
     assert run.end(run.promptly) == 128 + signal.SIGKILL
 
 
+@pytest.mark.lengthy
 def test_a_process_that_ignores_signals_is_killed(start: Start) -> None:
     run = start("run", "-n", "2", TALK, "stubborn")
     run.until_started(2)
@@ -484,6 +485,7 @@ def test_processes_end_when_the_launcher_is_killed_and_leave_nothing(start: Star
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.lengthy
 def test_a_process_that_ignores_signals_ends_when_the_launcher_is_killed(start: Start) -> None:
     run = start("run", "-n", "2", TALK, "stubborn")
     run.until_started(2)

@@ -174,6 +174,7 @@ def test_a_stall_of_no_time_is_refused(start: Start, seconds: str) -> None:
     assert "stall_seconds must be positive" in run.error
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize(("processes", "workers"), [(1, 2), (2, 1)])
 @pytest.mark.parametrize("why", ["activator", "poll", "fed", "timer", "serving", "program"])
 def test_a_service_that_waits_for_the_outside_is_idle_and_not_stalled(
@@ -238,6 +239,7 @@ def test_does_not():
 """
 
 
+@pytest.mark.lengthy
 def test_a_test_that_hangs_names_the_holder_of_its_dataflow(tmp_path: Path) -> None:
     (tmp_path / "test_hanging.py").write_text(HANGS)
     (tmp_path / "pytest.ini").write_text("[pytest]\n")

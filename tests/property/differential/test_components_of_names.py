@@ -70,6 +70,7 @@ def histories(draw: st.DrawFn) -> list[list[tuple[Edge, int]]]:
     return epochs
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("workers", [1, 2])
 @pytest.mark.timeout(300)
 @settings(deadline=None, max_examples=examples(100))

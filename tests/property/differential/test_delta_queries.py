@@ -120,6 +120,7 @@ def check_cliques(edges: list[tuple[int, int]], workers: int, seed: int) -> None
     check(cliques4, lambda held: occurrences(held, pairs[:6]), edits, workers=workers, seed=seed)
 
 
+@pytest.mark.lengthy
 @of_cliques
 @settings(max_examples=4, deadline=None)
 def test_cliques_of_four_appear_and_disappear(edges: list[tuple[int, int]], workers: int, seed: int) -> None:

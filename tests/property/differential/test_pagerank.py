@@ -99,6 +99,7 @@ pairs = st.lists(st.tuples(st.integers(0, 7), st.integers(0, 7)), min_size=1, ma
 weights_of_nodes = st.none() | st.dictionaries(st.integers(0, 9), st.integers(0, 5), max_size=5)
 
 
+@pytest.mark.lengthy
 @given(
     first=pairs, second=pairs, weights=weights_of_nodes, other=weights_of_nodes, damping=st.sampled_from((0.5, 0.85))
 )

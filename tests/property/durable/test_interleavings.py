@@ -88,6 +88,7 @@ def run(interleave: Callable[[int], None], seed: int) -> None:
         raise
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("interleave", [interleave_on_a_store, interleave_on_a_disk])
 def test_appends_are_linearizable_whatever_fails(interleave: Callable[[int], None]) -> None:
     for seed in range(QUICK // 2):

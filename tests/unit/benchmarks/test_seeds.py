@@ -168,6 +168,7 @@ def test_each_case_calls_a_function_of_its_workload_with_its_parameters(experime
             assert is_open or set(case.parameters) <= set(names), case
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize(
     ("workload", "arguments", "lengths"),
     [
@@ -201,6 +202,7 @@ def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
     return main()
 
 
+@pytest.mark.lengthy
 @NEEDS_MATPLOTLIB
 def test_a_failure_is_a_line_and_what_was_recorded_can_be_drawn_again(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path

@@ -64,6 +64,7 @@ def test_an_upgrade_may_have_no_steps(tmp_path: Path, files: tuple[Path, Path]) 
     assert edges_at(upgrade, 0) == set(INITIAL)
 
 
+@pytest.mark.lengthy
 @pytest.mark.timeout(300)
 def test_the_whole_upgrade_matches_its_description() -> None:
     upgrade = debian.load()

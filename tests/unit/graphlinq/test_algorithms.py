@@ -73,6 +73,7 @@ def test_ranks_are_those_of_networkx(rows: Edges) -> None:
         assert found[node] == pytest.approx(rank * len(expected), abs=1e-6)
 
 
+@pytest.mark.lengthy
 @settings(deadline=None, max_examples=20)
 @given(edges, st.dictionaries(st.integers(0, 12), st.sampled_from((0, 0.5, 1, 7)), min_size=1), st.integers(1, 3))
 def test_ranks_by_weights_are_those_of_networkx(rows: Edges, weights: dict[int, float], workers: int) -> None:

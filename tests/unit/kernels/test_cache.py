@@ -373,11 +373,13 @@ def test_a_second_installation_loads_what_the_first_one_has_compiled(tmp_path: P
     assert ran == [([f"from {first}", "compiled", "answer 30"], []), ([f"from {second}", "answer 30"], [])]
 
 
+@pytest.mark.lengthy
 def test_a_changed_kernel_is_another_entry(tmp_path: Path) -> None:
     outputs = [run(tmp_path, place=place)[0][1:] for place in (0, 1, 0)]
     assert outputs == [["compiled", "answer 30"], ["compiled", "answer 31"], ["answer 30"]]
 
 
+@pytest.mark.lengthy
 def test_code_without_bounds_checks_is_not_loaded_if_bounds_are_checked(tmp_path: Path) -> None:
     assert run(tmp_path, place=9)[0][1] == "compiled"
     output, errors = run(tmp_path, place=9, NUMBA_BOUNDSCHECK="1")
@@ -385,6 +387,7 @@ def test_code_without_bounds_checks_is_not_loaded_if_bounds_are_checked(tmp_path
     assert "IndexError: index is out of bounds" in errors
 
 
+@pytest.mark.lengthy
 def test_four_processes_over_a_damaged_entry_compile_and_report_once(compiled: Path, tmp_path: Path) -> None:
     write(tmp_path)
     (path,) = kept(compiled, tmp_path).glob("own.tiny-*.kernel")
@@ -472,6 +475,7 @@ def test_a_directory_of_another_user_is_not_touched(tmp_path: Path) -> None:
     assert list(own.iterdir()) == []
 
 
+@pytest.mark.lengthy
 def test_the_directory_of_numba_is_used_if_it_is_set(tmp_path: Path) -> None:
     for expected in (["compiled", "answer 30"], ["answer 30"]):
         assert run(tmp_path, NUMBA_CACHE_DIR=str(tmp_path / "numba"))[0][1:] == expected

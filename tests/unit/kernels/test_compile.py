@@ -183,6 +183,7 @@ def test_the_digest_covers_arrays_tuples_and_defaults() -> None:
     assert digest_of("def outer(x, y=2): return x + y") != digest_of("def outer(x, y=3): return x + y")
 
 
+@pytest.mark.lengthy
 def test_the_digest_is_the_same_whatever_the_order_of_a_set(tmp_path: Path) -> None:
     text = """
         from differential.kernels.digest import digest_of
@@ -201,6 +202,7 @@ CALLER = """
 """
 
 
+@pytest.mark.lengthy
 @pytest.mark.timeout(300)
 def test_a_cached_kernel_is_renewed_when_what_it_calls_has_changed(tmp_path: Path) -> None:
     (tmp_path / "caller.py").write_text(

@@ -123,6 +123,7 @@ def test_weights(tmp_path: Path) -> None:
         of(path, Layout(weight="3"))
 
 
+@pytest.mark.lengthy
 def test_the_upgrade_of_a_distribution(tmp_path: Path) -> None:
     faults = Faults()
     graph = open_graph(str(DEBIAN / "debian-bookworm.tsv.gz"), PLAIN, faults)
