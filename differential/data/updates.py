@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 
 from differential.data.interned import strings_of
 from differential.kernels.compile import NOTHING
+from differential.kernels.products import opposite
+from differential.kernels.rounds import times_at_rounds
 from differential.kernels.times import later_times, table_of_times, times_inside, times_outside
 from timely.errors import DataError
 from timely.lowlevel import (
@@ -34,8 +36,6 @@ from timely.lowlevel import (
 Array = NDArray[Any]
 Ints = NDArray[np.int64]
 
-_LEAST = -1 << 63
-
 
 class Updates:
     """A batch of updates.
@@ -52,6 +52,8 @@ class Updates:
     Updates([((5,), (8,), -1)])
     >>> updates.entered(1).delayed(2).times, updates.entered(1).left(1).times
     (array([[7, 2]]), array([[7]]))
+    >>> updates.entered_at(np.array([2, 0]), 9).each_time(), updates.entered_at(np.array(10), 9)
+    ([(7, 2), (7, 0)], None)
     """
 
     kind: ClassVar[str] = "updates"
@@ -94,6 +96,17 @@ class Updates:
     def entered(self, more: int) -> Updates:
         """Return the same updates at times with so many more coordinates, which are 0."""
         return self.with_times(times_inside(_plain(self.times), more))
+
+    def entered_at(self, rounds: Array, most: int) -> Updates | None:
+        """Return the same updates in a loop, each in its own round; None unless all rounds are from 0 to `most`.
+
+        `rounds` is an array of integers, with an item for each update or one for all.
+        """
+        if rounds.dtype.kind == "u" and rounds.size and int(rounds.max()) > most:
+            return None
+        each = np.full(len(self), int(rounds), np.int64) if not rounds.ndim else rounds.astype(np.int64, order="C")
+        times, index = times_at_rounds(_plain(self.times), _plain(self.time_index), each, most)
+        return None if len(self) and not len(times) else Updates(self.columns, times, index, self.diffs)
 
     def left(self, keep: int) -> Updates:
         """Return the same updates at times without the coordinates from `keep` on."""
@@ -146,9 +159,9 @@ class Updates:
 
     def negated(self) -> Updates:
         """Return the updates with the opposite diffs."""
-        if len(self.diffs) and int(self.diffs.min()) == _LEAST:
+        diffs = opposite(_plain(self.diffs), len(self))
+        if len(diffs) != len(self):
             raise DataError("a record that occurs -2 ** 63 times cannot be negated: 2 ** 63 does not fit into 64 bits")
-        diffs = -self.diffs if len(self.diffs) else np.full(len(self), -1, np.int64)
         return Updates(self.columns, self.times, self.time_index, diffs)
 
     def each_diff(self) -> Ints:
@@ -215,6 +228,6 @@ def _values(column: Array) -> list[Any]:
 register(Updates)  # called, for classes with decorators are compiled to less (see `hatch_build.py`)
 
 
-def _plain(times: Ints) -> Ints:
-    """Return times as kernels take them."""
-    return times if times.flags.carray else times.copy()
+def _plain(column: Ints) -> Ints:
+    """Return a column, or a table of times, as kernels take it."""
+    return column if column.flags.carray else column.copy()

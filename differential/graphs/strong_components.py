@@ -59,7 +59,9 @@ def strongly_connected_components(edges: Collection) -> Collection:
 
 def _trim(candidates: Collection, edges: Collection) -> Collection:
     """Return the edges whose ends get the same label when labels flow along the candidates, reversed."""
-    labels = propagate(candidates, edges.map(lambda _, target: (target, target)), rounds=by_magnitude)
+    # Each label once, so that an edge that comes or goes beside others to its target changes no label.
+    targets = starts(transpose(edges))
+    labels = propagate(candidates, targets.map(lambda target: (target, target)), rounds=by_magnitude)
     return (
         edges.join_map(labels, lambda source, target, label: (target, source, label))
         .join_map(labels, lambda target, source, label, other: (target, source, label == other))

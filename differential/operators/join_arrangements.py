@@ -35,6 +35,9 @@ from timely.lowlevel import (
 ROWS_PER_BATCH = 1 << 18
 """An activation yields to other operators after about so many pairs."""
 
+ROWS_PER_CALL = 1 << 8
+"""About so many pairs take as long as a call that finds none."""
+
 
 class Pairing(NamedTuple):
     """New batches of one side still to be matched with the other side's past, and a capability for the output."""
@@ -101,11 +104,14 @@ class Joiner:
         operator = self._output.operator
         operator.waits = False
         self._catching_up.expect()
-        if self._todo and (is_answered or not operator.must_wait()):
-            if not is_answered:
-                self._match()
-            if self._todo:
+        left = 0 if is_answered else ROWS_PER_BATCH
+        while self._todo:
+            if left <= 0:
                 operator.resume_later()
+                break
+            if operator.must_wait():
+                break
+            left -= self._match()
 
     def drop(self) -> None:
         """Stop reading both traces."""
@@ -162,8 +168,8 @@ class Joiner:
         other.acknowledge()
         return True
 
-    def _match(self) -> None:
-        """Emit about a batch of pairs of the first pairing."""
+    def _match(self) -> int:
+        """Emit about a batch of pairs of the first pairing; return how many pairs take as long, at least."""
         pairing = self._todo[0]
         new, past = table_of(pairing.new), table_of(pairing.past)
         pairs, self._position = self._matched(new, past, pairing.new_is_left)
@@ -172,6 +178,7 @@ class Joiner:
         if self._position < 0:
             self._todo.popleft().capability.drop()
             self._position = 0
+        return ROWS_PER_CALL + (0 if pairs is None else len(pairs))
 
     def _matched(self, new: Batches, past: Batches, new_is_left: bool) -> tuple[Updates | None, int]:
         """Return about a batch of pairs from `_position` on, and where to go on: -1 if these were the last."""

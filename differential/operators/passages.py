@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
+
+import numpy as np
 
 from differential.data.updates import Updates
 from differential.operators.rounds import Rounds
-from timely.lowlevel import Batch, Time
+from timely.errors import DataError
+from timely.lowlevel import LIMIT, Batch, Time, consult
 
 Passage = Callable[[Time, Batch], tuple[Time, Updates]]
 
@@ -18,6 +22,22 @@ def entering(suffix: Time) -> Passage:
     def enter(time: Time, batch: Batch) -> tuple[Time, Updates]:
         assert isinstance(batch, Updates)
         return time + suffix, batch.entered(more)
+
+    return enter
+
+
+def entering_at(rounds: Callable[..., Any]) -> Passage:
+    """Return what brings updates into a loop, each record at the round that `rounds` returns for it."""
+
+    def enter(time: Time, batch: Batch) -> tuple[Time, Updates]:
+        assert isinstance(batch, Updates)
+        given = np.asarray(consult(rounds, batch.columns))
+        updates = None
+        if given.dtype.kind in "iub" and given.shape in ((), (len(batch),)):
+            updates = batch.entered_at(given, LIMIT // 2)  # as many more rounds may follow before the limit
+        if updates is None:
+            raise DataError("the rounds of enter_at must be one integer, from 0 to 2 ** 61, for each record")
+        return (*time, 0), updates
 
     return enter
 

@@ -13,6 +13,7 @@ from benchmarks import bfs, degrees
 from benchmarks.graphs import RandomGraph
 from benchmarks.incremental import Session
 from differential import Collection
+from differential.graphs import cyclic_edges
 from differential.kernels import compile as kernels
 from timely import Worker, execute_directly
 
@@ -61,7 +62,8 @@ def counted(definition: Callable[[Collection], Collection]) -> tuple[Counter[str
 @pytest.mark.timeout(200)
 @pytest.mark.composed
 @pytest.mark.parametrize(
-    ("definition", "most_calls", "most_arrays"), [(degrees.distribution, 7.1, 12.7), (bfs.definition, 12.5, 21.2)]
+    ("definition", "most_calls", "most_arrays"),
+    [(degrees.distribution, 7.1, 12.7), (bfs.definition, 12.5, 21.2), (cyclic_edges, 87.3, 130.5)],
 )
 def test_one_change_calls_few_kernels_which_return_few_arrays(
     definition: Callable[[Collection], Collection], most_calls: float, most_arrays: float
