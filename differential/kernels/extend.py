@@ -17,6 +17,8 @@ they end before `END`.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from differential.kernels.compile import Batches, Ints, Table, bare, kernel
@@ -33,6 +35,16 @@ _FEW = 64
 _CLOSE = 8
 """Two layers are scanned together, and not galloped, if the longer has less than this many times the rows."""
 _LARGEST = 9223372036854775807
+
+
+class _Relations(NamedTuple):
+    """The relations: whether each has a bound that is one less, the first of its layers, all layers, and the present
+    range in each."""
+
+    is_excluded: Ints
+    firsts: Ints
+    past: Table
+    ranges: Table
 
 
 @bare
@@ -157,13 +169,12 @@ def _leap(past: Table, one: int, other: int, ranges: Table) -> bool:
 
 
 @bare
-def _intersect(
-    proposer: int, bound: int, is_excluded: Ints, firsts: Ints, past: Table, ranges: Table, out: Table, written: int
-) -> int:
+def _intersect(proposer: int, bound: int, relations: _Relations, out: Table, written: int) -> int:
     """Write the values that all relations have, and their counts; there must be room. Return the new end.
 
     Returns -1 if a count does not fit into 64 bits.
     """
+    is_excluded, firsts, past, ranges = relations
     checker = 1 if proposer == 0 else 0
     one = _only(firsts[proposer], firsts[proposer + 1], ranges)
     other = _only(firsts[checker], firsts[checker + 1], ranges)
@@ -193,29 +204,20 @@ def _intersect(
 
 @bare
 def _extend(
-    keys: Table,
-    bounds: Ints,
-    is_excluded: Ints,
-    firsts: Ints,
-    past: Table,
-    ranges: Table,
-    start: int,
-    limit: int,
-    out: Table,
-    written: int,
-    work: int,
+    keys: Table, bounds: Ints, relations: _Relations, start: int, limit: int, out: Table, written: int, work: int
 ) -> tuple[int, int, int, int]:
     """Extend prefixes from `start` on until `work` reaches `limit`; return (prefix, written, work, lacking room).
 
     The prefix is the first that is not extended. If the last number is not 0, it needs room for as many values. If a
     count of it does not fit into 64 bits, `written` is -1.
     """
-    relations, prefixes = keys.shape
+    _, firsts, past, ranges = relations
+    width, prefixes = keys.shape
     for prefix in range(start, prefixes):
         if work >= limit:
             return prefix, written, work, 0
         proposer, fewest = 0, _LARGEST
-        for relation in range(relations):
+        for relation in range(width):
             found = _find(past, firsts[relation], firsts[relation + 1], keys[relation, prefix], ranges)
             if found < fewest:
                 proposer, fewest = relation, found
@@ -227,7 +229,7 @@ def _extend(
             return prefix, written, work, fewest
         if fewest > 0:
             before, bound = written, bounds[prefix] if len(bounds) > 1 else bounds[0]
-            written = _intersect(proposer, bound, is_excluded, firsts, past, ranges, out, written)
+            written = _intersect(proposer, bound, relations, out, written)
             if written < 0:
                 return prefix, written, work, 0
             out[0, before:written] = prefix
@@ -244,14 +246,12 @@ def extend(
     `keys` is int64[relations, prefixes]. `bounds` has one bound for each prefix, or one for all; it is one less for
     relations whose `is_excluded` is 1. Prefixes from `start` on are extended until about `limit` values are looked at.
     """
-    ranges = np.zeros((len(past), 3), np.int64)
+    relations = _Relations(is_excluded, firsts, past, np.zeros((len(past), 3), np.int64))
     out = empty(3 * _FEW).reshape((3, _FEW))
     position, written, work = start, 0, 0
     # The loop over prefixes allocates nothing. It returns here for more room, and goes on with the same prefix.
     while True:
-        position, written, work, lacks = _extend(
-            keys, bounds, is_excluded, firsts, past, ranges, position, limit, out, written, work
-        )
+        position, written, work, lacks = _extend(keys, bounds, relations, position, limit, out, written, work)
         if written < 0:
             raise Overflow(keys[0, position], 0)
         if lacks == 0:

@@ -22,6 +22,8 @@ Keys without a match allocate nothing.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from differential.kernels.compile import Batches, Ints, Table, bare, inner, kernel
@@ -62,6 +64,39 @@ BATCH, LAYER, RANGES_END, GROUP_WIDTH = range(4)
 before end."""
 
 
+class Matches(NamedTuple):
+    """The rows of one key: where they end in the new batch, and where they start and end in the layer."""
+
+    row_end: int
+    place: int
+    place_end: int
+
+
+class Span(NamedTuple):
+    """The ranges `low` to `high` of one group, whose pairs are the rows `start` to `end` of the result."""
+
+    ranges: Table
+    low: int
+    high: int
+    start: int
+    end: int
+
+
+class Joined(NamedTuple):
+    """The set of the times of the result: its members, their hash table, and how many there are."""
+
+    times: Table
+    slots: Ints
+    size: int
+
+
+class Timed(NamedTuple):
+    """The table of times of one side, and the index of each row's time in it."""
+
+    times: Table
+    time_index: Ints
+
+
 @inner
 def _places(past: Table, key: int) -> Ints:
     """Return the first row of each layer whose key is at least `key`.
@@ -99,27 +134,26 @@ def _most_ranges(new: Table, past: Table, limit: int) -> int:
 
 @bare
 def _cut(
-    ranges: Table, found: int, pairs: int, limit: int, row: int, row_end: int, place: int, place_end: int, piece: int
+    ranges: Table, found: int, pairs: int, limit: int, row: int, piece: int, key: Matches
 ) -> tuple[int, int, int, int]:
     """Add the rows of one key to `ranges`, up to the limit; return (found, pairs, row, piece), where the key goes on.
 
-    The rows are `row` to `row_end` of the new batch and `place` to `place_end` of the layer, of whose matches the first
-    `piece` pieces are done. It makes at most three ranges: the last piece of a row that was cut, whole rows, and a row
-    that reaches the limit.
+    The new rows are those from `row` on, of whose matches the first `piece` pieces are done. It makes at most three
+    ranges: the last piece of a row that was cut, whole rows, and a row that reaches the limit.
     """
     piece_rows = max(limit, _LEAST_PIECE)
-    while row < row_end and pairs < limit:
+    while row < key.row_end and pairs < limit:
         # Only the first row can have pieces done; `piece` returns to 0 with each complete row.
-        first = place + piece * piece_rows
-        matches = place_end - first
-        row_next = row + min(max((limit - pairs) // matches, 1), row_end - row)
+        first = key.place + piece * piece_rows
+        matches = key.place_end - first
+        row_next = row + min(max((limit - pairs) // matches, 1), key.row_end - row)
         if piece > 0 or matches > piece_rows:
             matches, row_next = min(matches, piece_rows), row + 1
         ranges[found, NEW], ranges[found, NEW_END] = row, row_next
         ranges[found, PAST], ranges[found, PAST_END] = first, first + matches
         found += 1
         pairs += (row_next - row) * matches
-        if first + matches < place_end:
+        if first + matches < key.place_end:
             piece += 1
         else:
             row, piece = row_next, 0
@@ -152,7 +186,8 @@ def _match(new: Table, past: Table, position: int, limit: int) -> tuple[Table, T
                     row = seek(keys, row, held[place])
                 else:
                     row_end, place_end = after(keys, row), after(held, place)
-                    found, pairs, row, piece = _cut(ranges, found, pairs, limit, row, row_end, place, place_end, piece)
+                    key = Matches(row_end, place, place_end)
+                    found, pairs, row, piece = _cut(ranges, found, pairs, limit, row, piece, key)
                     if row == row_end:
                         place = place_end
             if found > found_before:
@@ -288,43 +323,30 @@ def _is_late(new: Table, past: Table, rows: int) -> bool:
 
 
 @inner
-def _write_times(
-    index: Ints,
-    target: int,
-    ranges: Table,
-    low: int,
-    high: int,
-    pairs: int,
-    left: Table,
-    new: Ints,
-    right: Table,
-    past: Ints,
-    times: Table,
-    slots: Ints,
-    count: int,
-) -> tuple[Table, Ints, int]:
-    """Write the numbers of the times of some ranges; return the set of times and its size."""
-    size = len(left) * len(right)
+def _write_times(index: Ints, span: Span, new: Timed, past: Timed, joined: Joined) -> Joined:
+    """Write the numbers of the times of some ranges; return the set of times."""
+    times, slots, count = joined.times, joined.slots, joined.size
+    ranges, target, width = span.ranges, span.start, len(past.times)
     # The map is filled before its use, so it pays only if it is not much larger than the number of pairs.
-    is_mapped = size <= min(4 * pairs + _FEW, _LARGEST_MAP)
-    numbers = np.full(size if is_mapped else 0, -1, np.int64)
-    for place in range(low, high):
+    is_mapped = len(new.times) * width <= min(4 * (span.end - span.start) + _FEW, _LARGEST_MAP)
+    numbers = np.full(len(new.times) * width if is_mapped else 0, -1, np.int64)
+    for place in range(span.low, span.high):
         for row in range(ranges[place, NEW], ranges[place, NEW_END]):
-            time = at(new, row, 0)
+            time = at(new.time_index, row, 0)
             for other in range(ranges[place, PAST], ranges[place, PAST_END]):
-                past_time = at(past, other, 0)
-                number = numbers[time * len(right) + past_time] if is_mapped else -1
+                past_time = at(past.time_index, other, 0)
+                number = numbers[time * width + past_time] if is_mapped else -1
                 if number < 0:
                     # Pairs of times with equal joins get the number of the join: the hash table finds it.
-                    number = _number(left, time, right, past_time, times, slots, count)
+                    number = _number(new.times, time, past.times, past_time, times, slots, count)
                     if number == count:
                         count += 1
                         times, slots = _roomy(times, slots, count)
                     if is_mapped:
-                        numbers[time * len(right) + past_time] = number
+                        numbers[time * width + past_time] = number
                 index[target] = number
                 target += 1
-    return times, slots, count
+    return Joined(times, slots, count)
 
 
 @kernel
@@ -376,18 +398,10 @@ def join(new: Batches, position: int, limit: int, past: Batches) -> tuple[Ints, 
         else:
             times, slots, distinct = _write_times(
                 index,
-                target,
-                ranges,
-                low,
-                high,
-                end - target,
-                left,
-                column(new, batch, TIME_INDEX),
-                right,
-                column(past, layer, TIME_INDEX),
-                times,
-                slots,
-                distinct,
+                Span(ranges, low, high, target, end),
+                Timed(left, column(new, batch, TIME_INDEX)),
+                Timed(right, column(past, layer, TIME_INDEX)),
+                Joined(times, slots, distinct),
             )
         target, low = end, high
     if distinct == 1:

@@ -23,6 +23,8 @@ ones.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from differential.kernels.compile import Batches, Ints, Table, Times, bare, inner, kernel
@@ -32,9 +34,10 @@ from differential.kernels.seek import seek
 from differential.kernels.times import copy_advanced, sorted_distinct
 from differential.kernels.wide import Overflow, carry, fits
 
-MORE, DONE, NEEDS_DIFFS, GROUP = range(4)
+MORE, DONE, NEEDS_DIFFS, GROUP, TOO_WIDE = range(5)
 """How a call of `merge` ends: the fuel is used up; the merge is complete; or a column of diffs is needed, in which all
-rows so far have 1. GROUP is for the inner functions: next are the rows of one (key, value) that may be out of order."""
+rows so far have 1. The others are for the inner functions: next are the rows of one (key, value) that may be out of
+order; and a sum does not fit into 64 bits."""
 
 FIRST, SECOND, WRITTEN, HAS_VALS, HAS_DIFFS, USED = range(6)
 """The state of a merge: the rows read of either side; the rows written; whether some value is not 0, and some diff not
@@ -43,6 +46,26 @@ FIRST, SECOND, WRITTEN, HAS_VALS, HAS_DIFFS, USED = range(6)
 _STRETCH = 32
 """A side that has more than this many rows before the other's next key is copied up to there."""
 _BLOCK = 256
+
+
+class Side(NamedTuple):
+    """One of the two batches: its columns, the place of each of its times, and whether these places increase."""
+
+    keys: Ints
+    vals: Ints
+    time_index: Ints
+    diffs: Ints
+    place: Ints
+    is_strict: bool
+
+
+class Target(NamedTuple):
+    """The columns that are written."""
+
+    keys: Ints
+    vals: Ints
+    time_index: Ints
+    diffs: Ints
 
 
 @kernel
@@ -64,25 +87,33 @@ def increases(place: Ints) -> bool:
 
 
 @inner
-def copy_rows(side: Table, place: Ints, start: int, rows: int, target: tuple[Ints, Ints, Ints, Ints], to: int) -> None:
+def side_of(batches: Table, which: int, place: Ints) -> Side:
+    """Return a batch as a side, given the places of its times."""
+    return Side(
+        column(batches, which, KEYS),
+        column(batches, which, VALS),
+        column(batches, which, TIME_INDEX),
+        column(batches, which, DIFFS),
+        place,
+        increases(place),
+    )
+
+
+@bare
+def copy_rows(side: Side, start: int, rows: int, target: Target, to: int) -> None:
     """Copy `rows` rows of a side, from `start` on, to the target columns from row `to` on."""
-    keys, vals, index, diffs = target
-    held = column(side, 0, KEYS)
     for row in range(rows):
-        keys[to + row] = held[start + row]
-    if len(vals) != 0:
-        held = column(side, 0, VALS)
+        target.keys[to + row] = side.keys[start + row]
+    if len(target.vals) != 0:
         for row in range(rows):
-            vals[to + row] = held[start + row] if len(held) != 0 else 0
-    if len(index) != 0:
-        held = column(side, 0, TIME_INDEX)
+            target.vals[to + row] = at(side.vals, start + row, 0)
+    if len(target.time_index) != 0:
         for row in range(rows):
             # A side without a time index has one time, whose place is the first.
-            index[to + row] = place[held[start + row]] if len(held) != 0 else place[0]
-    if len(diffs) != 0:
-        held = column(side, 0, DIFFS)
+            target.time_index[to + row] = side.place[at(side.time_index, start + row, 0)]
+    if len(target.diffs) != 0:
         for row in range(rows):
-            diffs[to + row] = held[start + row] if len(held) != 0 else 1
+            target.diffs[to + row] = at(side.diffs, start + row, 1)
 
 
 @bare
@@ -116,9 +147,9 @@ def place_chosen(batches: Table, place: Ints, chosen: Ints, rows: int, target: I
 
 
 @bare
-def note(state: Ints, target: tuple[Ints, Ints, Ints, Ints], start: int, stop: int) -> None:
+def note(state: Ints, target: Target, start: int, stop: int) -> None:
     """Update what the state keeps of the rows written, by those from `start` to `stop`."""
-    _, vals, index, diffs = target
+    vals, index, diffs = target.vals, target.time_index, target.diffs
     if len(vals) != 0 and state[HAS_VALS] == 0:
         for row in range(start, stop):
             state[HAS_VALS] |= vals[row]
@@ -146,41 +177,18 @@ def single_rows(keys: Ints, vals: Ints, start: int, most: int) -> int:
     return rows
 
 
-@inner
+@bare
 def choose(
-    batches: Table,
-    place: Ints,
-    positions: tuple[int, int],
-    stop: int,
-    is_strict: tuple[bool, bool],
-    chosen: Ints,
-    tied: Ints,
-    target: tuple[Ints, Ints, Ints, Ints],
-    to: int,
+    a: Side, b: Side, positions: tuple[int, int], stop: int, chosen: Ints, tied: Ints, target: Target, to: int
 ) -> tuple[int, int, int, int, int]:
     """Choose the next rows of either side, as many as `chosen` holds; return both positions, rows, ties and a status.
 
     Only the keys are written, to the target from row `to` on. Two rows of the same key, value and place are summed. If
     the sum is zero, both are skipped, up to the position at which rows of both sides add up to `stop`. Otherwise they
-    become one row of the first side; `tied` has its place among the chosen rows and its diff. The status is MORE, GROUP
-    or NEEDS_DIFFS, by what comes next.
+    become one row of the first side; `tied` has its place among the chosen rows and its diff. The status is MORE,
+    GROUP, NEEDS_DIFFS or TOO_WIDE, by what comes next.
     """
-    base = batches[0, TIME_ROWS]
-    a, b = batches[0:1], batches[1:2]
-    a_keys, a_vals, a_index, a_diffs = (
-        column(a, 0, KEYS),
-        column(a, 0, VALS),
-        column(a, 0, TIME_INDEX),
-        column(a, 0, DIFFS),
-    )
-    b_keys, b_vals, b_index, b_diffs = (
-        column(b, 0, KEYS),
-        column(b, 0, VALS),
-        column(b, 0, TIME_INDEX),
-        column(b, 0, DIFFS),
-    )
-    a_strict, b_strict = is_strict
-    keys, has_diffs = target[0], len(target[3]) != 0
+    keys, a_keys, b_keys = target.keys, a.keys, b.keys
     i, j = positions
     rows = ties = 0
     while rows < len(chosen) and i < len(a_keys) and j < len(b_keys):
@@ -189,33 +197,33 @@ def choose(
         # Keys that both sides have, or that one side has twice, are rare; all others take this one branch.
         if (
             a_key == b_key
-            or (not a_strict and i + 1 < len(a_keys) and a_keys[i + 1] == a_key)
-            or (not b_strict and j + 1 < len(b_keys) and b_keys[j + 1] == b_key)
+            or (not a.is_strict and i + 1 < len(a_keys) and a_keys[i + 1] == a_key)
+            or (not b.is_strict and j + 1 < len(b_keys) and b_keys[j + 1] == b_key)
         ):
-            a_val, b_val = at(a_vals, i, 0), at(b_vals, j, 0)
+            a_val, b_val = at(a.vals, i, 0), at(b.vals, j, 0)
             is_same = a_key == b_key and a_val == b_val
             is_first |= a_key == b_key and a_val < b_val
             # Neither position moves before a return: the next step starts with these two rows.
-            if not a_strict and (is_first or is_same) and has_next(a_keys, a_vals, i):
+            if not a.is_strict and (is_first or is_same) and has_next(a_keys, a.vals, i):
                 return i, j, rows, ties, GROUP
-            if not b_strict and not is_first and has_next(b_keys, b_vals, j):
+            if not b.is_strict and not is_first and has_next(b_keys, b.vals, j):
                 return i, j, rows, ties, GROUP
             if is_same:
                 # Within this (key, value) both sides have increasing places, or a single row: they merge by place.
-                a_place, b_place = place[at(a_index, i, 0)], place[base + at(b_index, j, 0)]
+                a_place, b_place = a.place[at(a.time_index, i, 0)], b.place[at(b.time_index, j, 0)]
                 is_first = a_place <= b_place
                 if a_place == b_place:
-                    a_diff, b_diff = at(a_diffs, i, 1), at(b_diffs, j, 1)
+                    a_diff, b_diff = at(a.diffs, i, 1), at(b.diffs, j, 1)
                     diff = a_diff + b_diff
                     if not fits(diff, (a_diff >> 63) + carry(diff, b_diff)):
-                        raise Overflow(a_key, a_val)
+                        return i, j, rows, ties, TOO_WIDE
                     if diff == 0:
                         i, j = i + 1, j + 1
                         # Rows that cancel do not fill `chosen`, so only the fuel bounds how many are skipped.
                         if i + j >= stop:
                             break
                         continue
-                    if diff != 1 and not has_diffs:
+                    if diff != 1 and len(target.diffs) == 0:
                         # The rows chosen before are written all the same; the next call starts with this pair.
                         return i, j, rows, ties, NEEDS_DIFFS
                     tied[ties], tied[ties + 1] = rows, diff
@@ -232,52 +240,45 @@ def choose(
 
 
 @bare
-def group_end(keys: Ints, vals: Ints, row: int, key: int, val: int) -> int:
-    """Return the first row from `row` on that is not of (key, value)."""
-    while row < len(keys) and keys[row] == key and at(vals, row, 0) == val:
-        row += 1
-    return row
+def is_next(a: Side, b: Side, i: int, j: int) -> bool:
+    """Return whether the row `i` of the first side comes before the row `j` of the second, or has its key and value."""
+    if i == len(a.keys) or j == len(b.keys):
+        return j == len(b.keys)
+    return a.keys[i] < b.keys[j] or (a.keys[i] == b.keys[j] and at(a.vals, i, 0) <= at(b.vals, j, 0))
 
 
-@inner
+@bare
+def group_ends(a: Side, b: Side, i: int, j: int) -> tuple[int, int]:
+    """Return where the rows of the next (key, value) end on both sides, which have come to the rows `i` and `j`."""
+    is_first = is_next(a, b, i, j)
+    key = a.keys[i] if is_first else b.keys[j]
+    val = at(a.vals, i, 0) if is_first else at(b.vals, j, 0)
+    while i < len(a.keys) and a.keys[i] == key and at(a.vals, i, 0) == val:
+        i += 1
+    while j < len(b.keys) and b.keys[j] == key and at(b.vals, j, 0) == val:
+        j += 1
+    return i, j
+
+
+@bare
 def merge_group(
-    batches: Table,
-    place: Ints,
-    positions: tuple[int, int],
-    scratch: Table,
-    target: tuple[Ints, Ints, Ints, Ints],
-    to: int,
-) -> tuple[int, int, int, int]:
-    """Merge the rows of the next (key, value); return positions, the next row to write, and MORE or NEEDS_DIFFS."""
-    keys, vals, index, diffs = target
-    a, b, base = batches[0:1], batches[1:2], batches[0, TIME_ROWS]
-    a_keys, a_vals, a_index, a_diffs = (
-        column(a, 0, KEYS),
-        column(a, 0, VALS),
-        column(a, 0, TIME_INDEX),
-        column(a, 0, DIFFS),
-    )
-    b_keys, b_vals, b_index, b_diffs = (
-        column(b, 0, KEYS),
-        column(b, 0, VALS),
-        column(b, 0, TIME_INDEX),
-        column(b, 0, DIFFS),
-    )
-    i, j = positions
-    is_first = j == len(b_keys)
-    if i < len(a_keys) and j < len(b_keys):
-        is_first = a_keys[i] < b_keys[j] or (a_keys[i] == b_keys[j] and at(a_vals, i, 0) <= at(b_vals, j, 0))
-    key = a_keys[i] if is_first else b_keys[j]
-    val = at(a_vals, i, 0) if is_first else at(b_vals, j, 0)
-    a_end, b_end = group_end(a_keys, a_vals, i, key, val), group_end(b_keys, b_vals, j, key, val)
+    a: Side, b: Side, starts: tuple[int, int], ends: tuple[int, int], group: Table, target: Target, to: int
+) -> tuple[int, int]:
+    """Merge the rows of one (key, value); return the next row to write, and MORE, NEEDS_DIFFS or TOO_WIDE.
+
+    `group` has four columns of room for the rows. Nothing is written unless the status is MORE.
+    """
+    (i, j), (a_end, b_end) = starts, ends
+    is_first = a_end > i
+    key = a.keys[i] if is_first else b.keys[j]
+    val = at(a.vals, i, 0) if is_first else at(b.vals, j, 0)
     size = a_end - i + b_end - j
-    group = scratch if size <= scratch.shape[1] else np.empty((4, size), np.int64)
     times, counts, order, spare = group[0], group[1], group[2], group[3]
     for row in range(i, a_end):
-        times[row - i], counts[row - i] = place[at(a_index, row, 0)], at(a_diffs, row, 1)
+        times[row - i], counts[row - i] = a.place[at(a.time_index, row, 0)], at(a.diffs, row, 1)
     for row in range(j, b_end):
         spot = a_end - i + row - j
-        times[spot], counts[spot] = place[base + at(b_index, row, 0)], at(b_diffs, row, 1)
+        times[spot], counts[spot] = b.place[at(b.time_index, row, 0)], at(b.diffs, row, 1)
     for row in range(size):
         order[row] = row
     # The rows agree in key and value, so the places of their times are all that `sort_rows` compares.
@@ -291,23 +292,23 @@ def merge_group(
             high += carry(diff, counts[order[row]])
             row += 1
         if not fits(diff, high):
-            raise Overflow(key, val)
+            return to, TOO_WIDE
         if diff != 0:
             are_ones &= diff == 1
             # `order` is read ahead of `kept`, and `spare` is free after the sort: both take the results.
             spare[kept], order[kept] = diff, time
             kept += 1
-    if not are_ones and len(diffs) == 0:
-        return i, j, to, NEEDS_DIFFS  # nothing is written yet, so the next call merges the group again
+    if not are_ones and len(target.diffs) == 0:
+        return to, NEEDS_DIFFS  # the next call merges the group again
     for row in range(kept):
-        keys[to + row] = key
-        if len(vals) != 0:
-            vals[to + row] = val
-        if len(index) != 0:
-            index[to + row] = order[row]
-        if len(diffs) != 0:
-            diffs[to + row] = spare[row]
-    return a_end, b_end, to + kept, MORE
+        target.keys[to + row] = key
+        if len(target.vals) != 0:
+            target.vals[to + row] = val
+        if len(target.time_index) != 0:
+            target.time_index[to + row] = order[row]
+        if len(target.diffs) != 0:
+            target.diffs[to + row] = spare[row]
+    return to + kept, MORE
 
 
 @kernel
@@ -318,10 +319,9 @@ def merge(
 
     The first call gets a `state` of zeros; `place` is that of `plan`.
     """
-    target = (keys, vals, index, diffs)
-    a, b, base = batches[0:1], batches[1:2], batches[0, TIME_ROWS]
-    a_keys, a_vals, b_keys, b_vals = column(a, 0, KEYS), column(a, 0, VALS), column(b, 0, KEYS), column(b, 0, VALS)
-    a_strict, b_strict = increases(place[:base]), increases(place[base:])
+    target, base = Target(keys, vals, index, diffs), batches[0, TIME_ROWS]
+    a, b = side_of(batches, 0, place[:base]), side_of(batches, 1, place[base:])
+    a_keys, b_keys = a.keys, b.keys
     i, j, out = state[FIRST], state[SECOND], state[WRITTEN]
     stop = i + j + fuel
     chosen, tied = np.empty(_BLOCK, np.int64), np.empty(2 * _BLOCK, np.int64)
@@ -333,24 +333,22 @@ def merge(
             # All keys up to `end` are less than the other side's next key, so nothing has to be summed across sides.
             end = len(a_keys) if j == len(b_keys) else seek(a_keys, i + _STRETCH, b_keys[j])
             rows = min(end - i, stop - i - j)
-            if not a_strict:
+            if not a.is_strict:
                 # Rows that are alone in their (key, value) are in order; the copy ends before the first others.
-                rows = single_rows(a_keys, a_vals, i, rows)
+                rows = single_rows(a_keys, a.vals, i, rows)
                 status = MORE if rows != 0 else GROUP
-            copy_rows(a, place, i, rows, target, out)
+            copy_rows(a, i, rows, target, out)
             i, out = i + rows, out + rows
         elif i == len(a_keys) or (j + _STRETCH < len(b_keys) and b_keys[j + _STRETCH] < a_keys[i]):
             end = len(b_keys) if i == len(a_keys) else seek(b_keys, j + _STRETCH, a_keys[i])
             rows = min(end - j, stop - i - j)
-            if not b_strict:
-                rows = single_rows(b_keys, b_vals, j, rows)
+            if not b.is_strict:
+                rows = single_rows(b_keys, b.vals, j, rows)
                 status = MORE if rows != 0 else GROUP
-            copy_rows(b, place[base:], j, rows, target, out)
+            copy_rows(b, j, rows, target, out)
             j, out = j + rows, out + rows
         else:
-            i, j, rows, ties, status = choose(
-                batches, place, (i, j), stop, (a_strict, b_strict), chosen, tied, target, out
-            )
+            i, j, rows, ties, status = choose(a, b, (i, j), stop, chosen, tied, target, out)
             if len(vals) != 0:
                 copy_chosen(batches, VALS, 0, chosen, rows, vals, out)
             if len(index) != 0:
@@ -361,7 +359,16 @@ def merge(
                     diffs[out + tied[tie]] = tied[tie + 1]
             out += rows
         if status == GROUP:
-            i, j, out, status = merge_group(batches, place, (i, j), scratch, target, out)
+            ends = group_ends(a, b, i, j)
+            if ends[0] - i + ends[1] - j > scratch.shape[1]:
+                scratch = np.empty((4, ends[0] - i + ends[1] - j), np.int64)
+            out, status = merge_group(a, b, (i, j), ends, scratch, target, out)
+            if status == MORE:
+                i, j = ends
+        if status == TOO_WIDE:
+            # Both sides have a row of the same key and value next, or the side that is next has several.
+            is_first = is_next(a, b, i, j)
+            raise Overflow(a_keys[i] if is_first else b_keys[j], at(a.vals, i, 0) if is_first else at(b.vals, j, 0))
         note(state, target, before, out)
     state[FIRST], state[SECOND], state[WRITTEN] = i, j, out
     return DONE if i == len(a_keys) and j == len(b_keys) else status

@@ -37,7 +37,7 @@ from __future__ import annotations
 import numpy as np
 
 from differential.kernels.compile import Batches, Ints, Table, Times, bare, inner, kernel
-from differential.kernels.memory import DIFFS, TIME_ROWS
+from differential.kernels.memory import DIFFS
 from differential.kernels.reduce_fold import (
     COUNT,
     DISTINCT,
@@ -69,7 +69,6 @@ from differential.kernels.reduce_history import (
     new_times,
 )
 from differential.kernels.reduce_layers import (
-    BASE,
     FROM,
     HIGH,
     KEY,
@@ -81,6 +80,7 @@ from differential.kernels.reduce_layers import (
     next_group,
     seek,
     stack,
+    times_in_all,
     unseek,
     value_at,
 )
@@ -353,8 +353,7 @@ def reduce(
     inputs = deltas + len(input_table)
     layers = stack(delta_table, input_table, output_table)
     latest = latest_times(layers, depth)
-    last = len(layers) - 1
-    sparse = np.empty(layers[last, BASE] + layers[last, TIME_ROWS] if last >= 0 else 0, np.int64)
+    sparse = np.empty(times_in_all(layers), np.int64)
     group, bounds, counts = no_group(), np.empty(3, np.int64), np.zeros(COUNTS, np.int64)
     vectors, marks = np.empty((VECTORS, 8 * depth), np.int64), np.empty((MARKS, 8), np.int64)
     tally, fold = np.empty((TALLY_COLUMNS, TALLY_WIDTH), np.int64), no_rows()

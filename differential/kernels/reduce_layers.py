@@ -80,6 +80,13 @@ def stack(delta_table: Table, input_table: Table, output_table: Table) -> Table:
     return layers
 
 
+@bare
+def times_in_all(layers: Table) -> int:
+    """Return how many places the sparse set of `reduce_history` has."""
+    last = len(layers) - 1
+    return layers[last, BASE] + layers[last, TIME_ROWS] if last >= 0 else 0
+
+
 @inner
 def latest_times(layers: Table, depth: int) -> Table:
     """Return for each layer a time that all its times are at or before.

@@ -24,7 +24,7 @@ from typing import TypeAlias
 import numpy as np
 
 from differential.kernels.compile import NOTHING, Batches, Ints, Table, Times, bare, inner, kernel
-from differential.kernels.memory import TIME_ROWS, at
+from differential.kernels.memory import at
 from differential.kernels.reduce_history import (
     MARKS,
     TABLE,
@@ -35,7 +35,7 @@ from differential.kernels.reduce_history import (
     interesting,
     new_times,
 )
-from differential.kernels.reduce_layers import BASE, FROM, KEY, TO, next_group, seek, stack
+from differential.kernels.reduce_layers import FROM, KEY, TO, next_group, seek, stack, times_in_all
 from differential.kernels.reduce_output import (
     COUNTS,
     OUT_WIDTH,
@@ -203,6 +203,18 @@ def _transposed(columns: Table, n: int) -> Table:
     return rows
 
 
+@bare
+def _begin(groups: Table, group: int, visits: int, inputs: int, outputs: int) -> None:
+    """Note where the visits, the input rows and the output rows of a group start."""
+    groups[_VISITS, group], groups[_INPUT, group], groups[_OUTPUT, group] = visits, inputs, outputs
+
+
+@inner
+def _roomy(pending: Ints, items: int) -> Ints:
+    """Return room for so many items. Nothing of the group before is pending any more: `add_postponed` has copied it."""
+    return pending if items <= len(pending) else np.empty(2 * items, np.int64)
+
+
 @kernel
 def plan_rounds(
     delta_table: Batches,
@@ -213,12 +225,9 @@ def plan_rounds(
     upper: Times,
 ) -> tuple[Ints, Table, Table, Table, Table, Table, Ints, Table]:
     """Return `(keys, spans, visits, times, input, output)` of the state before round 0, and pending keys and times."""
-    depth = upper.shape[1]
-    deltas = len(delta_table)
-    inputs = deltas + len(input_table)
+    depth, deltas, inputs = upper.shape[1], len(delta_table), len(delta_table) + len(input_table)
     layers = stack(delta_table, input_table, output_table)
-    last = len(layers) - 1
-    sparse = np.empty(layers[last, BASE] + layers[last, TIME_ROWS] if last >= 0 else 0, np.int64)
+    sparse = np.empty(times_in_all(layers), np.int64)
     group, bounds, counts = no_group(), np.empty(3, np.int64), np.zeros(COUNTS, np.int64)
     vectors, marks = np.empty((VECTORS, 8 * depth), np.int64), np.empty((MARKS, 8), np.int64)
     rows, nothing = no_rows(), np.empty(0, np.int64)
@@ -230,9 +239,7 @@ def plan_rounds(
         seek(layers, 0, deltas, group, False)
         room = 1 + group[TO] - group[FROM] + distinct_at_most(layers, 0, deltas)
         vectors, marks = with_room(vectors, room * depth), with_room(marks, room)
-        if room * depth > len(pending):
-            # Nothing of the group before is pending any more: `add_postponed` has copied it.
-            pending = np.empty(2 * room * depth, np.int64)
+        pending = _roomy(pending, room * depth)
         pending_count, new_count = new_times(
             layers, deltas, group, pending_times, upper, vectors, marks, sparse, pending
         )
@@ -245,11 +252,7 @@ def plan_rounds(
                 vectors, marks, n, upper, False, pending, pending_count
             )
             groups = with_room(groups, count + 2)
-            groups[_VISITS, count], groups[_INPUT, count], groups[_OUTPUT, count] = (
-                visit_count,
-                input_count,
-                output_count,
-            )
+            _begin(groups, count, visit_count, input_count, output_count)
             groups[_SPAN_WIDTH, count] = group[KEY]
             visits = _append_times(visits, visit_count, vectors[VISITS], steps, depth)
             times = _append_times(times, time_count, vectors[TABLE], n, depth)
@@ -263,7 +266,7 @@ def plan_rounds(
             output_count += bounds[2] - bounds[1]
         if pending_count > 0:
             postponed = add_postponed(postponed, counts, group, pending, pending_count, depth)
-    groups[_VISITS, count], groups[_INPUT, count], groups[_OUTPUT, count] = visit_count, input_count, output_count
+    _begin(groups, count, visit_count, input_count, output_count)
     return (
         copied(groups[_SPAN_WIDTH], count),
         _transposed(groups, count + 1),

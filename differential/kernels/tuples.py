@@ -1,9 +1,10 @@
 """Tables that are made of tuples for one call of a kernel, in LLVM's intermediate code; a part of `runtime.py`.
 
 Tables of batches and of times have a few rows mostly. To pass one as a tuple costs some nanoseconds for each row, and
-to make an array of it in Python a microsecond. `differential.batches` writes the table of a tuple of arrays of which
-each begins with a row, and `differential.frontier` that of a tuple of times. Both take an array of two dimensions as it
-is. The memory of a table that was made (`differential.room`) is the caller's to free.
+to make an array of it in Python a microsecond. `differential.batches` takes a tuple of arrays of which each begins with
+a row, and `differential.frontier` a tuple of times. `differential.table` makes the table: it calls a function for each
+item that writes the row, `differential.head` or `differential.time`. An array of two dimensions is taken as it is. The
+memory of a table that was made (`differential.room`) is the caller's to free.
 """
 
 from __future__ import annotations
@@ -53,46 +54,92 @@ no:
   ret i1 false
 }}
 
-define i1 @differential.batches(ptr %object, ptr %array) {{
-  %head = alloca %array
-  %is_made = call i1 @differential.is_tuple(ptr %object)
-  br i1 %is_made, label %make, label %given
-given:
-  %fits = call i1 @differential.argument(ptr %object, i32 2, ptr %array)
-  ret i1 %fits
-make:
+define i1 @differential.table(ptr %object, i64 %columns, ptr %write, ptr %array) {{
   %rows = call i64 @PyTuple_Size(ptr %object)
-  %has_room = call i1 @differential.room(i64 %rows, i64 8, ptr %object, ptr %array)
+  %has_room = call i1 @differential.room(i64 %rows, i64 %columns, ptr %object, ptr %array)
   br i1 %has_room, label %start, label %no
 start:
   %data.at = getelementptr %array, ptr %array, i32 0, i32 1
   %data = load ptr, ptr %data.at
   br label %next
 next:
-  %row = phi i64 [ 0, %start ], [ %following, %copy ]
+  %row = phi i64 [ 0, %start ], [ %following, %written ]
   %more = icmp slt i64 %row, %rows
-  br i1 %more, label %look, label %yes
-look:
+  br i1 %more, label %each, label %yes
+each:
   %item = call ptr @PyTuple_GetItem(ptr %object, i64 %row)
-  %is_head = call i1 @differential.argument(ptr %item, i32 1, ptr %head)
-  br i1 %is_head, label %check, label %no
-check:
-  %bytes.at = getelementptr %array, ptr %head, i32 0, i32 2
-  %bytes = load i64, ptr %bytes.at
-  %is_whole = icmp uge i64 %bytes, 64
-  br i1 %is_whole, label %copy, label %no
-copy:
-  %source.at = getelementptr %array, ptr %head, i32 0, i32 1
-  %source = load ptr, ptr %source.at
-  %offset = mul i64 %row, 64
-  %target = getelementptr i8, ptr %data, i64 %offset
-  %copied = call ptr @memcpy(ptr %target, ptr %source, i64 64)
+  %base = mul i64 %row, %columns
+  %target = getelementptr i64, ptr %data, i64 %base
+  %is_row = call i1 %write(ptr %item, i64 %columns, ptr %target)
+  br i1 %is_row, label %written, label %no
+written:
   %following = add i64 %row, 1
   br label %next
 yes:
   ret i1 true
 no:
   ret i1 false
+}}
+
+define i1 @differential.head(ptr %item, i64 %columns, ptr %target) {{
+  %head = alloca %array
+  %is_head = call i1 @differential.argument(ptr %item, i32 1, ptr %head)
+  br i1 %is_head, label %check, label %no
+check:
+  %bytes.at = getelementptr %array, ptr %head, i32 0, i32 2
+  %bytes = load i64, ptr %bytes.at
+  %row = mul i64 %columns, 8
+  %is_whole = icmp uge i64 %bytes, %row
+  br i1 %is_whole, label %copy, label %no
+copy:
+  %source.at = getelementptr %array, ptr %head, i32 0, i32 1
+  %source = load ptr, ptr %source.at
+  %copied = call ptr @memcpy(ptr %target, ptr %source, i64 %row)
+  ret i1 true
+no:
+  ret i1 false
+}}
+
+define i1 @differential.time(ptr %item, i64 %columns, ptr %target) {{
+  %is_tuple = call i1 @differential.is_tuple(ptr %item)
+  br i1 %is_tuple, label %check, label %no
+check:
+  %own = call i64 @PyTuple_Size(ptr %item)
+  %alike = icmp eq i64 %own, %columns
+  br i1 %alike, label %next, label %no
+next:
+  %column = phi i64 [ 0, %check ], [ %after, %store ]
+  %left = icmp slt i64 %column, %columns
+  br i1 %left, label %read, label %yes
+read:
+  %number = call ptr @PyTuple_GetItem(ptr %item, i64 %column)
+  %value = call i64 @PyLong_AsLongLong(ptr %number)
+  %suspect = icmp eq i64 %value, -1
+  br i1 %suspect, label %ask, label %store
+ask:
+  %error = call ptr @PyErr_Occurred()
+  %fine = icmp eq ptr %error, null
+  br i1 %fine, label %store, label %no
+store:
+  %place = getelementptr i64, ptr %target, i64 %column
+  store i64 %value, ptr %place
+  %after = add i64 %column, 1
+  br label %next
+yes:
+  ret i1 true
+no:
+  ret i1 false
+}}
+
+define i1 @differential.batches(ptr %object, ptr %array) {{
+  %is_made = call i1 @differential.is_tuple(ptr %object)
+  br i1 %is_made, label %make, label %given
+given:
+  %fits = call i1 @differential.argument(ptr %object, i32 2, ptr %array)
+  ret i1 %fits
+make:
+  %is_table = call i1 @differential.table(ptr %object, i64 8, ptr @differential.head, ptr %array)
+  ret i1 %is_table
 }}
 
 define i1 @differential.frontier(ptr %object, ptr %array) {{
@@ -108,54 +155,11 @@ make:
 measure:
   %first = call ptr @PyTuple_GetItem(ptr %object, i64 0)
   %is_time = call i1 @differential.is_tuple(ptr %first)
-  br i1 %is_time, label %allocate, label %no
-allocate:
+  br i1 %is_time, label %count, label %no
+count:
   %columns = call i64 @PyTuple_Size(ptr %first)
-  %has_room = call i1 @differential.room(i64 %rows, i64 %columns, ptr %object, ptr %array)
-  br i1 %has_room, label %start, label %no
-start:
-  %data.at = getelementptr %array, ptr %array, i32 0, i32 1
-  %data = load ptr, ptr %data.at
-  br label %next
-next:
-  %row = phi i64 [ 0, %start ], [ %following, %done ]
-  %more = icmp slt i64 %row, %rows
-  br i1 %more, label %look, label %yes
-look:
-  %item = call ptr @PyTuple_GetItem(ptr %object, i64 %row)
-  %is_tuple = call i1 @differential.is_tuple(ptr %item)
-  br i1 %is_tuple, label %check, label %no
-check:
-  %own = call i64 @PyTuple_Size(ptr %item)
-  %alike = icmp eq i64 %own, %columns
-  br i1 %alike, label %begin, label %no
-begin:
-  %base = mul i64 %row, %columns
-  br label %each
-each:
-  %column = phi i64 [ 0, %begin ], [ %after, %store ]
-  %left = icmp slt i64 %column, %columns
-  br i1 %left, label %read, label %done
-read:
-  %number = call ptr @PyTuple_GetItem(ptr %item, i64 %column)
-  %value = call i64 @PyLong_AsLongLong(ptr %number)
-  %suspect = icmp eq i64 %value, -1
-  br i1 %suspect, label %ask, label %store
-ask:
-  %error = call ptr @PyErr_Occurred()
-  %fine = icmp eq ptr %error, null
-  br i1 %fine, label %store, label %no
-store:
-  %place = add i64 %base, %column
-  %target = getelementptr i64, ptr %data, i64 %place
-  store i64 %value, ptr %target
-  %after = add i64 %column, 1
-  br label %each
-done:
-  %following = add i64 %row, 1
-  br label %next
-yes:
-  ret i1 true
+  %is_table = call i1 @differential.table(ptr %object, i64 %columns, ptr @differential.time, ptr %array)
+  ret i1 %is_table
 no:
   ret i1 false
 }}
