@@ -19,6 +19,8 @@ import differential.delta
 import differential.durable
 import differential.graphs
 import differential.session
+import differential.session.sinks
+import differential.session.sources
 import timely
 import timely.capture
 import timely.errors
@@ -37,6 +39,8 @@ PAGES: dict[str, tuple[str, ModuleType | type]] = {
     "differential": ("Differential", differential),
     "collections": ("Operators on collections", differential.Collection),
     "session": ("Sessions", differential.session),
+    "sources": ("Sources of sessions", differential.session.sources),
+    "sinks": ("Sinks of sessions", differential.session.sinks),
     "captured-collections": ("Captured collections", differential.capture),
     "durable": ("Durable collections", differential.durable),
     "delta": ("Delta queries", differential.delta),

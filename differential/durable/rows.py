@@ -177,6 +177,17 @@ def from_then_on(table: Table, time: int) -> Table:
     return table.filter(pc.greater_equal(table[TIME], time))
 
 
+def order_of_times(table: Table) -> Any:
+    """Return the positions of the rows in the order of their times; those of a time stay in theirs."""
+    return pa.array(np.argsort(_ints(table[TIME]), kind="stable"))
+
+
+def runs_of_times(table: Table) -> list[tuple[int, int]]:
+    """Return each time of a table that is in the order of times, and how many rows it has."""
+    times, counts = np.unique(_ints(table[TIME]), return_counts=True)
+    return list(zip(times.tolist(), counts.tolist()))
+
+
 def to_bytes(table: Table) -> bytes:
     """Return a Parquet file with a table.
 

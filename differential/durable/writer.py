@@ -140,6 +140,13 @@ class Writer:
         _patiently(lambda: self._store.put_new(name, data), self._pause)
         return Part(name, lower, upper, len(table), len(data), sha256, rows.digest(table))
 
+    def note(self, offsets: Mapping[str, Position | None]) -> None:
+        """Make offsets durable, and nothing else; None removes one."""
+        merged = {**self.manifest.offsets, **offsets}
+        kept = {name: position for name, position in merged.items() if position is not None}
+        if kept != self.manifest.offsets:
+            self._replace(self._bytes, self.manifest.after(offsets=kept))
+
     def compact(self) -> bool:
         """Merge some small parts that follow each other, if there are many; return whether there were.
 

@@ -12,7 +12,8 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from differential.session.call import Call
-from differential.session.changes import Changes
+from differential.session.changes import Change, Changes
+from differential.session.deliveries import Deliveries
 from differential.session.engine import Engine
 from differential.session.feeds import Feeds
 from differential.session.interrupt import Interrupted
@@ -48,6 +49,8 @@ class Catalog:
         self._depth = 0
         self.feeds = Feeds()
         """The sources of tables."""
+        self.deliveries = Deliveries()
+        """The sinks of views."""
         self.storage: Storage | None = None
         """Where tables and commits are durable, if they are."""
 
@@ -151,9 +154,11 @@ class Catalog:
                 self.engine.interrupt()
             raise
         number = self.engine.result(call)[0]
+        published: dict[Item, list[Change] | None] = {}
         if self.storage is not None:
-            self.storage.publish(number)
-        stopped = self.feeds.settle()
+            published = self.storage.publish(number)
+        untaken = self.deliveries.deliver(number, published, lambda: self.engine.is_closing)
+        stopped = self.feeds.settle() or untaken
         self._deliver()
         self.reap(number)
         if stopped is not None:
@@ -304,6 +309,7 @@ class Catalog:
             self._schemas.pop(item, None)
             self._keyed.discard(item)
             self.feeds.leave(item)
+            self.deliveries.leave(item)
             item.end()
             if self.storage is not None:
                 self.storage.drop(item)
@@ -331,6 +337,7 @@ class Catalog:
         failed = [item for item in tuple(self.items.values()) if item.error is not None]
         for item in failed:
             self.items.pop(item.name, None)
+            self.deliveries.leave(item)
             item.end()
         failed = [item for item in failed if not item.is_dropped]
         if failed and commit is not None:
@@ -366,6 +373,7 @@ class Catalog:
         """Drop an item. Should an interrupt come, workers drop it in their next step."""
         self.engine.fail(item, SessionError(f"{item} was dropped"))
         self.engine.call(Site.sweep)
+        self.deliveries.leave(item)
         item.end()
 
     def _refuse_readers(self, item: Item, what: str) -> None:

@@ -12,10 +12,13 @@ from differential.session.item import Item
 from differential.session.live import Watch, live
 from differential.session.reading import attached
 from differential.session.rows import Record, Rows
+from differential.session.sinks.delivery import Delivery
+from differential.session.sinks.sink import Sink
 from differential.session.sources.feed import Feed
 from differential.session.sources.source import Source
 from differential.session.table_data import Column, columns_of
 from differential.session.transaction import Kind, Statement
+from differential.session.writing import forgotten, written
 from timely.errors import SessionError
 from timely.lowlevel import user_origin
 
@@ -107,6 +110,52 @@ class View(Readable):
     3
     5
     """
+
+    def write_to(
+        self, sink: Sink, *, patience: float = 10.0, existing: Literal["stop", "replace"] = "stop"
+    ) -> Delivery:
+        """Write the view to a sink now, and at the end of each commit what it changes; return the delivery.
+
+        A commit tries for `patience` seconds, and longer each time between two attempts; if the sink still does not
+        take the changes, it raises an error, and the next commit tries again. An error that no further attempt would
+        mend ends the delivery.
+
+        In a durable session the view is to be durable. Then the sink, which keeps the number of the last commit that it
+        has applied, receives each commit once, in order, whatever is killed and when. `existing` is what happens to a
+        sink that has something else: an error, or the contents of the view replace it.
+
+        Raises SessionError where the sink cannot be written to, or the view is written to it already.
+
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> from differential.session import Session
+        >>> from differential.session.sinks import csv
+        >>> with tempfile.TemporaryDirectory() as directory, Session() as db:
+        ...     stock = db.table("stock", {"item": ["nut"], "pieces": [3]}, key="item")
+        ...     view = db.view("all", lambda t: t.stock)
+        ...     delivery = view.write_to(csv(f"{directory}/stock.csv"))
+        ...     first = db.commit()
+        ...     stock.upsert(item="nut", pieces=4)
+        ...     second = db.commit()
+        ...     print(Path(directory, "stock.csv").read_text(), end="")
+        item,pieces,time,diff
+        nut,3,1,1
+        nut,3,2,-1
+        nut,4,2,1
+        """
+        return written(self._catalog, self._item, sink, patience, existing)
+
+    def forget(self, sink: str) -> None:
+        """Write no more to the sink of this name; a durable session retains nothing for it any more.
+
+        The sink need not be attached.
+
+        >>> from differential.session import Session
+        >>> with Session() as db:
+        ...     stock = db.table("stock", {"item": ["nut"]})
+        ...     db.view("all", lambda t: t.stock).forget("stock.csv")
+        """
+        forgotten(self._catalog, self._item, sink)
 
 
 class Table(Readable):

@@ -296,7 +296,7 @@ class Session:
         return (Table if item.kind == "table" else View)(self._catalog, item)
 
     def status(self) -> Status:
-        """Return the tables and views, with their rows and the bytes of their indexes, and the sources."""
+        """Return the tables and views, with their rows and the bytes of their indexes, the sources and the sinks."""
         catalog = self._catalog
         catalog.engine.call(Site.measure)
         items = tuple(catalog.items.values())
@@ -311,7 +311,9 @@ class Session:
         ]
         rows = Rows(("name", "kind", "rows", "index_bytes"), values, np.ones(len(items), np.int64))
         sources = catalog.feeds.rows()
-        return Status(catalog.engine.workers, catalog.last, catalog.uncommitted, int(sum(columns[3])), rows, sources)
+        sinks = catalog.deliveries.rows({} if catalog.storage is None else catalog.storage.reaches)
+        nbytes = int(sum(columns[3]))
+        return Status(catalog.engine.workers, catalog.last, catalog.uncommitted, nbytes, rows, sources, sinks)
 
     def explain(self) -> str:
         """Return, for people, what each view reads, by which index, and where it is defined."""
@@ -339,9 +341,10 @@ class Session:
         return serve_live(address, token=token, certificate=certificate)
 
     def close(self) -> None:
-        """End the session, its threads and its sources. What is not committed is lost."""
+        """End the session, its threads, its sources and its sinks. What is not committed is lost."""
         self._end()
         self._catalog.feeds.end()
+        self._catalog.deliveries.end()
 
     @property
     def is_closed(self) -> bool:

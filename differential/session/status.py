@@ -25,6 +25,8 @@ class Status(NamedTuple):
     items: Rows
     sources: Rows
     """The sources of tables, with the rows that they have delivered, and the records that were none."""
+    sinks: Rows
+    """The sinks of views, with the last commit that each has, and the rows that were written to it."""
 
     def heading(self) -> str:
         """Return a line about the session as a whole."""
@@ -34,12 +36,13 @@ class Status(NamedTuple):
         )
 
     def __str__(self) -> str:
-        shown = [self.items, *([self.sources] if len(self.sources) else [])]
-        return "\n".join([self.heading(), *map(str, shown)])
+        return "\n".join([self.heading(), *map(str, self._shown())])
 
     def __repr__(self) -> str:
         return str(self)
 
     def _repr_html_(self) -> str:
-        shown = [self.items, *([self.sources] if len(self.sources) else [])]
-        return f"<p>{self.heading()}</p>{''.join(rows._repr_html_() for rows in shown)}"
+        return f"<p>{self.heading()}</p>{''.join(rows._repr_html_() for rows in self._shown())}"
+
+    def _shown(self) -> list[Rows]:
+        return [self.items, *(rows for rows in (self.sources, self.sinks) if len(rows))]

@@ -15,6 +15,7 @@ A store that fails ends the writing: it is not known what is durable, and openin
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from secrets import token_hex
 from typing import Any, NamedTuple
 
 from differential.data.updates import Updates
@@ -25,8 +26,9 @@ from differential.durable.manifest import Manifest, Position
 from differential.durable.places import Place, check_name, place_of
 from differential.durable.shard import Shard
 from differential.durable.writer import Writer
-from differential.session.changes import Changes
+from differential.session.changes import Change, Changes
 from differential.session.item import Item
+from differential.session.retained import Reaches, Retained
 from differential.session.table_data import Column
 from differential.session.transaction import Net
 from timely.errors import ConfigError, SessionError
@@ -57,10 +59,11 @@ class Storage:
         self._writers: dict[str, Writer] = {}
         self._views: list[tuple[Item, Changes]] = []
         self._corrections: dict[str, rows.Table] = {}
+        self._reaches: dict[str, Reaches] = {}
         names = self._place.names()
         if names and COMMITS not in names:
             raise ConfigError(f"{self._place} has the durable collections of another program: name another directory")
-        self._commits = Writer.claim(self._shard(COMMITS), "commits", 1)
+        self._commits = Writer.claim(self._shard(COMMITS), "commits", 1, about={"identity": token_hex(8)})
         self._commits.keep = Keep(0)
         for name in names:
             if name != COMMITS:
@@ -131,10 +134,26 @@ class Storage:
         writer = self._writers.get(table)
         return None if writer is None else self._commits.manifest.offsets.get(_key(writer, table, source))
 
-    def publish(self, number: int) -> None:
-        """Append to the durable views what a commit has changed."""
+    def publish(self, number: int) -> dict[Item, list[Change] | None]:
+        """Append to the durable views what a commit has changed; return it, None for a view that was corrected."""
+        published: dict[Item, list[Change] | None] = {}
         self._refuse_failed()
-        self._attempt(lambda: self._publish(number))
+        self._attempt(lambda: self._publish(number, published))
+        return published
+
+    def retained(self, item: Item, sink: str) -> Retained:
+        """Return what is retained of a durable view for a sink. Raises SessionError if the view is not durable."""
+        if all(each is not item for each, _ in self._views):
+            raise SessionError(f"{item} is to be durable, as sinks of this session rely on: db.view(..., durable=True)")
+        identity = self._commits.manifest.about.get("identity", "")
+        writer = self._writers[item.name]
+        stream = f"{identity}/{item.name}/{writer.manifest.about['created']}"
+        return Retained(item, sink, stream, writer, self._reaches[item.name], self._attempt)
+
+    @property
+    def reaches(self) -> dict[str, Reaches]:
+        """How far the sinks of each view are known to be, those that the program has not named yet, too."""
+        return {view: Reaches(each) for view, each in self._reaches.items()}
 
     def follow(self, item: Item, changes: Changes, contents: Net | None) -> None:
         """Keep a view durable, from its contents as of the last commit on."""
@@ -148,6 +167,7 @@ class Storage:
         self.unused.discard(item.name)
         self._views = [(each, changes) for each, changes in self._views if each is not item]
         self._corrections.pop(item.name, None)
+        self._reaches.pop(item.name, None)
         writer = self._writers.pop(item.name, None)
         if writer is not None and self._failure is None:
             self._attempt(lambda: writer.begin_again(self.last + 1, {}, writer.manifest.role))
@@ -176,6 +196,7 @@ class Storage:
         writer.remove_garbage()
         writer.keep = self._keep
         self._writers[name] = writer
+        self._reaches[name] = Reaches.from_offsets(writer.manifest.offsets)
         if writer.manifest.role == "input":
             kinds = dict(writer.manifest.fields) or about["kinds"]
             shown = tuple(about["shown"])
@@ -197,6 +218,7 @@ class Storage:
             writer.remove_garbage()
         writer.keep = self._keep
         self._writers[name] = writer
+        self._reaches[name] = Reaches()
         return writer
 
     def _commit(
@@ -223,18 +245,21 @@ class Storage:
             while self._writers[name].compact():
                 pass
 
-    def _publish(self, number: int) -> None:
+    def _publish(self, number: int, published: dict[Item, list[Change] | None]) -> None:
         self._views = [(item, changes) for item, changes in self._views if item.error is None]
         for item, changes in self._views:
             writer = self._writers[item.name]
-            batches = [Updates.at((each.time,), each.rows, each.diff) for each in changes.read_nowait()]
+            changed = changes.read_nowait()
+            batches = [Updates.at((each.time,), each.rows, each.diff) for each in changed]
             correction = self._corrections.pop(item.name, None)
             if correction is not None:
                 batches.append(rows.updates_of(correction, number))
             if batches and writer.names is None:
                 writer.names = item.columns(len(batches[0].columns))
-            writer.append(number + 1, batches)
+            reaches = self._reaches[item.name]
+            writer.append(number + 1, batches, reaches.offsets(), limit=reaches.limit())
             writer.compact()
+            published[item] = changed if correction is None else None
 
     def _follow(self, item: Item, changes: Changes, contents: Net | None) -> None:
         """Append, or keep for the next commit, what the view has more or less than its durable collection."""
@@ -247,13 +272,15 @@ class Storage:
             writer = self._writer(item.name, "output", last, {"created": last})
         elif fields and writer.manifest.fields not in ((), fields):
             writer.begin_again(last, {"created": last}, "output")
+            self._reaches[item.name] = Reaches()
         writer.names = names
         fields = fields or writer.manifest.fields
         found = rows.consolidated(rows.table_of(batches, fields), last)
         was = rows.consolidated(writer.shard.updates(), last) if writer.manifest.fields else found.slice(0, 0)
         differing = rows.difference(found, was)
         if writer.manifest.upper <= last:
-            writer.append(last + 1, [rows.updates_of(differing)] if len(differing) else [])
+            limit = self._reaches[item.name].limit()
+            writer.append(last + 1, [rows.updates_of(differing)] if len(differing) else [], limit=limit)
         elif len(differing):
             self._corrections[item.name] = differing
         self._views.append((item, changes))

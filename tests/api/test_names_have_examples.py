@@ -27,6 +27,8 @@ import differential.delta
 import differential.durable
 import differential.graphs
 import differential.session
+import differential.session.sinks
+import differential.session.sources
 import differential.trace.events
 import differential.trace.log
 import timely
@@ -64,6 +66,8 @@ PACKAGES = (
     differential.trace.events,
     differential.graphs,
     differential.session,
+    differential.session.sinks,
+    differential.session.sources,
     differential.trace.log,
     differential.arrangement.reading,
 )
@@ -75,15 +79,21 @@ BETWEEN_LAYERS = {
     "Changes": {"from_parts", "parts"},
     "Collection": {"indexed"},
     "Columns": {"from_buffers", "to_buffers"},
+    "Delivery": {"deliver", "take"},
+    "Feed": {"end", "fail", "gather", "open", "restore", "settle", "statements", "take"},
     "Input": {"send_owned"},
     "InputPort": {"deliver", "locate", "pusher", "received", "take_only"},
     "Log": {"end"},
     "OpenShard": {"take"},
     "OutputPort": {"answer", "connect", "forget", "hold", "locate", "move", "release", "time_of", "validate"},
     "Probe": {"schedule", "watch"},
+    "Reader": {"Reader", "close", "confirm", "poll"},
     "Relation": {"indexed"},
     "Scope": {"stream"},
     "ScopeCore": {"stream", "summary_to"},
+    "Sink": {"Sink", "open"},
+    "SinkWriter": {"SinkWriter", "clear", "close", "mark", "write"},
+    "Source": {"Source", "open"},
     "State": {"activate_outputs", "begin", "bound", "final", "input_upper", "limit", "use"},
     "Statement": {"from_parts", "parts"},
     "TraceObserver": {"TraceObserver", "dropped", "inserted", "merged"},

@@ -24,6 +24,8 @@ from timely.lowlevel import typed
 
 Parse = Callable[[Any], Any]
 """Returns the value that a text, or a value of JSON, stands for; raises ValueError or TypeError if it is none."""
+NOT_FINITE = ("NaN", "Infinity", "-Infinity")
+"""The texts that stand in JSON for floats that are no numbers there."""
 _WRONG = (DataError, ValueError, TypeError, OverflowError, InvalidOperation)
 
 
@@ -73,11 +75,11 @@ def of_text(of: str) -> Parse | None:
     >>> of_text("date")("2026-02-28"), of_text("int64?")(""), of_text("duration[us]")
     (datetime.date(2026, 2, 28), None, None)
     """
-    family = _family(of)
+    kind = family(of)
     if of == "text":
         return _same
-    parse = _TEXTS.get(family)
-    if family == "timestamp":
+    parse = _TEXTS.get(kind)
+    if kind == "timestamp":
         parse = _moments(of)
     if parse is None:
         return None
@@ -90,24 +92,29 @@ def of_json(of: str) -> Parse | None:
     >>> of_json("float64")(3), of_json("timestamp[us]")("2026-02-28T12:00:00")
     (3.0, datetime.datetime(2026, 2, 28, 12, 0))
     """
-    family = _family(of)
-    if family in _VALUES:
-        parse: Parse | None = _VALUES[family]
-    elif family == "decimal":
+    kind = family(of)
+    if kind in _VALUES:
+        parse: Parse | None = _VALUES[kind]
+    elif kind == "decimal":
         parse = _decimal
     else:
-        parse = _moments(of) if family == "timestamp" else _TEXTS.get(family)
+        parse = _moments(of) if kind == "timestamp" else _TEXTS.get(kind)
     if parse is None:
         return None
     return _or_null(parse, None) if _may_be_null(of) else parse
 
 
-def _family(of: str) -> str:
+def family(of: str) -> str:
+    """Return the name of a type without its parameters, and whether it may be null.
+
+    >>> family("decimal(18, 2)"), family("timestamp[us, UTC]"), family("int64?")
+    ('decimal', 'timestamp', 'int64')
+    """
     return of.removesuffix("?").partition("[")[0].partition("(")[0]
 
 
 def _may_be_null(of: str) -> bool:
-    return of.endswith("?") or _family(of) in ("date", "timestamp", "time", "duration", "decimal", "value")
+    return of.endswith("?") or family(of) in ("date", "timestamp", "time", "duration", "decimal", "value")
 
 
 def _or_null(parse: Parse, null: Any) -> Parse:
@@ -178,6 +185,13 @@ def _of_class(*classes: type, made: Parse) -> Parse:
     return parse
 
 
+def _float_of_json(value: Any) -> float:
+    """Return a number; of the three texts for what JSON has no number for, what they stand for."""
+    if type(value) in (int, float, Decimal) or (type(value) is str and value in NOT_FINITE):
+        return float(value)
+    raise TypeError(value)
+
+
 def _decimal(value: Any) -> Decimal:
     if type(value) not in (int, str, Decimal):
         raise TypeError(f"{value!r}: a decimal is a whole number or a text, for a float is rounded")
@@ -187,9 +201,9 @@ def _decimal(value: Any) -> Decimal:
 _VALUES: dict[str, Parse] = {
     "int64": _of_class(int, made=_same),
     "uint64": _of_class(int, made=_same),
-    "float64": _of_class(int, float, made=float),
-    "float32": _of_class(int, float, made=np.float32),
-    "float16": _of_class(int, float, made=np.float16),
+    "float64": _float_of_json,
+    "float32": lambda value: np.float32(_float_of_json(value)),
+    "float16": lambda value: np.float16(_float_of_json(value)),
     "bool": _of_class(bool, made=_same),
     "text": _of_class(str, made=_same),
     "value": _of_class(list, dict, made=_same),

@@ -435,3 +435,13 @@ def test_values_that_json_has_otherwise_are_refused() -> None:
         assert list(wrong) == [0], of
     with pytest.raises(DataError, match="cannot read"):
         Converter(["x"], ["duration[us]"], of_json)
+
+
+def test_json_may_have_decimals_and_floats(tmp_path: Path) -> None:
+    path = tmp_path / "prices.jsonl"
+    path.write_text('{"price": "1.50", "weight": 0.5}\n{"price": 2, "weight": "NaN"}\n')
+    with Session() as db:
+        prices = db.table("prices", {"price": typed([], "decimal(9, 2)"), "weight": float})
+        prices.read_from(json_lines(path))
+        db.run()
+        assert [price for price, _ in prices.records()] == [Decimal("1.50"), Decimal("2.00")]

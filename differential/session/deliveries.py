@@ -1,0 +1,80 @@
+"""The sinks of a session, as its commits write to them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from differential.session.changes import Change, Changes
+from differential.session.item import Item
+from differential.session.rows import Rows
+from differential.session.sinks.delivery import Delivery
+from differential.session.sinks.history import Reach
+from timely.errors import SessionError
+
+
+class Deliveries:
+    """The deliveries of a session. Use under the lock of its catalog."""
+
+    def __init__(self) -> None:
+        self.all: tuple[tuple[Delivery, Changes | None], ...] = ()
+        """Each with the changes of its view, where these are not durable."""
+
+    def add(self, delivery: Delivery, changes: Changes | None) -> None:
+        """Add a delivery. Raises SessionError where its view has one of the same name that is written to."""
+        same = [each for each, _ in self.all if (each.item, each.name) == (delivery.item, delivery.name)]
+        if any(not each.is_over for each in same):
+            raise SessionError(
+                f"{delivery.item} is written to {delivery.name!r} already: name=... gives the sink another name"
+            )
+        self.all = (*(each for each in self.all if each[0] not in same), (delivery, changes))
+
+    def forget(self, delivery: Delivery) -> None:
+        """Close and remove a delivery."""
+        delivery.close()
+        self.all = tuple(each for each in self.all if each[0] is not delivery)
+
+    def deliver(
+        self, number: int, published: Mapping[Item, list[Change] | None], is_closing: Callable[[], bool]
+    ) -> SessionError | None:
+        """Write what a commit has changed; return why a sink does not have it, if one does not.
+
+        `published` are the changes of durable views.
+        """
+        for delivery, changes in self.all:
+            delivery.take(published.get(delivery.item, []) if changes is None else changes.read_nowait())
+        errors = [delivery.deliver(number, is_closing) for delivery, _ in self.all if delivery.item.error is None]
+        return next((error for error in errors if error is not None), None)
+
+    def leave(self, item: Item) -> None:
+        """Close the deliveries of a view that is dropped or replaced."""
+        for delivery, _ in self.all:
+            if delivery.item is item:
+                self.forget(delivery)
+
+    def end(self) -> None:
+        """Close all."""
+        for delivery, _ in self.all:
+            delivery.close()
+
+    def rows(self, reaches: Mapping[str, Mapping[str, Reach]]) -> Rows:
+        """Return what each delivery has done, for people; `reaches` are those of the sinks of durable views."""
+        text = np.dtypes.StringDType()
+        found = [(each.name, each.item.name, each.commit, each.rows, each.state) for each, _ in self.all]
+        known = {(sink, view) for sink, view, *_ in found}
+        found += [
+            (sink, view, reach.through, 0, "is not attached: what it does not have is retained")
+            for view, each in reaches.items()
+            for sink, reach in each.items()
+            if (sink, view) not in known
+        ]
+        sinks, views, commits, rows, states = zip(*found) if found else ((),) * 5
+        values = [
+            np.array(sinks, text),
+            np.array(views, text),
+            np.array([0 if commit is None else commit for commit in commits], np.int64),
+            np.array(rows, np.int64),
+            np.array(states, text),
+        ]
+        return Rows(("sink", "view", "commit", "rows", "state"), values, np.ones(len(found), np.int64))

@@ -1,0 +1,219 @@
+"""The changes of a view on their way to a sink, and what a session does if the sink does not take them.
+
+A delivery belongs to the catalog of its session, whose lock orders everything here. At the end of a commit, `deliver`
+writes what the sink does not have. What it has is what its mark states, so after an error, when nobody knows what has
+happened, the sink is opened again and asked:
+
+    to write = the changes of the commits after the mark
+
+These are those that `take` has collected, or are read again from the durable view. A sink that is new begins with the
+contents of the view.
+"""
+
+from __future__ import annotations
+
+import time as clock
+from collections.abc import Callable, Sequence
+from secrets import token_hex
+from typing import Literal
+
+from differential.session.changes import Change
+from differential.session.item import Item
+from differential.session.sinks.history import Contents, History, Reach
+from differential.session.sinks.sink import Mark, Outlet, Sink, SinkWriter
+from timely.errors import SessionError, StoreError, TimelyError
+from timely.lowlevel import user_origin
+
+FIRST_PAUSE, LONGEST_PAUSE = 0.05, 2.0
+"""Seconds between two attempts to write; each pause is twice the one before."""
+ROWS = 1 << 20
+"""So many rows of a durable view, at most, are kept in memory while its sink does not take them."""
+Existing = Literal["stop", "replace"]
+
+
+class Delivery:
+    """The changes of a view on their way to a sink.
+
+    >>> import os, tempfile
+    >>> from differential.session import Session
+    >>> from differential.session.sinks import json_lines
+    >>> with tempfile.TemporaryDirectory() as directory, Session() as db:
+    ...     stock = db.table("stock", {"item": ["nut"]})
+    ...     view = db.view("all", lambda t: t.stock)
+    ...     delivery = view.write_to(json_lines(os.path.join(directory, "stock.jsonl")))
+    ...     number = db.commit()
+    ...     delivery.rows, delivery.commit, delivery.state, delivery.error
+    ...     delivery.close()
+    (1, 1, 'is up to date', None)
+    """
+
+    def __init__(
+        self,
+        sink: Sink,
+        item: Item,
+        history: History | None,
+        contents: Contents,
+        patience: float,
+        existing: Existing,
+    ) -> None:
+        self.name = sink.name
+        self.item = item
+        self.origin = user_origin()
+        """Where the program asked for it."""
+        self.rows = 0
+        """How many changed rows were written, in this session."""
+        self.attempts = 0
+        """How often in succession the sink has not taken what was to be written."""
+        self.error: BaseException | None = None
+        """Why the sink did not take it."""
+        self.is_over = False
+        """Whether it was closed, or has stopped because of an error that no further attempt would mend."""
+        self._sink = sink
+        self._history = history
+        self._contents = contents
+        self._patience = patience
+        self._existing = existing
+        self._stream = f"session {token_hex(8)}" if history is None else history.stream
+        self._writer: SinkWriter | None = None
+        self._reach: Reach | None = None
+        """How far the sink is; None before it has the contents of the view."""
+        self._pending: list[Change] = []
+        self._is_complete = False
+        """Whether all changes after the reach are among those that are pending."""
+
+    @property
+    def commit(self) -> int | None:
+        """The last commit that the sink has completely, None before there is one."""
+        return None if self._reach is None else self._reach.through
+
+    @property
+    def state(self) -> str:
+        """What it does: "is up to date", "waits" and why, "is closed", or why it has stopped."""
+        if self.error is not None:
+            return f"{'stopped' if self.is_over else f'waits after {self.attempts} attempt(s)'}: {self.error}"
+        return "is closed" if self.is_over else "is up to date"
+
+    def take(self, changes: Sequence[Change] | None) -> None:
+        """Collect the changes of a commit; None has them read again from the durable view."""
+        if self.is_over:
+            return
+        if changes is None:
+            self._is_complete = False
+        elif self._is_complete:
+            self._pending += changes
+        if self._history is not None and sum(len(change.diff) for change in self._pending) > ROWS and self.attempts:
+            self._is_complete = False
+        if not self._is_complete:
+            self._pending = []
+
+    def deliver(self, number: int, is_closing: Callable[[], bool]) -> SessionError | None:
+        """Write all changes up to a commit, trying for as long as the patience lasts; return why not all are written.
+
+        An error that no further attempt would mend ends the delivery.
+        """
+        if self.is_over:
+            return None
+        end, pause = clock.monotonic() + self._patience, FIRST_PAUSE
+        while True:
+            try:
+                self._attempt(number)
+            except (OSError, StoreError) as error:
+                self._lose(error)
+                if clock.monotonic() + pause > end or is_closing():
+                    return SessionError(
+                        f"{self} has not taken the changes up to commit {number} ({self.attempts} attempts in "
+                        f"succession have failed, the last one with: {error}); the next commit tries again"
+                    )
+                clock.sleep(pause)
+                pause = min(2 * pause, LONGEST_PAUSE)
+            except TimelyError as error:
+                self._lose(error)
+                self.is_over, self._pending = True, []
+                return SessionError(f"{self} has stopped: {error}")
+            except BaseException:
+                self._lose(None)
+                raise
+            else:
+                self.error, self.attempts = None, 0
+                return None
+
+    def close(self) -> None:
+        """Write no more. A durable session retains what the sink does not have, until it is written to again."""
+        self.is_over, self._pending = True, []
+        self._close()
+
+    def __str__(self) -> str:
+        return f"sink {self.name!r} of {self.item} (at {self.origin})"
+
+    def __repr__(self) -> str:
+        return f"<{self}: {self.rows:,} rows, {self.state}>"
+
+    def _attempt(self, number: int) -> None:
+        if self._writer is None:
+            self._writer = self._sink.open(Outlet(self.item.name, self.item.names))
+            self._begin(self._writer, number)
+        if not self._is_complete:
+            self._read(number)
+        if self._pending or self._reach is None:
+            mark = Mark(self._stream, self._pending[-1].time if self._pending else number)
+            self._writer.write(self._pending, mark)
+            self.rows += sum(len(change.diff) for change in self._pending)
+            self._pending = []
+            self._reach = Reach(mark.commit, number)
+        else:
+            self._reach = Reach(self._reach.applied, number)
+        if self._history is not None:
+            self._history.note(self._reach)
+
+    def _begin(self, writer: SinkWriter, number: int) -> None:
+        """Find out how far the sink is."""
+        mark = writer.mark()
+        why = None if mark is None else self._refusal(mark, number)
+        if why is not None:
+            if self._existing == "stop":
+                raise SessionError(
+                    f'it cannot go on, for the sink {why}: write_to(..., existing="replace") replaces what it has'
+                )
+            writer.clear()
+        if mark is None or why is not None:
+            self._reach, self._pending, self._is_complete = None, [], False
+            if self._history is not None:
+                self._history.retain(Reach(number, number))
+            return
+        known = self._reach or (None if self._history is None else self._history.reach())
+        through = known.through if known is not None and known.applied == mark.commit else mark.commit
+        self._reach = Reach(mark.commit, through)
+        self._pending = [change for change in self._pending if change.time > mark.commit]
+        if self._history is not None:
+            self._history.retain(self._reach)
+
+    def _refusal(self, mark: Mark, number: int) -> str | None:
+        """Return why a sink with this mark cannot be written to further, None if it can."""
+        if mark.stream != self._stream:
+            return f"has what another view or session has written, or something else ({mark.stream or 'no mark'})"
+        if mark.commit > number:
+            return f"has commit {mark.commit}, and the session only {number}: one of them was restored from a copy"
+        if self._history is not None:
+            reach = self._reach or self._history.reach()
+            is_known = reach is not None and reach.applied == mark.commit
+            if not is_known and mark.commit < self._history.since():
+                return f"has the commits up to {mark.commit} only, and what came then is no longer retained"
+        return None
+
+    def _read(self, number: int) -> None:
+        """Let the pending changes be all that the sink does not have."""
+        if self._reach is None:
+            self._pending = self._contents()
+        elif self._history is not None:
+            self._pending = self._history.changes(self._reach.through, number)
+        self._is_complete = True
+
+    def _lose(self, error: BaseException | None) -> None:
+        """Note an error after which nobody knows what the sink has."""
+        self.error, self.attempts = error, self.attempts + 1
+        self._close()
+
+    def _close(self) -> None:
+        writer, self._writer = self._writer, None
+        if writer is not None:
+            writer.close()

@@ -1,0 +1,187 @@
+"""Files of changes as sinks: CSV with a header, or one JSON object a line.
+
+A file grows by the lines of each commit, in the order of commits; each line is a changed row, with the number of the
+commit (`time`) and by how much more often the row occurs (`diff`). Beside it, `NAME.mark` has the mark and the size of
+the file that it belongs to:
+
+    append the lines, sync  ──►  replace the mark, in one step
+
+so what is beyond that size after a crash belongs to a commit that is written again, and is cut off. The lines of a
+commit are in order: a program that has read them already finds the same bytes there again. One writer at a time has
+the lock of the mark.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from differential.session.changes import Change
+from differential.session.sinks.sink import Mark, Outlet
+from differential.session.sinks.values import as_json, as_texts
+from differential.session.table_data import order_of
+from timely.errors import DataError, SessionError, StoreError
+
+Path = str | os.PathLike[str]
+ADDED = ("time", "diff")
+"""The columns after those of the rows."""
+
+
+@dataclass(frozen=True)
+class File:
+    """A sink in a file."""
+
+    path: str
+    form: Literal["csv", "json"]
+    label: str | None = None
+
+    @property
+    def name(self) -> str:
+        """The name given, or the path."""
+        return self.label or self.path
+
+    def open(self, outlet: Outlet) -> FileWriter:
+        """Return the one writer of the file. Raises StoreError if there is another one."""
+        return FileWriter(self.path, self.form)
+
+
+class FileWriter:
+    """Appends to a file of changes."""
+
+    def __init__(self, path: str, form: str) -> None:
+        self._path = path
+        self._form = form
+        self._noted: dict[str, Any] | None = None
+        """The contents of the mark's file."""
+        self._lock = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT, 0o666)
+        self._file = -1
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
+        except BlockingIOError:
+            self.close()
+            raise StoreError(f"{path} is being written to by another session") from None
+        except BaseException:
+            self.close()
+            raise
+
+    def mark(self) -> Mark | None:
+        """Return the mark, after cutting off what is beyond it."""
+        size = os.fstat(self._file).st_size
+        try:
+            with open(f"{self._path}.mark", encoding="utf-8") as file:
+                noted = json.load(file)
+        except FileNotFoundError:
+            return Mark("", 0) if size else None
+        except ValueError:
+            raise SessionError(f"{self._path}.mark is damaged: remove it and {self._path}") from None
+        if size < noted["size"]:
+            raise SessionError(
+                f"{self._path} has {size} bytes, and {noted['size']} were written: restore it, or remove it and "
+                f"{self._path}.mark"
+            )
+        os.ftruncate(self._file, noted["size"])
+        self._noted = noted
+        return None if noted["commit"] is None else Mark(noted["stream"], noted["commit"])
+
+    def write(self, changes: Sequence[Change], mark: Mark) -> None:
+        """Append the lines of some changes, then replace the mark."""
+        if self._noted is None:
+            self._note(mark.stream, None, 0)  # what there is of a file without a commit is the beginning of a first one
+        start = os.fstat(self._file).st_size
+        data = b"".join(self._lines(changes, not start))
+        view = memoryview(data)
+        while view:
+            view = view[os.write(self._file, view) :]
+        os.fsync(self._file)
+        if not os.path.exists(self._path) or not os.path.samestat(os.stat(self._path), os.fstat(self._file)):
+            raise StoreError(f"{self._path} was moved or removed while it was written to")
+        self._note(mark.stream, mark.commit, start + len(data))
+
+    def clear(self) -> None:
+        """Empty the file."""
+        self._note("", None, 0)
+        os.ftruncate(self._file, 0)
+
+    def close(self) -> None:
+        """Close the file, and release the lock."""
+        for descriptor in (self._file, self._lock):
+            if descriptor >= 0:
+                with suppress(OSError):
+                    os.close(descriptor)
+        self._file = self._lock = -1
+
+    def _note(self, stream: str, commit: int | None, size: int) -> None:
+        noted = {"stream": stream, "commit": commit, "size": size}
+        path = f"{self._path}.mark"
+        with open(f"{path}.tmp", "w", encoding="utf-8") as file:
+            json.dump(noted, file)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(f"{path}.tmp", path)
+        directory = os.open(os.path.dirname(path) or ".", os.O_RDONLY)
+        try:
+            os.fsync(directory)
+        finally:
+            os.close(directory)
+        self._noted = noted
+
+    def _lines(self, changes: Sequence[Change], is_first: bool) -> Iterable[bytes]:
+        for change in changes:
+            taken = next((name for name in change.columns if name in ADDED), None)
+            if taken is not None:
+                raise DataError(f"the view has a column {taken!r}, the name of one that the sink adds: rename it")
+            if self._form == "csv" and is_first:
+                yield (",".join(map(_field, (*change.columns, *ADDED))) + "\n").encode()
+            is_first = False
+            order = order_of((*change.rows, change.diff))
+            rows = tuple(column[order] for column in change.rows)
+            diffs = change.diff[order].tolist()
+            form = _csv_lines if self._form == "csv" else _json_lines
+            yield form(Change(change.time, change.columns, rows, change.diff), diffs).encode()
+
+
+def _json_lines(change: Change, diffs: list[int]) -> str:
+    names = (*change.columns, *ADDED)
+    columns = [as_json(name, column) for name, column in zip(change.columns, change.rows)]
+    rows = zip(*columns, [change.time] * len(diffs), diffs)
+    return "".join(f"{json.dumps(dict(zip(names, row)), default=str, ensure_ascii=False)}\n" for row in rows)
+
+
+def _csv_lines(change: Change, diffs: list[int]) -> str:
+    columns = [map(_field, as_texts(name, column)) for name, column in zip(change.columns, change.rows)]
+    return "".join(f"{','.join(fields)},{change.time},{diff}\n" for *fields, diff in zip(*columns, map(str, diffs)))
+
+
+def _field(text: str | None) -> str:
+    """Return a field of CSV: nothing for a null, quotes around nothing for an empty text."""
+    if text is None:
+        return ""
+    if not text or any(character in text for character in ',"\r\n'):
+        return '"' + text.replace('"', '""') + '"'
+    return text
+
+
+def csv(path: Path, *, name: str | None = None) -> File:
+    """Return a sink that appends to a CSV file, which begins with a header.
+
+    A null is an empty field, and an empty text a pair of quotes.
+
+    >>> csv("spent.csv").name
+    'spent.csv'
+    """
+    return File(os.fspath(path), "csv", name)
+
+
+def json_lines(path: Path, *, name: str | None = None) -> File:
+    """Return a sink that appends to a file of JSON, one object a line.
+
+    >>> json_lines("spent.jsonl", name="spent").name
+    'spent'
+    """
+    return File(os.fspath(path), "json", name)

@@ -1,0 +1,85 @@
+"""Columns as the texts and the values of JSON that sinks write.
+
+>>> as_json("price", np.array([0.5, np.nan])), as_texts("price", np.array([0.5, np.nan]))
+([0.5, 'NaN'], ['0.5', 'NaN'])
+>>> as_json("ready", np.array([True]))
+[True]
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from base64 import b64encode
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from differential.session.sources.convert import family
+from differential.session.table_data import Column, frame_of
+from timely.errors import DataError
+from timely.lowlevel import name_of
+
+
+def as_json(name: str, column: Column) -> list[Any]:
+    """Return the values of a column as values of JSON, which the source `json_lines` reads as the same values.
+
+    Dates and times are texts as in ISO 8601, decimals are texts, bytes are texts in base 64, and floats that are not
+    finite are the texts "NaN", "Infinity" and "-Infinity". Raises DataError for durations.
+    """
+    of = family(name_of(column))
+    if of == "value":
+        found: list[Any] = frame_of([name], [column], "pyarrow")[name].to_pylist()
+        return found
+    values: list[Any] = column.tolist()
+    if of in _PLAIN:
+        return values
+    form = _FORMS.get(of)
+    if form is None:
+        raise DataError(f"column {name!r} is of type {name_of(column)}, which this sink cannot write: map it before")
+    return [None if value is None else form(value) for value in values]
+
+
+def as_texts(name: str, column: Column) -> list[str | None]:
+    """Return the values of a column as texts, None for nulls, as `as_json` does; lists and structs as JSON."""
+    of = family(name_of(column))
+    values = as_json(name, column)
+    if of == "text":
+        return values
+    form: Callable[[Any], str] = json.dumps if of in ("value", "bool") else _text
+    if of == "value":
+        form = _json
+    return [None if value is None else form(value) for value in values]
+
+
+def _text(value: Any) -> str:
+    return value if type(value) is str else repr(value)
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, default=str, ensure_ascii=False)
+
+
+def _float(value: float) -> float | str:
+    if math.isfinite(value):
+        return value
+    return "NaN" if value != value else "Infinity" if value > 0 else "-Infinity"
+
+
+def _moment(value: Any) -> str:
+    """Return a date or time as in ISO 8601; those of nanoseconds are values of NumPy, which are written so already."""
+    return str(value) if isinstance(value, np.generic) else str(value.isoformat())
+
+
+_PLAIN = ("int64", "uint64", "bool", "text")
+_FORMS: dict[str, Callable[[Any], Any]] = {
+    "float64": _float,
+    "float32": _float,
+    "float16": _float,
+    "bytes": lambda value: b64encode(value).decode(),
+    "date": _moment,
+    "timestamp": _moment,
+    "time": _moment,
+    "decimal": str,
+}

@@ -1,0 +1,62 @@
+"""Attach sinks to views."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from differential.session.catalog import Catalog
+from differential.session.changes import Change
+from differential.session.item import Item
+from differential.session.sinks.delivery import Delivery, Existing
+from differential.session.sinks.sink import Sink
+from differential.session.table_data import Column, ordered
+from timely.errors import SessionError
+
+
+def written(catalog: Catalog, item: Item, sink: Sink, patience: float, existing: Existing) -> Delivery:
+    """Let commits write what they change in a view to a sink; return the delivery, when the sink is up to date."""
+    if existing not in ("stop", "replace"):
+        raise SessionError(f"existing is 'stop' or 'replace', and not {existing!r:.80}")
+
+    def contents() -> list[Change]:
+        values = catalog.read(item).arrays()
+        if not values or not len(values[0]):
+            return []
+        columns, counts = _counted(values)
+        return [Change(catalog.last, item.columns(len(columns)), columns, counts)]
+
+    with catalog.exclusive():
+        catalog.check(item)
+        history = None if catalog.storage is None else catalog.storage.retained(item, sink.name)
+        delivery = Delivery(sink, item, history, contents, patience, existing)
+        changes = None if history is not None else catalog.follow(item)
+        catalog.deliveries.add(delivery, changes)
+        try:
+            error = delivery.deliver(catalog.last, lambda: catalog.engine.is_closing)
+            if error is not None:
+                raise error
+        except BaseException:
+            catalog.deliveries.forget(delivery)
+            raise
+        return delivery
+
+
+def forgotten(catalog: Catalog, item: Item, sink: str) -> None:
+    """Write no more to a sink of a view, and retain nothing for it."""
+    with catalog.exclusive():
+        for delivery, _ in catalog.deliveries.all:
+            if delivery.item is item and delivery.name == sink:
+                catalog.deliveries.forget(delivery)
+        if catalog.storage is not None:
+            catalog.storage.retained(item, sink).forget()
+
+
+def _counted(values: tuple[Column, ...]) -> tuple[tuple[Column, ...], Column]:
+    """Return the different rows of sorted columns, and how often each occurs."""
+    is_first = np.zeros(len(values[0]), np.bool_)
+    is_first[0] = True
+    for column in values:
+        in_order = ordered(column)
+        is_first[1:] |= in_order[1:] != in_order[:-1]
+    starts = np.flatnonzero(is_first)
+    return tuple(column[starts] for column in values), np.diff(np.append(starts, len(values[0])))

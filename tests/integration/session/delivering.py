@@ -1,0 +1,21 @@
+"""A program that keeps files of a view's changes, to be killed: `python delivering.py DIRECTORY`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from differential import Session
+from differential.session.sinks import csv, json_lines
+from differential.session.sources import json_lines as lines_of
+
+directory = Path(sys.argv[1])
+with Session(state=str(directory / "db")) as db:
+    numbers = db.table("numbers", {"n": int, "group": int}, key="n")
+    numbers.read_from(lines_of(directory / "in", follow=True, name="in"))
+    sums = db.view("sums", lambda t: t.numbers.group_by("group").sum("n"), durable=True)
+    sums.write_to(csv(directory / "sums.csv"))
+    sums.write_to(json_lines(directory / "sums.jsonl"))
+    print("begins", flush=True)
+    db.run(until=(directory / "end").exists)
+    db.commit()

@@ -1,0 +1,64 @@
+"""A program that is killed again and again writes every commit to its sinks once."""
+
+from __future__ import annotations
+
+import csv
+import json
+import random
+import subprocess
+import sys
+import time
+from collections import Counter, defaultdict
+from pathlib import Path
+
+import pytest
+
+PROGRAM = Path(__file__).with_name("delivering.py")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize("seed", range(2))
+def test_files_have_each_commit_once_however_often_the_program_is_killed(tmp_path: Path, seed: int) -> None:
+    chance = random.Random(seed)
+    (tmp_path / "in").mkdir()
+    (tmp_path / "state").mkdir()
+    sums: dict[int, int] = defaultdict(int)
+    written = 0
+
+    def write() -> None:
+        nonlocal written
+        rows = [(chance.randrange(10), chance.randrange(100)) for _ in range(chance.randrange(1, 50))]
+        for group, n in rows:
+            sums[group] += n
+        (tmp_path / "new").write_text("".join(json.dumps({"n": n, "group": group}) + "\n" for group, n in rows))
+        (tmp_path / "new").rename(tmp_path / "in" / f"{written:08d}")
+        written += 1
+
+    for _ in range(12):
+        with subprocess.Popen([sys.executable, str(PROGRAM), str(tmp_path)], stdout=subprocess.PIPE) as child:
+            try:
+                assert child.stdout is not None
+                assert child.stdout.readline() == b"begins\n"
+                for _ in range(chance.randrange(1, 12)):
+                    write()
+                    time.sleep(chance.random() * 0.05)
+            finally:
+                child.kill()
+    (tmp_path / "end").touch()
+    subprocess.run([sys.executable, str(PROGRAM), str(tmp_path)], check=True, timeout=60, stdout=subprocess.DEVNULL)
+    with (tmp_path / "sums.csv").open() as file:
+        of_csv = [tuple(map(int, row.values())) for row in csv.DictReader(file)]
+    of_json = [tuple(json.loads(line).values()) for line in (tmp_path / "sums.jsonl").read_text().splitlines()]
+    assert of_csv == of_json
+    times = [time for *_, time, _ in of_csv]
+    assert times == sorted(times)
+    found: Counter[tuple[int, int]] = Counter()
+    for time_ in sorted(set(times)):
+        changed = [(group, total, diff) for group, total, at, diff in of_csv if at == time_]
+        assert len(set(changed)) == len(changed)
+        for group, total, diff in changed:
+            found[group, total] += diff
+        assert set(found.values()) <= {0, 1}, f"commit {time_} is there twice, or not whole"
+        assert len({group for (group, _), count in found.items() if count}) == sum(found.values())
+    assert {group: total for (group, total), count in found.items() if count} == dict(sums)

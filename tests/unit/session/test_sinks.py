@@ -1,0 +1,339 @@
+"""Each commit arrives once at a sink, in order, whatever fails in between; a sink in memory stands in for others."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from differential.session import Change, Session
+from differential.session.sinks import Mark, Outlet, csv, json_lines
+from differential.session.sources import csv as csv_source, json_lines as json_source
+from timely.errors import DataError, SessionError, StoreError
+from timely.lowlevel import typed
+
+Failure = Literal["", "before", "after", "never", "refuse"]
+
+
+@dataclass
+class Memory:
+    """A sink whose next attempts fail as listed: before what is written, after it, at opening, or for good."""
+
+    name: str = "memory"
+    failures: list[Failure] = field(default_factory=list)
+    log: list[tuple[Any, int, int]] = field(default_factory=list)
+    at: Mark | None = None
+
+    def open(self, outlet: Outlet) -> _MemoryWriter:
+        return _MemoryWriter(self)
+
+    def contents(self) -> Counter[Any]:
+        found: Counter[Any] = Counter()
+        for row, _, diff in self.log:
+            found[row] += diff
+        assert not [each for each in found.values() if each < 0]
+        return +found
+
+
+class _MemoryWriter:
+    def __init__(self, sink: Memory) -> None:
+        self._sink = sink
+
+    def mark(self) -> Mark | None:
+        if self._sink.failures and self._sink.failures[0] == "never":
+            raise StoreError("it is away")
+        return self._sink.at
+
+    def write(self, changes: Sequence[Change], mark: Mark) -> None:
+        failure = self._sink.failures.pop(0) if self._sink.failures else ""
+        if failure == "before":
+            raise OSError("the connection was lost")
+        if failure == "refuse":
+            raise DataError("column 'x' is too wide")
+        for change in changes:
+            self._sink.log += [(row, change.time, diff) for row, diff in change.records()]
+        self._sink.at = mark
+        if failure == "after":
+            raise StoreError("the acknowledgement was lost")
+
+    def clear(self) -> None:
+        self._sink.log, self._sink.at = [], None
+
+    def close(self) -> None:
+        pass
+
+
+def test_a_sink_begins_with_the_contents_and_receives_what_each_commit_changes() -> None:
+    sink = Memory()
+    with Session() as db:
+        numbers = db.table("numbers", {"x": [1, 2, 2]})
+        view = db.view("all", lambda t: t.numbers)
+        db.commit()
+        delivery = view.write_to(sink)
+        numbers.delete(x=[1, 2])
+        numbers.insert(x=3)
+        db.commit()
+        db.commit()
+        assert sink.log == [((1,), 1, 1), ((2,), 1, 2), ((1,), 2, -1), ((2,), 2, -1), ((3,), 2, 1)]
+        assert sink.at is not None
+        assert (sink.at.commit, delivery.commit, delivery.rows) == (2, 3, 5)
+        assert db.status().sinks.records() == [("memory", "all", 3, 5, "is up to date")]
+
+
+def test_lost_attempts_are_repeated_and_lost_acknowledgements_are_not() -> None:
+    sink = Memory(failures=["", "before", "after", "before"])
+    with Session() as db:
+        numbers = db.table("numbers", {"x": int})
+        db.view("all", lambda t: t.numbers).write_to(sink)
+        for number in range(3):
+            numbers.insert(x=number)
+            db.commit()
+    assert sink.log == [((number,), number + 1, 1) for number in range(3)]
+
+
+def test_a_sink_that_is_away_makes_the_commit_raise_and_has_all_later() -> None:
+    sink = Memory()
+    with Session() as db:
+        numbers = db.table("numbers", {"x": int})
+        delivery = db.view("all", lambda t: t.numbers).write_to(sink, patience=0)
+        sink.failures = ["before"]
+        numbers.insert(x=1)
+        with pytest.raises(SessionError, match=r"sink 'memory' of view 'all' \(at .*test_sinks.py:.*commit 1.*lost"):
+            db.commit()
+        assert delivery.state == "waits after 1 attempt(s): the connection was lost"
+        numbers.insert(x=2)
+        assert db.commit() == 2
+        assert delivery.state == "is up to date"
+    assert sink.log == [((1,), 1, 1), ((2,), 2, 1)]
+
+
+def test_a_sink_that_refuses_a_value_stops_and_other_sinks_go_on() -> None:
+    bad, good = Memory("bad"), Memory("good")
+    with Session() as db:
+        numbers = db.table("numbers", {"x": int})
+        view = db.view("all", lambda t: t.numbers)
+        stopped = view.write_to(bad)
+        view.write_to(good)
+        bad.failures = ["refuse"]
+        numbers.insert(x=1)
+        with pytest.raises(SessionError, match=r"sink 'bad' of view 'all' .*has stopped: column 'x' is too wide"):
+            db.commit()
+        assert stopped.is_over
+        numbers.insert(x=2)
+        assert db.commit() == 2
+        assert (len(bad.log), len(good.log)) == (0, 2)
+        with pytest.raises(SessionError, match="is written to 'good' already"):
+            view.write_to(good)
+        view.forget("good")
+        assert [name for name, *_ in db.status().sinks.records()] == ["bad"]
+
+
+def test_a_sink_of_another_session_is_refused_or_replaced() -> None:
+    sink = Memory()
+    for existing in ("stop", "replace"):
+        with Session() as db:
+            db.table("numbers", {"x": [1]})
+            db.commit()
+            view = db.view("all", lambda t: t.numbers)
+            if existing == "replace":
+                with pytest.raises(SessionError, match="another view or session"):
+                    view.write_to(sink)
+            view.write_to(sink, existing="replace")
+    assert sink.log == [((1,), 1, 1)]
+
+
+def test_a_sink_of_a_durable_session_needs_a_durable_view(tmp_path: Path) -> None:
+    with Session(state=str(tmp_path)) as db:
+        db.table("numbers", {"x": [1]})
+        with pytest.raises(SessionError, match="is to be durable"):
+            db.view("all", lambda t: t.numbers).write_to(Memory())
+
+
+def test_commits_that_a_sink_lacks_are_retained_until_it_is_forgotten(tmp_path: Path) -> None:
+    sink, state = Memory(), str(tmp_path)
+    for number in range(6):
+        with Session(state=state) as db:
+            numbers = db.table("numbers", {"x": int})
+            view = db.view("all", lambda t: t.numbers, durable=True)
+            if number in (0, 3):
+                view.write_to(sink)
+            for part in range(2):
+                numbers.insert(x=2 * number + part)
+                db.commit()
+            if number == 4:
+                assert db.status().sinks.records()[0][4] == "is not attached: what it does not have is retained"
+                view.forget("memory")
+            if number == 5:
+                with pytest.raises(SessionError, match="commits up to 8 only"):
+                    view.write_to(sink)
+    assert sink.log == [((number,), number + 1, 1) for number in range(8)]
+
+
+@pytest.mark.parametrize("commits_before", [False, True])
+def test_a_changed_definition_reaches_the_sink_as_a_difference(tmp_path: Path, commits_before: bool) -> None:
+    sink = Memory()
+    for least in (0, 2):
+        with Session(state=str(tmp_path)) as db:
+            db.table("numbers", {"x": [1, 2, 3]})
+            if commits_before or not least:
+                db.commit()
+            kept = db.view("all", lambda t, least=least: t.numbers.filter(lambda x: x >= least), durable=True)
+            kept.write_to(sink)
+            if not commits_before or not least:
+                db.commit()
+    assert sink.log[-1] == ((1,), 3, -1)
+    assert sink.contents() == {(2,): 1, (3,): 1}
+
+
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("insert"), st.integers(0, 5)),
+        st.just(("delete", 0)),
+        st.tuples(st.just("fail"), st.sampled_from(["before", "after"])),
+        st.tuples(st.just("open"), st.booleans()),
+    ),
+    max_size=12,
+)
+
+
+@settings(max_examples=5, deadline=None)
+@given(steps=STEPS)
+def test_a_sink_has_each_commit_once_after_any_failures(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, Any]]
+) -> None:
+    """The oracle: the rows that the program inserts and deletes, commit by commit."""
+    state, sink = str(tmp_path_factory.mktemp("state")), Memory()
+    rows: Counter[tuple[int]] = Counter()
+    expected: list[tuple[Any, int, int]] = []
+    commit = 0
+
+    def opened() -> Session:
+        db = Session(state=state)
+        db.table("numbers", {"x": int})
+        db.view("all", lambda t: t.numbers, durable=True)
+        return db
+
+    db = opened()
+    try:
+        db["all"].write_to(sink, patience=0)  # type: ignore[union-attr]
+        is_attached = True
+        for step, value in [*steps, ("open", True)]:
+            if step == "fail":
+                sink.failures = [value]
+            elif step == "open":
+                db.close()
+                db, is_attached = opened(), value
+                if value:
+                    sink.failures = []
+                    db["all"].write_to(sink, patience=0)  # type: ignore[union-attr]
+                    assert sorted(sink.log, key=lambda each: each[1]) == sink.log == expected
+                continue
+            elif step == "insert" or rows:
+                row = (value,) if step == "insert" else min(rows)
+                getattr(db["numbers"], step)(x=row[0])
+                rows[row] += 1 if step == "insert" else -1
+                rows = +rows
+                commit += 1
+                expected.append((row, commit, 1 if step == "insert" else -1))
+                try:
+                    assert db.commit() == commit
+                except SessionError:
+                    assert is_attached
+        assert sink.contents() == rows
+    finally:
+        db.close()
+
+
+VALUES: dict[str, list[Any]] = {
+    "whole": [1, -2],
+    "float": [float("inf"), 0.5],
+    "text": ['a,"b"\n', ""],
+    "flag": [True, False],
+    "day": [dt.date(2026, 2, 28), None],
+    "moment": [dt.datetime(2026, 2, 28, 1, 2, 3, 4), None],
+    "zone": [dt.datetime(2026, 2, 28, 1, tzinfo=dt.UTC), None],
+    "clock": [dt.time(1, 2, 3), None],
+    "price": [Decimal("1.50"), None],
+    "maybe": [7, None],
+}
+TYPES = {
+    "whole": "int64",
+    "float": "float64",
+    "text": "text",
+    "flag": "bool",
+    "day": "date",
+    "moment": "timestamp[us]",
+    "zone": "timestamp[us, UTC]",
+    "clock": "time[us]",
+    "price": "decimal(9, 2)",
+    "maybe": "int64?",
+}
+
+
+@pytest.mark.parametrize("form", ["csv", "json"])
+def test_what_a_sink_writes_a_source_reads_as_the_same(tmp_path: Path, form: str) -> None:
+    data = {name: typed(values, TYPES[name]) for name, values in VALUES.items()}
+    path = tmp_path / "rows"
+    with Session() as db:
+        rows = db.table("rows", data)
+        sink = csv(path) if form == "csv" else json_lines(path)
+        db.view("all", lambda t: t.rows).write_to(sink)
+        db.commit()
+        types = {name: float if name == "float" else typed([], TYPES[name]) for name in VALUES}
+        copy = db.table("copy", types | {"time": int, "diff": int})
+        copy.read_from(csv_source(path) if form == "csv" else json_source(path))
+        db.run()
+        assert [row[:-2] for row in copy.records()] == rows.records()
+        assert {row[-2:] for row in copy.records()} == {(1, 1)}
+
+
+def test_a_torn_end_of_a_file_is_cut_off_and_written_again(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    for number in range(2):
+        with Session(state=str(tmp_path / "state")) as db:
+            numbers = db.table("numbers", {"x": int})
+            view = db.view("all", lambda t: t.numbers, durable=True)
+            view.write_to(csv(path))
+            numbers.insert(x=number)
+            db.commit()
+        with path.open("a") as file:
+            file.write("7,9")
+    with Session(state=str(tmp_path / "state")) as db:
+        db.view("all", lambda t: t.numbers, durable=True).write_to(csv(path))
+    assert path.read_text() == "x,time,diff\n0,1,1\n1,2,1\n"
+
+
+def test_a_file_that_is_another_one_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_text("something\n")
+    with Session() as db:
+        db.table("numbers", {"x": [1]})
+        view = db.view("all", lambda t: t.numbers)
+        db.commit()
+        with pytest.raises(SessionError, match="or something else"):
+            view.write_to(json_lines(path))
+        delivery = view.write_to(json_lines(path), existing="replace")
+        with pytest.raises(SessionError, match="being written to by another session"):
+            db.view("more", lambda t: t.numbers).write_to(json_lines(path), patience=0)
+        delivery.close()
+        assert json.loads((tmp_path / "rows.jsonl.mark").read_text())["commit"] == 1
+        assert json.loads(path.read_text()) == {"x": 1, "time": 1, "diff": 1}
+
+
+def test_names_and_types_that_a_file_cannot_have_are_refused(tmp_path: Path) -> None:
+    with Session() as db:
+        db.table("numbers", {"time": [1]})
+        db.table("spans", {"x": [dt.timedelta(1)]})
+        db.commit()
+        with pytest.raises(SessionError, match="has a column 'time'"):
+            db.view("all", lambda t: t.numbers).write_to(csv(tmp_path / "a"))
+        with pytest.raises(SessionError, match=r"column 'x' is of type duration\[us\]"):
+            db.view("more", lambda t: t.spans).write_to(csv(tmp_path / "b"))
