@@ -81,14 +81,14 @@ RUNS = 3
 NEEDED = {"scipy": "checking the answers", "pyarrow": "measuring files and frames"}
 """What to install, and what needs it."""
 NOTE = """\
-Each figure is the median of {runs}. The reference figures are those of Rust timely and differential dataflow (for
-word counts by epoch, of Pathway), measured elsewhere on a 2.5 GHz Xeon with 2 cores: take them as orders of magnitude,
-not as a side-by-side comparison. Ratios are to the better end of a range. Kernels are compiled beforehand, the first
-time on a machine; warm-up is the time to load them, which no other figure includes. Peak bytes are resident memory
-above that after warming up. Graphs and bulk work use memory that the process touched just before, because the host of a
-virtual machine can be slow to provide it. WCC propagates labels with priority, as the reference does; SCC removes dead
-ends first, which the reference does not. An exchange in one worker passes batches by reference. The modules that can be
-compiled to C {were} compiled."""
+Each figure is the median of {runs}. The reference figures are those of Rust differential dataflow (0.24, release build;
+with two processes here, of two threads there), measured on another machine with 2 cores in one hour with ours of that
+time. Take them as orders of magnitude, because this machine may be slower or faster. Kernels are compiled beforehand,
+the first time on a machine; warm-up is the time to load them, which no other figure includes. Peak bytes are resident
+memory above that after warming up. Graphs and bulk work use memory that the process touched just before, because the
+host of a virtual machine can be slow to provide it. WCC propagates labels with priority, as the reference does; SCC
+removes dead ends first, which the reference does not. An exchange in one worker passes batches by reference. The
+modules that can be compiled to C {were} compiled."""
 DESCRIPTION = """\
 Measure the library, check every answer, and compare the times with reference figures. Without arguments, a dozen quick
 cases run in under two minutes. Every case runs in processes of its own."""
@@ -99,7 +99,7 @@ workloads, the first word of each case name:
 the table:
   figure     what is measured, with its unit; less is better, except for rates (`.../s`) and shares
   here       the median of all runs
-  reference  the figure of Rust timely and differential dataflow (or of Pathway), measured elsewhere
+  reference  the figure of Rust differential dataflow, measured elsewhere
   ratio      here divided by the reference
   target     the bound for `here`; 'missed' follows if it is not met
 
@@ -278,7 +278,7 @@ def _document(cases: Sequence[Case], results: Mapping[str, list[Figures]]) -> di
                 "parameters": dict(case.parameters),
                 "processes": case.processes,
                 "workers": case.workers,
-                "references": {name: [each.low, each.high] for name, each in case.references.items()},
+                "references": {name: each.figure for name, each in case.references.items()},
                 "median": medians(results[case.name]),
                 "runs": results[case.name],
             }

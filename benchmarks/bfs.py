@@ -24,11 +24,10 @@ CASES = [
         "bfs",
         {"nodes": 100_000, "edges": 1_000_000},
         references={
-            INITIAL: Reference(0.9, 1.3, 0.3),
-            SINGLE_MEDIAN: Reference(140, 240, 3),
-            SINGLE_P99: Reference(490, 860),
-            BATCH: Reference(24, 47, 1),
-            PEAK: Reference.of(70),
+            INITIAL: Reference(0.54, 0.15),
+            SINGLE_MEDIAN: Reference(67, 1),
+            BATCH: Reference(14.5, 0.69),
+            PEAK: Reference(70),
         },
     ),
     Case(
@@ -37,11 +36,10 @@ CASES = [
         {"nodes": 1_000_000, "edges": 10_000_000, "singles": 1000},
         quick=False,
         references={
-            INITIAL: Reference.of(15.1, 0.25),
-            SINGLE_MEDIAN: Reference.of(250, 3),
-            SINGLE_P99: Reference.of(1000),
-            BATCH: Reference(53, 60, 0.5),
-            PEAK: Reference.of(43),
+            INITIAL: Reference(6.07, 0.18),
+            SINGLE_MEDIAN: Reference(81, 1),
+            BATCH: Reference(28.5, 0.59),
+            PEAK: Reference(43),
         },
     ),
     Case(
@@ -50,11 +48,8 @@ CASES = [
         {"nodes": 100_000, "edges": 1_000_000},
         processes=2,
         quick=False,
-        references={
-            INITIAL: Reference.of(0.67),
-            SINGLE_MEDIAN: Reference.of(530, 3),
-            SINGLE_P99: Reference(19_000, 31_000, 1),
-        },
+        references={SINGLE_MEDIAN: Reference(93, 2)},
+        limits={SINGLE_P99: 19_000},
     ),
     Case(
         "bfs 1M/10M, 2 processes",

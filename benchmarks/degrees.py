@@ -17,13 +17,11 @@ CASES = [
         {"nodes": 1_000_000, "edges": 10_000_000, "singles": 1000},
         quick=False,
         references={
-            INITIAL: Reference.of(3.4, 0.3),
-            SINGLE_MEDIAN: Reference.of(42),
-            SINGLE_P99: Reference.of(66),
-            BATCH: Reference.of(3.3, 1),
-            PEAK: Reference.of(27.5),
+            INITIAL: Reference(1.53, 0.14),
+            SINGLE_MEDIAN: Reference(20, 1.7),
+            BATCH: Reference(1.3, 0.89),
+            PEAK: Reference(27.5),
         },
-        limits={SINGLE_MEDIAN: 250},
     ),
     Case(
         "degrees 1M/10M, 2 processes",
@@ -31,10 +29,8 @@ CASES = [
         {"nodes": 1_000_000, "edges": 10_000_000, "singles": 1000},
         processes=2,
         quick=False,
-        references={
-            SINGLE_MEDIAN: Reference.of(240, 3),
-            SINGLE_P99: Reference(19_000, 31_000, 1),
-        },
+        references={SINGLE_MEDIAN: Reference(44, 4)},
+        limits={SINGLE_P99: 19_000},
     ),
 ]
 

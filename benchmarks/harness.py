@@ -36,21 +36,16 @@ PEAK = "peak bytes/edge"
 
 @dataclass(frozen=True)
 class Reference:
-    """A figure measured elsewhere, from `low` to `high` if measurements differed, and a target relative to it.
+    """A figure measured elsewhere, and a target relative to it.
 
     `target` is a ratio to the reference: the least for a figure named `.../s`, the most for any other.
     """
 
-    low: float
-    high: float
+    figure: float
     target: float | None = None
 
-    @classmethod
-    def of(cls, figure: float, target: float | None = None) -> Reference:
-        return cls(figure, figure, target)
-
     def __str__(self) -> str:
-        return f"{self.low:g}" if self.low == self.high else f"{self.low:g}-{self.high:g}"
+        return f"{self.figure:g}"
 
 
 @dataclass(frozen=True)

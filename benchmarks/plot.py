@@ -36,7 +36,7 @@ def _bars(case: Case, figures: Figures) -> list[tuple[str, float, float | None, 
         if name == WARM_UP or name not in figures:
             continue
         is_rate = at_least(name)
-        ratio = reference.high / figures[name] if is_rate else figures[name] / reference.low
+        ratio = reference.figure / figures[name] if is_rate else figures[name] / reference.figure
         target = reference.target
         if target is not None and is_rate:
             target = 1 / target

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from benchmarks.comparisons import COMPARISONS
-from benchmarks.harness import WARM_UP, Case, Figures, Reference, at_least
+from benchmarks.harness import WARM_UP, Case, Figures, at_least
 from benchmarks.incremental import INITIAL, SCIPY, SINGLE_MEAN
 
 HEADINGS = ("case", "figure", "here", "reference", "ratio", "target", "")
@@ -24,7 +24,7 @@ def _rows(case: Case, figures: Figures, peers: bool) -> list[tuple[str, ...]]:
         if name in (SCIPY, SINGLE_MEAN) and not peers:
             continue
         reference = case.references.get(name)
-        ratio = "" if reference is None else f"{figure / _better(name, reference):.2f}"
+        ratio = "" if reference is None else f"{figure / reference.figure:.2f}"
         shown = "" if reference is None else str(reference)
         rows.append(("", name, _shown(figure), shown, ratio, *_target(case, name, figure)))
     if peers and SCIPY in figures:
@@ -42,16 +42,12 @@ def _comparisons(results: Mapping[str, Figures]) -> list[tuple[str, ...]]:
     return rows
 
 
-def _better(name: str, reference: Reference) -> float:
-    return reference.high if at_least(name) else reference.low
-
-
 def _target(case: Case, name: str, figure: float) -> tuple[str, str]:
     """Return the target of the figure, and whether it is missed."""
     limit = case.limits.get(name)
     reference = case.references.get(name)
     if limit is None and reference is not None and reference.target is not None:
-        limit = reference.target * _better(name, reference)
+        limit = reference.target * reference.figure
     if limit is None or name == WARM_UP:
         return "", ""
     met = figure >= limit if at_least(name) else figure <= limit

@@ -30,11 +30,10 @@ CASES = [
         "wcc",
         {"nodes": 100_000, "edges": 1_000_000},
         references={
-            INITIAL: Reference.of(2.6, 0.4),
-            SINGLE_MEDIAN: Reference.of(404, 2),
-            SINGLE_P99: Reference.of(870),
-            BATCH: Reference.of(82, 1),
-            PEAK: Reference.of(105),
+            INITIAL: Reference(1.07, 0.28),
+            SINGLE_MEDIAN: Reference(120, 1),
+            BATCH: Reference(24, 0.77),
+            PEAK: Reference(105),
         },
     ),
     Case(
@@ -43,11 +42,10 @@ CASES = [
         {"nodes": 1_000_000, "edges": 10_000_000, "singles": 1000},
         quick=False,
         references={
-            INITIAL: Reference.of(19.7, 0.4),
-            SINGLE_MEDIAN: Reference.of(260, 3),
-            SINGLE_P99: Reference.of(780),
-            BATCH: Reference.of(61, 1),
-            PEAK: Reference.of(91.2, 1),
+            INITIAL: Reference(11.9, 0.26),
+            SINGLE_MEDIAN: Reference(133, 1),
+            BATCH: Reference(44.9, 0.45),
+            PEAK: Reference(91.2, 1),
         },
     ),
     Case(
@@ -56,11 +54,7 @@ CASES = [
         {"nodes": 100_000, "edges": 1_000_000},
         processes=2,
         quick=False,
-        references={
-            INITIAL: Reference.of(1.22),
-            SINGLE_MEDIAN: Reference.of(850, 3),
-            SINGLE_P99: Reference(19_000, 31_000, 1),
-        },
+        limits={SINGLE_P99: 19_000},
     ),
     Case(
         "wcc 1M/10M, 2 processes",
