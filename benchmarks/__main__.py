@@ -50,6 +50,7 @@ WORKLOADS = (
     "queries",
     "shared_traces",
     "session",
+    "session_peers",
     "logging",
     "live",
     "construction",

@@ -15,7 +15,7 @@ from benchmarks.compiled import COMPILED
 from benchmarks.harness import ROOT
 
 LIBRARIES = ("numpy", "numba", "scipy", "pyzmq")
-PEERS = ("networkx", "igraph", "pathway", "bytewax")
+PEERS = ("networkx", "igraph", "pathway", "bytewax", "duckdb", "polars")
 
 
 def document() -> dict[str, Any]:
