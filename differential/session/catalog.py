@@ -6,7 +6,7 @@ whole, and a `transaction()` block is its thread's alone. Reading needs no lock,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from threading import RLock
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -91,6 +91,18 @@ class Catalog:
                 raise SessionError("the transaction() block commits at its end: leave out commit() inside of it")
             return self._commit()
 
+    def commit_apart(self, statements: Iterable[tuple[Item, Statement]]) -> int:
+        """Commit statements without those of the program that are not committed, which stay as they are."""
+        with self.exclusive():
+            kept, self._pending = self._pending, []
+            try:
+                for item, statement in statements:
+                    self.state(item, statement)
+                return self._commit()
+            finally:
+                self._pending = kept
+                self.rollback(len(kept))
+
     def arrived(self) -> bool:
         """Take what sources have delivered; return whether anything waits for a commit."""
         with self.exclusive():
@@ -124,7 +136,7 @@ class Catalog:
 
     def _commit(self) -> int:
         self.reap()
-        self.feeds.settle()  # of a commit that was interrupted when it had begun
+        stopped = self.feeds.settle()  # of a commit that was interrupted when it had begun
         self.feeds.gather()
         pending = self._pending
         changes = self._changes()
@@ -158,7 +170,7 @@ class Catalog:
         if self.storage is not None:
             published = self.storage.publish(number)
         untaken = self.deliveries.deliver(number, published, lambda: self.engine.is_closing)
-        stopped = self.feeds.settle() or untaken
+        stopped = self.feeds.settle() or untaken or stopped
         self._deliver()
         self.reap(number)
         if stopped is not None:

@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from itertools import count
 from threading import Thread
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 from weakref import finalize
 
 import numpy as np
@@ -43,6 +43,7 @@ from timely.lowlevel import Live, serve_live, user_origin
 
 if TYPE_CHECKING:
     from differential.durable.places import Place
+    from differential.session.serving.server import Server
 
 _numbers = count(1)
 
@@ -106,6 +107,7 @@ class Session:
         name = f"session {next(_numbers)}"
         engine = Engine(workers, name, _cluster(workers, name) if processes and workers > 1 else None)
         self._catalog = Catalog(engine)
+        self._servers: list[Server] = []
         self._end = finalize(self._catalog, engine.close)  # tables and views keep the catalog, too
         if state is not None:
             from differential.session.restoring import restore  # it needs pyarrow
@@ -254,9 +256,13 @@ class Session:
         ...     db.rejects().columns
         ('source', 'place', 'line', 'record', 'error')
         """
+        return self._once(name, REJECTS)
+
+    def _once(self, name: str, columns: Mapping[str, type]) -> Table:
+        """Return the table of this name; a new one, unless there is one already."""
         if name in self._catalog.items and name not in self._catalog.unused:
             return Table(self._catalog, self._catalog.items[name])
-        return self.table(name, dict(REJECTS))
+        return self.table(name, dict(columns), key=next(iter(columns)))
 
     async def commit_async(self) -> int:
         """Commit as `commit` does, in a thread, while the event loop goes on."""
@@ -340,8 +346,49 @@ class Session:
         """
         return serve_live(address, token=token, certificate=certificate)
 
+    def serve(
+        self,
+        port: int = 0,
+        *,
+        token: str | None = None,
+        host: str = "127.0.0.1",
+        certificate: tuple[str, str] | None = None,
+        read: Sequence[str] | None = None,
+        write: Sequence[str] | None = None,
+        on_error: Literal["stop", "skip"] | Table = "stop",
+        **limits: int,
+    ) -> Server:
+        """Serve the session over HTTP: changes come in, and the changes of each commit go out (docs/http.md).
+
+        Whoever sends the `token` may read the tables and views that `read` names, and change the tables that `write`
+        names, by default all. Without one, a token is made. Port 0 is a free one. Only this machine can connect, unless
+        `host` is another interface; that takes a token of yours and a `certificate`, its file and that of its key.
+
+        With `on_error="stop"` a request is refused if a line of it is no row; with "skip" the line is left out, and a
+        table of `rejects` receives it. `limits` are in bytes: `limit` of a body (16 MiB), `backlog` of the changes of
+        each view that are kept for readers that come back (16 MiB), and `queue` of what may wait for a reader (8 MiB).
+
+        >>> with Session() as db:
+        ...     db.serve(token="a-token-of-sixteen").url
+        'http://127.0.0.1:.../'
+        """
+        from differential.session.serving.incoming import REQUESTS, TABLE
+        from differential.session.serving.server import Options, serve
+
+        known = {"limit": 16 << 20, "backlog": 16 << 20, "queue": 8 << 20}
+        if unknown := sorted(set(limits) - set(known)):
+            raise SessionError(f"serve() has no limit {unknown[0]!r}: the limits are {', '.join(known)}")
+        requests = self._once(TABLE, REQUESTS)
+        options = Options(host, port, token, certificate, read, write, **(known | limits))
+        rejects = on_error._item if isinstance(on_error, Table) else None
+        server = serve(self._catalog, requests._item, rejects, on_error == "stop", options)
+        self._servers.append(server)
+        return server
+
     def close(self) -> None:
         """End the session, its threads, its sources and its sinks. What is not committed is lost."""
+        for server in self._servers:
+            server.close()
         self._end()
         self._catalog.feeds.end()
         self._catalog.deliveries.end()

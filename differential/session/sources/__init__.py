@@ -15,6 +15,7 @@
 
 from differential.session.sources.feed import Feed
 from differential.session.sources.files import csv, json_lines, standard_input, tables
+from differential.session.sources.remote import server_sent_events, websocket
 from differential.session.sources.source import Batch, Reader, Rejected, Source, Target
 
 __all__ = [
@@ -26,6 +27,8 @@ __all__ = [
     "Target",
     "csv",
     "json_lines",
+    "server_sent_events",
     "standard_input",
     "tables",
+    "websocket",
 ]

@@ -445,3 +445,15 @@ def test_json_may_have_decimals_and_floats(tmp_path: Path) -> None:
         prices.read_from(json_lines(path))
         db.run()
         assert [price for price, _ in prices.records()] == [Decimal("1.50"), Decimal("2.00")]
+
+
+def test_an_error_of_a_source_that_has_nothing_else_ends_the_run(tmp_path: Path) -> None:
+    log = tmp_path / "log.jsonl"
+    log.write_text('{"x": 1}\n{"x": 2}\n')
+    with Session() as db:
+        numbers = db.table("numbers", {"x": int})
+        feed = numbers.read_from(json_lines(log, follow=True))
+        db.commit()
+        log.write_text("")
+        with pytest.raises(SessionError, match="was truncated"):
+            db.run(until=lambda: feed.error is not None)

@@ -1,0 +1,231 @@
+"""What a session answers over HTTP.
+
+- `GET /` lists the tables and views that may be read, and the tables that may be changed.
+- `POST /tables/NAME` commits changes of a table, one JSON object a line; `Idempotency-Key` makes it safe to repeat.
+- `GET /rows/NAME` has the rows as of the last commit.
+- `GET /changes/NAME` is a stream of events (Server-Sent Events), and as a WebSocket one of messages: a snapshot and
+  what each commit changes, or what came after `Last-Event-ID` or `?after=`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+
+from starlette.applications import Starlette
+from starlette.requests import ClientDisconnect, HTTPConnection, Request
+from starlette.responses import Response
+from starlette.routing import Route, WebSocketRoute
+from starlette.types import Receive, Scope, Send
+from starlette.websockets import WebSocket
+
+from differential.session.catalog import Catalog
+from differential.session.item import Item
+from differential.session.serving.form import records, text
+from differential.session.serving.incoming import TABLE, Answer, Incoming
+from differential.session.serving.outgoing import Cut, Entry, Hubs, commit_of
+from timely.errors import DataError, SessionError, TimelyError
+
+WRITE_SECONDS = 20.0
+"""How long a message may wait for a reader that does not read, before the connection is closed."""
+PAUSE_SECONDS = 15.0
+"""After so long without a message, a comment shows that the stream goes on, and finds readers that are gone."""
+KEY_LENGTH = 200
+TRY_AGAIN, GONE = 1013, 1011
+"""The codes with which a WebSocket is closed: the reader may connect again, or there is nothing to read."""
+
+
+class Application:
+    """Answers requests. `read` and `write` are the names that may be, None for all."""
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        incoming: Incoming,
+        hubs: Hubs,
+        limit: int,
+        read: Sequence[str] | None,
+        write: Sequence[str] | None,
+    ) -> None:
+        self._catalog = catalog
+        self._incoming = incoming
+        self._hubs = hubs
+        self._limit = limit
+        self._read = read
+        self._write = write
+        routes = [
+            Route("/", self._list),
+            Route("/tables/{name}", self._post, methods=["POST"]),
+            Route("/rows/{name}", self._rows),
+            WebSocketRoute("/changes/{name}", self._socket),
+            Route("/changes/{name}", _Events(self)),
+        ]
+        self.app = Starlette(routes=routes)
+
+    def readable(self, name: str) -> Item | None:
+        """Return a table or view that may be read, None if there is none of this name."""
+        return self._allowed(name, self._read)
+
+    async def entries(self, item: Item, connection: HTTPConnection) -> AsyncIterator[Entry]:
+        """Yield the messages for a reader. Raises Cut at the end, DataError or SessionError if there are none."""
+        hub = self._hubs.of(item)
+        mark = connection.headers.get("last-event-id") or connection.query_params.get("after")
+        async for entry in hub.read(commit_of(mark, hub)):
+            yield entry
+
+    async def _list(self, request: Request) -> Response:
+        items = tuple(self._catalog.items.values())
+        shown = [
+            {"name": item.name, "kind": item.kind, "rows": item.size, "columns": item.names and item.columns(0)}
+            for item in items
+            if self.readable(item.name)
+        ]
+        writable = [item.name for item in items if self._writable(item.name)]
+        return _json(200, {"commit": self._catalog.last, "read": shown, "write": writable})
+
+    async def _post(self, request: Request) -> Response:
+        item = self._writable(request.path_params["name"])
+        if item is None:
+            return _json(404, {"error": f"there is no table {request.path_params['name']!r} to change here"})
+        key = request.headers.get("idempotency-key")
+        if key is not None and not 0 < len(key) <= KEY_LENGTH:
+            return _json(400, {"error": f"an Idempotency-Key has 1 to {KEY_LENGTH} characters"})
+        body = bytearray()
+        try:
+            async for chunk in request.stream():
+                body += chunk
+                if len(body) > self._limit:
+                    return _json(413, {"error": f"a body has at most {self._limit:,} bytes: send several requests"})
+        except ClientDisconnect:
+            return _json(400, {"error": "the body is not complete"})
+        try:
+            found = await asyncio.to_thread(self._incoming.commit, item, bytes(body), key)
+        except DataError as error:
+            found = Answer(422, {"error": str(error)})
+        except TimelyError as error:
+            found = Answer(503, {"error": str(error)})
+        return _json(*found)
+
+    async def _rows(self, request: Request) -> Response:
+        item = self.readable(request.path_params["name"])
+        if item is None:
+            return _json(404, {"error": f"there is no table or view {request.path_params['name']!r} to read here"})
+
+        def rows() -> Response:
+            with self._catalog.exclusive():
+                found, commit = self._catalog.read(item), self._catalog.last
+            return _json(
+                200, {"commit": commit, "columns": found.columns, "rows": records(found.columns, found.arrays())}
+            )
+
+        try:
+            return await asyncio.to_thread(rows)
+        except (DataError, SessionError) as error:
+            return _json(409, {"error": str(error)})
+
+    async def _socket(self, socket: WebSocket) -> None:
+        item = self.readable(socket.path_params["name"])
+        await socket.accept()
+        if item is None:
+            await socket.close(GONE, f"there is no {socket.path_params['name']!r:.60} to read here")
+            return
+        gone = asyncio.create_task(_until_gone(socket))
+        sending = asyncio.create_task(self._send(socket, item))
+        await asyncio.wait((gone, sending), return_when=asyncio.FIRST_COMPLETED)
+        for task in (gone, sending):
+            task.cancel()
+        await asyncio.gather(gone, sending, return_exceptions=True)
+
+    async def _send(self, socket: WebSocket, item: Item) -> None:
+        code, reason = GONE, ""
+        try:
+            async for entry in self.entries(item, socket):
+                async with asyncio.timeout(WRITE_SECONDS):
+                    await socket.send_text(entry.text)
+        except Cut as cut:
+            code, reason = TRY_AGAIN, str(cut)
+        except (DataError, SessionError) as error:
+            reason = str(error)
+        async with asyncio.timeout(WRITE_SECONDS):
+            await socket.send_text(text({"kind": "end", "error": reason}))
+            await socket.close(code, reason[:100])
+
+    def _writable(self, name: str) -> Item | None:
+        item = self._allowed(name, self._write)
+        return None if item is None or item.kind != "table" else item
+
+    def _allowed(self, name: str, names: Sequence[str] | None) -> Item | None:
+        """Return an item whose name is among those that may be; the table of requests only if it is named."""
+        is_allowed = name != TABLE if names is None else name in names
+        return self._catalog.items.get(name) if is_allowed else None
+
+
+class _Events:
+    """The stream of events, as an ASGI application: it waits for its reader, but not without an end."""
+
+    def __init__(self, application: Application) -> None:
+        self._application = application
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive)
+        name = request.path_params["name"]
+        item = self._application.readable(name)
+        if item is None or request.method != "GET":
+            status = 404 if item is None else 405
+            await _json(status, {"error": f"there is no table or view {name!r} to read here"})(scope, receive, send)
+            return
+        gone = asyncio.create_task(_until_disconnected(receive))
+        sending = asyncio.create_task(self._send(request, item, scope, receive, send))
+        await asyncio.wait((gone, sending), return_when=asyncio.FIRST_COMPLETED)
+        for task in (gone, sending):
+            task.cancel()
+        await asyncio.gather(gone, sending, return_exceptions=True)
+
+    async def _send(self, request: Request, item: Item, scope: Scope, receive: Receive, send: Send) -> None:
+        entries = self._application.entries(item, request)
+        try:
+            first = await anext(entries)
+        except (DataError, SessionError, Cut) as error:
+            await _json(409, {"error": str(error)})(scope, receive, send)
+            return
+        headers = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-store")]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        reason = ""
+        following: asyncio.Task[Entry] | None = None
+        try:
+            await _write(send, _event(first))
+            while True:
+                following = following or asyncio.ensure_future(anext(entries))
+                done, _ = await asyncio.wait((following,), timeout=PAUSE_SECONDS)
+                await _write(send, _event(following.result()) if done else ": waits\n\n")
+                following = None if done else following
+        except (Cut, DataError, SessionError) as error:
+            reason = str(error)
+        finally:
+            if following is not None:
+                following.cancel()
+        await _write(send, f"event: end\ndata: {text({'kind': 'end', 'error': reason})}\n\n")
+        await send({"type": "http.response.body", "body": b""})
+
+
+async def _write(send: Send, data: str) -> None:
+    async with asyncio.timeout(WRITE_SECONDS):
+        await send({"type": "http.response.body", "body": data.encode(), "more_body": True})
+
+
+def _event(entry: Entry) -> str:
+    return f"{'' if entry.mark is None else f'id: {entry.mark}{chr(10)}'}data: {entry.text}\n\n"
+
+
+def _json(status: int, body: object) -> Response:
+    return Response(text(body), status, media_type="application/json")
+
+
+async def _until_disconnected(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def _until_gone(socket: WebSocket) -> None:
+    while (await socket.receive())["type"] != "websocket.disconnect":
+        pass

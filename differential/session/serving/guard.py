@@ -1,0 +1,73 @@
+"""Who may use a session over HTTP: whoever has the token, and is no page of another site.
+
+- Every request needs `Authorization: Bearer TOKEN`. It is refused before its body is read.
+- A request that names another host than this machine is refused where only this machine is served, so that a page of a
+  foreign name that resolves to this address reads nothing; and so is one that comes from a page of another origin.
+- A body that is longer than the limit is refused, by its stated length or as soon as more has come.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+
+from differential.session.serving.form import text
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+App = Callable[[Message, Receive, Send], Awaitable[None]]
+
+LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
+REFUSED = 4401
+"""The code with which a WebSocket is closed before it opens."""
+
+
+class Guard:
+    """Lets requests through to `app` that may pass."""
+
+    def __init__(self, app: App, token: str, port: int, is_local: bool, limit: int) -> None:
+        self._app = app
+        self._token = token.encode()
+        self._hosts = {name for host in LOOPBACK for name in (host, f"{host}:{port}")} if is_local else None
+        self._limit = limit
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        if scope["type"] not in ("http", "websocket"):
+            return
+        headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
+        refused = self._refusal(scope, headers)
+        if refused is None:
+            await self._app(scope, receive, send)
+        elif scope["type"] == "websocket":
+            await receive()
+            await send({"type": "websocket.close", "code": REFUSED, "reason": refused[1]})
+        else:
+            await answer(send, *refused)
+
+    def _refusal(self, scope: Message, headers: dict[str, str]) -> tuple[int, str] | None:
+        """Return the status and the reason with which a request is refused, or None."""
+        host = headers.get("host", "")
+        if self._hosts is not None and host.lower() not in self._hosts:
+            return 421, "this session is served to this machine alone: name it localhost or 127.0.0.1"
+        origin = headers.get("origin")
+        if origin is not None and origin.partition("://")[2] != host:
+            return 403, "another site's page asks for this"
+        scheme, _, given = headers.get("authorization", "").partition(" ")
+        if scheme.lower() != "bearer" or not hmac.compare_digest(given.strip().encode(), self._token):
+            return 401, "the token is missing or wrong: send it as `Authorization: Bearer TOKEN`"
+        length = headers.get("content-length", "0")
+        if not length.isascii() or not length.isdecimal() or int(length) > self._limit:
+            return 413, f"a body has at most {self._limit:,} bytes: send the changes in several requests"
+        return None
+
+
+async def answer(send: Send, status: int, error: str) -> None:
+    """Send an error as JSON."""
+    body = text({"error": error}).encode()
+    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+    if status == 401:
+        headers.append((b"www-authenticate", b"Bearer"))
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})

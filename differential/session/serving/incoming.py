@@ -1,0 +1,177 @@
+"""Changes that come in: the lines of a request are one commit, or none.
+
+Each line is a JSON object with one field, what to do with a row: `{"insert": {...}}`, `{"delete": {...}}`, which may
+name the columns of the key alone, or `{"upsert": {...}}`. The commit has nothing else: what the program has changed
+and not committed stays as it is.
+
+A request may have a key that its sender chose. The key, a digest of the body and the number of the commit are a row of
+the table `http_requests` in the same commit, which is durable with it in a durable session. So a request that is
+repeated with its key is answered as it was, and changes nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import deque
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from differential.session.catalog import Catalog
+from differential.session.item import Item
+from differential.session.schema import Schema
+from differential.session.sources.convert import Converter, of_json
+from differential.session.sources.feed import rejected_columns
+from differential.session.sources.source import Rejected
+from differential.session.transaction import Kind, Statement
+from timely.errors import DataError, SessionError
+from timely.lowlevel import Origin
+
+TABLE = "http_requests"
+REQUESTS = {"key": str, "place": str, "digest": str, "number": int, "rows": int, "rejected": int}
+"""The columns of the table of requests."""
+KEPT = 10_000
+"""The keys of so many requests are kept."""
+_KINDS = {"insert": Kind.INSERT, "delete": Kind.DELETE, "upsert": Kind.UPSERT}
+
+
+class Answer(NamedTuple):
+    """What a request is answered with: a status of HTTP, and an object."""
+
+    status: int
+    body: dict[str, Any]
+
+
+class _Line(NamedTuple):
+    number: int
+    kind: Kind
+    row: dict[str, Any]
+    text: str
+
+
+class Incoming:
+    """Commits requests. `requests` is the table of their keys, and `rejects` that of lines that are no rows.
+
+    `stops`: a line that is no row refuses its whole request; otherwise the line is left out.
+    """
+
+    def __init__(self, catalog: Catalog, requests: Item, rejects: Item | None, stops: bool) -> None:
+        self._catalog = catalog
+        self._requests = requests
+        self._rejects = rejects
+        self._stops = stops
+        known = catalog.read(requests).records()
+        self._known = {key: tuple(rest) for key, *rest in known}
+        self._order = deque(key for key, *_ in sorted(known, key=lambda row: row[3]))
+
+    def commit(self, item: Item, body: bytes, key: str | None) -> Answer:
+        """Commit the changes of a request, and return the answer to it. Waits for other commits."""
+        with self._catalog.exclusive():
+            digest = hashlib.sha256(body).hexdigest()[:32]
+            place = item.name
+            if key is not None and key in self._known:
+                return self._repeated(key, place, digest)
+            statements, wrong = _statements(item, self._catalog.schema(item), self._catalog.has_key(item), body)
+            if wrong and self._stops:
+                lines = [{"line": each.line, "error": each.error, "record": each.record} for each in wrong[:20]]
+                return Answer(422, {"error": f"{len(wrong)} line(s) are no changes of {item}", "lines": lines})
+            if not statements and not wrong and key is None:
+                return Answer(200, {"commit": self._catalog.last, "rows": 0, "rejected": 0})
+            rows = sum(len(each.columns[0]) for each in statements)
+            number = self._catalog.last + 1
+            made = [(item, each) for each in statements]
+            if wrong and self._rejects is not None:
+                made.append((self._rejects, _inserted(rejected_columns(f"http {place}", wrong))))
+            forgotten: list[str] = []
+            if key is not None:
+                forgotten = [self._order[place] for place in range(len(self._order) - KEPT + 1)]
+                made += [(self._requests, each) for each in _noted(key, item.name, digest, number, rows, len(wrong))]
+                made += [(self._requests, each) for each in _forgotten(forgotten)]
+            found: dict[str, Any] = {"commit": number, "rows": rows, "rejected": len(wrong)}
+            try:
+                self._catalog.commit_apart(made)
+            except (SessionError, DataError) as error:
+                if self._catalog.last < number:
+                    return Answer(409, {"error": str(error)})
+                found["notice"] = str(error)  # about a view or a source: the request is committed
+            if key is not None:
+                for each in forgotten:
+                    self._order.popleft()
+                    del self._known[each]
+                self._order.append(key)
+                self._known[key] = (item.name, digest, number, rows, len(wrong))
+            return Answer(200, found)
+
+    def _repeated(self, key: str, place: str, digest: str) -> Answer:
+        table, known, number, rows, rejected = self._known[key]
+        if (table, known) != (place, digest):
+            return Answer(422, {"error": f"the key {key!r} belongs to another request, commit {number}"})
+        return Answer(200, {"commit": number, "rows": rows, "rejected": rejected, "repeated": True})
+
+
+def _inserted(columns: tuple[Any, ...]) -> Statement:
+    return Statement(Kind.INSERT, columns, Origin("http", 0))
+
+
+def _noted(key: str, table: str, digest: str, number: int, rows: int, rejected: int) -> Iterator[Statement]:
+    text = np.dtypes.StringDType()
+    texts = [np.array([value], text) for value in (key, table, digest)]
+    yield _inserted((*texts, *(np.array([value], np.int64) for value in (number, rows, rejected))))
+
+
+def _forgotten(keys: list[str]) -> Iterator[Statement]:
+    if keys:
+        yield Statement(Kind.DELETE_KEYS, (np.array(keys, np.dtypes.StringDType()),), Origin("http", 0))
+
+
+def _statements(item: Item, schema: Schema, has_key: bool, body: bytes) -> tuple[list[Statement], list[Rejected]]:
+    """Return the statements of a body, in order, and the lines that are none."""
+    wrong: list[Rejected] = []
+    lines = list(_lines(item, has_key, body, wrong))
+    types, names = schema.types(), item.names or ()
+    unknown = [name for name in names if name not in types]
+    if unknown:
+        raise DataError(f"the type of column {unknown[0]!r} is not known yet: state it in db.table({item.name!r}, ...)")
+    statements: list[Statement] = []
+    at = 0
+    while at < len(lines):
+        end, kind = at, lines[at].kind
+        while end < len(lines) and lines[end].kind is kind:
+            end += 1
+        group = lines[at:end]
+        wanted = names[: item.keys] if kind is Kind.DELETE_KEYS else names
+        converter = Converter(wanted, [types[name] for name in wanted], of_json)
+        columns, faults = converter.convert([[line.row.get(name) for line in group] for name in wanted], len(group))
+        wrong += [
+            Rejected(item.name, group[place].number, group[place].text, why) for place, why in sorted(faults.items())
+        ]
+        if len(columns[0]):
+            statements.append(Statement(kind, tuple(columns), Origin(f"http {item.name}", group[0].number)))
+        at = end
+    return statements, sorted(wrong, key=lambda each: each.line)
+
+
+def _lines(item: Item, has_key: bool, body: bytes, wrong: list[Rejected]) -> Iterator[_Line]:
+    names, key = set(item.names or ()), set((item.names or ())[: item.keys])
+    for number, line in enumerate(body.split(b"\n"), 1):
+        if not line.strip():
+            continue
+        shown = line.decode("utf-8", "replace").strip()
+        try:
+            found = json.loads(line)
+            (name, row), *more = found.items() if isinstance(found, dict) else [(None, None)]
+            if more or name not in _KINDS or not isinstance(row, dict):
+                raise ValueError('this is none of {"insert": {...}}, {"delete": {...}} and {"upsert": {...}}')
+            if unknown := sorted(set(row) - names):
+                raise ValueError(f"there is no column {unknown[0]!r}: the columns are {', '.join(sorted(names))}")
+            if name == "upsert" and not has_key:
+                raise ValueError(f"{item} was made without a key, by which upsert replaces rows")
+        except (ValueError, RecursionError) as error:
+            wrong.append(Rejected(item.name, number, shown, str(error)))
+            continue
+        kind = _KINDS[name]
+        if kind is Kind.DELETE and set(row) == key != names:
+            kind = Kind.DELETE_KEYS
+        yield _Line(number, kind, row, shown)

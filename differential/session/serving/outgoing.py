@@ -1,0 +1,215 @@
+"""Changes that go out: what each commit changes in a view, to all who read it.
+
+A `Hub` follows one table or view. It keeps the last messages, up to a bound, so that a reader can go on at the id of a
+message that it has. Another reader receives a snapshot as of a commit, and then the changes of each later commit. What
+a reader has not received waits in a queue of bounded size; if it does not fit, the reader is cut off and can go on
+later, or begin again. So the memory for a reader is bounded, and no reader holds up a commit or another reader.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections import deque
+from collections.abc import AsyncIterator, Iterator
+from typing import NamedTuple
+
+from differential.session.catalog import Catalog
+from differential.session.changes import Changes
+from differential.session.item import Item
+from differential.session.serving.form import messages
+from timely.errors import DataError, TimelyError
+
+BACKLOG = 16 << 20
+"""So many bytes of messages are kept for readers that come back."""
+QUEUE = 8 << 20
+"""So many bytes may wait for a reader."""
+
+
+class Entry(NamedTuple):
+    """A message as it is sent."""
+
+    commit: int
+    mark: str | None
+    text: str
+
+
+class Cut(Exception):
+    """The stream of a reader ends, for the reason in its text."""
+
+
+class Reader:
+    """One who reads, on the event loop of the server."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._entries: deque[Entry] = deque()
+        self._bytes = 0
+        self._wakes = asyncio.Event()
+        self._reason: str | None = None
+
+    def put(self, entry: Entry) -> None:
+        """Add a message, or cut the reader off if it does not fit."""
+        if self._reason is None:
+            self._entries.append(entry)
+            self._bytes += len(entry.text)
+            if self._bytes > self._limit:
+                self.cut(
+                    f"more than {self._limit:,} bytes wait for this reader, which is too slow: "
+                    "connect again, with the id of the last message, or without one for a snapshot"
+                )
+            self._wakes.set()
+
+    def cut(self, reason: str) -> None:
+        """End the stream; what waits is given up."""
+        if self._reason is None:
+            self._reason = reason
+            self._entries.clear()
+            self._wakes.set()
+
+    async def get(self) -> Entry:
+        """Wait for the next message. Raises Cut at the end of the stream."""
+        while not self._entries:
+            if self._reason is not None:
+                raise Cut(self._reason)
+            self._wakes.clear()
+            await self._wakes.wait()
+        entry = self._entries.popleft()
+        self._bytes -= len(entry.text)
+        return entry
+
+
+class Hub:
+    """Follows one item. Everything but `_snapshot` runs on the event loop of the server."""
+
+    def __init__(self, catalog: Catalog, item: Item, backlog: int, queue: int) -> None:
+        self.item = item
+        self.label = secrets.token_hex(4)
+        self._catalog = catalog
+        self._limit = backlog
+        self._queue = queue
+        self._kept: deque[Entry] = deque()
+        self._bytes = 0
+        self._readers: set[Reader] = set()
+        self._over: str | None = None
+        self._since = 0
+        self._begun: asyncio.Task[None] | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the table or view is gone."""
+        return self._over is not None
+
+    async def read(self, after: int | None) -> AsyncIterator[Entry]:
+        """Yield the messages after a commit, if they are kept, or a snapshot and what comes then. Raises Cut."""
+        if self._begun is None:
+            self._begun = asyncio.create_task(self._begin())
+        await asyncio.shield(self._begun)
+        reader = Reader(self._queue)
+        self._readers.add(reader)
+        try:
+            if self._over is not None:
+                reader.cut(self._over)
+            if after is not None and self._since <= after <= self._catalog.last:
+                behind = after
+                for entry in [entry for entry in self._kept if entry.commit > after]:
+                    behind = entry.commit
+                    yield entry
+            else:
+                behind, entries = await asyncio.to_thread(self._snapshot)
+                for entry in entries:
+                    yield entry
+            while True:
+                entry = await reader.get()
+                if entry.commit > behind:
+                    yield entry
+        finally:
+            self._readers.discard(reader)
+
+    async def close(self, reason: str) -> None:
+        """End all streams."""
+        self._end(reason)
+        if self._task is not None:
+            self._task.cancel()
+
+    async def _begin(self) -> None:
+        changes, self._since = await asyncio.to_thread(self._followed)
+
+        async def follow() -> None:
+            reason = f"{self.item} was dropped or replaced, or its session has ended"
+            try:
+                async for change in changes:
+                    found = messages(
+                        "changes", change.time, self.label, change.columns, change.rows, change.diff.tolist()
+                    )
+                    for mark, text in found:
+                        self._publish(Entry(change.time, mark, text))
+            except (TimelyError, ArithmeticError) as error:
+                reason = f"{self.item} has failed: {error}"
+            finally:
+                changes.close()
+                self._end(reason)
+
+        self._task = asyncio.create_task(follow())
+
+    def _followed(self) -> tuple[Changes, int]:
+        with self._catalog.exclusive():
+            return self._catalog.follow(self.item), self._catalog.last
+
+    def _snapshot(self) -> tuple[int, Iterator[Entry]]:
+        """Return the last commit, and the rows as of it. On another thread, for it may wait for a commit."""
+        with self._catalog.exclusive():
+            rows, commit = self._catalog.read(self.item), self._catalog.last
+        values = rows.arrays()
+        found = messages("snapshot", commit, self.label, rows.columns, values, [1] * len(rows))
+        return commit, (Entry(commit, mark, text) for mark, text in found)
+
+    def _publish(self, entry: Entry) -> None:
+        self._kept.append(entry)
+        self._bytes += len(entry.text)
+        while self._bytes > self._limit and self._kept:
+            former = self._kept.popleft()
+            self._bytes -= len(former.text)
+            self._since = max(self._since, former.commit)
+        for reader in tuple(self._readers):
+            reader.put(entry)
+
+    def _end(self, reason: str) -> None:
+        self._over = self._over or reason
+        for reader in tuple(self._readers):
+            reader.cut(self._over)
+
+
+class Hubs:
+    """The hubs of a session, each made when its first reader comes."""
+
+    def __init__(self, catalog: Catalog, backlog: int, queue: int) -> None:
+        self._catalog = catalog
+        self._limits = backlog, queue
+        self._hubs: dict[Item, Hub] = {}
+
+    def of(self, item: Item) -> Hub:
+        """Return the hub of an item."""
+        self._hubs = {each: hub for each, hub in self._hubs.items() if not hub.is_over}
+        if item not in self._hubs:
+            self._hubs[item] = Hub(self._catalog, item, *self._limits)
+        return self._hubs[item]
+
+    async def close(self) -> None:
+        """End all streams."""
+        for hub in self._hubs.values():
+            await hub.close("the session is served no more")
+
+
+def commit_of(mark: str | None, hub: Hub) -> int | None:
+    """Return the commit that a reader goes on after, None if it begins. Raises DataError for what is no mark.
+
+    A mark of another session, or of a view that was replaced, begins anew: its numbers are those of other commits.
+    """
+    if mark is None or mark == "":
+        return None
+    label, dot, number = mark.rpartition(".")
+    if not number.isascii() or not number.isdecimal():
+        raise DataError(f"{mark!r:.80} is no id of a message, such as {hub.label}.7, and no number of a commit")
+    return int(number) if not dot or label == hub.label else None

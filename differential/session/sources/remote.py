@@ -1,0 +1,304 @@
+"""The changes of a table or view of another session, over HTTP: sessions in a chain.
+
+A thread reads ahead, up to a bound, and connects again when the connection is lost. A commit of the other session is
+one batch here, whose position is the id of its last message. So a session that is opened again goes on after the last
+commit that it has. If the other session no longer has what came after it, because it was started anew or keeps too
+little, the source stops: the table cannot be brought up to date.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import ssl
+from collections import deque
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from threading import Condition, Thread
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+from differential.session.sources.convert import Converter, of_json
+from differential.session.sources.source import Batch, Position, Rejected, Target
+from differential.session.table_data import Column
+from differential.session.transaction import Kind
+from timely.errors import ConfigError, DataError, SessionError
+
+AHEAD = 1 << 17
+"""So many rows, at least, may wait for a commit before the thread reads no more."""
+FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0
+"""How many seconds pass before a connection is made again."""
+SILENCE = 60.0
+"""After so many seconds without a sign of the other session a connection is lost."""
+LARGEST = 64 << 20
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
+
+
+@dataclass(frozen=True)
+class Remote:
+    """A source of the changes at an address, as events or as messages of a WebSocket."""
+
+    url: str
+    token: str = field(repr=False)
+    is_socket: bool
+    authority: str | None = None
+    label: str | None = None
+
+    def __post_init__(self) -> None:
+        parts = urlsplit(self.url)
+        plain = "ws" if self.is_socket else "http"
+        if parts.scheme not in (plain, f"{plain}s") or not parts.hostname:
+            raise ConfigError(f"{self.url!r:.200} is no address: it begins with {plain}:// or {plain}s://")
+        if parts.scheme == plain and parts.hostname not in LOOPBACK:
+            raise ConfigError(f"{self.url!r:.200}: the token would be sent in the clear; use {plain}s://")
+
+    @property
+    def name(self) -> str:
+        """The name given, or the address."""
+        return self.label or self.url
+
+    def open(self, target: Target, position: Position | None) -> RemoteReader:
+        """Return a reader that goes on after the message with the id `position`."""
+        for library in ("websockets.sync.client" if self.is_socket else "httpx",):
+            try:
+                __import__(library)
+            except ImportError:
+                raise ConfigError(
+                    f"{self.name} needs {library.partition('.')[0]}: pip install 'timely-dataflow[http]'"
+                ) from None
+        return RemoteReader(self, target, str(position) if position else None)
+
+    def context(self) -> ssl.SSLContext | None:
+        """Return how the other side proves who it is, None without TLS."""
+        if urlsplit(self.url).scheme in ("http", "ws"):
+            return None
+        return ssl.create_default_context(cafile=self.authority)
+
+
+class RemoteReader:
+    """Reads the changes, in a thread of its own."""
+
+    is_ended = False
+
+    def __init__(self, source: Remote, target: Target, mark: str | None) -> None:
+        self._source = source
+        self._target = target
+        self._converter = Converter(target.names, target.types, of_json)
+        self._mark = mark
+        """The id of the last message that `poll` has returned."""
+        self._read = mark
+        """The id of the last message that the thread has read."""
+        self._ready: deque[list[dict[str, Any]]] = deque()
+        self._rows = 0
+        self._changed = Condition()
+        self._failure: SessionError | None = None
+        self._is_closed = False
+        self._socket: socket.socket | None = None
+        self._thread = Thread(target=self._run, name=f"timely {source.name}", daemon=True)
+        self._thread.start()
+
+    def poll(self) -> Batch | None:
+        """Return the next commit of the other session."""
+        with self._changed:
+            if not self._ready:
+                if self._failure is not None:
+                    raise self._failure
+                return None
+            messages = self._ready.popleft()
+            self._rows -= sum(len(message["rows"]) for message in messages)
+            self._changed.notify_all()
+        return self._batch(messages)
+
+    def confirm(self, position: Position) -> None:
+        """Do nothing: the other session keeps what it keeps."""
+
+    def close(self) -> None:
+        """End the thread."""
+        with self._changed:
+            self._is_closed = True
+            self._changed.notify_all()
+            connection = self._socket
+        if connection is not None:
+            with suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+        self._thread.join(2.0)
+
+    # From messages to rows
+
+    def _batch(self, messages: list[dict[str, Any]]) -> Batch:
+        last = messages[-1]
+        if last["kind"] == "snapshot" and self._mark is not None:
+            raise SessionError(
+                f"{self._source.url} no longer has the changes after {self._mark}, so this table cannot follow it: "
+                f"drop the table, and read it again"
+            )
+        missing = [name for name in self._target.names if name not in last["columns"]]
+        if missing:
+            raise DataError(f"{self._source.url} has the columns {', '.join(last['columns'])}, and no {missing[0]!r}")
+        places = [last["columns"].index(name) for name in self._target.names]
+        rows = [row for message in messages for row in message["rows"]]
+        diffs = [diff for message in messages for diff in message["diffs"]]
+        given = [[row[place] for row in rows] for place in places]
+        columns, wrong = self._converter.convert(given, len(rows))
+        rejected = [
+            Rejected(self._source.url, last["commit"], json.dumps(rows[row]), why) for row, why in sorted(wrong.items())
+        ]
+        if rejected and self._target.stops:
+            return Batch((), rejected[:1], self._mark or "")
+        diffs = [diff for row, diff in enumerate(diffs) if row not in wrong]
+        self._mark = last["id"]
+        return Batch(self._changes(columns, diffs), rejected, last["id"])
+
+    def _changes(self, columns: list[Column], diffs: list[int]) -> list[tuple[Kind, tuple[Column, ...]]]:
+        more = [row for row, diff in enumerate(diffs) for _ in range(diff)]
+        less = [row for row, diff in enumerate(diffs) for _ in range(-diff)]
+        keys = self._target.keys
+        removed = (Kind.DELETE_KEYS, keys) if self._target.replaces else (Kind.DELETE, len(columns))
+        found = []
+        for rows, (kind, width) in ((less, removed), (more, (self._target.kind, len(columns)))):
+            if rows:
+                found.append((kind, tuple(column[rows] for column in columns[:width])))
+        return found
+
+    # The thread
+
+    def _run(self) -> None:
+        pause = FIRST_PAUSE
+        while not self._is_closed:
+            before = self._read
+            try:
+                self._follow()
+            except SessionError as error:
+                with self._changed:
+                    self._failure = error
+                return
+            except Exception as error:  # of the network, which may work again
+                if not _is_of_network(error):
+                    with self._changed:
+                        self._failure = SessionError(f"{self._source.url}: {type(error).__name__}: {error}")
+                    return
+            pause = FIRST_PAUSE if self._read != before else min(2 * pause, LONGEST_PAUSE)
+            with self._changed:
+                self._changed.wait_for(lambda: self._is_closed, pause)
+
+    def _follow(self) -> None:
+        """Read messages until the connection ends."""
+        parts: list[dict[str, Any]] = []
+        for text in self._messages() if self._source.is_socket else self._events():
+            message = _checked(text, self._source.url)
+            if message["kind"] == "end":
+                return
+            parts.append(message)
+            if message["more"]:
+                continue
+            with self._changed:
+                self._ready.append(parts)
+                self._rows += sum(len(part["rows"]) for part in parts)
+                self._read, parts = message["id"], []
+                self._changed.wait_for(lambda: self._is_closed or self._rows < AHEAD)
+            if self._is_closed:
+                return
+
+    def _events(self) -> Iterator[str]:
+        import httpx
+
+        headers = {"Authorization": f"Bearer {self._source.token}", "Accept": "text/event-stream"}
+        if self._read is not None:
+            headers["Last-Event-ID"] = self._read
+        context = self._source.context()
+        with (
+            httpx.Client(verify=True if context is None else context, timeout=SILENCE, trust_env=False) as client,
+            client.stream("GET", self._source.url, headers=headers) as response,
+        ):
+            if response.status_code != 200:
+                self._refuse(response.status_code, response.read().decode("utf-8", "replace"))
+                return
+            self._keep(response.extensions["network_stream"].get_extra_info("socket"))
+            data: list[str] = []
+            for line in response.iter_lines():
+                if line.startswith("data:"):
+                    data.append(line[5:].removeprefix(" "))
+                elif not line and data:
+                    yield "\n".join(data)
+                    data = []
+
+    def _messages(self) -> Iterator[str]:
+        from websockets.exceptions import ConnectionClosed, InvalidStatus
+        from websockets.sync.client import connect
+
+        url = self._source.url
+        if self._read is not None:
+            url += f"{'&' if urlsplit(url).query else '?'}after={quote(self._read)}"
+        headers = {"Authorization": f"Bearer {self._source.token}"}
+        try:
+            with connect(
+                url, additional_headers=headers, ssl=self._source.context(), max_size=LARGEST, proxy=None, max_queue=4
+            ) as connection:
+                self._keep(connection.socket)
+                for text in connection:
+                    yield text if isinstance(text, str) else text.decode()
+        except ConnectionClosed:
+            return
+        except InvalidStatus as error:
+            self._refuse(error.response.status_code, bytes(error.response.body or b"").decode("utf-8", "replace"))
+
+    def _keep(self, connection: socket.socket) -> None:
+        with self._changed:
+            self._socket = connection
+            if self._is_closed:
+                connection.shutdown(socket.SHUT_RDWR)
+
+    def _refuse(self, status: int, body: str) -> None:
+        """Raise SessionError for an answer that will be the same again."""
+        if status < 500 and status != 429:
+            raise SessionError(f"{self._source.url} answers {status}: {body:.300}")
+
+
+def _is_of_network(error: BaseException) -> bool:
+    """Return whether an error is one of the connection, and not about who is at its other end."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            return False
+        cause = cause.__cause__ or cause.__context__
+    library = type(error).__module__.partition(".")[0]
+    return isinstance(error, (OSError, EOFError)) or library in ("httpx", "httpcore", "websockets")
+
+
+def _checked(text: str, url: str) -> dict[str, Any]:
+    """Return a message. Raises SessionError for what is none."""
+    try:
+        message: dict[str, Any] = json.loads(text)
+        if message["kind"] != "end":
+            rows, width = message["rows"], len(message["columns"])
+            is_good = message["kind"] in ("snapshot", "changes") and len(rows) == len(message["diffs"])
+            is_good = is_good and all(type(diff) is int for diff in message["diffs"])
+            is_good = is_good and all(type(row) is list and len(row) == width for row in rows)
+            is_good = is_good and type(message["commit"]) is int and (message["more"] or type(message["id"]) is str)
+            if not is_good:
+                raise ValueError
+    except (ValueError, TypeError, KeyError, RecursionError):
+        raise SessionError(f"{url} sends what is no message of a session: {text!r:.200}") from None
+    return message
+
+
+def server_sent_events(url: str, *, token: str, authority: str | None = None, name: str | None = None) -> Remote:
+    """Return the changes of another session as a source: the address `.../changes/NAME` that it serves.
+
+    `authority` is the file of the certificates to trust with `https://`, by default those of the system.
+
+    >>> server_sent_events("http://127.0.0.1:8700/changes/spent", token="...", name="spent").name
+    'spent'
+    """
+    return Remote(url, token, False, authority, name)
+
+
+def websocket(url: str, *, token: str, authority: str | None = None, name: str | None = None) -> Remote:
+    """Return the same as `server_sent_events`, from a WebSocket at `ws://` or `wss://`.
+
+    >>> websocket("ws://192.0.2.1/changes/spent", token="...")
+    Traceback (most recent call last):
+    timely.errors.ConfigError: 'ws://192.0.2.1/changes/spent': the token would be sent in the clear; use wss://
+    """
+    return Remote(url, token, True, authority, name)

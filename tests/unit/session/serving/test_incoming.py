@@ -1,0 +1,150 @@
+"""Requests that change a table: each is one commit or none, and counts once."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from differential import Session
+from differential.session.serving import incoming
+from timely.errors import ConfigError, SessionError
+
+
+def client(server: Any) -> httpx.Client:
+    headers = {"Authorization": f"Bearer {server.token}"}
+    return httpx.Client(base_url=server.url, headers=headers, trust_env=False, timeout=20)
+
+
+def lines(*changes: dict[str, Any]) -> str:
+    return "\n".join(map(json.dumps, changes))
+
+
+def insert(**row: Any) -> dict[str, Any]:
+    return {"insert": row}
+
+
+def test_a_request_is_one_commit_of_its_lines_in_order() -> None:
+    with Session() as db, client(db.serve()) as http:
+        assert http.get("/").json() == {"commit": 0, "read": [], "write": []}
+        table = db.table("stock", {"item": str, "pieces": int | None}, key="item")
+        with table.changes() as changes:
+            body = lines(insert(item="nut", pieces=3), insert(item="cog"), {"upsert": {"item": "nut", "pieces": 4}})
+            assert http.post("/tables/stock", content=body).json() == {"commit": 1, "rows": 3, "rejected": 0}
+            assert table.records() == [("cog", None), ("nut", 4)]
+            body = lines({"delete": {"item": "cog"}}, {"delete": {"item": "nut", "pieces": 4}}, insert(item="gear"))
+            assert http.post("/tables/stock", content=body).json()["commit"] == 2
+            assert [change.time for change in changes.read_nowait()] == [1, 2]
+        assert http.get("/rows/stock").json() == {"commit": 2, "columns": ["item", "pieces"], "rows": [["gear", None]]}
+        assert http.post("/tables/stock").json() == {"commit": 2, "rows": 0, "rejected": 0}
+
+
+def test_a_request_that_is_refused_changes_nothing_and_leaves_what_the_program_has_not_committed() -> None:
+    with Session() as db, client(db.serve()) as http:
+        stock = db.table("stock", {"item": str, "pieces": int})
+        stock.insert(item="mine", pieces=1)
+        absent = http.post(
+            "/tables/stock", content=lines(insert(item="a", pieces=1), {"delete": {"item": "b", "pieces": 2}})
+        )
+        assert absent.status_code == 409
+        assert "does not have the row ('b', 2)" in absent.json()["error"]
+        wrong = http.post(
+            "/tables/stock",
+            content=lines(
+                insert(item="a", pieces=1), insert(item="b", pieces="x"), insert(box=1), {"upsert": {"item": "c"}}
+            ),
+        )
+        assert wrong.status_code == 422
+        assert [(each["line"], each["error"].partition(":")[0]) for each in wrong.json()["lines"]] == [
+            (2, "column 'pieces' (int64)"),
+            (3, "there is no column 'box'"),
+            (4, "table 'stock' was made without a key, by which upsert replaces rows"),
+        ]
+        assert (len(stock), db.status().uncommitted) == (0, 1)
+        assert http.post("/tables/stock", content=lines(insert(item="a", pieces=1))).status_code == 200
+        assert stock.records() == [("a", 1)]
+        assert (db.commit(), len(stock)) == (2, 2)
+
+
+def test_lines_that_are_no_rows_go_to_the_rejects_in_the_same_commit() -> None:
+    with Session() as db:
+        db.table("stock", {"item": str, "pieces": int})
+        rejects = db.rejects()
+        with client(db.serve(on_error=rejects)) as http:
+            answer = http.post("/tables/stock", content=lines(insert(item="a", pieces=1)) + "\n\noops\n[1]")
+        assert answer.json() == {"commit": 1, "rows": 1, "rejected": 2}
+        assert [record[:4] for record in rejects.records()] == [
+            ("http stock", "stock", 3, "oops"),
+            ("http stock", "stock", 4, "[1]"),
+        ]
+
+
+def test_a_repeated_request_counts_once_also_in_a_session_that_is_opened_again(tmp_path: Path) -> None:
+    key = {"Idempotency-Key": "order 7"}
+    found = []
+    for _ in range(2):
+        with Session(state=str(tmp_path / "db")) as db:
+            stock = db.table("stock", {"item": str, "pieces": int})
+            with client(db.serve()) as http:
+                for _ in range(2):
+                    found.append(
+                        http.post("/tables/stock", content=lines(insert(item="a", pieces=1)), headers=key).json()
+                    )
+                other = http.post("/tables/stock", content=lines(insert(item="b", pieces=1)), headers=key)
+                assert other.status_code == 422
+                assert "belongs to another request, commit 1" in other.json()["error"]
+            assert stock.records() == [("a", 1)]
+            assert db.commit() == len(found) // 2 + 1
+    first = {"commit": 1, "rows": 1, "rejected": 0}
+    assert found == [first, *[first | {"repeated": True}] * 3]
+
+
+def test_the_oldest_keys_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(incoming, "KEPT", 2)
+    with Session() as db, client(db.serve()) as http:
+        stock = db.table("stock", {"item": str})
+        for key in ("a", "b", "c", "b", "a"):
+            http.post("/tables/stock", content=lines(insert(item=key)), headers={"Idempotency-Key": key})
+        assert stock.records() == [("a",), ("a",), ("b",), ("c",)]
+        assert [record[0] for record in db["http_requests"].records()] == ["a", "c"]
+
+
+def test_a_commit_in_which_a_view_fails_is_answered_with_its_number() -> None:
+    with Session() as db, client(db.serve()) as http:
+        stock = db.table("stock", {"pieces": int})
+        db.view("wrong", lambda t: t.stock.map(lambda pieces: pieces.no_such_thing))
+        answer = http.post("/tables/stock", content=lines(insert(pieces=1)))
+        assert (answer.status_code, answer.json()["commit"], stock.records()) == (200, 1, [(1,)])
+        assert "view 'wrong' failed" in answer.json()["notice"]
+
+
+def test_names_that_may_not_be_read_or_changed_are_as_if_they_were_not_there() -> None:
+    with Session() as db:
+        db.table("a", {"x": int})
+        db.table("b", {"x": int})
+        db.view("c", lambda t: t.b)
+        with client(db.serve(read=["a"], write=["b", "c"])) as http:
+            assert [each["name"] for each in http.get("/").json()["read"]] == ["a"]
+            assert http.get("/").json()["write"] == ["b"]
+            refused = [http.get(f"/rows/{name}").status_code for name in ("b", "http_requests", "nothing")]
+            refused += [http.get("/changes/b").status_code]
+            refused += [http.post(f"/tables/{name}", content=lines(insert(x=1))).status_code for name in ("a", "c")]
+            assert refused == [404] * 6
+            assert http.post("/tables/b", content=lines(insert(x=1))).status_code == 200
+
+
+def test_what_cannot_be_served_is_refused_with_the_remedy() -> None:
+    with Session() as db:
+        for options, message in (
+            ({"host": "0.0.0.0"}, "a token of yours and a certificate"),
+            ({"host": "example.org"}, "the number of an interface"),
+            ({"token": "short"}, "at least 16 characters"),
+            ({"host": "192.0.2.1", "token": "x" * 16, "certificate": ("a", "b")}, "nothing can be served at 192.0.2.1"),
+        ):
+            with pytest.raises(ConfigError, match=message):
+                db.serve(**options)  # type: ignore[arg-type]
+        with pytest.raises(SessionError, match="no limit 'size'"):
+            db.serve(size=3)

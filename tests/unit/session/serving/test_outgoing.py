@@ -1,0 +1,142 @@
+"""Streams of changes: a snapshot and each commit, from where a reader was, and none without bounds."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime as dt
+import json
+from collections import Counter
+from contextlib import aclosing, suppress
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from differential import Session
+from differential.session.serving import form
+from differential.session.serving.outgoing import Cut, Hubs, commit_of
+from timely.errors import DataError
+from timely.lowlevel import typed
+
+COMMITS = st.lists(st.lists(st.integers(0, 5), max_size=4), max_size=6)
+
+
+class Follower:
+    """A reader that applies what it has received, and goes on where it was."""
+
+    def __init__(self) -> None:
+        self.rows: Counter[Any] = Counter()
+        self.mark: str | None = None
+        self.pending: list[Any] = []
+
+    async def read(self, hub: Any, until: int) -> None:
+        """Read up to a commit, or to what the stream has now."""
+        async with aclosing(hub.read(commit_of(self.mark, hub))) as entries:
+            self.pending = []
+            with suppress(TimeoutError):
+                async with asyncio.timeout(0.05):
+                    async for entry in entries:
+                        self.take(json.loads(entry.text))
+                        if entry.commit >= until and not self.pending:
+                            return
+
+    def take(self, message: Any) -> None:
+        self.pending.append(message)
+        if message["more"]:
+            return
+        if message["kind"] == "snapshot":
+            self.rows.clear()
+        for part in self.pending:
+            for row, diff in zip(part["rows"], part["diffs"], strict=True):
+                self.rows[tuple(row)] += diff
+        self.pending, self.mark = [], message["id"]
+
+
+@settings(max_examples=15, deadline=None)
+@given(COMMITS, st.lists(st.booleans(), min_size=6, max_size=6), st.sampled_from([0, 300, 1 << 20]))
+def test_a_reader_that_comes_and_goes_has_what_the_view_has(
+    commits: list[list[int]], reads: list[bool], backlog: int
+) -> None:
+    async def program(db: Session) -> None:
+        hub = Hubs(db._catalog, backlog, 1 << 20).of(db._catalog.items["double"])
+        follower = Follower()
+        for values, is_read in zip(commits, reads):
+            for value in values:
+                numbers.upsert(x=value, y=value * len(values))
+            number = await asyncio.to_thread(db.commit)
+            if is_read:
+                await follower.read(hub, number)
+        await asyncio.to_thread(lambda: (numbers.upsert(x=9, y=len(commits)), db.commit()))
+        await follower.read(hub, db._catalog.last)
+        assert +follower.rows == Counter(view.records())
+        await hub.close("over")
+
+    with Session() as db:
+        numbers = db.table("numbers", {"x": int, "y": int}, key="x")
+        view = db.view("double", lambda t: t.numbers.map(lambda x, y: y * 2).named("y"))
+        form_rows, form.ROWS = form.ROWS, 2
+        try:
+            asyncio.run(program(db))
+        finally:
+            form.ROWS = form_rows
+
+
+def test_a_reader_that_is_too_slow_is_cut_off_and_the_others_go_on() -> None:
+    async def program(db: Session) -> None:
+        hub = Hubs(db._catalog, 1 << 20, 2_000).of(db._catalog.items["numbers"])
+        slow, quick = hub.read(None), hub.read(None)
+        await anext(slow)
+        await anext(quick)
+        for number in range(3):
+            numbers.insert(x=list(range(number * 300, number * 300 + 150)))
+            await asyncio.to_thread(db.commit)
+            assert (await anext(quick)).commit == number + 1
+        with pytest.raises(Cut, match="more than 2,000 bytes wait for this reader, which is too slow"):
+            await anext(slow)
+        await quick.aclose()
+        await hub.close("over")
+
+    with Session() as db:
+        numbers = db.table("numbers", {"x": int})
+        asyncio.run(program(db))
+
+
+def test_the_streams_of_a_view_end_with_it_and_its_marks_begin_anew() -> None:
+    async def program(db: Session) -> None:
+        hubs = Hubs(db._catalog, 1 << 20, 1 << 20)
+        hub = hubs.of(db._catalog.items["all"])
+        entries = hub.read(None)
+        mark = (await anext(entries)).mark
+        db.view("all", lambda t: t.numbers.filter(lambda x: x > 1))
+        with pytest.raises(Cut, match="view 'all' was dropped or replaced"):
+            await anext(entries)
+        other = hubs.of(db._catalog.items["all"])
+        assert other is not hub
+        assert commit_of(mark, other) is None
+        assert commit_of("7", other) == commit_of(f"{other.label}.7", other) == 7
+        with pytest.raises(DataError, match="is no id of a message"):
+            commit_of("x.y", other)
+        await hubs.close()
+
+    with Session() as db:
+        db.table("numbers", {"x": [1, 2]})
+        db.view("all", lambda t: t.numbers)
+        db.commit()
+        asyncio.run(program(db))
+
+
+def test_values_that_json_has_no_form_for_are_texts_or_refused() -> None:
+    columns = [
+        np.array([float("inf"), float("-inf")]),
+        typed([dt.date(2026, 2, 28), None], "date"),
+        typed([Decimal("1.50"), Decimal("2")], "decimal(9, 2)"),
+        typed([dt.datetime(2026, 2, 28, 12), None], "timestamp[us]"),
+    ]
+    assert json.loads(form.text(form.records("abcd", columns))) == [
+        ["Infinity", "2026-02-28", "1.50", "2026-02-28T12:00:00"],
+        ["-Infinity", None, "2.00", None],
+    ]
+    with pytest.raises(DataError, match="column 'a' is of type duration"):
+        form.records("a", [typed([dt.timedelta(1)], "duration[us]")])
