@@ -58,17 +58,28 @@ def run_target(target: list[str], is_module: bool, safe_path: bool) -> int:
             runpy.run_module(target[0], run_name="__main__", alter_sys=True)
         else:
             _run_script(target[0])
-    except SystemExit:
-        raise
-    except KeyboardInterrupt:
-        return INTERRUPTED
-    except BaseException as error:
+    except BaseException as raised:
+        error = _of_a_handler(raised)
+        if isinstance(error, KeyboardInterrupt):
+            return INTERRUPTED
+        if isinstance(error, SystemExit):
+            raise error from None
         error.__traceback__ = _from_user_code(error.__traceback__)
         if isinstance(error, ImportError) and error.__traceback__ is None:
             return fail(f"timely: {error}")  # there is no such program, such as a package without `__main__`
         sys.excepthook(type(error), error, error.__traceback__)
         return 1
     return 0
+
+
+def _of_a_handler(error: BaseException) -> BaseException:
+    """Return what a signal handler has raised, if that is why there is an error, or else the error.
+
+    Python 3.11 raises RuntimeError when a descriptor's `__set_name__` has raised anything, while a class is made.
+    """
+    cause = error.__cause__
+    is_wrapped = isinstance(error, RuntimeError) and isinstance(cause, (KeyboardInterrupt, SystemExit))
+    return cause if is_wrapped and cause is not None else error
 
 
 def _run_script(path: str) -> None:

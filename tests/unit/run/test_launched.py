@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import signal
+import subprocess
 import sys
 import time as clock
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -117,3 +119,28 @@ def test_other_exceptions_in_destructors_are_reported(capsys: pytest.CaptureFixt
 
     Broken()
     assert "ValueError: broken" in capsys.readouterr().err
+
+
+IN_A_CLASS = """
+import signal
+import subprocess
+class Named:
+    def __set_name__(self, owner, name):
+        signal.raise_signal(signal.{signum})
+class Holder:
+    named = Named()
+"""
+
+
+@pytest.mark.parametrize(("signum", "status"), [("SIGTERM", 143), ("SIGINT", 130)])
+def test_a_signal_while_a_class_is_made_ends_the_program_without_a_traceback(
+    signum: str, status: int, tmp_path: Path
+) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(IN_A_CLASS.format(signum=signum))
+    handlers = "import sys; from timely.run.launched import handle_signals, run_target; handle_signals(); "
+    run = "sys.exit(run_target([sys.argv[1]], False, False))"
+    ended = subprocess.run(
+        [sys.executable, "-c", handlers + run, script], capture_output=True, text=True, timeout=SECONDS
+    )
+    assert (ended.returncode, ended.stderr) == (status, "")
