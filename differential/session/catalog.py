@@ -210,10 +210,12 @@ class Catalog:
         plans = {item: plan(each, item.keys) for item, each in statements.items()}
         wanted = {item.name: (item, keys) for item, made in plans.items() if (keys := made.wanted) is not None}
         found = self.engine.call(Site.look_up, wanted) if wanted else []
-        made = {
-            item.name: (item, settled(each, [at[item.name] for at in found if item.name in at], item.name))
-            for item, each in plans.items()
-        }
+        made = {}
+        for item, each in plans.items():
+            shares = self.engine.call(Site.read, item) if each.is_cleared else []
+            cleared = [Net(*share) for share in shares if len(share.counts)]
+            there = [at[item.name] for at in found if item.name in at]
+            made[item.name] = item, settled(each, there, item.name, cleared)
         return {name: (item, changes) for name, (item, changes) in made.items() if changes is not None}
 
     # Tables and views

@@ -4,7 +4,7 @@ The statements on one table are kept in order. `plan` goes through them backward
 a key, earlier ones about that key no longer matter. What is left are rows to insert, rows to remove, and keys whose
 committed rows are removed. These are looked up where they live, and `settled` turns what was found into changes:
 
-    change of a row = times inserted - times removed - (times committed, if its key is replaced)
+    change of a row = times inserted - times removed - (times committed, if its key is replaced, or the table cleared)
 
 No row may then occur a negative number of times: a removal of a row that is not there is refused. Nothing here runs a
 dataflow.
@@ -33,10 +33,11 @@ class Kind(Enum):
     DELETE = "delete"
     DELETE_KEYS = "delete by key"
     UPSERT = "upsert"
+    CLEAR = "delete all"
 
 
 class Statement(NamedTuple):
-    """A statement about rows, in columns with the key's first; of DELETE_KEYS these are the key's alone."""
+    """A statement about rows, in columns with the key's first; of DELETE_KEYS the key's alone, of CLEAR none."""
 
     kind: Kind
     columns: tuple[Column, ...]
@@ -59,16 +60,22 @@ class Net(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """What the statements on a table leave to do. `replaced` are columns of keys, each of them once."""
+    """What the statements on a table leave to do. `replaced` are columns of keys, each of them once.
+
+    If the table `is_cleared`, all its committed rows are removed, and `replaced` is None.
+    """
 
     keys: int
     inserted: list[tuple[Column, ...]]
     removed: list[Statement]
     replaced: tuple[Column, ...] | None
+    is_cleared: bool = False
 
     @property
     def wanted(self) -> tuple[Column, ...] | None:
         """The keys to look up: those that are replaced, then those of the rows to remove. None if there are none."""
+        if self.is_cleared:
+            return None
         parts = [] if self.replaced is None else [self.replaced]
         parts += [statement.columns[: self.keys] for statement in self.removed]
         return _stacked(parts) if parts else None
@@ -80,8 +87,12 @@ def plan(statements: Sequence[Statement], keys: int) -> Plan:
     removed: list[Statement] = []
     replaced: dict[Key, None] = {}
     parts: list[tuple[Column, ...]] = []
+    is_cleared = False
     for statement in reversed(statements):
         columns, kind = statement.columns, statement.kind
+        if kind is Kind.CLEAR:
+            is_cleared = True
+            break
         if kind in (Kind.UPSERT, Kind.DELETE_KEYS):
             last = {key: row for row, key in enumerate(_rows(columns[:keys])) if key not in replaced}
             columns = _taken(columns, np.array(sorted(last.values()), np.int64))
@@ -93,11 +104,13 @@ def plan(statements: Sequence[Statement], keys: int) -> Plan:
             inserted.append(columns)
         elif len(columns[0]) and kind is Kind.DELETE:
             removed.append(statement._replace(columns=columns))
-    return Plan(keys, inserted[::-1], removed[::-1], _stacked(parts) if parts else None)
+    return Plan(keys, inserted[::-1], removed[::-1], _stacked(parts) if parts and not is_cleared else None, is_cleared)
 
 
-def settled(planned: Plan, found: Iterable[Found], table: str) -> Net | None:
+def settled(planned: Plan, found: Iterable[Found], table: str, cleared: Sequence[Net] = ()) -> Net | None:
     """Return the changes of a plan, given what each worker found for `planned.wanted`; None if there are none.
+
+    `cleared` are the committed rows of a table that is cleared.
 
     Raises SessionError where a row is to be removed more often than it occurs, with the line of the statement.
     """
@@ -105,6 +118,9 @@ def settled(planned: Plan, found: Iterable[Found], table: str) -> Net | None:
     diffs = [np.ones(len(columns[0]), np.int64) for columns in parts]
     pieces = [each for each in found if len(each.place)]
     number = 0
+    for columns, counts in cleared:
+        parts.append(columns)
+        diffs.append(-counts)
     if planned.replaced is not None:
         number = len(planned.replaced[0])
         for place, values, counts in pieces:

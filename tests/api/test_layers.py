@@ -64,7 +64,8 @@ OWNERS = {
 }
 """The room that alone imports a library."""
 SHARED = {
-    "pyarrow": ("differential.durable", "differential.frames", "differential.jobs", "differential.session.sources")
+    "pyarrow": ("differential.durable", "differential.frames", "differential.jobs", "differential.session.sources"),
+    "psycopg": ("differential.session.sinks", "differential.session.sources"),
 }
 """The rooms that share one."""
 

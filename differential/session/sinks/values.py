@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from differential.session.sources.convert import family
-from differential.session.table_data import Column, frame_of
+from differential.session.table_data import Column
 from timely.errors import DataError
-from timely.lowlevel import name_of
+from timely.lowlevel import Typed, name_of
 
 
 def as_json(name: str, column: Column) -> list[Any]:
@@ -29,8 +29,8 @@ def as_json(name: str, column: Column) -> list[Any]:
     finite are the texts "NaN", "Infinity" and "-Infinity". Raises DataError for durations.
     """
     of = family(name_of(column))
-    if of == "value":
-        found: list[Any] = frame_of([name], [column], "pyarrow")[name].to_pylist()
+    if of == "value" and isinstance(column, Typed):
+        found: list[Any] = column.type.array(column.storage).tolist()
         return found
     values: list[Any] = column.tolist()
     if of in _PLAIN:

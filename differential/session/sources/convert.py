@@ -83,7 +83,7 @@ def of_text(of: str) -> Parse | None:
         parse = _moments(of)
     if parse is None:
         return None
-    return _or_null(parse, "") if _may_be_null(of) else parse
+    return _or_null(parse, "") if may_be_null(of) else parse
 
 
 def of_json(of: str) -> Parse | None:
@@ -101,7 +101,7 @@ def of_json(of: str) -> Parse | None:
         parse = _moments(of) if kind == "timestamp" else _TEXTS.get(kind)
     if parse is None:
         return None
-    return _or_null(parse, None) if _may_be_null(of) else parse
+    return _or_null(parse, None) if may_be_null(of) else parse
 
 
 def family(of: str) -> str:
@@ -113,7 +113,12 @@ def family(of: str) -> str:
     return of.removesuffix("?").partition("[")[0].partition("(")[0]
 
 
-def _may_be_null(of: str) -> bool:
+def may_be_null(of: str) -> bool:
+    """Return whether values of a type may be null.
+
+    >>> may_be_null("text"), may_be_null("text?"), may_be_null("date")
+    (False, True, True)
+    """
     return of.endswith("?") or family(of) in ("date", "timestamp", "time", "duration", "decimal", "value")
 
 

@@ -124,7 +124,7 @@ class Feed:
         origin = Origin(self.name, 0)
         for batch in self._ready:
             for kind, columns in batch.changes:
-                names = self.item.names or ()
+                names = (self.item.names or ())[: len(columns)]
                 yield self.item, Statement(kind, self._schema.fit(self.item.name, names, columns), origin)
             if batch.rejected and self.rejects is not None and self.rejects.error is None:
                 yield self.rejects, Statement(Kind.INSERT, rejected_columns(self.name, batch.rejected), origin)
@@ -196,7 +196,7 @@ class Feed:
     def _check(self, batch: Batch) -> None:
         """Raise DataError where the table would refuse the columns of a batch."""
         for _, columns in batch.changes:
-            self._schema.fit(self.item.name, self.item.names or (), columns)
+            self._schema.fit(self.item.name, (self.item.names or ())[: len(columns)], columns)
 
 
 def rejected_columns(source: str, rejected: Sequence[Rejected]) -> tuple[np.ndarray[Any, Any], ...]:

@@ -54,7 +54,10 @@ class Rejected(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """What a reader delivers at once: statements of (kind, columns) in order, and the position after them."""
+    """What a reader delivers at once: statements of (kind, columns) in order, and the position after them.
+
+    Columns are those of the table by position; of DELETE_KEYS those of the key, of CLEAR none.
+    """
 
     changes: Sequence[tuple[Kind, tuple[Column, ...]]]
     rejected: Sequence[Rejected]
@@ -63,7 +66,7 @@ class Batch(NamedTuple):
     @property
     def rows(self) -> int:
         """The number of rows in all statements."""
-        return sum(len(columns[0]) for _, columns in self.changes)
+        return sum(len(columns[0]) for _, columns in self.changes if columns)
 
 
 class Reader(Protocol):

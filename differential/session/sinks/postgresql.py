@@ -1,0 +1,306 @@
+"""A table of PostgreSQL as a sink: it has the rows of a view, by key, as of some commit.
+
+The changes of a commit and the mark, a row of another table, are in one transaction, so each commit is applied once.
+The transaction locks the mark and compares it with the one that it expects, so a second session that writes there is
+noticed and nothing is mixed.
+
+A row that the view no longer has is deleted by its key, and one that it has is inserted, or replaces the row of its
+key. Values travel as arrays of texts, which the server converts to the types of the columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
+
+from differential.session.changes import Change
+from differential.session.sinks.sink import Mark, Outlet
+from differential.session.sinks.values import as_texts
+from differential.session.sources.convert import family
+from differential.session.table_data import Column
+from timely.errors import ConfigError, DataError, SessionError, StoreError
+from timely.lowlevel import name_of
+
+try:
+    import psycopg
+    from psycopg import sql
+except ImportError as error:
+    raise ConfigError(f"PostgreSQL needs {error.name}: pip install 'timely-dataflow[postgresql]'") from None
+
+ROWS = 10_000
+"""So many rows are sent in a statement."""
+_TYPES = {
+    "int64": "bigint",
+    "uint64": "numeric(20)",
+    "float64": "double precision",
+    "float32": "real",
+    "float16": "real",
+    "bool": "boolean",
+    "text": "text",
+    "bytes": "bytea",
+    "date": "date",
+    "time": "time",
+    "value": "jsonb",
+}
+_AWAY = ("08", "40", "53", "55P03", "57P")
+"""Beginnings of the states of errors that pass: of connections, conflicts, resources and shutdowns."""
+Texts = list[str | None]
+
+
+@dataclass(frozen=True)
+class KeyedTable:
+    """A sink in a table of PostgreSQL that has one row for each key."""
+
+    dsn: str
+    table: str
+    key: tuple[str, ...]
+    marks: str
+    label: str | None = None
+
+    @property
+    def name(self) -> str:
+        """The name given, or that of the table."""
+        return self.label or self.table
+
+    def open(self, outlet: Outlet) -> KeyedTableWriter:
+        """Return a writer with a connection of its own."""
+        with _passing(self.table):
+            return KeyedTableWriter(self)
+
+
+class KeyedTableWriter:
+    """Applies changes to a table."""
+
+    def __init__(self, sink: KeyedTable) -> None:
+        self._sink = sink
+        self._expected: Mark | None = None
+        self._is_cleared = False
+        self._columns: dict[str, str] = {}
+        """The types of the table's columns, by name."""
+        self._table = sql.Identifier(*sink.table.split("."))
+        self._marks = sql.Identifier(*sink.marks.split("."))
+        options = "-c client_encoding=UTF8 -c timezone=UTC"
+        self._connection = psycopg.connect(sink.dsn, options=options, connect_timeout=10, autocommit=True)
+
+    def mark(self) -> Mark | None:
+        """Return the mark, after making the table of marks if there is none."""
+        with self._transaction():
+            self._expected = self._mark_there()
+            if self._expected is None and self._has_table() and self._fetch("SELECT 1 FROM {} LIMIT 1", self._table):
+                return Mark("", 0)  # rows that no session has written
+            return self._expected
+
+    def write(self, changes: Sequence[Change], mark: Mark) -> None:
+        """Apply changes and the mark in one transaction."""
+        with self._transaction():
+            if self._mark_there() != self._expected:
+                raise SessionError(f"table {self._sink.table} was written to by another session meanwhile")
+            if self._is_cleared and self._has_table():
+                self._execute("DELETE FROM {}", self._table)
+            for change in changes:
+                self._apply(change)
+            self._execute(
+                "INSERT INTO {} (sink, stream, commit) VALUES (%s, %s, %s) "
+                "ON CONFLICT (sink) DO UPDATE SET stream = excluded.stream, commit = excluded.commit",
+                self._marks,
+                values=[self._sink.name, mark.stream, mark.commit],
+            )
+        self._expected, self._is_cleared = mark, False
+
+    def clear(self) -> None:
+        """Let the next transaction delete all rows first."""
+        self._is_cleared = True
+
+    def close(self) -> None:
+        """Close the connection."""
+        with suppress(psycopg.Error):
+            self._connection.close()
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        with _passing(self._sink.table), self._connection.transaction():
+            yield
+
+    def _mark_there(self) -> Mark | None:
+        """Return the mark that the table of marks has now, locked for this transaction."""
+        if self._fetch("SELECT to_regclass(%s)", values=[self._marks.as_string(self._connection)]) == [(None,)]:
+            self._execute(
+                "CREATE TABLE IF NOT EXISTS {} (sink text PRIMARY KEY, stream text NOT NULL, commit bigint NOT NULL)",
+                self._marks,
+            )
+        query = "SELECT stream, commit FROM {} WHERE sink = %s FOR UPDATE"
+        found = self._fetch(query, self._marks, values=[self._sink.name])
+        return Mark(*found[0]) if found else None
+
+    def _has_table(self) -> bool:
+        name = self._table.as_string(self._connection)
+        return self._fetch("SELECT to_regclass(%s)", values=[name]) != [(None,)]
+
+    def _apply(self, change: Change) -> None:
+        """Delete the rows of keys that go, and insert or replace those of keys that stay or come."""
+        self._learn(change)
+        texts = [_texts(name, column) for name, column in zip(change.columns, change.rows)]
+        places = [change.columns.index(name) for name in self._sink.key]
+        before: dict[tuple[str | None, ...], int] = {}
+        after: dict[tuple[str | None, ...], int] = {}
+        for row, diff in enumerate(change.diff.tolist()):
+            key = tuple(texts[place][row] for place in places)
+            if diff > 1 or (diff > 0 and key in after):
+                raise DataError(
+                    f"the view has two rows of the key {self._shown(key)}, and table {self._sink.table} one row for "
+                    "each key: name more columns in key=[...]"
+                )
+            (after if diff > 0 else before)[key] = row
+        self._delete(change, texts, [row for key, row in before.items() if key not in after])
+        self._put(change, texts, [row for key, row in after.items() if key in before], replaces=True)
+        self._put(change, texts, [row for key, row in after.items() if key not in before], replaces=False)
+
+    def _delete(self, change: Change, texts: list[Texts], rows: list[int]) -> None:
+        key = self._sink.key
+        places = [change.columns.index(name) for name in key]
+        query = sql.SQL("DELETE FROM {} AS old USING {} WHERE {}").format(
+            self._table,
+            self._given(key),
+            sql.SQL(" AND ").join(sql.SQL("old.{0} = given.{0}").format(sql.Identifier(name)) for name in key),
+        )
+        for start in range(0, len(rows), ROWS):
+            part = rows[start : start + ROWS]
+            self._connection.execute(query, [[texts[place][row] for row in part] for place in places])
+
+    def _put(self, change: Change, texts: list[Texts], rows: list[int], *, replaces: bool) -> None:
+        """Insert rows. Raises DataError where there is one of a key that is not to be replaced."""
+        key, names = self._sink.key, change.columns
+        others = [name for name in names if name not in key]
+        conflict = sql.SQL("ON CONFLICT ({}) DO NOTHING").format(_listed(key))
+        if replaces and others:
+            each = (sql.SQL("{0} = excluded.{0}").format(sql.Identifier(name)) for name in others)
+            conflict = sql.SQL("ON CONFLICT ({}) DO UPDATE SET {}").format(_listed(key), sql.SQL(", ").join(each))
+        query = sql.SQL("INSERT INTO {} ({}) SELECT {} FROM {} {} RETURNING {}").format(
+            self._table,
+            _listed(names),
+            _listed(names),
+            self._given(names),
+            conflict,
+            sql.SQL(", ").join(sql.SQL("{}::text").format(sql.Identifier(name)) for name in key),
+        )
+        for start in range(0, len(rows), ROWS):
+            part = rows[start : start + ROWS]
+            done = self._connection.execute(query, [[column[row] for row in part] for column in texts])
+            if not replaces and done.rowcount < len(part):
+                made = set(done.fetchall())
+                places = [names.index(name) for name in key]
+                given = [tuple(texts[place][row] for place in places) for row in part]
+                found = next((each for each in given if each not in made), given[0])
+                raise DataError(
+                    f"table {self._sink.table} has a row of the key {self._shown(found)} already, which this view has "
+                    "not written, or the view has two rows of the key"
+                )
+
+    def _given(self, names: Sequence[str]) -> sql.Composed:
+        """Return a table of parameters, one array of texts for each column, in the types of the table's columns."""
+        arrays = sql.SQL(", ").join([sql.SQL("%s::text[]")] * len(names))
+        casts = (
+            sql.SQL("{0}::{1} AS {0}").format(sql.Identifier(name), sql.SQL(self._columns[name])) for name in names
+        )
+        return sql.SQL("(SELECT {} FROM unnest({}) AS texts({})) AS given").format(
+            sql.SQL(", ").join(casts), arrays, _listed(names)
+        )
+
+    def _learn(self, change: Change) -> None:
+        """Find out the types of the table's columns; make the table if there is none. Raises DataError for others."""
+        key = self._sink.key
+        missing = [name for name in key if name not in change.columns]
+        if missing:
+            raise DataError(f"the view has no column {missing[0]!r} for the key: it has {', '.join(change.columns)}")
+        if not self._columns:
+            if not self._has_table():
+                self._make(change)
+            name = self._table.as_string(self._connection)
+            found = self._fetch(
+                "SELECT attname, format_type(atttypid, atttypmod) FROM pg_attribute "
+                "WHERE attrelid = to_regclass(%s) AND attnum > 0 AND NOT attisdropped",
+                values=[name],
+            )
+            self._columns = dict(found)
+        unknown = [name for name in change.columns if name not in self._columns]
+        if unknown:
+            raise DataError(f"table {self._sink.table} has no column {unknown[0]!r}: it has {', '.join(self._columns)}")
+
+    def _make(self, change: Change) -> None:
+        columns = (
+            sql.SQL("{} {}").format(sql.Identifier(name), sql.SQL(_type_of(name, column)))
+            for name, column in zip(change.columns, change.rows)
+        )
+        self._execute(
+            "CREATE TABLE {} ({}, PRIMARY KEY ({}))", self._table, sql.SQL(", ").join(columns), _listed(self._sink.key)
+        )
+
+    def _shown(self, key: Sequence[str | None]) -> str:
+        return ", ".join(f"{name} = {value}" for name, value in zip(self._sink.key, key))
+
+    def _execute(self, query: str, *parts: Any, values: Sequence[Any] | None = None) -> None:
+        self._connection.execute(sql.SQL(query).format(*parts), values)
+
+    def _fetch(self, query: str, *parts: Any, values: Sequence[Any] | None = None) -> list[Any]:
+        return self._connection.execute(sql.SQL(query).format(*parts), values).fetchall()
+
+
+@contextmanager
+def _passing(table: str) -> Iterator[None]:
+    """Raise StoreError for an error that may pass, DataError for what the table cannot have."""
+    try:
+        yield
+    except psycopg.Error as error:
+        text = " ".join(str(error).split())
+        state = error.sqlstate
+        if state is None and not isinstance(error, (psycopg.OperationalError, psycopg.InterfaceError)):
+            raise DataError(f"table {table}: {text}") from error
+        if state is None or state.startswith(_AWAY):
+            raise StoreError(text) from error
+        column = getattr(error.diag, "column_name", None)
+        where = f"column {column!r} of table {table}" if column else f"table {table}"
+        raise DataError(f"{where}: {text}") from error
+
+
+def _listed(names: Sequence[str]) -> sql.Composed:
+    return sql.SQL(", ").join(map(sql.Identifier, names))
+
+
+def _texts(name: str, column: Column) -> Texts:
+    """Return a column as texts that PostgreSQL reads."""
+    if family(name_of(column)) == "bytes":
+        return [None if value is None else "\\x" + value.hex() for value in column.tolist()]
+    texts = as_texts(name, column)
+    if any(text is not None and "\0" in text for text in texts):
+        raise DataError(f"column {name!r} has a text with a character 0, which PostgreSQL cannot hold")
+    return texts
+
+
+def _type_of(name: str, column: Column) -> str:
+    """Return the type of PostgreSQL for a column. Raises DataError if there is none."""
+    of = name_of(column)
+    kind = family(of)
+    if kind == "decimal":
+        return of.removesuffix("?").replace("decimal", "numeric")
+    if kind == "timestamp":
+        return "timestamptz" if "," in of else "timestamp"
+    if kind not in _TYPES:
+        raise DataError(f"column {name!r} is of type {of}, which has no type in PostgreSQL here: map it before")
+    return _TYPES[kind]
+
+
+def postgresql(
+    dsn: str, table: str, *, key: str | Sequence[str], marks: str = "timely_commits", name: str | None = None
+) -> KeyedTable:
+    """Return a sink that keeps a table of PostgreSQL equal to a view.
+
+    The view has at most one row for each value of the `key` columns. A table that does not exist is made, with this
+    primary key; one that exists needs a unique index on it, and columns with the names of the view's. `marks` is the
+    table that has the number of the last commit for each sink; it is made too.
+
+    >>> postgresql("host=localhost dbname=shop", "components", key="person").name
+    'components'
+    """
+    return KeyedTable(dsn, table, (key,) if isinstance(key, str) else tuple(key), marks, name)

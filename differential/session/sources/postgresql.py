@@ -1,0 +1,447 @@
+"""Tables of PostgreSQL as sources, by logical replication.
+
+The first commit has the tables as of one snapshot; what follows is read from the server's log, whole transactions at a
+time. Several tables share a slot, so that a transaction that changes several of them is in one commit:
+
+    a round: what has arrived, up to the end of a transaction, one batch for each table, all with the same position
+
+A round begins when the one before it is confirmed, so no commit has a part of one. The position of a table is a place
+in the log: it has the transactions that end before it. The server keeps the log from what is confirmed on, and
+confirmed is only what is committed for all tables.
+"""
+
+from __future__ import annotations
+
+import time as clock
+from collections.abc import Iterator, Sequence
+
+from differential.session.sources.convert import Converter
+from differential.session.sources.pgoutput import (
+    UNCHANGED,
+    Begin,
+    Commit,
+    Keepalive,
+    Relation,
+    Row,
+    Truncate,
+    Values,
+    decode,
+    shown,
+)
+from differential.session.sources.postgresql_stream import (
+    Replication,
+    TableInfo,
+    connected,
+    patiently,
+    prepare,
+    snapshot,
+    table_info,
+)
+from differential.session.sources.postgresql_types import fits, of_postgresql
+from differential.session.sources.source import Batch, Position, Rejected, Target
+from differential.session.table_data import Column
+from differential.session.transaction import Kind
+from timely.errors import DataError, SessionError, StoreError
+
+ROWS = 1 << 17
+"""A round ends with the first transaction after so many changes."""
+ANSWER_SECONDS, IDLE_SECONDS = 10.0, 10.0
+"""How often the server hears of this reader, and how often a position without changes is committed."""
+Change = tuple[str, Row | Truncate]
+"""A change of a table, by the table's name here."""
+
+
+class Database:
+    """Tables of a database of PostgreSQL that share a replication slot: `database["orders"]` is a source."""
+
+    def __init__(self, dsn: str, tables: Sequence[str], slot: str, publication: str, patience: float) -> None:
+        self.dsn = dsn
+        self.tables = tuple(tables)
+        self.slot = slot
+        self.publication = publication
+        self.patience = patience
+        self.readers: dict[str, TableReader] = {}
+        self._stream: Replication | None = None
+        self._relations: dict[int, Relation] = {}
+        self._open: list[Change] = []
+        """The changes of a transaction that has not ended."""
+        self._whole: list[tuple[Commit, list[Change]]] = []
+        self._end = 0
+        """The server has sent everything before it."""
+        self._confirmed = 0
+        self._answered = self._moved = 0.0
+        self._is_stopped = False
+        """Whether a table was stopped at one of its rows, so that no round follows."""
+        self._failing_since: float | None = None
+        self._retry_at = 0.0
+
+    def __getitem__(self, table: str) -> Table:
+        if table not in self.tables:
+            raise SessionError(f"postgresql(...) names the tables {', '.join(self.tables)}, and not {table}")
+        return Table(self, table)
+
+    def begin_round(self, reader: TableReader) -> None:
+        """Give each reader what has arrived for it, if all tables are read and nothing is left to be confirmed.
+
+        Only the reader that is polled first begins a round: after it the others are polled for the same commit.
+        """
+        readers = self.readers
+        if self._is_stopped or reader is not next(iter(readers.values()), None):
+            return
+        if set(readers) != set(self.tables) or any(not reader.is_settled for reader in readers.values()):
+            return
+        if clock.monotonic() < self._retry_at:
+            return
+        try:
+            if any(reader.position is None for reader in readers.values()):
+                self._copy()
+                return
+            self._receive()
+        except StoreError as error:
+            self._lose(error)
+            return
+        self._failing_since = None
+        self._give()
+
+    def confirm(self) -> None:
+        """Let the server forget what all tables have committed."""
+        if set(self.readers) != set(self.tables):
+            return
+        positions = [reader.confirmed for reader in self.readers.values()]
+        if self._stream is not None and None not in positions:
+            self._confirmed = max(self._confirmed, min(each for each in positions if each is not None))
+            self._answer()
+
+    def end(self) -> None:
+        """Close the connection."""
+        stream, self._stream = self._stream, None
+        self._open, self._whole, self._relations = [], [], {}
+        if stream is not None:
+            stream.close()
+
+    def forget(self) -> None:
+        """Let the tables be read again, from other positions."""
+        self.readers.clear()
+        self._is_stopped, self._failing_since = False, None
+
+    def _copy(self) -> None:
+        """Give the rows of the tables that have none yet, as of one snapshot."""
+        new = [reader for reader in self.readers.values() if reader.position is None]
+        prepare(self.dsn, self.slot, self.publication, [reader.info for reader in self.readers.values()])
+        at, found = snapshot(self.dsn, [(reader.info, reader.target.names) for reader in new])
+        for reader, rows in zip(new, found):
+            self._is_stopped |= reader.convert([(Kind.INSERT, rows)])
+        for reader in new:
+            if not self._is_stopped or reader.is_refusing:
+                reader.give(at)
+
+    def _receive(self) -> None:
+        if self._stream is None:
+            self._connect()
+        assert self._stream is not None
+        rows = sum(len(changes) for _, changes in self._whole)
+        while rows < ROWS and (message := self._stream.received()) is not None:
+            if isinstance(message, Keepalive):
+                self._end = max(self._end, message.end)
+                if message.wants_answer:
+                    self._answer()
+                continue
+            try:
+                rows += self._take(message.message)
+            except (ValueError, IndexError, UnicodeDecodeError) as error:
+                raise SessionError(f"PostgreSQL has sent what is no message of pgoutput: {error}") from error
+        if clock.monotonic() - self._answered > ANSWER_SECONDS:
+            self._answer()
+
+    def _connect(self) -> None:
+        confirmed = prepare(self.dsn, self.slot, self.publication, [each.info for each in self.readers.values()])
+        for table, reader in self.readers.items():
+            if reader.position is not None and confirmed > reader.position:
+                raise SessionError(
+                    f"the slot {self.slot!r} has confirmed {shown(confirmed)}, and table {table} was read up to "
+                    f"{shown(reader.position)}: what came in between is lost, for the slot was made again or used by "
+                    "another program; drop the table of the session, and read it again"
+                )
+        stream = Replication(self.dsn)
+        try:
+            stream.start(self.slot, self.publication)
+        except BaseException:
+            stream.close()
+            raise
+        self._stream, self._confirmed, self._answered = stream, confirmed, clock.monotonic()
+
+    def _take(self, data: bytes) -> int:
+        """Take a message; return how many changes it completes."""
+        message = decode(data)
+        if isinstance(message, Relation):
+            self._relations[message.number] = message
+            for reader in self._readers_of(message.number):
+                reader.check(message)
+        elif isinstance(message, Begin):
+            self._open = []
+        elif isinstance(message, Row):
+            self._open += [(each.table, message) for each in self._readers_of(message.relation)]
+        elif isinstance(message, Truncate):
+            self._open += [(each.table, message) for number in message.relations for each in self._readers_of(number)]
+        elif isinstance(message, Commit):
+            changes, self._open = self._open, []
+            self._end = max(self._end, message.end)
+            if changes:
+                self._whole.append((message, changes))
+            return len(changes)
+        return 0
+
+    def _readers_of(self, relation: int) -> Iterator[TableReader]:
+        found = self._relations.get(relation)
+        if found is not None:
+            for reader in self.readers.values():
+                if (reader.info.schema, reader.info.table) == (found.schema, found.table):
+                    yield reader
+
+    def _give(self) -> None:
+        """Divide whole transactions among the readers, up to the first one that a reader stops at."""
+        readers = self.readers
+        gathered: dict[str, list[tuple[Kind, list[Values]]]] = {table: [] for table in readers}
+        transactions, self._whole = self._whole, []
+        position = max(reader.position or 0 for reader in readers.values())
+        for commit, changes in transactions:
+            for table, change in changes:
+                if commit.commit >= (readers[table].position or 0):
+                    readers[table].add(gathered[table], change)
+            position = max(position, commit.end)
+        if not any(gathered.values()):
+            is_due = self._end > position and clock.monotonic() - self._moved > IDLE_SECONDS
+            if self._open or not is_due:
+                return
+            position = self._end
+        self._moved = clock.monotonic()
+        refusing = [reader for table, reader in readers.items() if reader.convert(gathered[table])]
+        if refusing and len(transactions) > 1:
+            # One of the transactions stops a reader: those before it are in this round, or a later one.
+            half = len(transactions) // 2
+            self._whole = transactions[:half]
+            self._give()
+            self._whole += transactions[half:]
+            return
+        self._is_stopped = bool(refusing)
+        for reader in refusing or readers.values():
+            reader.give(position)
+
+    def _answer(self) -> None:
+        if self._stream is not None:
+            self._answered = clock.monotonic()
+            try:
+                self._stream.confirm(self._confirmed)
+            except StoreError as error:
+                self._lose(error)
+
+    def _lose(self, error: StoreError) -> None:
+        """Note that the server is away. Raises SessionError if it has been for too long."""
+        self.end()
+        now = clock.monotonic()
+        self._failing_since = self._failing_since or now
+        if now - self._failing_since > self.patience:
+            raise SessionError(f"PostgreSQL has been away for {self.patience:g} s: {error}") from error
+        self._retry_at = now + min(1.0, 0.05 + (now - self._failing_since) / 4)
+
+
+class Table:
+    """A table of a `Database` as a source."""
+
+    def __init__(self, database: Database, table: str) -> None:
+        self._database = database
+        self._table = table
+
+    @property
+    def name(self) -> str:
+        """The names of the slot and of the table."""
+        return f"{self._database.slot}/{self._table}"
+
+    def open(self, target: Target, position: Position | None) -> TableReader:
+        """Return a reader, which begins with the rows of the table if there is no position."""
+        database = self._database
+        if self._table in database.readers:
+            raise SessionError(f"table {self._table} of the slot {database.slot!r} is read already")
+
+        def look() -> TableInfo:
+            with connected(database.dsn) as connection:
+                return table_info(connection, self._table)
+
+        info = patiently(look, min(10.0, database.patience))
+        reader = TableReader(database, self._table, info, target, int(position) if position else None)
+        database.readers[self._table] = reader
+        return reader
+
+
+class TableReader:
+    """Reads one table of a `Database`."""
+
+    def __init__(self, database: Database, table: str, info: TableInfo, target: Target, position: int | None) -> None:
+        self.table = table
+        self.info = info
+        self.target = target
+        self.position = position
+        """What was given ends there."""
+        self.confirmed = position
+        self.is_ended = False
+        self._database = database
+        self._batch: Batch | None = None
+        self._changes: list[tuple[Kind, tuple[Column, ...]]] = []
+        self._rejected: list[Rejected] = []
+        self._is_closed = False
+        self._places: tuple[int, ...] = ()
+        self._types = {column.name: column.number for column in info.columns}
+        self._is_whole = info.identity == "f"
+        self._is_keyed = any(column.is_key for column in info.columns)
+        _check_columns(info, target)
+        self._converter = Converter(target.names, target.types, of_postgresql)
+        self._key_converter = Converter(target.names[: target.keys], target.types[: target.keys], of_postgresql)
+        self._key_places: tuple[int, ...] = ()
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether what was given is confirmed."""
+        return self._batch is None and self.position == self.confirmed and not self._is_closed
+
+    def poll(self) -> Batch | None:
+        """Return this table's part of the round."""
+        if self._batch is None:
+            if any(reader._is_closed for reader in self._database.readers.values()):
+                raise SessionError("another table of the same slot is no longer read, and the log is kept for it")
+            self._database.begin_round(self)
+        batch, self._batch = self._batch, None
+        return batch
+
+    def confirm(self, position: Position) -> None:
+        """Let the server forget what all tables have."""
+        self.confirmed = int(position) if position else None
+        self._database.confirm()
+
+    def close(self) -> None:
+        """Close the connection, which the tables share."""
+        self._is_closed = True
+        self._database.end()
+        if all(reader._is_closed for reader in self._database.readers.values()):
+            self._database.forget()
+
+    def check(self, relation: Relation) -> None:
+        """Learn where the columns are. Raises SessionError if they are not those that were there before."""
+        for name in self.target.names:
+            if name not in relation.columns:
+                raise SessionError(
+                    f"table {self.info} has no column {name!r} any more: it was dropped or renamed, and table "
+                    f"{self.target.table!r} of the session needs it"
+                )
+            if relation.types[relation.columns.index(name)] != self._types[name]:
+                raise SessionError(
+                    f"column {name!r} of table {self.info} has another type than when the source was opened: open the "
+                    "session again, with a type for the column that fits"
+                )
+        if (relation.identity == "f") != self._is_whole:
+            raise SessionError(f"table {self.info} has another replica identity now: open the session again")
+        self._places = tuple(relation.columns.index(name) for name in self.target.names)
+        self._key_places = self._places[: self.target.keys]
+
+    def add(self, gathered: list[tuple[Kind, list[Values]]], change: Row | Truncate) -> None:
+        """Add a change to the statements of a round."""
+        if isinstance(change, Truncate):
+            gathered.append((Kind.CLEAR, []))
+            return
+        old, new = change.old, change.new
+        if new is not None:
+            if old is not None and self._is_whole:
+                new = tuple(before if value is UNCHANGED else value for before, value in zip(old, new))
+            missing = [name for name, at in zip(self.target.names, self._places) if new[at] is UNCHANGED]
+            if missing:
+                raise SessionError(
+                    f"column {missing[0]!r} of table {self.info} has a large value that an update has left as it was, "
+                    f"which PostgreSQL does not send: ALTER TABLE {self.info} REPLICA IDENTITY FULL lets it, from the "
+                    "next update on; drop the table of the session, and read it again"
+                )
+        if old is not None:
+            if self._is_whole:
+                _append(gathered, Kind.DELETE, tuple(old[at] for at in self._places))
+            else:
+                _append(gathered, Kind.DELETE_KEYS, tuple(old[at] for at in self._key_places))
+        if new is not None:
+            _append(gathered, Kind.UPSERT if self._is_keyed else Kind.INSERT, tuple(new[at] for at in self._places))
+
+    def convert(self, gathered: Sequence[tuple[Kind, Sequence[Values]]]) -> bool:
+        """Make statements of a round; return whether the source is to stop at one of their rows."""
+        self._changes, self._rejected = [], []
+        number = 0
+        for kind, rows in gathered:
+            columns, wrong = self._converted(kind, rows)
+            for row, why in sorted(wrong.items()):
+                record = ", ".join("null" if value is None else str(value) for value in rows[row])
+                self._rejected.append(Rejected(str(self.info), number + row + 1, record, why))
+            number += len(rows)
+            if kind is Kind.CLEAR or len(columns[0]):
+                self._changes.append((kind, tuple(columns)))
+        return self.is_refusing
+
+    @property
+    def is_refusing(self) -> bool:
+        """Whether the source is to stop at one of the rows of the round."""
+        return bool(self._rejected) and self.target.stops
+
+    def give(self, position: int) -> None:
+        """Let the next batch have the statements that were made, unless the source is to stop at one of their rows."""
+        if self.is_refusing:
+            self._batch = Batch((), self._rejected[:1], "" if self.position is None else self.position)
+            return
+        self.position = position
+        self._batch = Batch(self._changes, self._rejected, position)
+
+    def _converted(self, kind: Kind, rows: Sequence[Values]) -> tuple[list[Column], dict[int, str]]:
+        if kind is Kind.CLEAR:
+            return [], {}
+        converter = self._key_converter if kind is Kind.DELETE_KEYS else self._converter
+        values = list(zip(*rows)) or [()] * len(converter.names)
+        return converter.convert(values, len(rows))
+
+
+def _append(gathered: list[tuple[Kind, list[Values]]], kind: Kind, row: Values) -> None:
+    """Add a row to the last statement, if it is of the kind; deletions and insertions of rows change places freely."""
+    for found, rows in reversed(gathered[-2:]):
+        if found is kind:
+            rows.append(row)
+            return
+        if {found, kind} != {Kind.INSERT, Kind.DELETE}:
+            break
+    gathered.append((kind, [row]))
+
+
+def _check_columns(info: TableInfo, target: Target) -> None:
+    """Raise DataError unless a table has the columns of a session's table, its key among them, with types that fit."""
+    types = {column.name: column.type for column in info.columns}
+    for name, of in zip(target.names, target.types):
+        if name not in types:
+            raise DataError(f"table {info} has no column {name!r}: it has {', '.join(types)}")
+        if not fits(of, types[name]):
+            raise DataError(f"column {name!r} of table {info} is of type {types[name]}, which does not fit {of}")
+    key = tuple(column.name for column in info.columns if column.is_key)
+    if info.identity in "di" and key and set(key) != set(target.names[: target.keys]):
+        raise DataError(
+            f"table {info} identifies rows by {', '.join(key)}, so this is to be the key of table {target.table!r}: "
+            f"db.table({target.table!r}, ..., key=[{', '.join(map(repr, key))}])"
+        )
+
+
+def postgresql(dsn: str, *tables: str, slot: str, publication: str | None = None, patience: float = 60.0) -> Database:
+    """Return tables of a database of PostgreSQL as sources: `database["orders"]`.
+
+    `slot` names a logical replication slot, which belongs to this session alone, and is made if it is not there. The
+    publication, by default of the same name, is made too, and tables are added to it. The first commit has the rows of
+    the tables; later ones have the transactions that have ended meanwhile, each of them whole. Nothing is read before
+    all `tables` are. While the server is away, the source waits for it for `patience` seconds.
+
+    >>> database = postgresql("host=localhost dbname=shop", "orders", "public.items", slot="questions")
+    >>> database["orders"].name
+    'questions/orders'
+    """
+    if not tables or len(set(tables)) < len(tables):
+        raise SessionError("postgresql(dsn, 'table', ...) names tables, each once")
+    if not slot or not all(each.isascii() and (each.isdigit() or each.islower() or each == "_") for each in slot):
+        raise SessionError(f"a slot has a name of lower-case letters, digits and '_', and not {slot!r:.80}")
+    return Database(dsn, tables, slot, publication or slot, patience)

@@ -1,0 +1,225 @@
+"""A connection to PostgreSQL that streams changes, and what is asked of the server beside it.
+
+The stream uses the replication protocol, over the functions of libpq that psycopg exposes: psycopg itself has no cursor
+for it. Nothing here waits for changes: `received` returns what has arrived.
+"""
+
+from __future__ import annotations
+
+import struct
+import time as clock
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from secrets import token_hex
+from typing import Any, NamedTuple, TypeVar
+
+from differential.session.sources.pgoutput import Keepalive, Wal, place, status, unwrapped
+from timely.errors import ConfigError, SessionError, StoreError
+
+try:
+    import psycopg
+    from psycopg import pq, sql
+except ImportError as error:
+    raise ConfigError(f"PostgreSQL needs {error.name}: pip install 'timely-dataflow[postgresql]'") from None
+
+T = TypeVar("T")
+
+_ENCODING = "-c client_encoding=UTF8 -c datestyle=ISO -c timezone=UTC -c extra_float_digits=1 -c bytea_output=hex"
+_AWAY = ("55006", "57P01", "57P02", "57P03", "08006", "08001", "08003", "53300")
+"""States of errors that pass: the slot is still in use by a process that ends, the server starts or ends."""
+
+
+class Column(NamedTuple):
+    """A column of a table of PostgreSQL."""
+
+    name: str
+    type: str
+    number: int
+    """The number of the type."""
+    is_key: bool
+    """Whether it belongs to the replica identity."""
+
+
+class TableInfo(NamedTuple):
+    """A table of PostgreSQL. `identity` is that of `Relation`."""
+
+    schema: str
+    table: str
+    identity: str
+    columns: tuple[Column, ...]
+
+    def __str__(self) -> str:
+        return f"{self.schema}.{self.table}"
+
+
+@contextmanager
+def connected(dsn: str, **options: Any) -> Iterator[psycopg.Connection[Any]]:
+    """Yield a connection whose texts have the forms that sources read. Raises StoreError where the server is away."""
+    with passing(), psycopg.connect(dsn, options=_ENCODING, connect_timeout=10, **options) as connection:
+        yield connection
+
+
+@contextmanager
+def passing() -> Iterator[None]:
+    """Raise StoreError for an error that may pass, SessionError for any other one of PostgreSQL."""
+    try:
+        yield
+    except psycopg.Error as error:
+        text = " ".join(str(error).split())
+        is_away = error.sqlstate in _AWAY or (error.sqlstate is None and isinstance(error, psycopg.OperationalError))
+        raise StoreError(text) if is_away else SessionError(f"PostgreSQL refuses it: {text}") from error
+
+
+def patiently(attempt: Callable[[], T], seconds: float) -> T:
+    """Return the result of an attempt, made again while the server is away, for some seconds."""
+    end, pause = clock.monotonic() + seconds, 0.05
+    while True:
+        try:
+            return attempt()
+        except StoreError:
+            if clock.monotonic() + pause > end:
+                raise
+        clock.sleep(pause)
+        pause = min(2 * pause, 1.0)
+
+
+def table_info(connection: psycopg.Connection[Any], name: str) -> TableInfo:
+    """Return what the server knows of a table. Raises SessionError if there is none."""
+    found = connection.execute(
+        "SELECT c.oid, n.nspname, c.relname, c.relreplident::text FROM pg_class c "
+        "JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = to_regclass(%s) AND c.relkind IN ('r', 'p')",
+        [name],
+    ).fetchone()
+    if found is None:
+        raise SessionError(f"there is no table {name} in the database {connection.info.dbname}")
+    number, schema, table, identity = found
+    rows = connection.execute(
+        "SELECT a.attname, t.typname, t.oid::bigint, EXISTS (SELECT FROM pg_index i WHERE i.indrelid = a.attrelid "
+        "AND a.attnum = ANY (i.indkey) AND CASE %s WHEN 'd' THEN i.indisprimary WHEN 'i' THEN i.indisreplident "
+        "ELSE false END) FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid "
+        "WHERE a.attrelid = %s AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum",
+        [identity, number],
+    ).fetchall()
+    return TableInfo(schema, table, identity, tuple(Column(*row) for row in rows))
+
+
+def prepare(dsn: str, slot: str, publication: str, tables: Sequence[TableInfo]) -> int:
+    """Make the slot and the publication of some tables, unless they are there; return what the slot has confirmed."""
+    with connected(dsn, autocommit=True) as connection:
+        named = sql.Identifier(publication)
+        everything = connection.execute(
+            "SELECT puballtables FROM pg_publication WHERE pubname = %s", [publication]
+        ).fetchone()
+        listed = set(
+            connection.execute(
+                "SELECT schemaname, tablename FROM pg_publication_tables WHERE pubname = %s", [publication]
+            ).fetchall()
+        )
+        missing = [each for each in tables if (each.schema, each.table) not in listed]
+        if everything is None:
+            connection.execute(sql.SQL("CREATE PUBLICATION {}").format(named))
+        for each in missing:
+            of = sql.Identifier(each.schema, each.table)
+            connection.execute(sql.SQL("ALTER PUBLICATION {} ADD TABLE {}").format(named, of))
+        query = "SELECT plugin, confirmed_flush_lsn::text, database FROM pg_replication_slots WHERE slot_name = %s"
+        found = connection.execute(query, [slot]).fetchone()
+        if found is None:
+            connection.execute("SELECT pg_create_logical_replication_slot(%s, 'pgoutput')", [slot])
+            found = connection.execute(query, [slot]).fetchone()
+        if found is None or found[0] != "pgoutput" or found[2] != connection.info.dbname:
+            raise SessionError(
+                f"the replication slot {slot!r} is one of another kind or database: name another one, or drop it"
+            )
+        return place(found[1])
+
+
+def snapshot(
+    dsn: str, queries: Sequence[tuple[TableInfo, Sequence[str]]]
+) -> tuple[int, list[list[tuple[str | None, ...]]]]:
+    """Return the rows of some columns of tables, all as of one place in the log, and that place.
+
+    A temporary slot exports the snapshot: it has exactly the transactions that are complete before the place.
+    """
+    with passing():
+        exporting = Replication(dsn)
+    try:
+        name = f"timely_{token_hex(8)}"
+        made = exporting.execute(f'CREATE_REPLICATION_SLOT "{name}" TEMPORARY LOGICAL pgoutput EXPORT_SNAPSHOT')
+        at, exported = place(_value(made, 1)), _value(made, 2)
+        found = []
+        with connected(dsn, autocommit=True) as connection:
+            connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            connection.execute(sql.SQL("SET TRANSACTION SNAPSHOT {}").format(sql.Literal(exported)))
+            for info, columns in queries:
+                query = sql.SQL("COPY (SELECT {} FROM {}) TO STDOUT").format(
+                    sql.SQL(", ").join(map(sql.Identifier, columns)), sql.Identifier(info.schema, info.table)
+                )
+                with connection.cursor() as cursor, cursor.copy(query) as copy:
+                    found.append(list(copy.rows()))
+            connection.execute("COMMIT")
+        return at, found
+    finally:
+        exporting.close()
+
+
+class Replication:
+    """A connection of the replication protocol. Its methods raise StoreError or SessionError, as `passing` does."""
+
+    def __init__(self, dsn: str) -> None:
+        with passing():
+            options = psycopg.conninfo.make_conninfo(dsn, replication="database", options=_ENCODING, connect_timeout=10)
+            self._connection = pq.PGconn.connect(options.encode())
+        if self._connection.status != pq.ConnStatus.OK:
+            text = self._connection.error_message.decode(errors="replace").strip()
+            self.close()
+            raise StoreError(text)
+
+    def execute(self, command: str) -> pq.abc.PGresult:
+        """Return the result of a command of the protocol."""
+        with passing():
+            result = self._connection.exec_(command.encode())
+        if result.status in (pq.ExecStatus.FATAL_ERROR, pq.ExecStatus.BAD_RESPONSE):
+            state = (result.error_field(pq.DiagnosticField.SQLSTATE) or b"").decode()
+            text = result.error_message.decode(errors="replace").strip()
+            if state in _AWAY or not state:
+                raise StoreError(text)
+            raise SessionError(f"PostgreSQL refuses it: {text}")
+        return result
+
+    def start(self, slot: str, publication: str) -> None:
+        """Begin to stream from what the slot has confirmed."""
+        quoted = publication.replace("'", "''").replace('"', '""')
+        self.execute(
+            f"START_REPLICATION SLOT \"{slot}\" LOGICAL 0/0 (proto_version '1', publication_names '\"{quoted}\"')"
+        )
+
+    def received(self) -> Wal | Keepalive | None:
+        """Return the next message that has arrived, None if there is none."""
+        with passing():
+            size, data = self._connection.get_copy_data(1)
+            if size == 0:
+                self._connection.consume_input()
+                size, data = self._connection.get_copy_data(1)
+        if size < 0:
+            raise StoreError("the server has ended the stream")
+        try:
+            return unwrapped(bytes(data)) if size else None
+        except (ValueError, struct.error) as error:
+            raise SessionError(f"PostgreSQL has sent what is no message of its protocol: {error}") from error
+
+    def confirm(self, confirmed: int) -> None:
+        """Let the server forget what is before a place of the log."""
+        with passing():
+            self._connection.put_copy_data(status(confirmed, clock.time()))
+            self._connection.flush()
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._connection.finish()
+
+
+def _value(result: pq.abc.PGresult, column: int) -> str:
+    value = result.get_value(0, column)
+    if value is None:
+        raise SessionError("PostgreSQL has answered a command of replication without a value")
+    return value.decode()

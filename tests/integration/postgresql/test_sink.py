@@ -1,0 +1,124 @@
+"""A table of a real server as a sink: it has the rows of the view, each commit once."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from differential import Session
+from differential.session import Change
+from differential.session.sinks import Mark, Outlet
+from tests.integration.postgresql.server import Server
+from tests.integration.postgresql.test_source import VALUES
+from timely.errors import SessionError, StoreError
+from timely.lowlevel import typed
+
+psycopg = pytest.importorskip("psycopg", reason="psycopg is not installed")
+from differential.session.sinks.postgresql import postgresql  # noqa: E402
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
+
+
+def test_a_table_follows_a_view(dsn: str, tmp_path: Path) -> None:
+    chance = random.Random(1)
+    with psycopg.connect(dsn, autocommit=True) as sql:
+        for _ in range(3):
+            with Session(state=str(tmp_path)) as db:
+                orders = db.table("orders", {"customer": int, "total": int}, key="customer")
+                spent = db.view("spent", lambda t: t.orders.group_by("customer").sum("total"), durable=True)
+                delivery = spent.write_to(postgresql(dsn, "spent", key="customer"))
+                for _ in range(10):
+                    for _ in range(chance.randrange(20)):
+                        customer = chance.randrange(30)
+                        if chance.random() < 0.2:
+                            orders.delete(customer=customer)
+                        else:
+                            orders.insert(customer=customer, total=chance.randrange(100))
+                    number = db.commit()
+                    assert sql.execute("SELECT * FROM spent ORDER BY 1").fetchall() == spent.records()
+                marks = sql.execute("SELECT sink, commit FROM timely_commits").fetchall()
+                assert marks[0][0] == "spent"
+                assert marks[0][1] <= number == delivery.commit
+
+
+def test_values_of_all_types_are_written(dsn: str) -> None:
+    data = {"number": [0, 1]} | {name: typed(values, of) for name, (_, of, values) in VALUES.items()}
+    declared = ", ".join(f"{name} {of}" for name, (of, _, _) in VALUES.items())
+    with psycopg.connect(dsn, autocommit=True) as sql, Session() as db:
+        sql.execute(f"CREATE TABLE there (number bigint PRIMARY KEY, {declared})")
+        db.table("rows", data)
+        rows = db.view("all", lambda t: t.rows)
+        for table in ("there", "made"):
+            rows.write_to(postgresql(dsn, table, key="number"))
+        db.commit()
+        expected = sql.execute("SELECT * FROM there ORDER BY number").fetchall()
+        assert [row[1:4] for row in expected] == [(1, None, 0.5), (-2, 2**62, 1.25)]
+        made = sql.execute("SELECT * FROM made ORDER BY number").fetchall()
+        assert [tuple(map(str, row)) for row in made] == [tuple(map(str, row)) for row in expected]
+        found = [tuple(str(each) for each in row) for row in expected]
+        given = list(zip([0, 1], *(values for *_, values in VALUES.values())))
+        assert found == [tuple(str(each) for each in row) for row in given]
+
+
+def test_what_a_table_cannot_have_names_table_column_and_key(dsn: str) -> None:
+    with psycopg.connect(dsn, autocommit=True) as sql, Session() as db:
+        sql.execute("CREATE TABLE narrow (x bigint, y smallint, PRIMARY KEY (x, y))")
+        sql.execute("CREATE TABLE foreign_rows (x bigint PRIMARY KEY, y bigint)")
+        numbers = db.table("numbers", {"x": [1, 1], "y": [2, 70000]})
+        view = db.view("all", lambda t: t.numbers)
+        db.commit()
+        for table, key, message in (
+            ("a", "z", "the view has no column 'z' for the key: it has x, y"),
+            ("b", "x", "the view has two rows of the key x = 1, and table b one row for each key"),
+            ("narrow", ["x", "y"], "table narrow: .*out of range for type smallint"),
+        ):
+            with pytest.raises(SessionError, match=message):
+                view.write_to(postgresql(dsn, table, key=key))
+        numbers.delete(x=1, y=70000)
+        db.commit()
+        delivery = view.write_to(postgresql(dsn, "foreign_rows", key="x"))
+        sql.execute("INSERT INTO foreign_rows VALUES (5, 5)")
+        numbers.insert(x=5, y=6)
+        with pytest.raises(SessionError, match="table foreign_rows has a row of the key x = 5 already"):
+            db.commit()
+        assert delivery.is_over
+        assert sql.execute("SELECT * FROM foreign_rows ORDER BY 1").fetchall() == [(1, 2), (5, 5)]
+        with pytest.raises(SessionError, match="or something else"):
+            view.write_to(postgresql(dsn, "foreign_rows", key="x", name="another"))
+        view.write_to(postgresql(dsn, "foreign_rows", key="x", name="another"), existing="replace")
+        assert sql.execute("SELECT * FROM foreign_rows ORDER BY 1").fetchall() == [(1, 2), (5, 6)]
+
+
+def test_two_writers_do_not_mix(dsn: str) -> None:
+    sink = postgresql(dsn, "rows", key="x")
+    one, other = sink.open(Outlet("all", ("x",))), sink.open(Outlet("all", ("x",)))
+    try:
+        assert one.mark() is other.mark() is None
+        one.write([Change(1, ("x",), (np.array([1]),), np.array([1]))], Mark("a", 1))
+        with pytest.raises(SessionError, match="was written to by another session"):
+            other.write([Change(1, ("x",), (np.array([1]),), np.array([1]))], Mark("a", 1))
+        assert other.mark() == Mark("a", 1)
+    finally:
+        one.close()
+        other.close()
+
+
+def test_a_server_that_is_away_is_waited_for(server: Server, dsn: str) -> None:
+    with Session() as db:
+        numbers = db.table("numbers", {"x": int})
+        delivery = db.view("all", lambda t: t.numbers).write_to(postgresql(dsn, "rows", key="x"), patience=0.2)
+        server.kill()
+        try:
+            numbers.insert(x=1)
+            with pytest.raises(SessionError, match=r"sink 'rows' .* has not taken the changes up to commit 1"):
+                db.commit()
+            assert isinstance(delivery.error, StoreError)
+        finally:
+            server.start()
+        numbers.insert(x=2)
+        db.commit()
+        with psycopg.connect(dsn) as sql:
+            assert sql.execute("SELECT x FROM rows ORDER BY 1").fetchall() == [(1,), (2,)]

@@ -1,0 +1,230 @@
+"""Tables of a real server as sources: the session has the same rows as SQL over the same tables."""
+
+from __future__ import annotations
+
+import datetime as dt
+import random
+import time
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from differential import Session
+from timely.errors import SessionError
+from timely.lowlevel import typed
+
+psycopg = pytest.importorskip("psycopg", reason="psycopg is not installed")
+from differential.session.sources.postgresql import postgresql  # noqa: E402
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
+PATIENCE = 30
+
+
+def committed(db: Session, is_there: Any) -> None:
+    """Commit until something is there."""
+    end = time.monotonic() + PATIENCE
+    while not is_there():
+        assert time.monotonic() < end, f"it has not arrived: {db.status()}"
+        db.commit()
+        time.sleep(0.02)
+
+
+def test_all_kinds_of_changes_arrive(dsn: str) -> None:
+    with psycopg.connect(dsn, autocommit=True) as sql, Session() as db:
+        sql.execute("CREATE TABLE stock (note text, item text PRIMARY KEY, pieces int)")
+        sql.execute("INSERT INTO stock VALUES ('a', 'nut', 3), (NULL, 'cog', 4)")
+        stock = db.table("stock", {"item": str, "pieces": int, "note": typed([], "text?")}, key="item")
+        stock.read_from(postgresql(dsn, "stock", slot="all_kinds")["stock"])
+        db.commit()
+        assert stock.records() == [("cog", 4, None), ("nut", 3, "a")]
+
+        def same() -> bool:
+            return stock.records() == sql.execute("SELECT item, pieces, note FROM stock ORDER BY 1").fetchall()
+
+        for statement in (
+            "UPDATE stock SET pieces = 5 WHERE item = 'nut'",
+            "UPDATE stock SET item = 'bolt' WHERE item = 'nut'",
+            "INSERT INTO stock VALUES ('x', 'rod', 1); DELETE FROM stock WHERE item = 'cog'",
+            "BEGIN; INSERT INTO stock VALUES ('y', 'pin', 1); ROLLBACK; INSERT INTO stock VALUES ('z', 'cog', 0)",
+            "TRUNCATE stock",
+            "INSERT INTO stock SELECT NULL, 'item ' || n, n FROM generate_series(1, 2000) n",
+            "DELETE FROM stock WHERE pieces > 3; TRUNCATE stock; INSERT INTO stock VALUES ('', 'cog', 9)",
+        ):
+            sql.execute(statement)
+            committed(db, same)
+
+
+def test_each_row_of_a_table_with_full_identity_counts(dsn: str) -> None:
+    with psycopg.connect(dsn, autocommit=True) as sql, Session() as db:
+        sql.execute("CREATE TABLE words (word text)")
+        sql.execute("ALTER TABLE words REPLICA IDENTITY FULL")
+        sql.execute("INSERT INTO words VALUES ('to'), ('be'), ('to')")
+        words = db.table("words", {"word": str})
+        words.read_from(postgresql(dsn, "words", slot="full_identity")["words"])
+        db.commit()
+        sql.execute("UPDATE words SET word = 'or' WHERE ctid = (SELECT min(ctid) FROM words)")
+        sql.execute("INSERT INTO words VALUES (repeat(md5('1'), 1000)), ('be')")
+        sql.execute("DELETE FROM words WHERE word = 'be'")
+        committed(db, lambda: words.records() == sql.execute("SELECT word FROM words ORDER BY 1").fetchall())
+
+
+VALUES: dict[str, tuple[str, str, list[Any]]] = {
+    "small": ("smallint", "int64", [1, -2]),
+    "big": ("bigint", "int64?", [None, 2**62]),
+    "half": ("real", "float32", [0.5, 1.25]),
+    "double": ("double precision", "float64?", [float("inf"), 0.1]),
+    "flag": ("boolean", "bool?", [True, None]),
+    "text": ("text", "text?", ["a\tb\\n\n'", None]),
+    "id": ("uuid", "text", ["c0ffee00-0000-4000-8000-000000000001", "c0ffee00-0000-4000-8000-000000000002"]),
+    "price": ("numeric(12, 2)", "decimal(12, 2)", [Decimal("-9.99"), None]),
+    "day": ("date", "date", [dt.date(2026, 2, 28), None]),
+    "moment": ("timestamp", "timestamp[us]", [dt.datetime(2026, 2, 28, 1, 2, 3, 400), None]),
+    "zone": ("timestamptz", "timestamp[us, UTC]", [dt.datetime(2026, 7, 1, tzinfo=dt.UTC), None]),
+    "clock": ("time", "time[us]", [dt.time(1, 2, 3, 4), None]),
+    "data": ("bytea", "bytes?", [b"\0\xff", None]),
+    "list": ("jsonb", "value", [[1, "x"], None]),
+}
+
+
+def test_values_of_all_types_are_the_same(dsn: str) -> None:
+    declared = ", ".join(f"{name} {of}" for name, (of, _, _) in VALUES.items())
+    with psycopg.connect(dsn, autocommit=True) as sql, Session() as db:
+        sql.execute(f"CREATE TABLE kinds (number int PRIMARY KEY, {declared})")
+        rows = list(zip(*(values for *_, values in VALUES.values())))
+        places = ", ".join(["%s"] * len(VALUES))
+
+        def insert(number: int, row: Any) -> None:
+            adapted = [psycopg.types.json.Jsonb(each) if isinstance(each, list) else each for each in row]
+            sql.execute(f"INSERT INTO kinds VALUES (%s, {places})", [number, *adapted])
+
+        insert(0, rows[0])
+        insert(1, rows[1])
+        types = {name: float if of == "float64" else typed([], of) for name, (_, of, _) in VALUES.items()}
+        kinds = db.table("kinds", {"number": int, **types}, key="number")
+        kinds.read_from(postgresql(dsn, "kinds", slot="kinds")["kinds"])
+        db.commit()
+        insert(2, rows[0])
+        insert(3, rows[1])
+        committed(db, lambda: len(kinds) == 4)
+        expected = [(n, *(tuple(v) if isinstance(v, list) else v for v in rows[n % 2])) for n in range(4)]
+        assert kinds.records() == expected
+
+
+def test_a_transaction_over_two_tables_is_in_one_commit(dsn: str) -> None:
+    with psycopg.connect(dsn) as sql, Session() as db:
+        sql.execute("CREATE TABLE one (n int PRIMARY KEY)")
+        sql.execute("CREATE TABLE two (n int PRIMARY KEY)")
+        sql.commit()
+        database = postgresql(dsn, "one", "two", slot="two_tables")
+        tables = [db.table(name, {"n": int}, key="n") for name in ("one", "two")]
+        difference = db.view("difference", lambda t: t.one.concat(t.two.negate()))
+        for table in tables:
+            table.read_from(database[table.name])
+            db.commit()
+        chance = random.Random(1)
+        for number in range(100):
+            for name in chance.sample(("one", "two"), 2):
+                sql.execute(f"INSERT INTO {name} VALUES (%s)", [number])
+                if chance.random() < 0.3:
+                    db.commit()
+            sql.commit()
+            if chance.random() < 0.5:
+                db.commit()
+                assert len(difference) == 0
+                assert tables[0].records() == tables[1].records()
+        committed(db, lambda: len(tables[0]) == 100)
+        assert tables[0].records() == tables[1].records()
+
+
+def test_mistakes_name_table_and_column(dsn: str) -> None:
+    with psycopg.connect(dsn, autocommit=True) as sql, Session() as db:
+        sql.execute("CREATE TABLE stock (item text PRIMARY KEY, pieces int, big text)")
+        database = postgresql(dsn, "stock", slot="mistakes")
+        one = db.table("one", {"item": str, "colour": str}, key="item")
+        with pytest.raises(SessionError, match=r"table public.stock has no column 'colour': it has item, pieces, big"):
+            one.read_from(database["stock"])
+        two = db.table("two", {"item": str, "pieces": str, "big": int}, key="item")
+        with pytest.raises(SessionError, match=r"column 'big' of table public.stock is of type text.*not fit int64"):
+            two.read_from(database["stock"])
+        three = db.table("three", {"pieces": int, "item": str}, key="pieces")
+        with pytest.raises(SessionError, match="identifies rows by item, so this is to be the key of table 'three'"):
+            three.read_from(database["stock"])
+        with pytest.raises(SessionError, match="there is no table nothing"):
+            three.read_from(postgresql(dsn, "nothing", slot="mistakes")["nothing"])
+        four = db.table("four", {"item": str, "pieces": int, "big": typed([], "text?")}, key="item")
+        four.read_from(database["stock"])
+        db.commit()
+        sql.execute("INSERT INTO stock VALUES ('nut', 1, NULL)")
+        committed(db, lambda: len(four) == 1)
+        sql.execute("INSERT INTO stock VALUES ('bolt', 1, NULL)")
+        sql.execute("INSERT INTO stock VALUES ('cog', NULL, NULL)")
+        with pytest.raises(SessionError, match=r"stopped at public.stock.*column 'pieces' \(int64\): None, in 'cog"):
+            committed(db, lambda: False)
+        assert [item for item, *_ in four.records()] == ["bolt", "nut"]
+
+
+def test_a_row_that_is_none_is_rejected_with_its_table(dsn: str) -> None:
+    with psycopg.connect(dsn, autocommit=True) as sql, Session() as db:
+        sql.execute("CREATE TABLE stock (item text PRIMARY KEY, pieces int)")
+        sql.execute("INSERT INTO stock VALUES ('cog', NULL), ('nut', 1)")
+        stock = db.table("stock", {"item": str, "pieces": int}, key="item")
+        stock.read_from(postgresql(dsn, "stock", slot="rejects")["stock"], on_error=db.rejects())
+        sql.execute("INSERT INTO stock VALUES ('rod', NULL)")
+        committed(db, lambda: len(db["rejects"]) == 2)
+        assert stock.records() == [("nut", 1)]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("ALTER TABLE stock DROP COLUMN pieces", "table public.stock has no column 'pieces' any more"),
+        ("ALTER TABLE stock ALTER pieces TYPE bigint", "column 'pieces' of table public.stock has another type"),
+        ("ALTER TABLE stock REPLICA IDENTITY FULL", "table public.stock has another replica identity"),
+        ("UPDATE stock SET pieces = 2 WHERE item = 'large'", "column 'big' .* REPLICA IDENTITY FULL"),
+    ],
+)
+def test_a_change_that_cannot_be_followed_stops_the_source(dsn: str, change: str, message: str) -> None:
+    with psycopg.connect(dsn, autocommit=True) as sql, Session() as db:
+        sql.execute("CREATE TABLE stock (item text PRIMARY KEY, pieces int, big text)")
+        sql.execute("ALTER TABLE stock ALTER big SET STORAGE EXTERNAL")
+        sql.execute("INSERT INTO stock VALUES ('large', 1, repeat('x', 100000))")
+        stock = db.table("stock", {"item": str, "pieces": int, "big": typed([], "text?")}, key="item")
+        stock.read_from(postgresql(dsn, "stock", slot="schema")["stock"])
+        db.commit()
+        sql.execute("INSERT INTO stock VALUES ('nut', 1)")
+        committed(db, lambda: len(stock) == 2)
+        sql.execute(change)
+        sql.execute("INSERT INTO stock (item) VALUES ('cog')")
+        with pytest.raises(SessionError, match=message):
+            committed(db, lambda: False)
+
+
+def test_a_session_goes_on_where_it_was_and_notices_a_slot_that_was_made_again(dsn: str, tmp_path: Path) -> None:
+    with psycopg.connect(dsn, autocommit=True) as sql:
+        sql.execute("CREATE TABLE stock (item text PRIMARY KEY, pieces int)")
+
+        def rows() -> list[Any]:
+            return sql.execute("SELECT * FROM stock ORDER BY 1").fetchall()
+
+        for number in range(3):
+            sql.execute("INSERT INTO stock VALUES (%s, %s)", [f"item {number}", number])
+            with Session(state=str(tmp_path)) as db:
+                stock = db.table("stock", {"item": str, "pieces": int}, key="item")
+                stock.read_from(postgresql(dsn, "stock", slot="again")["stock"])
+                committed(db, lambda stock=stock: stock.records() == rows())
+                sql.execute("UPDATE stock SET pieces = pieces + 1")
+        for _ in range(100):
+            if (
+                sql.execute("SELECT 1 FROM pg_replication_slots WHERE slot_name = 'again' AND active").fetchone()
+                is None
+            ):
+                break
+            time.sleep(0.1)
+        sql.execute("SELECT pg_drop_replication_slot('again')")
+        with Session(state=str(tmp_path)) as db:
+            stock = db.table("stock", {"item": str, "pieces": int}, key="item")
+            stock.read_from(postgresql(dsn, "stock", slot="again")["stock"])
+            with pytest.raises(SessionError, match="what came in between is lost"):
+                committed(db, lambda: False)

@@ -1,0 +1,69 @@
+"""Messages of pgoutput are decoded as they were encoded, byte by byte."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from differential.session.sources.pgoutput import (
+    EPOCH_SECONDS,
+    UNCHANGED,
+    Commit,
+    Keepalive,
+    Relation,
+    Row,
+    Truncate,
+    Wal,
+    decode,
+    place,
+    shown,
+    status,
+    unwrapped,
+)
+
+VALUES = st.lists(st.one_of(st.none(), st.just(UNCHANGED), st.text()), max_size=4)
+
+
+def encoded(values: list[Any]) -> bytes:
+    """The oracle: a row in the documented format."""
+    data = struct.pack("!H", len(values))
+    for value in values:
+        if isinstance(value, str):
+            data += b"t" + struct.pack("!I", len(value.encode())) + value.encode()
+        else:
+            data += b"n" if value is None else b"u"
+    return data
+
+
+@settings(max_examples=20, deadline=None)
+@given(old=VALUES, new=VALUES, kind=st.sampled_from("KO"))
+def test_rows_are_what_was_encoded(old: list[Any], new: list[Any], kind: str) -> None:
+    head = struct.pack("!I", 7)
+    assert decode(b"I" + head + b"N" + encoded(new)) == Row(7, None, tuple(new))
+    assert decode(b"D" + head + kind.encode() + encoded(old)) == Row(7, tuple(old), None)
+    both = b"U" + head + kind.encode() + encoded(old) + b"N" + encoded(new)
+    assert decode(both) == Row(7, tuple(old), tuple(new))
+
+
+def test_other_messages_are_decoded() -> None:
+    columns = b"\1id\0" + struct.pack("!Ii", 23, -1) + b"\0note\0" + struct.pack("!Ii", 25, -1)
+    relation = b"R" + struct.pack("!I", 7) + b"public\0stock\0d" + struct.pack("!H", 2) + columns
+    assert decode(relation) == Relation(7, "public", "stock", "d", ("id", "note"), (23, 25), (True, False))
+    assert decode(b"C\0" + struct.pack("!QQQ", 5, 6, 0)) == Commit(5, 6)
+    assert decode(b"T" + struct.pack("!IBII", 2, 0, 7, 8)) == Truncate((7, 8))
+    assert decode(b"Y....") is None
+    with pytest.raises(ValueError, match="unknown kind b'Z'"):
+        decode(b"Z")
+
+
+def test_the_stream_carries_messages_and_signs_of_life() -> None:
+    assert unwrapped(b"w" + bytes(24) + b"message") == Wal(b"message")
+    assert unwrapped(b"k" + struct.pack("!QQB", 9, 0, 1)) == Keepalive(9, True)
+    with pytest.raises(ValueError, match="unknown kind"):
+        unwrapped(b"?")
+    sent = struct.unpack("!cQQQQB", status(9, EPOCH_SECONDS + 2.0))
+    assert sent == (b"r", 9, 9, 9, 2_000_000, 0)
+    assert all(place(shown(number)) == number for number in (0, 1, 2**32 - 1, 2**32, 2**63))
