@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
 import numpy as np
 
@@ -27,7 +28,7 @@ def reachability(edges: Collection, roots: Collection | int | str | Sequence[int
     if isinstance(roots, (int, str, list, tuple, np.ndarray)):
         roots = Collection.of(edges.scope, np.atleast_1d(np.array(roots)))
     check_rows("reachability", roots=roots)
-    edges, start = innermost(edges, roots.map(lambda root: (root, root)))
+    edges, start = innermost(edges, cast(Collection, roots).map(lambda root: (root, root)))
     with start.scope.iterative("reachability") as inner:
         found = Variable(inner)
         reached = found.collection.concat(start).distinct()
