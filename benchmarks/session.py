@@ -1,13 +1,16 @@
 """A session beside the bare engine: one table of edges, and a view that counts each node's.
 
 The figures are the time to take edges in bulk, of one commit of one edge (median), of the same epoch in a program of
-one worker that steps itself, and of a question: who follows whom a node follows. All answers are compared with NumPy.
+one worker that steps itself, and of a question: who follows whom a node follows. The processor time of a commit is that
+of all threads and processes. All answers are compared with NumPy.
 """
 
 from __future__ import annotations
 
+import os
 import time as clock
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,27 +23,34 @@ Column = np.ndarray[Any, Any]
 COMMITS, QUESTIONS = 300, 50
 
 CASES = [
-    Case(f"session {name}", "session", {"edges": edges, "workers": workers}, 1, quick=quick)
-    for name, edges, workers, quick in (
-        ("100k edges", 100_000, 1, True),
-        ("1M edges", 1_000_000, 1, True),
-        ("1M edges, 2 workers", 1_000_000, 2, False),
+    Case(
+        f"session {name}",
+        "session",
+        {"edges": edges, "workers": workers, "processes": processes},
+        quick=quick,
+    )
+    for name, edges, workers, processes, quick in (
+        ("100k edges", 100_000, 1, False, True),
+        ("1M edges", 1_000_000, 1, False, True),
+        ("1M edges, 2 workers", 1_000_000, 2, False, False),
+        ("1M edges, 2 processes", 1_000_000, 2, True, False),
     )
 ]
 
 
-def measure(edges: int, workers: int) -> Figures:
+def measure(edges: int, workers: int, processes: bool) -> Figures:
     """Return the figures for a table of that many edges."""
     begun = clock.perf_counter()
-    _session(1_000, 1)
+    _session(1_000, 1, False)
     _bare(1_000)
     warm_up = clock.perf_counter() - begun
-    inserted, commits, asks = _session(edges, workers)
+    inserted, commits, used, asks = _session(edges, workers, processes)
     bare = _bare(edges)
     return {
         WARM_UP: warm_up,
         "insert rows/s": edges / inserted,
         "commit, median us": 1e6 * float(np.median(commits)),
+        "commit, processor us": 1e6 * used / COMMITS,
         "bare epoch, median us": 1e6 * float(np.median(bare)),
         "over the bare engine, us": 1e6 * float(np.median(commits) - np.median(bare)),
         "ask, median ms": 1e3 * float(np.median(asks)),
@@ -58,24 +68,25 @@ def _changed(number: int, nodes: int) -> tuple[int, int]:
     return number * 7919 % nodes, number
 
 
-def _session(edges: int, workers: int) -> tuple[float, list[float], list[float]]:
-    """Return the seconds of inserting the edges, of each commit and of each question."""
+def _session(edges: int, workers: int, processes: bool) -> tuple[float, list[float], float, list[float]]:
+    """Return the seconds of inserting the edges, of each commit, of processors in all commits, and of each question."""
     source, target = _graph(edges)
     nodes = edges // 10
-    with Session(workers) as db:
+    with Session(workers, processes) as db:
         table = db.table("edges", {"source": int, "target": int}, key="source")
         degrees = db.view("degrees", lambda t: t.edges.count())
         begun = clock.perf_counter()
         table.insert(source=source, target=target)
         db.commit()
         inserted = clock.perf_counter() - begun
-        commits, asks = [], []
+        commits, asks, used = [], [], _processor()
         for number in range(COMMITS):
             one, other = _changed(number, nodes)
             begun = clock.perf_counter()
             table.insert(source=one, target=other)
             db.commit()
             commits.append(clock.perf_counter() - begun)
+        used = _processor() - used
         more = np.array([_changed(number, nodes) for number in range(COMMITS)])
         source, target = np.append(source, more[:, 0]), np.append(target, more[:, 1])
         for number in range(QUESTIONS):
@@ -89,7 +100,17 @@ def _session(edges: int, workers: int) -> tuple[float, list[float], list[float]]
         counts = np.bincount(source, minlength=nodes)
         node, degree = degrees.rows().arrays()
         check(bool((counts[node] == degree).all()) and len(node) == np.count_nonzero(counts), "the degrees are right")
-    return inserted, commits, asks
+    return inserted, commits, used, asks
+
+
+def _processor() -> float:
+    """Return the seconds of processors that this process and those that it has started have used."""
+    ticks = 0
+    for children in Path("/proc/self/task").glob("*/children"):
+        for process in children.read_text().split():
+            fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+            ticks += int(fields[11]) + int(fields[12])
+    return clock.process_time() + ticks / os.sysconf("SC_CLK_TCK")
 
 
 def _two_hops(node: int, tables: Any) -> Any:

@@ -25,7 +25,9 @@ def collections(algorithm: Callable[..., Any]) -> list[str]:
 
 def arguments(scope: Scope, algorithm: Callable[..., Any]) -> dict[str, Any]:
     """Return a collection for each one that an algorithm takes, and numbers for its other parameters."""
-    known = dict.fromkeys(collections(algorithm), Collection.of(scope, 1, 2))
+    parameters = inspect.signature(algorithm).parameters.values()
+    names = [parameter.name for parameter in parameters if str(parameter.annotation).startswith("Collection")]
+    known = dict.fromkeys(names, Collection.of(scope, 1, 2))
     return known | {"k": 1} if "k" in inspect.signature(algorithm).parameters else known
 
 

@@ -18,8 +18,9 @@ PROGRAM = Path(__file__).with_name("feeding.py")
 
 @pytest.mark.slow
 @pytest.mark.timeout(240)
-@pytest.mark.parametrize("seed", range(2))
-def test_each_record_counts_once_however_often_the_program_is_killed(tmp_path: Path, seed: int) -> None:
+@pytest.mark.parametrize(("seed", "processes"), [(0, 1), (1, 1), (2, 2)])
+def test_each_record_counts_once_however_often_the_program_is_killed(tmp_path: Path, seed: int, processes: int) -> None:
+    program = [sys.executable, str(PROGRAM), str(tmp_path), str(processes)]
     chance = random.Random(seed)
     (tmp_path / "in").mkdir()
     (tmp_path / "log.csv").write_text("at,n\n")
@@ -40,7 +41,7 @@ def test_each_record_counts_once_however_often_the_program_is_killed(tmp_path: P
         number += len(lines)
 
     for _ in range(6):
-        with subprocess.Popen([sys.executable, str(PROGRAM), str(tmp_path)], stdout=subprocess.PIPE) as child:
+        with subprocess.Popen(program, stdout=subprocess.PIPE) as child:
             try:
                 assert child.stdout is not None
                 assert child.stdout.readline() == b"begins\n"
@@ -50,7 +51,7 @@ def test_each_record_counts_once_however_often_the_program_is_killed(tmp_path: P
             finally:
                 child.kill()
     (tmp_path / "end").touch()
-    subprocess.run([sys.executable, str(PROGRAM), str(tmp_path)], check=True, timeout=60, stdout=subprocess.DEVNULL)
+    subprocess.run(program, check=True, timeout=60, stdout=subprocess.DEVNULL)
     shards = {
         name: Shard(name, Directory(str(tmp_path / "db")).store(name)) for name in ("numbers", "rejects", "total")
     }
