@@ -51,22 +51,23 @@ from differential.kernels.reduce_fold import (
     SMALLEST,
     SUM,
     SUM_FLOAT,
-    TALLY_WIDTH,
+    Fold,
     fold_at_most,
     fold_layers,
     no_sum,
 )
 from differential.kernels.reduce_history import (
     ENTRIES,
-    MARKS,
-    VECTORS,
     VISITS,
+    Scratch,
     distinct_at_most,
     gather,
     history_is_at_or_before,
     interesting,
     interesting_chain,
     new_times,
+    no_times,
+    room_for_times,
 )
 from differential.kernels.reduce_layers import (
     FROM,
@@ -75,31 +76,30 @@ from differential.kernels.reduce_layers import (
     LOW,
     TO,
     VAL,
+    Earlier,
+    Walk,
     diff_at,
-    latest_times,
     next_group,
     seek,
-    stack,
-    times_in_all,
     unseek,
     value_at,
+    walk_through,
 )
 from differential.kernels.reduce_output import (
-    COUNTS,
-    OUT_WIDTH,
     POSTPONED,
     ROW_COUNT,
     TIME_COUNT,
+    Emitted,
     add_postponed,
     chunk_block,
     emit,
     grown,
     is_sealed,
     must_grow,
-    no_group,
+    nothing_emitted,
     postponed_times,
 )
-from differential.kernels.reduce_rows import Rows, consolidate_rows, copied, no_rows, put_row, with_room
+from differential.kernels.reduce_rows import Rows, consolidate_rows, copied, put_row
 from differential.kernels.reduce_times import copy_entries
 from differential.kernels.reduce_visit import (
     AT_FAULT,
@@ -107,9 +107,11 @@ from differential.kernels.reduce_visit import (
     CHANGES,
     DONE,
     FOLDS,
+    GOES_ON,
     HAS_PENDING,
     NEEDS_CLOSURE,
     NEEDS_ROOM,
+    NEW_TIMES,
     OUTPUT_ROWS,
     PENDINGS,
     RANKED,
@@ -117,9 +119,11 @@ from differential.kernels.reduce_visit import (
     ROOM_TIMES,
     STATE_WIDTH,
     STEPS,
-    TALLY_COLUMNS,
     UNEMITTED,
     VISIT,
+    Room,
+    no_room,
+    room_for_rows,
     visit_times,
 )
 from differential.kernels.wide import carry, fits
@@ -141,27 +145,18 @@ __all__ = [
 
 
 @bare
-def _fold_at_once(
-    kind: int,
-    parameter: int,
-    layers: Table,
-    deltas: int,
-    inputs: int,
-    group: Ints,
-    exact: Ints,
-    changes: Rows,
-) -> int:
+def _fold_at_once(fold: Fold, walk: Walk, changes: Rows) -> int:
     """Put the correction of a group into `changes`, and return its length, or FAULT if the input cannot be reduced.
 
     All rows of the group must be at or before one time. `changes` must have room for the group's output rows and for
     what the group reduces to.
     """
-    count = 0
-    for layer in range(inputs, len(layers)):
+    layers, count = walk.layers, 0
+    for layer in range(walk.inputs, len(layers)):
         for row in range(layers[layer, LOW], layers[layer, HIGH]):
             put_row(changes, count, value_at(layers, layer, row), 0, -diff_at(layers, layer, row))
             count += 1
-    count = fold_layers(kind, parameter, layers, deltas, inputs, group, exact, changes, count)
+    count = fold_layers(fold, layers, walk.deltas, walk.inputs, walk.group, changes, count)
     return count if count == FAULT else consolidate_rows(changes, 0, count)
 
 
@@ -185,17 +180,17 @@ def _occurrences(layers: Table, first: int, last: int) -> int:
 
 
 @bare
-def _change_of_record(layers: Table, deltas: int, inputs: int, group: Ints, changes: Rows) -> int:
+def _change_of_record(walk: Walk, changes: Rows) -> int:
     """Put the change of a record's presence into `changes`; return how many rows that is, 0 or 1, or FAULT.
 
     All rows of the record must be at or before one time.
     """
-    now = _occurrences(layers, deltas, inputs)
+    now = _occurrences(walk.layers, walk.deltas, walk.inputs)
     if now < 0:
         return FAULT
     # The input includes the new batches, the layers up to `deltas`: the count before is the difference of the two.
-    diff = int(now > 0) - int(now - _occurrences(layers, 0, deltas) > 0)
-    put_row(changes, 0, group[VAL], 0, diff)
+    diff = int(now > 0) - int(now - _occurrences(walk.layers, 0, walk.deltas) > 0)
+    put_row(changes, 0, walk.group[VAL], 0, diff)
     return abs(diff)
 
 
@@ -213,111 +208,108 @@ def _fault(by_value: bool, group: Ints, visits: Ints, visit: int, depth: int) ->
 
 
 @bare
+def _next_times(fold: Fold, walk: Walk, earlier: Earlier, upper: Table, scratch: Scratch, state: Ints) -> int:
+    """Find the next group and its new times; return GOES_ON, DONE if there is none, or NEEDS_ROOM."""
+    layers, deltas, group, by_value = walk.layers, walk.deltas, walk.group, fold.kind == DISTINCT
+    if not next_group(walk, earlier, by_value):
+        return DONE
+    seek(layers, 0, deltas, group, by_value)
+    state[ROOM_TIMES] = 1 + group[TO] - group[FROM] + distinct_at_most(layers, 0, deltas)
+    if state[ROOM_TIMES] > scratch.marks.shape[1]:
+        unseek(layers, group)
+        return NEEDS_ROOM
+    state[PENDINGS], state[NEW_TIMES] = new_times(walk, earlier, upper, scratch)
+    return GOES_ON
+
+
+@bare
+def _at_once(
+    fold: Fold, walk: Walk, vectors: Table, room: Room, history: int, of_input: bool, state: Ints, depth: int
+) -> int:
+    """Reduce a group all of whose rows are at or before its one new time; return GOES_ON, NEEDS_ROOM or AT_FAULT.
+
+    With `of_input`, the layers of output need not be read.
+    """
+    # Each row of the correction retracts an output row or comes from an input row. For `DISTINCT`, where the output is
+    # not read, it is one row at most, and the input has a new row. So `history` bounds it.
+    state[CHANGES] = history
+    if history > room.changes.shape[1]:
+        unseek(walk.layers, walk.group)
+        return NEEDS_ROOM
+    count = _change_of_record(walk, room.changes) if of_input else _fold_at_once(fold, walk, room.changes)
+    if count == FAULT:
+        state[VISIT] = 0
+        copy_entries(vectors[ENTRIES], 0, vectors[VISITS], 0, 1, depth)
+        return AT_FAULT
+    state[UNEMITTED] = count
+    return GOES_ON
+
+
+@bare
+def _gathered(fold: Fold, walk: Walk, upper: Table, scratch: Scratch, room: Room, history: int, state: Ints) -> int:
+    """Gather a group of `history` rows for a visit; return GOES_ON, NEEDS_ROOM or NEEDS_CLOSURE."""
+    layers, depth = walk.layers, upper.shape[1]
+    times = 1 + state[NEW_TIMES] + distinct_at_most(layers, walk.deltas, len(layers))
+    folds = 2 * fold_at_most(fold, history)
+    state[ROOM_TIMES] = max(state[ROOM_TIMES], times + state[PENDINGS])
+    state[ROOM_ROWS], state[FOLDS], state[CHANGES] = max(history, times + 2), folds, history + folds
+    if (
+        state[ROOM_TIMES] > scratch.marks.shape[1]
+        or state[ROOM_ROWS] > room.tally.shape[1]
+        or folds > room.fold.shape[1]
+        or history + folds > room.changes.shape[1]
+    ):
+        unseek(layers, walk.group)
+        return NEEDS_ROOM
+    n = gather(walk, upper, scratch, state[NEW_TIMES], room.rows, room.bounds)
+    state[RANKED], state[CHAIN] = n, 1
+    state[STEPS] = interesting_chain(scratch.vectors, scratch.marks, n, True, depth)
+    return NEEDS_CLOSURE if state[STEPS] < 0 else GOES_ON
+
+
+@bare
+def _read(fold: Fold, walk: Walk, upper: Table, scratch: Scratch, room: Room, state: Ints) -> int:
+    """Read the rows of a group that has new times; return GOES_ON, or why the loop cannot go on."""
+    layers, group, by_value = walk.layers, walk.group, fold.kind == DISTINCT
+    # Without pending times, the invariant held at the new time before the new rows came: the output has the record
+    # exactly if the input before has it. So the layers of output need not be read.
+    of_input = by_value and group[FROM] == group[TO]
+    reach = walk.inputs if of_input else len(layers)
+    history = seek(layers, walk.deltas, reach, group, by_value)
+    if state[NEW_TIMES] == 1 and history_is_at_or_before(walk, reach, scratch.vectors, upper.shape[1]):
+        return _at_once(fold, walk, scratch.vectors, room, history, of_input, state, upper.shape[1])
+    history += seek(layers, reach, len(layers), group, by_value)
+    return _gathered(fold, walk, upper, scratch, room, history, state)
+
+
+@bare
 def _reduce_groups(
-    kind: int,
-    parameter: int,
-    layers: Table,
-    deltas: int,
-    inputs: int,
-    latest: Table,
-    group: Ints,
-    exact: Ints,
-    pending_keys: Ints,
-    pending_vals: Ints,
-    pending_times: Table,
-    upper: Table,
-    vectors: Table,
-    marks: Table,
-    sparse: Ints,
-    pending: Ints,
-    changes: Rows,
-    tally: Table,
-    rows: Rows,
-    fold: Rows,
-    bounds: Ints,
-    output: Table,
-    output_times: Ints,
-    slots: Ints,
-    counts: Ints,
-    state: Ints,
+    fold: Fold, walk: Walk, earlier: Earlier, upper: Table, scratch: Scratch, room: Room, emitted: Emitted, state: Ints
 ) -> int:
     """Reduce group after group until only the caller can go on; return why (see DONE in `reduce_visit`).
 
     Nothing is allocated here. The caller grows arrays, or closes times under join, and calls again with the same
     `state`. A group that lacks room is found again by the next call, unless it has been gathered (STEPS >= 0) or its
-    correction waits for room in `output` (UNEMITTED > 0): with these the next call continues where this one stopped.
+    correction waits for room in the output (UNEMITTED > 0): with these the next call continues where this one stopped.
     """
-    depth, by_value = upper.shape[1], kind == DISTINCT
+    group = walk.group
     while True:
         if state[STEPS] < 0 and state[UNEMITTED] == 0:
-            if not next_group(layers, deltas, pending_keys, pending_vals, group, by_value):
-                return DONE
-            seek(layers, 0, deltas, group, by_value)
-            state[ROOM_TIMES] = 1 + group[TO] - group[FROM] + distinct_at_most(layers, 0, deltas)
-            if state[ROOM_TIMES] > marks.shape[1]:
-                unseek(layers, group)
-                return NEEDS_ROOM
-            pending_count, new_count = new_times(
-                layers, deltas, group, pending_times, upper, vectors, marks, sparse, pending
-            )
-            state[PENDINGS] = pending_count
-            if new_count == 0:
-                if pending_count > 0:
-                    return HAS_PENDING
-                continue
-            # Without pending times, the invariant held at the new time before the new rows came: the output has the
-            # record exactly if the input before has it. So the layers of output need not be read.
-            input_suffices = by_value and group[FROM] == group[TO]
-            reach = inputs if input_suffices else len(layers)
-            history = seek(layers, deltas, reach, group, by_value)
-            if new_count == 1 and history_is_at_or_before(layers, deltas, reach, latest, vectors, depth):
-                # Each row of the correction retracts an output row or comes from an input row. For `DISTINCT`, where
-                # the output is not read, it is one row at most, and the input has a new row. So `history` bounds it.
-                state[CHANGES] = history
-                if history > changes.shape[1]:
-                    unseek(layers, group)
-                    return NEEDS_ROOM
-                if input_suffices:
-                    count = _change_of_record(layers, deltas, inputs, group, changes)
-                else:
-                    count = _fold_at_once(kind, parameter, layers, deltas, inputs, group, exact, changes)
-                if count == FAULT:
-                    state[VISIT] = 0
-                    copy_entries(vectors[ENTRIES], 0, vectors[VISITS], 0, 1, depth)
-                    return AT_FAULT
-                state[UNEMITTED] = count
-            else:
-                history += seek(layers, reach, len(layers), group, by_value)
-                times = 1 + new_count + distinct_at_most(layers, deltas, len(layers))
-                folds = 2 * fold_at_most(kind, parameter, history)
-                state[ROOM_TIMES] = max(state[ROOM_TIMES], times + pending_count)
-                state[ROOM_ROWS], state[FOLDS], state[CHANGES] = max(history, times + 2), folds, history + folds
-                if (
-                    state[ROOM_TIMES] > marks.shape[1]
-                    or state[ROOM_ROWS] > tally.shape[1]
-                    or folds > fold.shape[1]
-                    or history + folds > changes.shape[1]
-                ):
-                    unseek(layers, group)
-                    return NEEDS_ROOM
-                # `rows` is as wide as `tally` (see `reduce`), so it has room for the history.
-                n = gather(layers, deltas, inputs, upper, vectors, marks, sparse, new_count, rows, bounds)
-                state[RANKED], state[CHAIN] = n, 1
-                state[STEPS] = interesting_chain(vectors, marks, n, True, depth)
-                if state[STEPS] < 0:
-                    return NEEDS_CLOSURE
+            why = _next_times(fold, walk, earlier, upper, scratch, state)
+            if why == GOES_ON and state[NEW_TIMES] != 0:
+                why = _read(fold, walk, upper, scratch, room, state)
+            if why != GOES_ON:
+                return why
         if state[STEPS] >= 0:
-            why = visit_times(
-                kind, parameter, group, exact, tally, fold, vectors, marks, rows, bounds, changes, output, output_times,
-                slots, counts, upper, pending, state,
-            )  # fmt: skip
+            why = visit_times(fold, group, scratch, room, emitted, upper, state)
             if why != DONE:
                 return why
             state[STEPS] = -1
         elif state[UNEMITTED] > 0:
-            if must_grow(output, slots, counts, state[UNEMITTED]):
+            if must_grow(emitted, state[UNEMITTED]):
                 return NEEDS_ROOM
-            emit(output, output_times, slots, counts, group[KEY], changes, state[UNEMITTED], vectors[ENTRIES], 0, depth)
+            depth, changes = upper.shape[1], room.changes
+            emit(emitted, group[KEY], changes, state[UNEMITTED], scratch.vectors[ENTRIES], 0, depth)
             state[UNEMITTED] = 0
         if state[PENDINGS] > 0:
             return HAS_PENDING
@@ -347,71 +339,39 @@ def reduce(
     and `fault`. `fault` is empty, or the key (for `DISTINCT` also the value) and the time at which a value accumulates
     to a negative diff, or a sum does not fit into 64 bits. With a fault the rest of the result is meaningless.
     """
-    depth = upper.shape[1]
-    by_value = kind == DISTINCT
-    deltas = len(delta_table)
-    inputs = deltas + len(input_table)
-    layers = stack(delta_table, input_table, output_table)
-    latest = latest_times(layers, depth)
-    sparse = np.empty(times_in_all(layers), np.int64)
-    group, bounds, counts = no_group(), np.empty(3, np.int64), np.zeros(COUNTS, np.int64)
-    vectors, marks = np.empty((VECTORS, 8 * depth), np.int64), np.empty((MARKS, 8), np.int64)
-    tally, fold = np.empty((TALLY_COLUMNS, TALLY_WIDTH), np.int64), no_rows()
-    rows, changes, output, postponed = (
-        no_rows(),
-        no_rows(),
-        np.empty((OUT_WIDTH, 0), np.int64),
-        np.empty((2 + depth, 0), np.int64),
-    )
-    nothing = np.empty(0, np.int64)
-    output_times, slots, pending, exact, fault = nothing, nothing, nothing, no_sum(kind), nothing
+    depth, by_value = upper.shape[1], kind == DISTINCT
+    walk = walk_through(delta_table, input_table, output_table, depth)
+    fold, earlier = Fold(kind, parameter, no_sum(kind)), Earlier(pending_keys, pending_vals, pending_times)
+    scratch, room, emitted = no_times(walk, depth), no_room(), nothing_emitted()
+    postponed, fault, counts = np.empty((2 + depth, 0), np.int64), np.empty(0, np.int64), emitted.counts
     state = np.zeros(STATE_WIDTH, np.int64)
-    state[ROOM_TIMES], state[CHANGES], state[STEPS] = marks.shape[1], marks.shape[1], -1
+    state[CHANGES], state[STEPS] = scratch.marks.shape[1], -1
     while True:
-        marks = with_room(marks, state[ROOM_TIMES])
-        # `_reduce_groups` compares the times it needs room for with the width of `marks` alone, so `vectors` and
-        # `pending` get room for as many.
-        vectors = with_room(vectors, marks.shape[1] * depth)
-        if marks.shape[1] * depth > len(pending):
-            larger = np.empty(marks.shape[1] * depth, np.int64)
-            larger[: len(pending)] = pending
-            pending = larger
-        tally = with_room(tally, state[ROOM_ROWS])
-        rows, fold, changes = (
-            with_room(rows, tally.shape[1]),
-            with_room(fold, state[FOLDS]),
-            with_room(changes, state[CHANGES]),
-        )
+        scratch, room = room_for_times(scratch, state[ROOM_TIMES], depth), room_for_rows(room, state)
         more = max(state[OUTPUT_ROWS], state[UNEMITTED])
-        if must_grow(output, slots, counts, more):
-            output, output_times, slots = grown(output, output_times, slots, counts, more, depth)
+        if must_grow(emitted, more):
+            emitted = grown(emitted, more, depth)
         state[OUTPUT_ROWS] = 0
         # Assigning an array counts references, which costs more than reducing a small group. So the loop over groups is
         # a function that assigns none, and returns to this loop where one must grow.
-        why = _reduce_groups(
-            kind, parameter, layers, deltas, inputs, latest, group, exact, pending_keys, pending_vals, pending_times,
-            upper, vectors, marks, sparse, pending, changes, tally, rows, fold, bounds, output, output_times, slots,
-            counts, state,
-        )  # fmt: skip
+        why = _reduce_groups(fold, walk, earlier, upper, scratch, room, emitted, state)
         if why == DONE:
             break
         if why == AT_FAULT:
-            fault = _fault(by_value, group, vectors[VISITS], state[VISIT], depth)
+            fault = _fault(by_value, walk.group, scratch.vectors[VISITS], state[VISIT], depth)
             break
         if why == HAS_PENDING:
-            postponed = add_postponed(postponed, counts, group, pending, state[PENDINGS], depth)
+            postponed = add_postponed(postponed, counts, walk.group, scratch.pending, state[PENDINGS], depth)
         elif why == NEEDS_CLOSURE:
-            vectors, steps, chain, pending, pending_count = interesting(
-                vectors, marks, state[RANKED], upper, True, pending, state[PENDINGS]
-            )
+            scratch, steps, chain, pending_count = interesting(scratch, state[RANKED], upper, True, state[PENDINGS])
             state[STEPS], state[CHAIN], state[PENDINGS] = steps, int(chain), pending_count
             state[ROOM_TIMES] = max(state[ROOM_TIMES], steps + pending_count)
     n = counts[POSTPONED]
     return (
-        chunk_block(output, output_times, counts, depth),
+        chunk_block(emitted, depth),
         counts[ROW_COUNT],
         counts[TIME_COUNT],
-        is_sealed(output, counts),
+        is_sealed(emitted),
         copied(postponed[0], n),
         copied(postponed[1], n if by_value else 0),
         postponed_times(postponed, n, depth),

@@ -30,6 +30,8 @@ A multiset is read in one of two ways:
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from differential.kernels.compile import Ints, Table, bare, inner
@@ -53,6 +55,15 @@ TOTAL, NONZERO, NEGATIVE, FIRST, TOTAL_HIGH, TOO_WIDE, TALLY_WIDTH = range(7)
 """The items of a tally: the low word of the sum; how many values have a diff other than 0, and a negative one; a place
 before which no value has a diff other than 0; the high word of the sum; whether a value's diff did not fit into 64
 bits."""
+
+
+class Fold(NamedTuple):
+    """A built-in reduction: its kind and parameter, and the sum of floats, which is empty for other kinds."""
+
+    kind: int
+    parameter: int
+    exact: Ints
+
 
 FAULT = -1
 """What a fold returns instead of a number of rows if the group cannot be reduced: a value has a negative diff, or a sum
@@ -154,13 +165,12 @@ def _first_text(kind: int, strings: int, layers: Table, first: int, last: int, r
 
 
 @bare
-def fold_layers(
-    kind: int, parameter: int, layers: Table, first: int, last: int, group: Ints, exact: Ints, rows: Rows, count: int
-) -> int:
+def fold_layers(fold: Fold, layers: Table, first: int, last: int, group: Ints, rows: Rows, count: int) -> int:
     """Append what the group's rows in the layers `first` to `last` reduce to to the `count` rows of `rows`.
 
     Returns the new number of rows, or FAULT. There must be room. LOW and HIGH of these layers may change.
     """
+    kind, parameter, exact = fold
     if is_ordered(kind):
         return _first_values(kind, parameter, layers, first, last, rows, count)
     if is_textual(kind):
@@ -230,7 +240,7 @@ def empty_tally(tally: Table, exact: Ints, n: int) -> None:
 
 
 @bare
-def tally_row(kind: int, tally: Table, exact: Ints, place: int, diff: int) -> None:
+def tally_row(fold: Fold, tally: Table, place: int, diff: int) -> None:
     """Add `diff` to the diff of the value at `place`."""
     before = tally[TALLY_DIFFS, place]
     after = before + diff
@@ -241,29 +251,28 @@ def tally_row(kind: int, tally: Table, exact: Ints, place: int, diff: int) -> No
     tally[TALLY, NEGATIVE] += int(after < 0) - int(before < 0)
     tally[TALLY, FIRST] = min(tally[TALLY, FIRST], place)
     term, high = diff, diff >> 63
-    if kind == SUM:
+    if fold.kind == SUM:
         term, high = diff * tally[TALLY_VALS, place], product_high(diff, tally[TALLY_VALS, place])
     total = tally[TALLY, TOTAL] + term
     tally[TALLY, TOTAL] = total
     tally[TALLY, TOTAL_HIGH] += high + (carry(total, term) - (term >> 63))
-    if kind == SUM_FLOAT:
-        add_float(exact, tally[TALLY_VALS, place], diff)
+    if fold.kind == SUM_FLOAT:
+        add_float(fold.exact, tally[TALLY_VALS, place], diff)
 
 
 @bare
-def fold_at_most(kind: int, parameter: int, n: int) -> int:
+def fold_at_most(fold: Fold, n: int) -> int:
     """Return how many rows a tally over `n` distinct values reduces to at most."""
-    return min(parameter, n) if kind in (SMALLEST, LARGEST) else 1
+    return min(fold.parameter, n) if fold.kind in (SMALLEST, LARGEST) else 1
 
 
 @bare
-def fold_tally(
-    kind: int, parameter: int, group: Ints, tally: Table, exact: Ints, n: int, fold: Rows, first: int
-) -> int:
-    """Put what a tally over `n` distinct values reduces to into `fold`, from row `first` on.
+def fold_tally(fold: Fold, group: Ints, tally: Table, n: int, rows: Rows, first: int) -> int:
+    """Put what a tally over `n` distinct values reduces to into `rows`, from row `first` on.
 
     Returns how many rows that is, or FAULT.
     """
+    kind, parameter, exact = fold
     total, high = tally[TALLY, TOTAL], tally[TALLY, TOTAL_HIGH]
     if tally[TALLY, TOO_WIDE] != 0:
         return FAULT
@@ -276,7 +285,7 @@ def fold_tally(
         if present and kind != SUM_FLOAT and not fits(total, high):
             return FAULT
         if present:
-            put_row(fold, first, _single(kind, group, total, total, exact), 0, 1)
+            put_row(rows, first, _single(kind, group, total, total, exact), 0, 1)
         return int(present)
     if tally[TALLY, NONZERO] == 0:
         return 0
@@ -292,16 +301,16 @@ def fold_tally(
         for later in range(place + 1, n):
             if tally[TALLY_DIFFS, later] > 0 and is_first(kind, parameter, tally[TALLY_VALS, later], best):
                 best = tally[TALLY_VALS, later]
-        put_row(fold, first, best, 0, 1)
+        put_row(rows, first, best, 0, 1)
         return 1
     if kind in (MIN, MAX):
-        put_row(fold, first, tally[TALLY_VALS, place], 0, 1)
+        put_row(rows, first, tally[TALLY_VALS, place], 0, 1)
         return 1
     count, places = 0, parameter
     while places > 0 and place < n:
         diff = tally[TALLY_DIFFS, place]
         if diff > 0:
-            put_row(fold, first + count, tally[TALLY_VALS, place], 0, min(diff, places))
+            put_row(rows, first + count, tally[TALLY_VALS, place], 0, min(diff, places))
             count += 1
             places -= min(diff, places)
         place += 1

@@ -13,9 +13,24 @@ member refers back to the place. So a group costs what its own rows cost, howeve
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from differential.kernels.compile import Ints, Table, bare, inner
-from differential.kernels.memory import TIME_INDEX, TIME_ROWS, TIMES
-from differential.kernels.reduce_layers import BASE, FROM, HIGH, LOW, TO, diff_at, load, time_index_at, value_at
+from differential.kernels.memory import TIME_INDEX, TIME_ROWS, TIMES, empty
+from differential.kernels.reduce_layers import (
+    BASE,
+    FROM,
+    HIGH,
+    LOW,
+    TO,
+    Earlier,
+    Walk,
+    diff_at,
+    load,
+    time_index_at,
+    times_in_all,
+    value_at,
+)
 from differential.kernels.reduce_rows import ROW_TIME, Rows, consolidate_rows, put_row, with_room
 from differential.kernels.reduce_times import (
     IS_DUE,
@@ -40,6 +55,39 @@ ORDER, SPARE, RANK, KNOWN, SEEN, SEEN_AS, MARKS = range(7)
 member of the sparse set its place in `sparse` and the entry that stands for it."""
 
 
+class Scratch(NamedTuple):
+    """Room for the times of one group.
+
+    `vectors` are columns of times and `marks` columns of numbers. `sparse` is the sparse set. `pending` takes the times
+    of the group that stay pending.
+    """
+
+    vectors: Table
+    marks: Table
+    sparse: Ints
+    pending: Ints
+
+
+@inner
+def no_times(walk: Walk, depth: int) -> Scratch:
+    """Return room for few times."""
+    vectors, marks = empty(VECTORS * 8 * depth).reshape((VECTORS, 8 * depth)), empty(MARKS * 8).reshape((MARKS, 8))
+    return Scratch(vectors, marks, empty(times_in_all(walk.layers)), empty(8 * depth))
+
+
+@inner
+def room_for_times(scratch: Scratch, count: int, depth: int) -> Scratch:
+    """Return room for so many times, with what is held already."""
+    # Whoever needs room compares with the width of `marks` alone, so the others get room for as many.
+    marks = with_room(scratch.marks, count)
+    room, pending = marks.shape[1] * depth, scratch.pending
+    if room > len(pending):
+        larger = empty(room)
+        copy_entries(pending, 0, larger, 0, len(pending), 1)
+        pending = larger
+    return Scratch(with_room(scratch.vectors, room), marks, scratch.sparse, pending)
+
+
 _FEW_TIMES = 8
 """Up to this many times are closed under join even if they are no chain and some are not due."""
 
@@ -62,26 +110,16 @@ def _is_another(entries: Ints, new_count: int, depth: int) -> bool:
 
 
 @bare
-def new_times(
-    layers: Table,
-    deltas: int,
-    group: Ints,
-    pending_times: Table,
-    upper: Table,
-    vectors: Table,
-    marks: Table,
-    sparse: Ints,
-    pending: Ints,
-) -> tuple[int, int]:
+def new_times(walk: Walk, earlier: Earlier, upper: Table, scratch: Scratch) -> tuple[int, int]:
     """Gather the group's new times: as entries those that are due, and their meet after them; as `pending` the minimal
     ones of the others. Return how many are pending and how many are due.
 
     There must be room for one entry more than there are new times, and in `pending` for all of them.
     """
-    depth = upper.shape[1]
-    entries = vectors[ENTRIES]
+    depth, layers, group, pending_times = upper.shape[1], walk.layers, walk.group, earlier.times
+    entries, marks, sparse, pending = scratch.vectors[ENTRIES], scratch.marks, scratch.sparse, scratch.pending
     new_count, pending_count, members = 0, 0, 0
-    for layer in range(deltas):
+    for layer in range(walk.deltas):
         low, high = layers[layer, LOW], layers[layer, HIGH]
         if layers[layer, TIME_INDEX] == 0:
             high = min(high, low + 1)  # all rows are at the one time of the layer
@@ -118,9 +156,10 @@ def new_times(
 
 
 @bare
-def history_is_at_or_before(layers: Table, first: int, last: int, latest: Table, vectors: Table, depth: int) -> bool:
-    """Whether all rows of the group in the layers `first` to `last` are at or before entry 0."""
-    for layer in range(first, last):
+def history_is_at_or_before(walk: Walk, last: int, vectors: Table, depth: int) -> bool:
+    """Whether all rows of the group in the layers from the input's to `last` are at or before entry 0."""
+    layers, latest = walk.layers, walk.latest
+    for layer in range(walk.deltas, last):
         low, high = layers[layer, LOW], layers[layer, HIGH]
         if low == high:
             continue
@@ -139,21 +178,12 @@ def history_is_at_or_before(layers: Table, first: int, last: int, latest: Table,
 
 
 @bare
-def _gather_rows(
-    layers: Table,
-    first: int,
-    last: int,
-    vectors: Table,
-    marks: Table,
-    sparse: Ints,
-    rows: Rows,
-    counts: Ints,
-    depth: int,
-) -> None:
+def _gather_rows(layers: Table, first: int, last: int, scratch: Scratch, rows: Rows, counts: Ints, depth: int) -> None:
     """Append the group's rows in some layers, their times joined with the meet and gathered as entries.
 
     `counts` has the entry of the meet, the number of entries and the number of rows; the last two are advanced.
     """
+    vectors, marks, sparse = scratch.vectors, scratch.marks, scratch.sparse
     meet, entries, count = counts[0], counts[1], counts[2]
     # A count of 0 empties the sparse set, whatever its places hold.
     members = 0
@@ -201,29 +231,18 @@ def _rank(vectors: Table, marks: Table, count: int, new_count: int, depth: int) 
 
 
 @bare
-def gather(
-    layers: Table,
-    deltas: int,
-    inputs: int,
-    upper: Table,
-    vectors: Table,
-    marks: Table,
-    sparse: Ints,
-    new_count: int,
-    rows: Rows,
-    bounds: Ints,
-) -> int:
+def gather(walk: Walk, upper: Table, scratch: Scratch, new_count: int, rows: Rows, bounds: Ints) -> int:
     """Gather and consolidate the group's history, and rank its times; return how many distinct times there are.
 
     `bounds` receives the end of the input rows, which start at 0, and the start and the end of the output rows. There
     must be room for all rows of the group, and for its times and one more.
     """
-    depth = upper.shape[1]
+    depth, layers, vectors, marks = upper.shape[1], walk.layers, scratch.vectors, scratch.marks
     bounds[0], bounds[1], bounds[2] = new_count, new_count + 1, 0
-    _gather_rows(layers, deltas, inputs, vectors, marks, sparse, rows, bounds, depth)
+    _gather_rows(layers, walk.deltas, walk.inputs, scratch, rows, bounds, depth)
     # Input and output are consolidated separately: a value may be in both.
     middle = bounds[2]
-    _gather_rows(layers, inputs, len(layers), vectors, marks, sparse, rows, bounds, depth)
+    _gather_rows(layers, walk.inputs, len(layers), scratch, rows, bounds, depth)
     last = bounds[2]
     n = _rank(vectors, marks, bounds[1], new_count, depth)
     for row in range(last):
@@ -277,23 +296,24 @@ def interesting_chain(vectors: Table, marks: Table, n: int, ahead: bool, depth: 
 
 @inner
 def interesting(
-    vectors: Table, marks: Table, n: int, upper: Table, ahead: bool, pending: Ints, pending_count: int
-) -> tuple[Table, int, bool, Ints, int]:
-    """Find the interesting times of a gathered group; return `vectors`, in which they are the times to visit, in order,
-    how many they are, whether they are a chain, and the pending times with those of the group.
+    scratch: Scratch, n: int, upper: Table, ahead: bool, pending_count: int
+) -> tuple[Scratch, int, bool, int]:
+    """Find the interesting times of a gathered group; return `scratch`, in which they are the times to visit, in order,
+    how many they are, whether they are a chain, and how many times are pending with those of the group.
 
     The times to visit are the interesting times that are due. If `ahead` is set they are, for a chain or few times, all
     interesting times; `interesting_chain` must have been called before, which marks these as IS_DUE.
     """
-    depth = upper.shape[1]
-    table, known = vectors[TABLE], marks[KNOWN]
+    vectors, marks, sparse, pending = scratch
+    depth, table, known = upper.shape[1], vectors[TABLE], marks[KNOWN]
     if _looks_ahead(vectors, marks, n, ahead, depth):
         upper = upper[:0]  # no time is in advance of the empty antichain: the closure keeps every join
     else:
         pending, pending_count = postpone(table, known, n, depth, pending, pending_count)
     if is_chain(table, known, n, IS_DUE, depth):
-        return vectors, _visit_due(vectors, marks, n, depth), True, pending, pending_count
+        steps = _visit_due(vectors, marks, n, depth)
+        return Scratch(vectors, marks, sparse, pending), steps, True, pending_count
     visits, count, pending, pending_count = closure(table, known, n, upper, depth, pending, pending_count)
     vectors = with_room(vectors, count * depth)
     copy_entries(visits, 0, vectors[VISITS], 0, count, depth)
-    return vectors, count, False, pending, pending_count
+    return Scratch(vectors, marks, sparse, pending), count, False, pending_count

@@ -15,6 +15,8 @@ layer: the eight columns of the batch's address (see `memory`), then what the wa
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from differential.kernels.compile import Ints, Table, bare, inner
@@ -27,6 +29,29 @@ the place of its first time in the sparse set of `reduce_history`, which has one
 KEY, VAL, FROM, TO, GROUP_WIDTH = range(5)
 """The present group: its key, its value (0 where groups are keys), and its rows FROM to TO (excluded) of the pending
 times."""
+
+
+class Walk(NamedTuple):
+    """The layers, and the group that the walk has come to.
+
+    The layers before `deltas` are new input, those before `inputs` input, and the others output. `latest` has for each
+    layer a time that all its times are at or before.
+    """
+
+    layers: Table
+    deltas: int
+    inputs: int
+    latest: Table
+    group: Ints
+
+
+class Earlier(NamedTuple):
+    """The pending times of the call before: the key, the value where groups are by value, and the time of each."""
+
+    keys: Ints
+    vals: Ints
+    times: Table
+
 
 NO_BOUND = 2**63 - 1
 _SMALL_TABLE = 64
@@ -85,6 +110,13 @@ def times_in_all(layers: Table) -> int:
     """Return how many places the sparse set of `reduce_history` has."""
     last = len(layers) - 1
     return layers[last, BASE] + layers[last, TIME_ROWS] if last >= 0 else 0
+
+
+@inner
+def walk_through(delta_table: Table, input_table: Table, output_table: Table, depth: int) -> Walk:
+    """Return the walk through three tables of batches, before the first group."""
+    layers, deltas = stack(delta_table, input_table, output_table), len(delta_table)
+    return Walk(layers, deltas, deltas + len(input_table), latest_times(layers, depth), np.zeros(GROUP_WIDTH, np.int64))
 
 
 @inner
@@ -190,13 +222,14 @@ def unseek(layers: Table, group: Ints) -> None:
 
 
 @bare
-def next_group(layers: Table, deltas: int, pending_keys: Ints, pending_vals: Ints, group: Ints, by_value: bool) -> bool:
-    """Move `group` to the least group to come with new rows or pending times; return False if there is none."""
+def next_group(walk: Walk, earlier: Earlier, by_value: bool) -> bool:
+    """Move the group to the least one to come with new rows or pending times; return False if there is none."""
+    layers, group, pending_keys, pending_vals = walk.layers, walk.group, earlier.keys, earlier.vals
     # Every earlier group has been sought in the layers of new input, so their positions are exactly at new groups.
     found = False
     key = 0
     val = 0
-    for layer in range(deltas):
+    for layer in range(walk.deltas):
         row = layers[layer, POSITION]
         if row < layers[layer, ROWS]:
             here = load(layers[layer, KEYS], row)

@@ -7,11 +7,13 @@ differs from that of the row before costs a look-up.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from differential.kernels.blocks import block_of
 from differential.kernels.compile import Ints, Table, bare, inner
-from differential.kernels.reduce_layers import GROUP_WIDTH, KEY, VAL
+from differential.kernels.reduce_layers import KEY, VAL
 from differential.kernels.reduce_rows import ROW_DIFF, ROW_VAL, Rows, copied, with_room
 from differential.kernels.reduce_times import enlarged, is_full, put_distinct, same_entry, sort_entries
 
@@ -23,38 +25,46 @@ ROW_COUNT, TIME_COUNT, WITH_VALS, WITH_DIFFS, POSTPONED, COUNTS = range(6)
 some diff is not 1."""
 
 
+class Emitted(NamedTuple):
+    """What a call has emitted: its rows; the set of their times, with its hash table; and how many there are."""
+
+    rows: Table
+    times: Ints
+    slots: Ints
+    counts: Ints
+
+
+@inner
+def nothing_emitted() -> Emitted:
+    """Return what a call has emitted at first."""
+    nothing = np.empty(0, np.int64)
+    return Emitted(np.empty((OUT_WIDTH, 0), np.int64), nothing, nothing, np.zeros(COUNTS, np.int64))
+
+
 @bare
-def must_grow(output: Table, slots: Ints, counts: Ints, n: int) -> bool:
+def must_grow(emitted: Emitted, n: int) -> bool:
     """Whether there is no room for `n` rows more, or for one more time.
 
     The caller asks before it calls `grown`: to assign arrays, changed or not, counts references, which costs more than
     emitting a row does.
     """
-    return counts[ROW_COUNT] + n > output.shape[1] or is_full(slots, counts[TIME_COUNT])
+    counts = emitted.counts
+    return counts[ROW_COUNT] + n > emitted.rows.shape[1] or is_full(emitted.slots, counts[TIME_COUNT])
 
 
 @inner
-def grown(output: Table, table: Ints, slots: Ints, counts: Ints, n: int, depth: int) -> tuple[Table, Ints, Ints]:
-    """Return the output, the times and their slots with room for `n` rows more, and for one more time."""
+def grown(emitted: Emitted, n: int, depth: int) -> Emitted:
+    """Return the same with room for `n` rows more, and for one more time."""
+    rows, times, slots, counts = emitted
     if is_full(slots, counts[TIME_COUNT]):
-        slots, table = enlarged(slots, table, counts[TIME_COUNT], depth)
-    return with_room(output, counts[ROW_COUNT] + n), table, slots
+        slots, times = enlarged(slots, times, counts[TIME_COUNT], depth)
+    return Emitted(with_room(rows, counts[ROW_COUNT] + n), times, slots, counts)
 
 
 @bare
-def emit(
-    output: Table,
-    table: Ints,
-    slots: Ints,
-    counts: Ints,
-    key: int,
-    rows: Rows,
-    n: int,
-    times: Ints,
-    time: int,
-    depth: int,
-) -> None:
+def emit(emitted: Emitted, key: int, rows: Rows, n: int, times: Ints, time: int, depth: int) -> None:
     """Emit `n` rows of a key, at least one, at an entry of `times`; there must be room (see `must_grow`)."""
+    output, table, slots, counts = emitted
     count = counts[ROW_COUNT]
     # Groups often emit at the same time, so the last row's time is compared before the hash table is searched.
     index = output[OUT_TIME, count - 1] if count > 0 else 0
@@ -74,8 +84,9 @@ def emit(
 
 
 @inner
-def chunk(output: Table, table: Ints, counts: Ints, depth: int) -> tuple[Ints, Ints, Table, Ints, Ints]:
+def chunk(emitted: Emitted, depth: int) -> tuple[Ints, Ints, Table, Ints, Ints]:
     """Return the rows as keys, values, times, time indices and diffs; columns of nothing but defaults are absent."""
+    output, table, _, counts = emitted
     n, times = counts[ROW_COUNT], counts[TIME_COUNT]
     return (
         copied(output[OUT_KEY], n),
@@ -87,8 +98,9 @@ def chunk(output: Table, table: Ints, counts: Ints, depth: int) -> tuple[Ints, I
 
 
 @inner
-def chunk_block(output: Table, table: Ints, counts: Ints, depth: int) -> Ints:
+def chunk_block(emitted: Emitted, depth: int) -> Ints:
     """Return the same as a block."""
+    output, table, _, counts = emitted
     n, times = counts[ROW_COUNT], counts[TIME_COUNT]
     return block_of(
         output[OUT_KEY][:n],
@@ -100,8 +112,9 @@ def chunk_block(output: Table, table: Ints, counts: Ints, depth: int) -> Ints:
 
 
 @bare
-def is_sealed(output: Table, counts: Ints) -> bool:
+def is_sealed(emitted: Emitted) -> bool:
     """Return whether the rows are at one time, in the order of keys and values, and no two agree in both."""
+    output, counts = emitted.rows, emitted.counts
     if counts[TIME_COUNT] != 1:
         return False
     for row in range(1, counts[ROW_COUNT]):
@@ -137,9 +150,3 @@ def postponed_times(postponed: Table, n: int, depth: int) -> Table:
         for d in range(depth):
             times[row, d] = postponed[2 + d, row]
     return times
-
-
-@inner
-def no_group() -> Ints:
-    """Return a group before the first."""
-    return np.zeros(GROUP_WIDTH, np.int64)

@@ -26,26 +26,25 @@ import numpy as np
 from differential.kernels.compile import NOTHING, Batches, Ints, Table, Times, bare, inner, kernel
 from differential.kernels.memory import at
 from differential.kernels.reduce_history import (
-    MARKS,
     TABLE,
-    VECTORS,
     VISITS,
     distinct_at_most,
     gather,
     interesting,
     new_times,
+    no_times,
+    room_for_times,
 )
-from differential.kernels.reduce_layers import FROM, KEY, TO, next_group, seek, stack, times_in_all
+from differential.kernels.reduce_layers import FROM, KEY, TO, Earlier, next_group, seek, walk_through
 from differential.kernels.reduce_output import (
     COUNTS,
-    OUT_WIDTH,
     POSTPONED,
     add_postponed,
     chunk,
     emit,
     grown,
     must_grow,
-    no_group,
+    nothing_emitted,
     postponed_times,
 )
 from differential.kernels.reduce_rows import (
@@ -209,12 +208,6 @@ def _begin(groups: Table, group: int, visits: int, inputs: int, outputs: int) ->
     groups[_VISITS, group], groups[_INPUT, group], groups[_OUTPUT, group] = visits, inputs, outputs
 
 
-@inner
-def _roomy(pending: Ints, items: int) -> Ints:
-    """Return room for so many items. Nothing of the group before is pending any more: `add_postponed` has copied it."""
-    return pending if items <= len(pending) else np.empty(2 * items, np.int64)
-
-
 @kernel
 def plan_rounds(
     delta_table: Batches,
@@ -225,37 +218,30 @@ def plan_rounds(
     upper: Times,
 ) -> tuple[Ints, Table, Table, Table, Table, Table, Ints, Table]:
     """Return `(keys, spans, visits, times, input, output)` of the state before round 0, and pending keys and times."""
-    depth, deltas, inputs = upper.shape[1], len(delta_table), len(delta_table) + len(input_table)
-    layers = stack(delta_table, input_table, output_table)
-    sparse = np.empty(times_in_all(layers), np.int64)
-    group, bounds, counts = no_group(), np.empty(3, np.int64), np.zeros(COUNTS, np.int64)
-    vectors, marks = np.empty((VECTORS, 8 * depth), np.int64), np.empty((MARKS, 8), np.int64)
-    rows, nothing = no_rows(), np.empty(0, np.int64)
+    depth, deltas = upper.shape[1], len(delta_table)
+    walk = walk_through(delta_table, input_table, output_table, depth)
+    layers, group, scratch = walk.layers, walk.group, no_times(walk, depth)
+    bounds, counts = np.empty(3, np.int64), np.zeros(COUNTS, np.int64)
+    rows, earlier = no_rows(), Earlier(pending_keys, np.empty(0, np.int64), pending_times)
     groups, postponed = np.empty((1 + _SPAN_WIDTH, 1), np.int64), np.empty((2 + depth, 0), np.int64)
     visits, times = np.empty((1, 0), np.int64), np.empty((1, 0), np.int64)
-    input, output, pending = np.empty((_ROW_WIDTH, 0), np.int64), np.empty((_ROW_WIDTH, 0), np.int64), nothing
+    input, output = np.empty((_ROW_WIDTH, 0), np.int64), np.empty((_ROW_WIDTH, 0), np.int64)
     count, visit_count, time_count, input_count, output_count = 0, 0, 0, 0, 0
-    while next_group(layers, deltas, pending_keys, nothing, group, False):
+    while next_group(walk, earlier, False):
         seek(layers, 0, deltas, group, False)
-        room = 1 + group[TO] - group[FROM] + distinct_at_most(layers, 0, deltas)
-        vectors, marks = with_room(vectors, room * depth), with_room(marks, room)
-        pending = _roomy(pending, room * depth)
-        pending_count, new_count = new_times(
-            layers, deltas, group, pending_times, upper, vectors, marks, sparse, pending
-        )
+        scratch = room_for_times(scratch, 1 + group[TO] - group[FROM] + distinct_at_most(layers, 0, deltas), depth)
+        pending_count, new_count = new_times(walk, earlier, upper, scratch)
         if new_count > 0:
             rows = with_room(rows, seek(layers, deltas, len(layers), group, False))
             room = 1 + new_count + distinct_at_most(layers, deltas, len(layers))
-            vectors, marks = with_room(vectors, room * depth), with_room(marks, room)
-            n = gather(layers, deltas, inputs, upper, vectors, marks, sparse, new_count, rows, bounds)
-            vectors, steps, _, pending, pending_count = interesting(
-                vectors, marks, n, upper, False, pending, pending_count
-            )
+            scratch = room_for_times(scratch, room, depth)
+            n = gather(walk, upper, scratch, new_count, rows, bounds)
+            scratch, steps, _, pending_count = interesting(scratch, n, upper, False, pending_count)
             groups = with_room(groups, count + 2)
             _begin(groups, count, visit_count, input_count, output_count)
             groups[_SPAN_WIDTH, count] = group[KEY]
-            visits = _append_times(visits, visit_count, vectors[VISITS], steps, depth)
-            times = _append_times(times, time_count, vectors[TABLE], n, depth)
+            visits = _append_times(visits, visit_count, scratch.vectors[VISITS], steps, depth)
+            times = _append_times(times, time_count, scratch.vectors[TABLE], n, depth)
             # Ranks become rows of `times`, in which the times of this group start at `time_count`.
             input = _append(input, input_count, rows, 0, bounds[0], time_count)
             output = _append(output, output_count, rows, bounds[1], bounds[2], time_count)
@@ -265,7 +251,7 @@ def plan_rounds(
             input_count += bounds[0]
             output_count += bounds[2] - bounds[1]
         if pending_count > 0:
-            postponed = add_postponed(postponed, counts, group, pending, pending_count, depth)
+            postponed = add_postponed(postponed, counts, group, scratch.pending, pending_count, depth)
     _begin(groups, count, visit_count, input_count, output_count)
     return (
         copied(groups[_SPAN_WIDTH], count),
@@ -354,9 +340,7 @@ def settle_round(
     """Return the result of `settle`, and the log with its rows appended; update `latest`."""
     depth = visits.shape[1]
     flat = visits.reshape(visits.size)
-    rows, emitted = no_rows(), np.empty((OUT_WIDTH, 0), np.int64)
-    table, slots = np.empty(0, np.int64), np.empty(0, np.int64)
-    emitted_counts = np.zeros(COUNTS, np.int64)
+    rows, emitted = no_rows(), nothing_emitted()
     logged = len(log)
     for place in range(len(active)):
         group = active[place]
@@ -378,9 +362,9 @@ def settle_round(
             row = log[row, _LOG_BEFORE]
         n = consolidate_rows(rows, 0, n)
         if n > 0:
-            if must_grow(emitted, slots, emitted_counts, n):
-                emitted, table, slots = grown(emitted, table, slots, emitted_counts, n, depth)
-            emit(emitted, table, slots, emitted_counts, keys[group], rows, n, flat, visit, depth)
+            if must_grow(emitted, n):
+                emitted = grown(emitted, n, depth)
+            emit(emitted, keys[group], rows, n, flat, visit, depth)
         # After its last visit nobody reads a group's log.
         if visit + 1 < spans[group + 1, _VISITS]:
             if logged + n > len(log):
@@ -396,5 +380,5 @@ def settle_round(
                 log[logged, _LOG_BEFORE] = latest[group]
                 latest[group] = logged
                 logged += 1
-    out_keys, out_vals, out_times, time_index, diffs = chunk(emitted, table, emitted_counts, depth)
+    out_keys, out_vals, out_times, time_index, diffs = chunk(emitted, depth)
     return out_keys, out_vals, out_times, time_index, diffs, log[:logged]

@@ -15,21 +15,36 @@ number of the group's times, its output rows, the corrections emitted so far, an
 
 from __future__ import annotations
 
-from differential.kernels.compile import Ints, Table, bare
+from typing import NamedTuple
+
+import numpy as np
+
+from differential.kernels.compile import Ints, Table, bare, inner
 from differential.kernels.reduce_fold import (
     FAULT,
     FREE,
     TALLY_VALS,
+    TALLY_WIDTH,
+    Fold,
     empty_tally,
     fold_at_most,
     fold_tally,
     is_descending,
     tally_row,
 )
-from differential.kernels.reduce_history import KNOWN, TABLE, VISITS
+from differential.kernels.reduce_history import KNOWN, TABLE, VISITS, Scratch
 from differential.kernels.reduce_layers import KEY
-from differential.kernels.reduce_output import OUT_DIFF, OUT_TIME, OUT_VAL, ROW_COUNT, emit, must_grow
-from differential.kernels.reduce_rows import ROW_DIFF, ROW_TIME, ROW_VAL, Rows, consolidate_rows, put_row
+from differential.kernels.reduce_output import OUT_DIFF, OUT_TIME, OUT_VAL, ROW_COUNT, Emitted, emit, must_grow
+from differential.kernels.reduce_rows import (
+    ROW_DIFF,
+    ROW_TIME,
+    ROW_VAL,
+    Rows,
+    consolidate_rows,
+    no_rows,
+    put_row,
+    with_room,
+)
 from differential.kernels.reduce_times import IS_DUE, IS_USED, is_at_or_before, is_covered, is_due, put_minimal
 
 _PLACES, _STARTS, _ORDER, _OUT_STARTS, _OUT_ORDER, _COUNTED, TALLY_COLUMNS = range(FREE, FREE + 7)
@@ -37,28 +52,73 @@ _PLACES, _STARTS, _ORDER, _OUT_STARTS, _OUT_ORDER, _COUNTED, TALLY_COLUMNS = ran
 where each time's input rows start in the order by time, and that order; the same two of the output rows; for each time
 whether its input rows are in the tally."""
 
-DONE, NEEDS_ROOM, NEEDS_CLOSURE, AT_FAULT, HAS_PENDING = range(5)
+DONE, NEEDS_ROOM, NEEDS_CLOSURE, AT_FAULT, HAS_PENDING, GOES_ON = range(6)
 """Why the loop over groups returns to its caller, which allocates and calls again.
 
 - DONE: every group is reduced.
 - NEEDS_ROOM: an array is too small for the group; `state` holds the sizes.
 - NEEDS_CLOSURE: the group is gathered, and its interesting times are no chain, or some join is pending.
 - AT_FAULT: at time VISIT the input cannot be reduced: a value has a negative diff, or a sum does not fit.
-- HAS_PENDING: the group is reduced, and has pending times for the next call."""
+- HAS_PENDING: the group is reduced, and has pending times for the next call.
 
-ROOM_TIMES, ROOM_ROWS, FOLDS, CHANGES, OUTPUT_ROWS, UNEMITTED, PENDINGS, RANKED, CHAIN, STEPS, VISIT, STATE_WIDTH = (
-    range(12)
-)
+GOES_ON is for the inner functions: the loop itself goes on."""
+
+(
+    ROOM_TIMES,
+    ROOM_ROWS,
+    FOLDS,
+    CHANGES,
+    OUTPUT_ROWS,
+    UNEMITTED,
+    NEW_TIMES,
+    PENDINGS,
+    RANKED,
+    CHAIN,
+    STEPS,
+    VISIT,
+    STATE_WIDTH,
+) = range(13)
 """The state of the loop over groups, which survives a return to the caller.
 
 - ROOM_TIMES, ROOM_ROWS, FOLDS, CHANGES: the room that the group needs: for times, for rows, for its folds, and for
   the rows of one correction before it is consolidated.
 - OUTPUT_ROWS: how many rows the group adds to the output, as far as that is known when the output lacks room.
 - UNEMITTED: how many rows of `changes` wait for room in the output.
-- PENDINGS: how many times of the group are pending.
+- NEW_TIMES, PENDINGS: how many new times of the group are due, and how many times are pending.
 - RANKED: how many distinct times the gathered group has.
 - CHAIN, STEPS: whether the times to visit are a chain, and how many they are; STEPS is -1 until the group is gathered.
 - VISIT: the number of the visit at which the input cannot be reduced."""
+
+
+class Room(NamedTuple):
+    """Room for the rows of one group.
+
+    `rows` are those of a gathered group, of which `bounds` has the end of the input, and the start and the end of the
+    output. `tally` has the tally and what else a visit needs, `fold` two folds, and `changes` a correction.
+    """
+
+    tally: Table
+    fold: Rows
+    rows: Rows
+    changes: Rows
+    bounds: Ints
+
+
+@inner
+def no_room() -> Room:
+    """Return room for no rows."""
+    tally = np.empty((TALLY_COLUMNS, TALLY_WIDTH), np.int64)
+    return Room(tally, no_rows(), no_rows(), no_rows(), np.empty(3, np.int64))
+
+
+@inner
+def room_for_rows(room: Room, state: Ints) -> Room:
+    """Return the room that `state` asks for, with what is held already."""
+    tally = with_room(room.tally, state[ROOM_ROWS])
+    # `rows` is as wide as `tally`, so whoever needs room for rows compares with `tally` alone.
+    rows = with_room(room.rows, tally.shape[1])
+    return Room(tally, with_room(room.fold, state[FOLDS]), rows, with_room(room.changes, state[CHANGES]), room.bounds)
+
 
 MOST_AHEAD = 64
 """At how many times that are not due a correction is computed; later ones become pending without a look."""
@@ -96,25 +156,68 @@ def _distinct_values(rows: Rows, last: int, descending: bool, tally: Table) -> i
 
 
 @bare
+def _start_tally(fold: Fold, room: Room, n: int) -> int:
+    """Prepare the visit of a group with `n` ranked times; return how many distinct values its input has."""
+    tally, rows, bounds = room.tally, room.rows, room.bounds
+    _by_time(rows, 0, bounds[0], n, tally, _STARTS, _ORDER)
+    _by_time(rows, bounds[1], bounds[2], n, tally, _OUT_STARTS, _OUT_ORDER)
+    distinct = _distinct_values(rows, bounds[0], is_descending(fold.kind), tally)
+    empty_tally(tally, fold.exact, distinct)
+    for time in range(n):
+        tally[_COUNTED, time] = 0
+    return distinct
+
+
+@bare
+def _accumulate(
+    fold: Fold, scratch: Scratch, room: Room, visit: int, first: int, last: int, chain: bool, depth: int
+) -> int:
+    """Bring the tally to a visit's time, by the rows at the times `first` to `last`; put the output rows at or before
+    that time into `changes`, negated, and return how many these are."""
+    tally, rows, table, visits = room.tally, room.rows, scratch.vectors[TABLE], scratch.vectors[VISITS]
+    count = 0
+    for time in range(first, last):
+        if not scratch.marks[KNOWN, time] & IS_USED:
+            continue
+        # In a chain the loop has only this visit's own time; rows at the times before it are in the tally already.
+        covers = int(chain or is_at_or_before(table, time, visits, visit, depth))
+        if covers == 1:
+            for place in range(tally[_OUT_STARTS, time], tally[_OUT_STARTS, time + 1]):
+                row = tally[_OUT_ORDER, place]
+                put_row(room.changes, count, rows[ROW_VAL, row], 0, -rows[ROW_DIFF, row])
+                count += 1
+        if covers != tally[_COUNTED, time]:
+            sign = covers - tally[_COUNTED, time]
+            tally[_COUNTED, time] = covers
+            for place in range(tally[_STARTS, time], tally[_STARTS, time + 1]):
+                row = tally[_ORDER, place]
+                tally_row(fold, tally, tally[_PLACES, row], sign * rows[ROW_DIFF, row])
+    return count
+
+
+@bare
+def _add_fold(room: Room, count: int, first: int, n: int, sign: int) -> int:
+    """Add a fold's rows to the `count` rows of `changes`, with that sign; return how many there are then."""
+    for row in range(first, first + n):
+        put_row(room.changes, count, room.fold[ROW_VAL, row], 0, sign * room.fold[ROW_DIFF, row])
+        count += 1
+    return count
+
+
+@bare
+def _retract(emitted: Emitted, first: int, visits: Ints, visit: int, changes: Rows, count: int, depth: int) -> int:
+    """Add the rows emitted from `first` on, at or before a visit's time, to `changes`, negated; return the count."""
+    output = emitted.rows
+    for row in range(first, emitted.counts[ROW_COUNT]):
+        if is_at_or_before(emitted.times, output[OUT_TIME, row], visits, visit, depth):
+            put_row(changes, count, output[OUT_VAL, row], 0, -output[OUT_DIFF, row])
+            count += 1
+    return count
+
+
+@bare
 def visit_times(
-    kind: int,
-    parameter: int,
-    group: Ints,
-    exact: Ints,
-    tally: Table,
-    fold: Rows,
-    vectors: Table,
-    marks: Table,
-    rows: Rows,
-    bounds: Ints,
-    changes: Rows,
-    output: Table,
-    output_times: Ints,
-    slots: Ints,
-    counts: Ints,
-    upper: Table,
-    pending: Ints,
-    state: Ints,
+    fold: Fold, group: Ints, scratch: Scratch, room: Room, emitted: Emitted, upper: Table, state: Ints
 ) -> int:
     """Reduce a gathered group at its interesting times; return DONE, AT_FAULT or NEEDS_ROOM.
 
@@ -124,14 +227,9 @@ def visit_times(
     visits.
     """
     depth, n, chain = upper.shape[1], state[RANKED], state[CHAIN] != 0
-    table, visits = vectors[TABLE], vectors[VISITS]
-    _by_time(rows, 0, bounds[0], n, tally, _STARTS, _ORDER)
-    _by_time(rows, bounds[1], bounds[2], n, tally, _OUT_STARTS, _OUT_ORDER)
-    distinct = _distinct_values(rows, bounds[0], is_descending(kind), tally)
-    empty_tally(tally, exact, distinct)
-    for time in range(n):
-        tally[_COUNTED, time] = 0
-    before, now, before_count = 0, fold_at_most(kind, parameter, distinct), 0
+    visits, pending, counts, changes = scratch.vectors[VISITS], scratch.pending, emitted.counts, room.changes
+    distinct = _start_tally(fold, room, n)
+    before, now, before_count = 0, fold_at_most(fold, distinct), 0
     first_row = counts[ROW_COUNT]
     reached = ahead = 0
     for visit in range(state[STEPS]):
@@ -146,27 +244,12 @@ def visit_times(
                 continue
         # In a chain a skipped time is never followed by one that is not: all later ones are in advance of the same
         # pending time. So `reached`, the rank of the present visit, need not move past skipped times.
-        count = 0
-        while chain and not marks[KNOWN, reached] & IS_DUE:
+        while chain and not scratch.marks[KNOWN, reached] & IS_DUE:
             reached += 1
-        for time in range(reached if chain else 0, reached + 1 if chain else n):
-            if not marks[KNOWN, time] & IS_USED:
-                continue
-            # In a chain the loop has only this visit's own time; rows at the times before it are in the tally already.
-            covers = int(chain or is_at_or_before(table, time, visits, visit, depth))
-            if covers == 1:
-                for place in range(tally[_OUT_STARTS, time], tally[_OUT_STARTS, time + 1]):
-                    row = tally[_OUT_ORDER, place]
-                    put_row(changes, count, rows[ROW_VAL, row], 0, -rows[ROW_DIFF, row])
-                    count += 1
-            if covers != tally[_COUNTED, time]:
-                sign = covers - tally[_COUNTED, time]
-                tally[_COUNTED, time] = covers
-                for place in range(tally[_STARTS, time], tally[_STARTS, time + 1]):
-                    row = tally[_ORDER, place]
-                    tally_row(kind, tally, exact, tally[_PLACES, row], sign * rows[ROW_DIFF, row])
+        first, last = reached if chain else 0, reached + 1 if chain else n
+        count = _accumulate(fold, scratch, room, visit, first, last, chain, depth)
         reached += 1
-        now_count = fold_tally(kind, parameter, group, tally, exact, distinct, fold, now)
+        now_count = fold_tally(fold, group, room.tally, distinct, room.fold, now)
         if now_count == FAULT:
             if due:
                 state[VISIT] = visit
@@ -177,9 +260,7 @@ def visit_times(
         if chain:
             # The corrections so far add up to the last fold less the output rows before this time. So the correction
             # here is the present fold, less the last one, less the output rows at this time.
-            for row in range(before, before + before_count):
-                put_row(changes, count, fold[ROW_VAL, row], 0, -fold[ROW_DIFF, row])
-                count += 1
+            count = _add_fold(room, count, before, before_count, -1)
         else:
             most = count + now_count + counts[ROW_COUNT] - first_row
             if most > changes.shape[1]:
@@ -188,23 +269,17 @@ def visit_times(
                 state[CHANGES] = most
                 counts[ROW_COUNT] = first_row
                 return NEEDS_ROOM
-            for row in range(first_row, counts[ROW_COUNT]):
-                if is_at_or_before(output_times, output[OUT_TIME, row], visits, visit, depth):
-                    put_row(changes, count, output[OUT_VAL, row], 0, -output[OUT_DIFF, row])
-                    count += 1
-        for row in range(now, now + now_count):
-            put_row(changes, count, fold[ROW_VAL, row], 0, fold[ROW_DIFF, row])
-            count += 1
-        count = consolidate_rows(changes, 0, count)
+            count = _retract(emitted, first_row, visits, visit, changes, count, depth)
+        count = consolidate_rows(changes, 0, _add_fold(room, count, now, now_count, 1))
         if not due and count > 0:
             state[PENDINGS] = put_minimal(pending, state[PENDINGS], visits, visit, depth)
             continue
         if count > 0:
-            if must_grow(output, slots, counts, count):
+            if must_grow(emitted, count):
                 state[OUTPUT_ROWS] = counts[ROW_COUNT] - first_row + count
                 counts[ROW_COUNT] = first_row
                 return NEEDS_ROOM
-            emit(output, output_times, slots, counts, group[KEY], changes, count, visits, visit, depth)
+            emit(emitted, group[KEY], changes, count, visits, visit, depth)
         # The two halves of `fold` change roles: the present fold is the last one of the next visit.
         before, now, before_count = now, before, now_count
     return DONE

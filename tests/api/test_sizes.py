@@ -8,14 +8,8 @@ from collections.abc import Iterator
 from tests.api.modules import PACKAGES, ROOT, modules, source, tree
 
 LINES, FUNCTION_LINES, PARAMETERS, ROOMS = 450, 60, 8, 12
-LONG_KERNELS = {
-    "visit_times": 105,
-    "_reduce_groups": 102,
-    "reduce": 81,
-}
-"""Kernels that are longer: they keep what they work on in local variables. The numbers must not grow."""
-WIDE_KERNELS = 9
-"""How many kernels have more parameters. The number must not grow."""
+WIDE_KERNELS = ["differential.kernels.reduce.reduce", "differential.kernels.reduce_rounds.settle_round"]
+"""The kernels with more parameters. Python calls them, which passes arrays and no records."""
 
 
 def functions() -> Iterator[tuple[str, ast.FunctionDef]]:
@@ -43,16 +37,12 @@ def test_a_module_has_at_most_so_many_lines() -> None:
 
 
 def test_a_function_has_at_most_so_many_lines() -> None:
-    long = {(module, each.name): lines(each) for module, each in functions() if lines(each) > FUNCTION_LINES}
-    assert {name for module, name in long if not module.startswith("differential.kernels.")} == set()
-    assert {name: count for (_, name), count in long.items()} == LONG_KERNELS
+    assert {f"{module}.{each.name}": lines(each) for module, each in functions() if lines(each) > FUNCTION_LINES} == {}
 
 
 def test_a_function_has_at_most_so_many_parameters() -> None:
-    wide = {f"{module}.{each.name}": parameters(each) for module, each in functions() if parameters(each) > PARAMETERS}
-    kernels = [name for name in wide if name.startswith("differential.kernels.")]
-    assert len(kernels) <= WIDE_KERNELS, kernels
-    assert [name for name in wide if name not in kernels] == []
+    wide = [f"{module}.{each.name}" for module, each in functions() if parameters(each) > PARAMETERS]
+    assert sorted(wide) == WIDE_KERNELS
 
 
 def test_a_package_has_at_most_so_many_rooms() -> None:
