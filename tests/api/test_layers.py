@@ -65,6 +65,7 @@ OWNERS = {
 """The room that alone imports a library."""
 SHARED = {
     "pyarrow": ("differential.durable", "differential.frames", "differential.jobs", "differential.session.sources"),
+    "confluent_kafka": ("differential.session.sinks", "differential.session.sources"),
     "psycopg": ("differential.session.sinks", "differential.session.sources"),
 }
 """The rooms that share one."""

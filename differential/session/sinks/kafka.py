@@ -1,0 +1,229 @@
+"""A topic of Kafka as a sink.
+
+The messages of a commit and its mark are in one transaction of Kafka. The mark is a message of another topic, which is
+compacted: its key is the name of the sink. Opening the sink ends what an earlier producer of the same name has left:
+its transaction is completed or aborted by the brokers before the mark is read, and the producer can write no more. So
+consumers that read committed messages alone, as most do if they are asked (`isolation.level=read_committed`), find each
+commit once.
+"""
+
+from __future__ import annotations
+
+import json
+import time as clock
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from differential.session.changes import Change
+from differential.session.sinks.sink import Mark, Outlet
+from differential.session.sinks.values import as_json, as_texts
+from timely.errors import ConfigError, DataError, SessionError, StoreError
+
+try:
+    import confluent_kafka as client
+    from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+except ImportError as error:
+    raise ConfigError(f"Kafka needs {error.name}: pip install 'timely-dataflow[kafka]'") from None
+
+SECONDS = 15.0
+"""How long one step of a transaction may take."""
+_FENCED = (
+    client.KafkaError._FENCED,
+    client.KafkaError.INVALID_PRODUCER_EPOCH,
+    client.KafkaError.PRODUCER_FENCED,
+)
+_REFUSED = (
+    client.KafkaError.MSG_SIZE_TOO_LARGE,
+    client.KafkaError.TOPIC_AUTHORIZATION_FAILED,
+    client.KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+)
+Message = tuple[bytes | None, bytes | None]
+"""The key and the value of a message."""
+
+
+@dataclass(frozen=True)
+class ChangesTopic:
+    """A sink in a topic of Kafka."""
+
+    servers: str
+    topic: str
+    key: tuple[str, ...]
+    marks: str
+    config: Mapping[str, Any] = field(default_factory=dict)
+    label: str | None = None
+
+    @property
+    def name(self) -> str:
+        """The name given, or that of the topic."""
+        return self.label or self.topic
+
+    def open(self, outlet: Outlet) -> ChangesTopicWriter:
+        """Return a writer, after which earlier ones of the same name can write no more."""
+        with _passing(self.topic):
+            return ChangesTopicWriter(self)
+
+
+class ChangesTopicWriter:
+    """Writes messages to a topic, in transactions."""
+
+    def __init__(self, sink: ChangesTopic) -> None:
+        self._sink = sink
+        self._config = {"bootstrap.servers": sink.servers, **sink.config}
+        self._producer = client.Producer(
+            {**self._config, "transactional.id": f"timely-{sink.name}", "enable.idempotence": True}
+        )
+        self._producer.init_transactions(SECONDS)
+
+    def mark(self) -> Mark | None:
+        """Return the mark: the last message of the sink's name in the topic of marks."""
+        with _passing(self._sink.marks):
+            self._make_marks()
+            consumer = client.Consumer(
+                {
+                    **self._config,
+                    "group.id": "timely-marks",
+                    "enable.auto.commit": False,
+                    "enable.partition.eof": True,
+                    "isolation.level": "read_committed",
+                }
+            )
+            try:
+                consumer.assign([client.TopicPartition(self._sink.marks, 0, client.OFFSET_BEGINNING)])
+                return self._last(consumer)
+            finally:
+                consumer.close()
+
+    def write(self, changes: Sequence[Change], mark: Mark) -> None:
+        """Write the messages of some changes and the mark in one transaction."""
+        topic, key = self._sink.topic, self._sink.name.encode()
+        messages = [message for change in changes for message in self._messages(change)]
+        with _passing(topic):
+            self._producer.begin_transaction()
+            for message in messages:
+                self._produce(topic, message)
+            self._produce(self._sink.marks, (key, json.dumps(mark._asdict()).encode()), 0)
+            self._producer.commit_transaction(SECONDS)
+
+    def clear(self) -> None:
+        """Raise SessionError: messages stay."""
+        raise SessionError(
+            f"topic {self._sink.topic} cannot be emptied: write to another topic, or under another name=..."
+        )
+
+    def close(self) -> None:
+        """Give up a transaction that is open."""
+        with suppress(client.KafkaException):
+            self._producer.abort_transaction(1.0)
+
+    def _last(self, consumer: client.Consumer) -> Mark | None:
+        end, found = clock.monotonic() + SECONDS, None
+        while clock.monotonic() < end:
+            message = consumer.poll(0.1)
+            if message is None:
+                continue
+            failed = message.error()
+            if failed is not None and failed.code() == client.KafkaError._PARTITION_EOF:
+                return found
+            if failed is not None:
+                raise client.KafkaException(failed)
+            key, value = message.key(), message.value()
+            if key == self._sink.name.encode() and value is not None:
+                found = Mark(**json.loads(value))
+        raise StoreError(f"the topic {self._sink.marks} could not be read within {SECONDS:g} s")
+
+    def _make_marks(self) -> None:
+        """Make the topic of marks, unless it is there."""
+        admin = AdminClient(self._config)
+        if self._sink.marks in admin.list_topics(timeout=SECONDS).topics:
+            return
+        made = admin.create_topics([NewTopic(self._sink.marks, 1, config={"cleanup.policy": "compact"})])
+        try:
+            made[self._sink.marks].result(SECONDS)
+        except client.KafkaException as error:
+            if error.args[0].code() != client.KafkaError.TOPIC_ALREADY_EXISTS:
+                raise
+
+    def _produce(self, topic: str, message: Message, partition: int = -1) -> None:
+        key, value = message
+        while True:
+            try:
+                self._producer.produce(topic, key=key, value=value, partition=partition)
+                return
+            except BufferError:
+                self._producer.poll(0.1)
+
+    def _messages(self, change: Change) -> Iterator[Message]:
+        names, key = change.columns, self._sink.key
+        missing = [name for name in key if name not in names]
+        if missing:
+            raise DataError(f"the view has no column {missing[0]!r} for the key: it has {', '.join(names)}")
+        rows = list(zip(*(as_json(name, column) for name, column in zip(names, change.rows))))
+        if not key:
+            taken = [name for name in ("time", "diff") if name in names]
+            if taken:
+                raise DataError(f"the view has a column {taken[0]!r}, the name of one that the sink adds: rename it")
+            for row, diff in zip(rows, change.diff.tolist()):
+                yield None, _packed({**dict(zip(names, row)), "time": change.time, "diff": diff})
+            return
+        after: dict[bytes, bytes | None] = {}
+        texts = as_texts(key[0], change.rows[names.index(key[0])])
+        for row, diff, text in zip(rows, change.diff.tolist(), texts):
+            values = dict(zip(names, row))
+            if text is None and len(key) == 1:
+                raise DataError(f"column {key[0]!r} has a null, and the key of a message is a text")
+            named = str(text).encode() if len(key) == 1 else _packed({name: values[name] for name in key})
+            if diff > 1 or (diff > 0 and after.get(named) is not None):
+                raise DataError(
+                    f"the view has two rows of the key {named.decode()}, and topic {self._sink.topic} one message for "
+                    "each key: name more columns in key=[...]"
+                )
+            if diff > 0:
+                after[named] = _packed({name: value for name, value in values.items() if name not in key})
+            else:
+                after.setdefault(named, None)
+        yield from after.items()
+
+
+@contextmanager
+def _passing(topic: str) -> Iterator[None]:
+    """Raise StoreError for an error of Kafka that may pass."""
+    try:
+        yield
+    except client.KafkaException as error:
+        reason = error.args[0]
+        text = f"topic {topic}: {reason.str()}"
+        if reason.code() in _FENCED:
+            raise SessionError(f"{text}: another session writes to the sink of this name") from error
+        raise (DataError if reason.code() in _REFUSED else StoreError)(text) from error
+
+
+def _packed(values: Mapping[str, Any]) -> bytes:
+    return json.dumps(values, default=str, ensure_ascii=False).encode()
+
+
+def kafka(
+    servers: str,
+    topic: str,
+    *,
+    key: str | Sequence[str] = (),
+    marks: str = "timely-commits",
+    config: Mapping[str, Any] | None = None,
+    name: str | None = None,
+) -> ChangesTopic:
+    """Return a sink that writes a topic of Kafka.
+
+    Each changed row is a message: a JSON object of the row, with the number of the commit (`time`) and by how much more
+    often the row occurs (`diff`). With `key`, columns of which the view has one row for each value, the topic has the
+    last row of each key instead: the key is that of the message, one column as a text or several as a JSON object, the
+    value has the other columns, and a message without a value deletes the row.
+
+    `marks` is the topic that has the number of the last commit for each sink; it is made. `config` has further
+    properties of librdkafka.
+
+    >>> kafka("localhost:9092", "spent", key="customer").name
+    'spent'
+    """
+    keys = (key,) if isinstance(key, str) else tuple(key)
+    return ChangesTopic(servers, topic, keys, marks, dict(config or {}), name)

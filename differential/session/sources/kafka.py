@@ -1,0 +1,330 @@
+"""Topics of Kafka as sources.
+
+The position of a topic is the offset of the next message in each of its partitions, and is durable with the rows; what
+a consumer group has committed at the brokers plays no part. Messages of a partition arrive in their order, those of
+several partitions in any order. Transactions that were aborted are left out.
+
+librdkafka fetches in threads of its own, so `poll` takes what is there and never waits.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import time as clock
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from differential.session.sources.convert import Converter, Parse, of_json, of_text
+from differential.session.sources.source import Batch, Position, Rejected, Target
+from differential.session.table_data import Column
+from differential.session.transaction import Kind
+from timely.errors import ConfigError, DataError, SessionError
+
+try:
+    import confluent_kafka as client
+except ImportError as error:
+    raise ConfigError(f"Kafka needs {error.name}: pip install 'timely-dataflow[kafka]'") from None
+
+MESSAGES = 10_000
+"""So many messages, at most, are in a batch."""
+METADATA_SECONDS = 30.0
+"""How often the source looks for new partitions."""
+ANSWER_SECONDS = 10.0
+"""How long opening a topic waits for the brokers."""
+Form = Literal["json", "csv", "raw"]
+_FETCHING = client.KafkaError._AUTO_OFFSET_RESET
+_PASSING = (client.KafkaError._TRANSPORT, client.KafkaError._ALL_BROKERS_DOWN)
+
+
+@dataclass(frozen=True)
+class Topic:
+    """A topic of Kafka as a source."""
+
+    servers: str
+    topic: str
+    form: Form
+    key: tuple[str, ...]
+    follow: bool
+    config: Mapping[str, Any] = field(default_factory=dict)
+    label: str | None = None
+
+    @property
+    def name(self) -> str:
+        """The name given, or that of the topic."""
+        return self.label or self.topic
+
+    def open(self, target: Target, position: Position | None) -> TopicReader:
+        """Return a reader from the offsets of a position on, and from the beginning of other partitions."""
+        if target.replaces and self.key != target.names[: target.keys]:
+            raise DataError(
+                f"with upsert=True, a message's key has the key of table {target.table!r}: kafka(..., key="
+                f"{list(target.names[: target.keys])})"
+            )
+        known = json.loads(position) if isinstance(position, str) else {}
+        return TopicReader(self, target, {int(partition): int(offset) for partition, offset in known.items()})
+
+
+class TopicReader:
+    """Reads a topic."""
+
+    def __init__(self, source: Topic, target: Target, offsets: dict[int, int]) -> None:
+        self._source = source
+        self._target = target
+        self._offsets = offsets
+        self._records = _Records(source, target)
+        self._ended: set[int] = set()
+        self._assigned: set[int] = set()
+        self._is_stopped = False
+        self._consumer = client.Consumer(
+            {
+                "bootstrap.servers": source.servers,
+                "group.id": f"timely-{source.name}",
+                **source.config,
+                "enable.auto.commit": False,
+                "enable.partition.eof": not source.follow,
+                "auto.offset.reset": "error",
+                "isolation.level": source.config.get("isolation.level", "read_committed"),
+            }
+        )
+        try:
+            self._assign(ANSWER_SECONDS)
+        except BaseException:
+            self._consumer.close()
+            raise
+
+    @property
+    def is_ended(self) -> bool:
+        """Whether the end of each partition was reached, if the source does not follow."""
+        return not self._source.follow and self._ended == self._assigned
+
+    def poll(self) -> Batch | None:
+        """Return the rows of the messages that have arrived."""
+        if self._is_stopped:
+            return None
+        if self._source.follow and clock.monotonic() - self._looked > METADATA_SECONDS:
+            self._assign(0.5)
+        messages = [message for message in self._consumer.consume(MESSAGES, 0) if self._is_message(message)]
+        if not messages:
+            return None
+        changes, rejected = self._records.made(messages)
+        if rejected and self._target.stops:
+            # The message that comes first in the order of arrival stops the source; those after it are read again.
+            end = min(rejected)
+            changes, _ = self._records.made(messages[:end])
+            rejected, messages, self._is_stopped = {end: rejected[end]}, messages[:end], True
+        for message in messages:
+            partition, offset = _place(message)
+            self._offsets[partition] = offset + 1
+        return Batch(changes, [rejected[at] for at in sorted(rejected)], json.dumps(self._offsets, sort_keys=True))
+
+    def confirm(self, position: Position) -> None:
+        """Do nothing: the position is with the rows."""
+
+    def close(self) -> None:
+        """Leave the brokers."""
+        self._consumer.close()
+
+    def _is_message(self, message: client.Message) -> bool:
+        """Return whether this is a message. Raises SessionError for an error that does not pass."""
+        error = message.error()
+        partition, offset = _place(message)
+        if error is None:
+            return offset >= self._offsets.get(partition, 0)
+        if error.code() == client.KafkaError._PARTITION_EOF:
+            self._ended.add(partition)
+            return False
+        if error.code() == _FETCHING:
+            raise SessionError(
+                f"topic {self._source.topic} no longer has offset {self._offsets.get(partition, 0)} of partition "
+                f"{partition}, so messages are lost that were not read: {error.str()}"
+            )
+        if error.code() not in _PASSING and not error.retriable():
+            raise SessionError(f"topic {self._source.topic}: {error.str()}")
+        return False
+
+    def _assign(self, timeout: float) -> None:
+        """Read all partitions that the topic has now. Raises SessionError if it cannot be found at first."""
+        self._looked = clock.monotonic()
+        topic = self._source.topic
+        try:
+            found = self._consumer.list_topics(topic, timeout).topics[topic]
+        except client.KafkaException as error:
+            if self._assigned:
+                return  # the brokers are away; those that are known are asked again later
+            raise SessionError(f"topic {topic} at {self._source.servers}: {error.args[0].str()}") from error
+        if found.error is not None and not self._assigned:
+            raise SessionError(f"topic {topic} at {self._source.servers}: {found.error.str()}")
+        new = [
+            client.TopicPartition(topic, partition, self._offsets.get(partition, client.OFFSET_BEGINNING))
+            for partition in sorted(set(found.partitions) - self._assigned)
+        ]
+        if new:
+            self._consumer.incremental_assign(new)
+            self._assigned |= {each.partition for each in new}
+
+
+class _Records:
+    """Makes statements of messages."""
+
+    def __init__(self, source: Topic, target: Target) -> None:
+        key = source.key
+        unknown = [name for name in key if name not in target.names]
+        if unknown:
+            raise DataError(f"table {target.table!r} has no column {unknown[0]!r} for the keys of messages")
+        types = dict(zip(target.names, target.types))
+        self._source = source
+        self._target = target
+        self._names = tuple(name for name in target.names if name not in key)
+        if source.form == "raw" and len(self._names) != 1:
+            raise DataError(
+                f"the value of a message is one column, and table {target.table!r} has {', '.join(self._names)} beside "
+                "the key: kafka(..., key=[...]) names the columns of the key"
+            )
+        forms = {"json": of_json, "csv": of_text, "raw": _of_bytes}
+        self._values = Converter(self._names, [types[name] for name in self._names], forms[source.form])
+        key_form = _of_bytes if len(key) == 1 else of_json
+        self._keys = Converter(key, [types[name] for name in key], key_form)
+        self._places = [(*key, *self._names).index(name) for name in target.names]
+
+    def made(
+        self, messages: Sequence[client.Message]
+    ) -> tuple[list[tuple[Kind, tuple[Column, ...]]], dict[int, Rejected]]:
+        """Return statements, and the messages that are no rows, by their places."""
+        changes: list[tuple[Kind, tuple[Column, ...]]] = []
+        wrong: dict[int, str] = {}
+        start = 0
+        for end in range(1, len(messages) + 1):
+            is_run = end < len(messages) and (messages[end].value() is None) == (messages[start].value() is None)
+            if not is_run:
+                kind, columns, why = self._run(messages[start:end])
+                wrong |= {start + at: text for at, text in why.items()}
+                if columns and len(columns[0]):
+                    changes.append((kind, columns))
+                start = end
+        return changes, {at: self._rejected(messages[at], why) for at, why in wrong.items()}
+
+    def _run(self, messages: Sequence[client.Message]) -> tuple[Kind, tuple[Column, ...], dict[int, str]]:
+        """Return the statement of messages that all have values, or are all tombstones."""
+        is_deletion = messages[0].value() is None
+        if is_deletion and not self._target.replaces:
+            why = "a message without a value: with upsert=True it deletes the row of its key"
+            return Kind.DELETE_KEYS, (), dict.fromkeys(range(len(messages)), why)
+        wrong: dict[int, str] = {}
+        parts = [(self._keys, self._read(messages, lambda message: self._key_of(message.key()), wrong))]
+        if not is_deletion:
+            parts.append((self._values, self._read(messages, lambda message: self._fields_of(message.value()), wrong)))
+        while True:
+            rows = [at for at in range(len(messages)) if at not in wrong]
+            found: list[Column] = []
+            bad: dict[int, str] = {}
+            for converter, fields in parts:
+                if converter.names:
+                    given = list(zip(*(fields[at] for at in rows))) or [()] * len(converter.names)
+                    columns, reasons = converter.convert(given, len(rows))
+                    found += columns
+                    bad |= reasons
+            if not bad:
+                break
+            wrong |= {rows[at]: reason for at, reason in bad.items()}
+        if is_deletion:
+            return Kind.DELETE_KEYS, tuple(found), wrong
+        return self._target.kind, tuple(found[place] for place in self._places), wrong
+
+    def _read(
+        self, messages: Sequence[client.Message], read: Callable[[Any], Sequence[Any]], wrong: dict[int, str]
+    ) -> list[Sequence[Any]]:
+        found: list[Sequence[Any]] = []
+        for at, message in enumerate(messages):
+            try:
+                found.append(read(message))
+            except (ValueError, RecursionError, csv.Error) as error:
+                wrong.setdefault(at, str(error))
+                found.append(())
+        return found
+
+    def _key_of(self, key: Any) -> Sequence[Any]:
+        names = self._source.key
+        if not names:
+            return ()
+        if len(names) == 1:
+            return (key,)
+        return _object(key, names, "key")
+
+    def _fields_of(self, value: Any) -> Sequence[Any]:
+        if self._source.form == "raw":
+            return (value,)
+        if self._source.form == "json":
+            return _object(value, self._names, "value")
+        fields = next(csv.reader([value.decode()], strict=True), [])
+        if len(fields) != len(self._names):
+            raise ValueError(f"{len(fields)} field(s) instead of {len(self._names)}")
+        return fields
+
+    def _rejected(self, message: client.Message, why: str) -> Rejected:
+        parts: list[Any] = [part for part in (message.key(), message.value()) if part is not None]
+        record = ": ".join(part.decode(errors="replace") for part in parts)
+        partition, offset = _place(message)
+        return Rejected(f"{self._source.topic}[{partition}]", offset, record, why)
+
+
+def _place(message: client.Message) -> tuple[int, int]:
+    """Return the partition and the offset of a message; of an error, which may have none, -1."""
+    partition, offset = message.partition(), message.offset()
+    return (-1 if partition is None else partition), (-1 if offset is None else offset)
+
+
+def _object(data: Any, names: Sequence[str], what: str) -> Sequence[Any]:
+    if data is None:
+        raise ValueError(f"the message has no {what}")
+    found = json.loads(data)
+    if type(found) is not dict:
+        raise ValueError(f"the {what} is no JSON object")
+    return [found.get(name) for name in names]
+
+
+def _of_bytes(of: str) -> Parse | None:
+    """Return what converts the bytes of a key or value to a value of a type."""
+    may_be_null = of.endswith("?")
+    parse = None if of.startswith("bytes") else of_text(of.removesuffix("?"))
+    if parse is None and not of.startswith("bytes"):
+        return None
+
+    def converted(data: bytes | None) -> Any:
+        if data is None:
+            if may_be_null:
+                return None
+            raise TypeError("nothing")
+        return data if parse is None else parse(data.decode())
+
+    return converted
+
+
+def kafka(
+    servers: str,
+    topic: str,
+    form: Form = "json",
+    *,
+    key: str | Sequence[str] = (),
+    follow: bool = True,
+    config: Mapping[str, Any] | None = None,
+    name: str | None = None,
+) -> Topic:
+    """Return a topic of Kafka as a source.
+
+    The value of a message has the columns of the table: a JSON object; a record of CSV, in the order of the columns;
+    or, with "raw", the text or the bytes of the one column. `key` names the columns that are in the message's key
+    instead: one as a text, several as a JSON object. With `upsert=True` in `read_from`, the key is that of the table,
+    and a message without a value deletes the row of its key.
+
+    With `follow=False` the source ends when all messages that are there are read. `config` has further
+    properties of librdkafka, such as those of security.
+
+    >>> kafka("localhost:9092", "orders", key="id").name
+    'orders'
+    """
+    if form not in ("json", "csv", "raw"):
+        raise SessionError(f"form is 'json', 'csv' or 'raw', and not {form!r:.80}")
+    keys = (key,) if isinstance(key, str) else tuple(key)
+    return Topic(servers, topic, form, keys, follow, dict(config or {}), name)
