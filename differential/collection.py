@@ -36,6 +36,7 @@ from differential.operators import (
     map as _map,
     negate as _negate,
     output as _output,
+    passed as _passed,
     prefix_sum as _prefix_sum,
     reduce as _reduce,
     reduce_each as _reduce_each,
@@ -123,6 +124,7 @@ class Collection(CollectionCore):
     explode = _explode.explode
     delay = _delay.delay
     window = _window.window
+    passed = _passed.passed
     inspect = _inspect.inspect
     inspect_batch = _inspect.inspect_batch
 

@@ -4,10 +4,11 @@ from differential.session.changes import Change, Changes
 from differential.session.definition import Tables
 from differential.session.live import Watch
 from differential.session.readable import Table, View
-from differential.session.relation import Groups, Relation, Row
+from differential.session.relation import Groups, Relation, Row, Windows
 from differential.session.rows import Rows
 from differential.session.session import Session
 from differential.session.status import Status
+from differential.session.windows import sessions, sliding, tumbling
 
 __all__ = [
     "Change",
@@ -22,4 +23,8 @@ __all__ = [
     "Tables",
     "View",
     "Watch",
+    "Windows",
+    "sessions",
+    "sliding",
+    "tumbling",
 ]

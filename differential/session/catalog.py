@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from differential.session.call import Call
 from differential.session.changes import Change, Changes
+from differential.session.clock import Clocks
 from differential.session.deliveries import Deliveries
 from differential.session.engine import Engine
 from differential.session.feeds import Feeds
@@ -48,6 +49,7 @@ class Catalog:
         self._watches: list[Watch] = []
         self._depth = 0
         self.feeds = Feeds()
+        self.clocks = Clocks()
         """The sources of tables."""
         self.deliveries = Deliveries()
         """The sinks of views."""
@@ -77,8 +79,10 @@ class Catalog:
         with self.exclusive():
             self.check(item)
             columns = self._schemas[item].fit(item.name, names, statement.columns)
+            statement = statement._replace(columns=columns)
+            self.clocks.check(item, statement)
             if len(columns[0]):
-                self._pending.append((item, statement._replace(columns=columns)))
+                self._pending.append((item, statement))
 
     def commit(self) -> int:
         """Make all changes of the transaction in one commit; return its number.
@@ -155,6 +159,7 @@ class Catalog:
             self._pending = []
             self.feeds.take()
             self.engine.submit(call)
+            self.clocks.settle()
             call.wait()
         except BaseException as stop:
             if not call.is_submitted:
@@ -204,9 +209,9 @@ class Catalog:
     def _net(self, pending: list[tuple[Item, Statement]]) -> dict[str, tuple[Item, Net]]:
         """Return the changes of each table that statements make. Raises SessionError where a row is not there."""
         statements: dict[Item, list[Statement]] = {}
-        for item, statement in pending:
-            if item.error is None:
-                statements.setdefault(item, []).append(statement)
+        reckoning = self.clocks.reckon([each for each in pending if each[0].error is None], self.feeds)
+        for item, statement in reckoning.punctual:
+            statements.setdefault(item, []).append(statement)
         plans = {item: plan(each, item.keys) for item, each in statements.items()}
         wanted = {item.name: (item, keys) for item, made in plans.items() if (keys := made.wanted) is not None}
         found = self.engine.call(Site.look_up, wanted) if wanted else []
@@ -216,7 +221,8 @@ class Catalog:
             cleared = [Net(*share) for share in shares if len(share.counts)]
             there = [at[item.name] for at in found if item.name in at]
             made[item.name] = item, settled(each, there, item.name, cleared)
-        return {name: (item, changes) for name, (item, changes) in made.items() if changes is not None}
+        left = {name: (item, changes) for name, (item, changes) in made.items() if changes is not None}
+        return reckoning.finish(plans, left)
 
     # Tables and views
 
@@ -316,17 +322,22 @@ class Catalog:
             self.engine.fail(item, SessionError(f"{item} was dropped"))
             self.engine.release(item)
         with self.exclusive():
+            self.clocks.refuse_to_drop(item)
             if item.error is None:
-                self._refuse_readers(item, "dropped")
+                for each in (item, *self.clocks.beside(item)):
+                    self._refuse_readers(each, "dropped")
                 self._drop(item)
             self.items.pop(name, None)
             self._schemas.pop(item, None)
             self._keyed.discard(item)
             self.feeds.leave(item)
+            beside = self.clocks.leave(item)
             self.deliveries.leave(item)
             item.end()
             if self.storage is not None:
                 self.storage.drop(item)
+            for each in beside:
+                self.drop(each.name)
 
     def read(self, item: Item) -> Rows:
         """Return the rows of an item as of the last commit."""

@@ -114,7 +114,7 @@ def _pickler() -> Any:
             if not isinstance(value, Item):
                 return None
             identity = value.number, value.name, value.kind, value.origin
-            return *identity, value.peers, value.names, value.shown, value.keys
+            return *identity, value.peers, value.names, value.shown, value.keys, value.event_time
 
     return Pickler
 

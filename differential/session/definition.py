@@ -6,11 +6,15 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import Any
 
+import numpy as np
+
 from differential.collection import Collection
+from differential.session.clock import sources
 from differential.session.item import Item
-from differential.session.relation import Index, Relation
+from differential.session.relation import WINDOW, Index, Relation
 from timely import Scope
 from timely.errors import SessionError
+from timely.lowlevel import user_origin
 
 
 class Tables:
@@ -50,23 +54,85 @@ class Tables:
         relation = collection if isinstance(collection, Relation) else Relation(collection.stream, collection.keys)
         return relation.named(*names)
 
+    def watermark(self, *tables: str) -> Relation:
+        """Return the watermarks of tables with event times, as (table, watermark).
+
+        By default these are the tables that the definition has used by now, itself or through views. Raises
+        SessionError where there is none.
+
+        >>> from differential.session import Session
+        >>> with Session() as db:
+        ...     visits = db.table("visits", {"minute": int}).event_time("minute", lateness=5)
+        ...     visits.insert(minute=[30, 64])
+        ...     print(db.commit(), db.ask(lambda t: t.watermark("visits")).records())
+        1 [('visits', 59)]
+        """
+        marks = self._watermarks(tables)
+
+        def of(name: str) -> Any:
+            return lambda mark: (np.full(len(mark), name, np.dtypes.StringDType()), mark)
+
+        first, *others = [self[mark].map(of(table), name="watermark") for table, mark in marks]
+        return first.concat(*others).named("table", "watermark")
+
+    def final(self, windows: Relation, *tables: str) -> Relation:
+        """Return the rows whose `window_end` the watermark has passed: nothing will change them any more.
+
+        The watermark is the least of those of `tables`, by default of all tables that the definition has used by now.
+
+        >>> from differential.session import Session, tumbling
+        >>> with Session() as db:
+        ...     visits = db.table("visits", {"minute": int}).event_time("minute", lateness=5)
+        ...     hourly = db.view("hourly", lambda t: t.visits.window(tumbling(60)).count())
+        ...     visits.insert(minute=[30, 64])
+        ...     print(db.commit(), db.ask(lambda t: t.final(t.hourly)).records())
+        ...     visits.insert(minute=65)
+        ...     print(db.commit(), db.ask(lambda t: t.final(t.hourly)).records())
+        1 []
+        2 [(0, 60, 1)]
+        """
+        if windows.names is None or WINDOW[1] not in windows.names:
+            raise SessionError(f"final (at {user_origin()}): there is no column {WINDOW[1]!r}, as window() makes it")
+        names, keys, event_time = windows.names, windows.keys, windows.event_time
+        by_end = windows.keyed_by(WINDOW[1])
+        ends = by_end.select(WINDOW[1]).distinct().passed(self.watermark(*tables), len(self._watermarks(tables)))
+        order = by_end.names or ()
+        found = by_end.semijoin(ends, name="final").named(*order)
+        return found.select(*names, keys=keys).at(event_time)
+
     def __getattr__(self, name: str) -> Relation:
         if name in self._made:
             return self._made[name]
-        item = self._items.get(name)
-        if item is None:
-            near = get_close_matches(name, self._items, 1)
-            known = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(sorted(self._items)) or 'none'}"
-            raise AttributeError(f"there is no table or view {name!r}: {known}")
+        item = self._item(name)
         part = item.parts[self._scope.index]
         if part is None or item.error is not None:
             raise SessionError(f"{item} was dropped") from item.error
         relation: Relation = Index(*part.trace.imported(self._scope, None, name)).as_collection()
         if item.names is not None:
-            relation = relation.named(*item.names)
+            relation = relation.named(*item.names).at(item.event_time)
         self.reads[name] = item
         self._made[name] = relation
         return relation
+
+    def _watermarks(self, tables: tuple[str, ...]) -> list[tuple[str, str]]:
+        """Return the names of tables with event times, by default of those used, each with that of its watermark."""
+        used = {each for item in self.reads.values() for each in sources(item)}
+        items = [self._item(name) for name in tables] or sorted(used, key=lambda item: item.name)
+        marks = [(item.name, item.watermark) for item in items if item.watermark is not None]
+        if not marks or (tables and len(marks) < len(tables)):
+            raise SessionError(
+                f"there is no watermark (at {user_origin()}): {', '.join(map(str, items)) or 'the definition'} has no "
+                "event times; db.table(...).event_time('column', lateness=...) states them"
+            )
+        return marks
+
+    def _item(self, name: str) -> Item:
+        item = self._items.get(name)
+        if item is None:
+            near = get_close_matches(name, self._items, 1)
+            known = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(sorted(self._items)) or 'none'}"
+            raise AttributeError(f"there is no table or view {name!r}: {known}")
+        return item
 
     def __getitem__(self, name: str) -> Relation:
         return self.__getattr__(name)

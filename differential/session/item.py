@@ -55,6 +55,8 @@ class Item:
     shown: tuple[int, ...] | None = None
     """The positions of the columns in the order in which they are read; None for that of the positions."""
     keys: int = 1
+    event_time: str | None = None
+    """The column of event times. Of a table, another table has the watermark (`Item.watermark`)."""
     reads: dict[str, Item] = field(default_factory=dict)
     """The tables and views whose indexes the definition uses, by name."""
     error: BaseException | None = None
@@ -86,6 +88,11 @@ class Item:
         self.nbytes = [0] * self.peers
         self._collects = [False] * self.peers
         self._changed = [[] for _ in range(self.peers)]
+
+    @property
+    def watermark(self) -> str | None:
+        """The name of the table that has the watermark; None where this is no table with event times."""
+        return f"{self.name}_watermark" if self.kind == "table" and self.event_time is not None else None
 
     def __str__(self) -> str:
         return f"{self.kind} {self.name!r}"

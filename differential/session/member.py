@@ -103,11 +103,13 @@ class Member:
 
     def _item(self, description: tuple[Any, ...]) -> Item:
         """Return the item of this process that a description is about."""
-        number, name, kind, origin, peers, names, shown, keys = description
+        number, name, kind, origin, peers, names, shown, keys, event_time = description
         item = self._items.get(number)
         if item is None:
             item = Item(name, kind, origin, peers, names, shown, keys, number=number)
             self._items[number] = item
+        if kind == "table":
+            item.event_time = event_time  # the program may state it after the table was made
         return item
 
     def _submit(self, engine: Engine, function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:

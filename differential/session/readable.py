@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable, Sequence
 from html import escape
 from typing import Any, Literal
 
 from differential.session.catalog import Catalog
 from differential.session.changes import Change, Changes
+from differential.session.clock import Clock
+from differential.session.event_time import begin
 from differential.session.item import Item
 from differential.session.live import Watch, live
 from differential.session.reading import attached
@@ -18,6 +21,7 @@ from differential.session.sources.feed import Feed
 from differential.session.sources.source import Source
 from differential.session.table_data import Column, columns_of
 from differential.session.transaction import Kind, Statement
+from differential.session.windows import Duration
 from differential.session.writing import forgotten, written
 from timely.errors import SessionError
 from timely.lowlevel import user_origin
@@ -39,6 +43,14 @@ class Readable:
     def columns(self) -> tuple[str, ...]:
         """The names of the columns; of a view whose definition gives none, `column_0` and so on."""
         return self.rows().columns if self._item.names is None else self._item.columns(0)
+
+    @property
+    def watermark(self) -> Any:
+        """The watermark as of the last commit, the least of those of the tables that this is made of; None without one.
+
+        What happened before it is complete, and the windows that end at or before it are final.
+        """
+        return self._catalog.clocks.least(self._item)
 
     def rows(self) -> Rows:
         """Return the rows as of the last commit. Raises SessionError where it was dropped or has failed."""
@@ -195,6 +207,60 @@ class Table(Readable):
         if not self._catalog.has_key(self._item):
             raise SessionError(f"{self._item} has no key: db.table({self.name!r}, ..., key=...) names its columns")
         self._state(Kind.UPSERT, data, columns)
+
+    def event_time(self, column: str, *, lateness: Duration | None = None, idle: dt.timedelta | None = None) -> Table:
+        """State that a column holds event times, and return the table.
+
+        From then on the table has a watermark. With `lateness`, each commit moves it to the highest event time seen
+        less the lateness; if sources fill the table, to the least that one of them has reached. Without, only
+        `advance_watermark` moves it. With `idle`, a source that delivers nothing for so long no longer holds the
+        watermark back, and if the whole table gets nothing for so long, its watermark follows those of the others.
+
+        A row before the watermark is late. It is not inserted, removed or replaced, but a row of `late`, with a further
+        column `change`. The watermark is the row of a table, too: both are named like this one, `orders_late` and
+        `orders_watermark`.
+
+        Raises SessionError where the column does not hold integers, dates or timestamps.
+
+        >>> from differential.session import Session
+        >>> with Session() as db:
+        ...     visits = db.table("visits", {"page": str, "minute": int}).event_time("minute", lateness=5)
+        ...     visits.insert([("home", 30), ("home", 64)])
+        ...     print(db.commit(), visits.watermark)
+        ...     visits.insert([("help", 58), ("help", 59)])
+        ...     print(db.commit(), visits.records(), visits.late.records())
+        1 59
+        2 [('help', 59), ('home', 30), ('home', 64)] [('help', 58, 'insert')]
+        """
+        begin(self._catalog, self._item, column, lateness, idle)
+        return self
+
+    @property
+    def late(self) -> Table:
+        """The table of late changes. Raises SessionError where this table has no event times."""
+        return Table(self._catalog, self._clock().beside.late)
+
+    def advance_watermark(self, time: Any) -> None:
+        """Let the next commit move the watermark to a time, unless it is there already or later.
+
+        Raises SessionError where the table has no event times, DataError where the time is of another type.
+
+        >>> from differential.session import Session
+        >>> with Session() as db:
+        ...     visits = db.table("visits", {"minute": int}).event_time("minute")
+        ...     visits.advance_watermark(120)
+        ...     print(visits.watermark, db.commit(), visits.watermark)
+        None 1 120
+        """
+        item = self._clock().beside.watermark
+        _, values = columns_of({"watermark": time}, None)
+        self._catalog.state(item, Statement(Kind.INSERT, values, user_origin()))
+
+    def _clock(self) -> Clock:
+        clock = self._catalog.clocks.all.get(self._item)
+        if clock is None:
+            raise SessionError(f"{self._item} has no event times: event_time('column', lateness=...) states them")
+        return clock
 
     def read_from(
         self, source: Source, *, on_error: Literal["stop", "skip"] | Table = "stop", upsert: bool = False

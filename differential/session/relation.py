@@ -20,10 +20,13 @@ from typing import Any, Self, cast
 from differential.arrangement.arranged import Arranged
 from differential.collection import Arrangement, Collection
 from differential.operators import concat as _concat, distinct as _distinct, filter as _filter, join as _join
+from differential.session.windows import Kind, Sessions, assigned
 from timely import Stream
 from timely.errors import BuildError
 from timely.lowlevel import user_origin
 
+WINDOW = ("window_start", "window_end")
+"""The columns of the bounds of a window."""
 On = str | Sequence[str] | Mapping[str, str]
 
 
@@ -67,6 +70,8 @@ class Relation(Collection):
 
     names: tuple[str, ...] | None = None
     """The names of the columns, in order of their positions; None where they are unknown."""
+    event_time: str | None = None
+    """The column of event times, of a table that has one, as long as the column is there."""
 
     def indexed(self, arranged: Arranged) -> Arrangement:  # type: ignore[override]
         """Return the arrangement of a relation that has the given parts."""
@@ -88,6 +93,24 @@ class Relation(Collection):
         relation = type(self).__new__(type(self))
         relation.__dict__.update(self.__dict__)
         relation.names = names
+        relation.event_time = self.event_time if self.event_time in names else None
+        return relation
+
+    def at(self, column: str | None) -> Relation:
+        """Return the same collection with another column of event times, or none.
+
+        >>> from differential.session import sessions, tumbling
+        >>> def program(scope):
+        ...     visits = Relation.of(scope, np.array([1, 2]), np.array([30, 65])).named("page", "minute").at("minute")
+        ...     return visits.window(tumbling(60)).count()
+        >>> example(program)
+        [((0, 60, 1), 1), ((60, 120, 1), 1)]
+        """
+        if column is not None:
+            self._known("at", [column])
+        relation = type(self).__new__(type(self))
+        relation.__dict__.update(self.__dict__)
+        relation.event_time = column
         return relation
 
     def keyed_by(self, *names: str) -> Relation:
@@ -122,7 +145,8 @@ class Relation(Collection):
             row = Row(known, columns)
             return tuple([columns[each] if isinstance(each, int) else each(row) for each in made])
 
-        return self.map(chosen, keys=keys, name="select").named(*names, *computed)
+        made_of = self.map(chosen, keys=keys, name="select").named(*names, *computed)
+        return made_of.at(self.event_time) if self.event_time in names else made_of
 
     def filter(self, predicate: Callable[..., Any], *, name: str = "filter") -> Relation:
         """Return the records that satisfy `predicate`.
@@ -194,6 +218,20 @@ class Relation(Collection):
         self._known("group_by", names)
         return Groups(self, names)
 
+    def window(self, kind: Kind, *, at: str | None = None) -> Windows:  # type: ignore[override]
+        """Return the windows of event time that the records belong to: `tumbling`, `sliding` or `sessions`.
+
+        `at` is the column of event times, by default that of the table. Raises BuildError where there is none.
+
+        >>> from differential.session import sessions, tumbling
+        >>> def program(scope):
+        ...     visits = Relation.of(scope, np.array(["a", "a"]), np.array([30, 65])).named("page", "minute")
+        ...     return visits.window(sessions(40), at="minute").group_by("page").count()
+        >>> example(program)
+        [(('a', 30, 105, 2), 1)]
+        """
+        return Windows(self, kind, at)
+
     def concat(self, *others: Collection, name: str = "concat") -> Relation:
         """Return the collection in which each record occurs as often as in all together, with the names here."""
         return self._alike(_concat.concat(self, *cast(tuple[Self, ...], others), name=name))
@@ -205,12 +243,13 @@ class Relation(Collection):
     def _alike(self, made: object) -> Relation:
         """Return a relation of the same columns with the names here."""
         relation = cast(Relation, made)
-        return relation if self.names is None else relation.named(*self.names)
+        return relation if self.names is None else relation.named(*self.names).at(self.event_time)
 
     def _moved(self, names: Sequence[str], keys: int) -> Relation:
         known = self.names or ()
         order = [known.index(name) for name in names]
-        return self.map(lambda *columns: tuple([columns[place] for place in order]), keys=keys).named(*names)
+        moved = self.map(lambda *columns: tuple([columns[place] for place in order]), keys=keys).named(*names)
+        return moved.at(self.event_time)
 
     def _known(self, what: str, names: Sequence[str]) -> tuple[str, ...]:
         """Return the names of all columns; raise BuildError unless the given ones are among them."""
@@ -290,6 +329,74 @@ class Groups:
         if self._relation.names == wanted:
             return self._relation.keyed_by(*self._names)
         return self._relation.select(*wanted, keys=len(self._names))
+
+
+class Windows:
+    """The windows of event time that the records of a collection belong to.
+
+    What is made of them has the columns `window_start` and `window_end`; the end is not part of the window.
+
+    >>> from differential.session import tumbling
+    >>> def windows(scope):
+    ...     columns = np.array(["a", "b", "a"]), np.array([3, 4, 70])
+    ...     return Relation.of(scope, *columns).named("page", "minute").window(tumbling(60), at="minute")
+    >>> example(lambda scope: windows(scope).count())
+    [((0, 60, 2), 1), ((60, 120, 1), 1)]
+    >>> example(lambda scope: windows(scope).group_by("page").max("minute"))
+    [(('a', 0, 60, 3), 1), (('a', 60, 120, 70), 1), (('b', 0, 60, 4), 1)]
+    >>> example(lambda scope: windows(scope).sum("minute").concat(windows(scope).min("minute")))
+    [((0, 60, 3), 1), ((0, 60, 7), 1), ((60, 120, 70), 2)]
+    >>> example(lambda scope: windows(scope).mean("minute"))
+    [((0, 60, 3.5), 1), ((60, 120, 70.0), 1)]
+    >>> example(lambda scope: windows(scope).rows())
+    [(('a', 3, 0, 60), 1), (('a', 70, 60, 120), 1), (('b', 4, 0, 60), 1)]
+    """
+
+    def __init__(self, relation: Relation, kind: Kind, at: str | None) -> None:
+        if not isinstance(kind, Kind):
+            raise BuildError(
+                f"window (at {user_origin()}): {kind!r:.80} is no kind of window: use tumbling(size), "
+                "sliding(size, step) or sessions(gap)"
+            )
+        column = relation.event_time if at is None else at
+        if column is None:
+            raise BuildError(
+                f"window (at {user_origin()}): no column of event times is known here: window(..., at='column') names "
+                "it, and db.table(..., event_time='column') does so for all views"
+            )
+        relation._known("window", [column])
+        self._relation, self._kind, self._column = relation, kind, column
+
+    def rows(self, *by: str) -> Relation:
+        """Return each record in each of its windows; sessions are those of the records that are equal in `by`."""
+        known = self._relation._known("rows", by)
+        places = tuple(known.index(name) for name in by)
+        made = assigned(self._relation, self._kind, known.index(self._column), places)
+        return cast(Relation, made).named(*known, *WINDOW).at(self._column)
+
+    def group_by(self, *names: str) -> Groups:
+        """Return the groups of records that are equal in these columns and in the same window."""
+        return Groups(self.rows(*names if isinstance(self._kind, Sessions) else ()), (*names, *WINDOW))
+
+    def count(self, name: str = "count") -> Relation:
+        """Return how many records each window has, in a column of this name."""
+        return self.group_by().count(name)
+
+    def sum(self, column: str) -> Relation:
+        """Return the sum of a column in each window."""
+        return self.group_by().sum(column)
+
+    def min(self, column: str) -> Relation:
+        """Return the smallest value of a column in each window."""
+        return self.group_by().min(column)
+
+    def max(self, column: str) -> Relation:
+        """Return the largest value of a column in each window."""
+        return self.group_by().max(column)
+
+    def mean(self, column: str) -> Relation:
+        """Return the mean of a column in each window, as a float."""
+        return self.group_by().mean(column)
 
 
 def _takes_a_row(function: Callable[..., Any]) -> bool:

@@ -245,6 +245,8 @@ class Site:
             )
         if item.names is None and isinstance(collection, Relation):
             item.names = collection.names
+        if isinstance(collection, Relation) and item.kind != "table":
+            item.event_time = collection.event_time if collection.event_time in (item.names or ()) else None
         item.keys = collection.keys
         arranged = collection.arrange_by_key()
         index = self.worker.index

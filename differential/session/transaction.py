@@ -43,6 +43,11 @@ class Statement(NamedTuple):
     columns: tuple[Column, ...]
     origin: Origin
 
+    @property
+    def source(self) -> str | None:
+        """The name of the source that the rows come from, None for those of the program."""
+        return None if self.origin.line else self.origin.file
+
 
 class Found(NamedTuple):
     """The committed rows of some keys: the place of each row's key among them, its other columns, and its count."""
@@ -78,7 +83,7 @@ class Plan(NamedTuple):
             return None
         parts = [] if self.replaced is None else [self.replaced]
         parts += [statement.columns[: self.keys] for statement in self.removed]
-        return _stacked(parts) if parts else None
+        return stacked(parts) if parts else None
 
 
 def plan(statements: Sequence[Statement], keys: int) -> Plan:
@@ -94,17 +99,17 @@ def plan(statements: Sequence[Statement], keys: int) -> Plan:
             is_cleared = True
             break
         if kind in (Kind.UPSERT, Kind.DELETE_KEYS):
-            last = {key: row for row, key in enumerate(_rows(columns[:keys])) if key not in replaced}
+            last = {key: row for row, key in enumerate(keys_of(columns[:keys])) if key not in replaced}
             columns = _taken(columns, np.array(sorted(last.values()), np.int64))
             parts.append(columns[:keys])
             replaced.update(dict.fromkeys(last))
         elif replaced:
-            columns = _taken(columns, np.array([key not in replaced for key in _rows(columns[:keys])], np.bool_))
+            columns = _taken(columns, np.array([key not in replaced for key in keys_of(columns[:keys])], np.bool_))
         if len(columns[0]) and kind in (Kind.UPSERT, Kind.INSERT):
             inserted.append(columns)
         elif len(columns[0]) and kind is Kind.DELETE:
             removed.append(statement._replace(columns=columns))
-    return Plan(keys, inserted[::-1], removed[::-1], _stacked(parts) if parts and not is_cleared else None, is_cleared)
+    return Plan(keys, inserted[::-1], removed[::-1], stacked(parts) if parts and not is_cleared else None, is_cleared)
 
 
 def settled(planned: Plan, found: Iterable[Found], table: str, cleared: Sequence[Net] = ()) -> Net | None:
@@ -128,7 +133,7 @@ def settled(planned: Plan, found: Iterable[Found], table: str, cleared: Sequence
             parts.append((*_taken(planned.replaced, place[old]), *_taken(values, old)))
             diffs.append(-counts[old])
     if planned.removed:
-        columns = _stacked([statement.columns for statement in planned.removed])
+        columns = stacked([statement.columns for statement in planned.removed])
         present = np.zeros(len(columns[0]), np.int64)
         for place, values, counts in pieces:
             same = place >= number
@@ -138,39 +143,44 @@ def settled(planned: Plan, found: Iterable[Found], table: str, cleared: Sequence
                 equal &= ordered(value) == ordered(column)[rows]
             np.add.at(present, rows[equal], counts[same][equal])
         if planned.replaced is not None:  # rows of these keys are removed already, so only inserted ones can be
-            replaced = set(_rows(planned.replaced))
-            present[[key in replaced for key in _rows(columns[: planned.keys])]] = 0
+            replaced = set(keys_of(planned.replaced))
+            present[[key in replaced for key in keys_of(columns[: planned.keys])]] = 0
         _refuse_absent(planned, columns, present, table)
         parts.append(columns)
         diffs.append(np.full(len(columns[0]), -1, np.int64))
     if not parts:
         return None
-    return Net(_stacked(parts), np.concatenate(diffs))
+    return Net(stacked(parts), np.concatenate(diffs))
 
 
 def _refuse_absent(planned: Plan, columns: tuple[Column, ...], present: Column, table: str) -> None:
     """Raise SessionError where a row is removed more often than it occurs, counting those inserted beside it."""
-    removals = Counter(_rows(columns))
+    removals = Counter(keys_of(columns))
     if len(removals) == len(present) and (present > 0).all():
         return
-    occurs = dict(zip(_rows(columns), present.tolist()))
+    occurs = dict(zip(keys_of(columns), present.tolist()))
     short = {row: times - occurs[row] for row, times in removals.items() if times > occurs[row]}
     if not short:
         return
     for part in planned.inserted:
-        for row in _rows(part):
+        for row in keys_of(part):
             if row in short:
                 short[row] -= 1
     missing = next((row for row, times in short.items() if times > 0), None)
     if missing is not None:
-        origin = next(each.origin for each in planned.removed if missing in set(_rows(each.columns)))
+        origin = next(each.origin for each in planned.removed if missing in set(keys_of(each.columns)))
         raise SessionError(
             f"table {table!r} does not have the row {missing} that delete (at {origin}) is to remove: the changes of "
             "the transaction are forgotten"
         )
 
 
-def _rows(columns: Sequence[Column]) -> list[Key]:
+def keys_of(columns: Sequence[Column]) -> list[Key]:
+    """Return the rows of columns as Python's values.
+
+    >>> keys_of((np.array([1, 2]), np.array([3, 4])))
+    [(1, 3), (2, 4)]
+    """
     return list(zip(*map(items, columns)))
 
 
@@ -178,7 +188,7 @@ def _taken(columns: tuple[Column, ...], rows: Column) -> tuple[Column, ...]:
     return tuple(column[rows] for column in columns)
 
 
-def _stacked(parts: Sequence[tuple[Column, ...]]) -> tuple[Column, ...]:
+def stacked(parts: Sequence[tuple[Column, ...]]) -> tuple[Column, ...]:
     """Return parts of the same columns as one."""
     if len(parts) == 1:
         return parts[0]

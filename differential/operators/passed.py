@@ -1,0 +1,151 @@
+"""Which times of a collection a watermark has passed.
+
+A watermark is a time up to which a source is complete: it has no more records before it, and the watermark of several
+sources is the least of theirs. It only grows. So a time is in the output from the epoch on in which the watermark
+reaches it, and until then it waits here, in a heap: an epoch costs what changes and what is passed in it.
+
+Each worker has the times of its keys, and every worker has all watermarks.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from heapq import heappop, heappush
+from typing import Any, cast
+
+import numpy as np
+
+from differential.arrangement.core import C
+from differential.data.ticks import of_ticks, ticks
+from differential.data.updates import Array, Updates
+from differential.operators.consolidate import consolidate
+from differential.operators.hold import by_time
+from timely.errors import BuildError, DataError
+from timely.lowlevel import (
+    Broadcast,
+    CapabilitySet,
+    InputPort,
+    OperatorBuilder,
+    OutputPort,
+    Pipeline,
+    Time,
+    user_origin,
+)
+
+
+def passed(moments: C, watermarks: C, sources: int, *, name: str = "passed") -> C:
+    """Return the records (time,) of `moments` that are at or before the least of `watermarks`.
+
+    `moments` has times alone: integers, dates or timestamps. `watermarks` has (source, watermark), one for each source
+    that has one; a watermark is only ever replaced by a later one. Nothing is passed before all `sources` have one.
+
+    Raises BuildError in a loop.
+
+    >>> def program(scope):
+    ...     ends = Collection.of(scope, np.array([10, 20, 30]))
+    ...     return ends.passed(Collection.of(scope, np.array(["a", "b"]), np.array([25, 20])), 2)
+    >>> example(program)
+    [((10,), 1), ((20,), 1)]
+    """
+    if moments.scope.width != 1:
+        raise BuildError(f"{name} (at {user_origin()}): a watermark grows from epoch to epoch, so it is none of a loop")
+    builder = OperatorBuilder(moments.scope, name)
+    first = builder.add_input(consolidate(moments).stream, Pipeline(), frontier=True, drains=True)
+    second = builder.add_input(watermarks.stream, Broadcast(), frontier=True, drains=True)
+    output, stream = builder.add_output()
+    operator = Passing(first, second, output, sources, name)
+    builder.build(lambda _: operator.run)
+    return moments.with_stream(stream)
+
+
+class Passing:
+    """The operator. `_waiting` is how often each time occurs that is not passed; `_order` is a heap of these times."""
+
+    def __init__(self, moments: InputPort, watermarks: InputPort, output: OutputPort, sources: int, name: str) -> None:
+        self._moments = moments
+        self._watermarks = watermarks
+        self._output = output
+        self._name = name
+        self._held = CapabilitySet(output)
+        self._batches: dict[Time, tuple[list[Updates], list[Updates]]] = defaultdict(lambda: ([], []))
+        self._number = sources
+        self._sources: dict[Any, dict[Any, int]] = defaultdict(dict)
+        self._passed: int | None = None
+        self._waiting: dict[int, int] = {}
+        self._order: list[int] = []
+        self._like: Array | None = None
+
+    def run(self) -> None:
+        for place, input in enumerate((self._moments, self._watermarks)):
+            for _, batch in input.drain():
+                for time, updates in by_time(cast(Updates, batch)):
+                    if time not in self._batches:
+                        self._held.hold(time)
+                    self._batches[time][place].append(updates)
+        due = sorted(time for time in self._batches if self._is_complete(time))
+        for time in due:
+            moments, watermarks = self._batches.pop(time)
+            found = self._step(moments, watermarks)
+            if found is not None:
+                self._output.give(self._held.covering(time), Updates.at(time, *found))
+        if due:
+            self._held.downgrade(list(self._batches))
+
+    def _is_complete(self, time: Time) -> bool:
+        return not any(input.frontier.less_equal(time) for input in (self._moments, self._watermarks))
+
+    def _step(self, moments: list[Updates], watermarks: list[Updates]) -> tuple[tuple[Array, ...], Any] | None:
+        """Take the changes of an epoch; return the changes of the output, or None if there are none."""
+        for updates in watermarks:
+            for (source, mark), _, diff in updates.rows():
+                marks = self._sources[source]
+                marks[mark] = marks.get(mark, 0) + diff
+                if not marks[mark]:
+                    del marks[mark]
+        changed: dict[int, int] = {}
+        for updates in moments:
+            self._like = updates.columns[0][:0]
+            for moment, diff in zip(ticks(updates.columns[0]).tolist(), updates.each_diff().tolist()):
+                changed[moment] = changed.get(moment, 0) + diff
+        if self._like is None:
+            return None
+        self._passed = self._least(self._like)
+        found = {}
+        for moment, diff in changed.items():
+            if self._passed is not None and moment <= self._passed and moment not in self._waiting:
+                found[moment] = diff
+                continue
+            if moment not in self._waiting:
+                heappush(self._order, moment)
+            self._waiting[moment] = self._waiting.get(moment, 0) + diff
+        while self._passed is not None and self._order and self._order[0] <= self._passed:
+            moment = heappop(self._order)
+            found[moment] = found.get(moment, 0) + self._waiting.pop(moment)
+        left = {moment: diff for moment, diff in found.items() if diff}
+        if not left:
+            return None
+        return (of_ticks(np.array(list(left), np.int64), self._like),), np.array(list(left.values()), np.int64)
+
+    def _least(self, like: Array) -> int | None:
+        """Return the least watermark, in the unit of the times; None where a source has none."""
+        marks = [list(each) for each in self._sources.values()]
+        if len(marks) < self._number or any(len(each) != 1 for each in marks):
+            return None
+        dtype = np.asarray(like).dtype
+        try:
+            return min(_counted(each[0], dtype) for each in marks)
+        except (TypeError, ValueError) as error:
+            raise DataError(f"{self._name}: watermarks and times are of different types: {error}") from None
+
+
+def _counted(mark: Any, dtype: np.dtype[Any]) -> int:
+    """Return a watermark in the unit of a type, rounded down."""
+    if dtype.kind != "M":
+        if isinstance(mark, bool) or not isinstance(mark, int):
+            raise TypeError(f"{mark!r} is no integer")
+        return mark
+    if isinstance(mark, int):
+        raise TypeError(f"{mark!r} is no time")
+    zone = getattr(mark, "tzinfo", None)
+    plain = mark if zone is None else mark.replace(tzinfo=None)
+    return int(np.datetime64(plain).astype(dtype).view(np.int64))

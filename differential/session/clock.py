@@ -1,0 +1,311 @@
+"""Event time in the commits of a session: watermarks, and the rows that come after them.
+
+A `Clock` belongs to a table with event times. Its watermark is a promise: from then on no row before it is inserted,
+removed or replaced. So what views say about the time before it is final. A commit keeps the promise by itself:
+
+    late   iff   event time < watermark as of the commit before
+
+and what is late goes to a table of its own instead. After that the watermark moves: to the highest event time seen less
+the lateness, the least of that of all sources that still deliver, or to where the program moves it. It never moves
+back. Late rows and watermarks are tables, so they belong to the commit, are as durable as it is, and views may read
+them.
+
+Nothing here runs a dataflow. `Clocks.reckon` takes the statements of a commit, and `Reckoning.finish` its changes;
+`settle` is called once the commit has begun, and nothing lasts before.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from differential.data.ticks import of_ticks, ticks
+from differential.session.feeds import Feeds
+from differential.session.item import Item
+from differential.session.table_data import Column
+from differential.session.transaction import Kind, Net, Plan, Statement, keys_of, stacked
+from timely.errors import DataError, SessionError
+
+CHANGES = {Kind.INSERT: "insert", Kind.UPSERT: "upsert", Kind.DELETE: "delete"}
+"""What the statements that have whole rows change, as the table of late changes states it."""
+
+
+class Companions(NamedTuple):
+    """The tables beside a table with event times: its late changes, and its watermark."""
+
+    late: Item
+    watermark: Item
+
+
+@dataclass(eq=False)
+class Clock:
+    """The event times of a table. Times are counted in the unit of the column."""
+
+    item: Item
+    place: int
+    """The position of the column of event times."""
+    like: Column
+    """An empty column of the type of the event times."""
+    lateness: int | None
+    """How far the watermark stays behind the highest event time; None where only the program moves it."""
+    idle: float | None
+    """After how many seconds without rows a source, or the table, no longer holds a watermark back."""
+    beside: Companions
+    mark: int | None = None
+    """The watermark as of the last commit."""
+    highest: dict[str | None, int] = field(default_factory=dict)
+    """The highest event time that each source has delivered, and that of the program by None."""
+    moved: dict[str | None, float] = field(default_factory=dict)
+    """When each source has delivered last, or was first seen."""
+
+    def value(self, mark: int | None) -> Any:
+        """Return a watermark as a value of the column."""
+        return None if mark is None else of_ticks(np.array([mark], np.int64), self.like).tolist()[0]
+
+    def check(self, columns: tuple[Column, ...]) -> None:
+        """Raise DataError where an event time is null."""
+        try:
+            ticks(columns[self.place])
+        except DataError as error:
+            names = self.item.names or ()
+            raise DataError(f"column {names[self.place]!r} of {self.item}: {error}") from None
+
+    def is_early(self, columns: tuple[Column, ...]) -> Column:
+        """Return which rows are before the watermark."""
+        self.check(columns)
+        times = ticks(columns[self.place])
+        return np.zeros(len(times), np.bool_) if self.mark is None else times < self.mark
+
+
+class Clocks:
+    """The clocks of a session. Use under the lock of its catalog."""
+
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        self.all: dict[Item, Clock] = {}
+        self.now = now
+        self._reckoning: Reckoning | None = None
+
+    def add(self, clock: Clock) -> None:
+        """Add the clock of a table."""
+        clock.moved[None] = self.now()
+        self.all[clock.item] = clock
+
+    def leave(self, item: Item) -> tuple[Item, ...]:
+        """Forget a table that is dropped; return the tables that existed because of it."""
+        beside = self.beside(item)
+        self.all.pop(item, None)
+        return beside
+
+    def beside(self, item: Item) -> tuple[Item, ...]:
+        """Return the tables that exist because of a table."""
+        return tuple(self.all[item].beside) if item in self.all else ()
+
+    def refuse_to_drop(self, item: Item) -> None:
+        """Raise SessionError where another table needs this one."""
+        for clock in self.all.values():
+            if item in clock.beside:
+                raise SessionError(f"{item} belongs to {clock.item}, and is dropped with it")
+
+    def check(self, item: Item, statement: Statement) -> None:
+        """Raise DataError where a statement has an event time that is null."""
+        if item in self.all and statement.kind in CHANGES:
+            self.all[item].check(statement.columns)
+
+    def least(self, item: Item) -> Any:
+        """Return the least watermark of the tables that an item is, or is made of; None if one has none."""
+        clocks = [self.all[each] for each in sources(item) if each in self.all]
+        marks = [clock.value(clock.mark) for clock in clocks]
+        return None if not marks or None in marks else min(marks)
+
+    def reckon(self, pending: Iterable[tuple[Item, Statement]], feeds: Feeds) -> Reckoning:
+        """Return what event times make of the statements of a commit."""
+        self._reckoning = Reckoning(self.all, self.now())
+        self._reckoning.read(pending, feeds)
+        return self._reckoning
+
+    def settle(self) -> None:
+        """Let the last reckoning count: its commit has begun."""
+        if self._reckoning is not None:
+            for clock in self.all.values():
+                clock.mark = self._reckoning.marks.get(clock, clock.mark)
+                clock.highest = self._reckoning.highest.get(clock, clock.highest)
+                clock.moved = self._reckoning.moved.get(clock, clock.moved)
+        self._reckoning = None
+
+
+class Reckoning:
+    """The event times of one commit: what is late, and where watermarks move."""
+
+    def __init__(self, clocks: Mapping[Item, Clock], now: float) -> None:
+        self.punctual: list[tuple[Item, Statement]] = []
+        """The statements without what is late."""
+        self.marks: dict[Clock, int | None] = {}
+        self.highest: dict[Clock, dict[str | None, int]] = {}
+        self.moved: dict[Clock, dict[str | None, float]] = {}
+        self._clocks = clocks
+        self._now = now
+        self._late: dict[Clock, list[tuple[tuple[Column, ...], str | Column]]] = {}
+        self._stated: dict[Clock, list[int]] = {}
+
+    def read(self, pending: Iterable[tuple[Item, Statement]], feeds: Feeds) -> None:
+        """Take out what is late, and move the watermarks."""
+        marks = {clock.beside.watermark: clock for clock in self._clocks.values()}
+        for clock in self._clocks.values():
+            self.highest[clock], self.moved[clock] = dict(clock.highest), dict(clock.moved)
+        for item, statement in pending:
+            if item in marks:
+                self._state(marks[item], statement)
+            elif item in self._clocks and statement.kind in CHANGES:
+                self._divide(self._clocks[item], statement)
+            else:
+                self.punctual.append((item, statement))
+        for clock in self._clocks.values():
+            live = {feed.name for feed in feeds.all if feed.item is clock.item and not (feed.is_over or feed.is_ended)}
+            self._move(clock, live)
+        self._follow()
+
+    def finish(self, plans: Mapping[Item, Plan], changes: dict[str, tuple[Item, Net]]) -> dict[str, tuple[Item, Net]]:
+        """Return the changes of tables without those of late replacements, and with late rows and watermarks."""
+        for item, made in plans.items():
+            if item in self._clocks and item.name in changes and (made.replaced is not None or made.is_cleared):
+                net = self._withdrawn(self._clocks[item], changes.pop(item.name)[1])
+                if net is not None:
+                    changes[item.name] = item, net
+        for clock, parts in self._late.items():
+            name = clock.beside.late.name
+            net = _late_rows(parts)
+            if name in changes:
+                given = changes[name][1]
+                net = Net(stacked([given.columns, net.columns]), np.concatenate([given.diffs, net.diffs]))
+            changes[name] = clock.beside.late, net
+        for clock, mark in self.marks.items():
+            if mark is not None and mark != clock.mark:
+                values = [mark] if clock.mark is None else [clock.mark, mark]
+                column = of_ticks(np.array(values, np.int64), clock.like)
+                changes[clock.beside.watermark.name] = (
+                    clock.beside.watermark,
+                    Net((column,), np.array([-1, 1][-len(values) :], np.int64)),
+                )
+        return changes
+
+    def _state(self, clock: Clock, statement: Statement) -> None:
+        """Note where the program moves a watermark."""
+        if statement.kind is not Kind.INSERT:
+            raise SessionError(
+                f"a watermark cannot be taken back (at {statement.origin}): it only moves on, by "
+                f"db[{clock.item.name!r}].advance_watermark(...)"
+            )
+        self._stated.setdefault(clock, []).append(int(ticks(statement.columns[0]).max()))
+
+    def _divide(self, clock: Clock, statement: Statement) -> None:
+        """Divide a statement into what is late and what is not."""
+        try:
+            early = clock.is_early(statement.columns)
+        except DataError as error:
+            raise SessionError(str(error)) from None
+        times = ticks(statement.columns[clock.place])
+        if early.any():
+            late = tuple(column[early] for column in statement.columns)
+            self._late.setdefault(clock, []).append((late, CHANGES[statement.kind]))
+            statement = statement._replace(columns=tuple(column[~early] for column in statement.columns))
+        if len(times):
+            source = statement.source
+            self.moved[clock][source] = self.moved[clock][None] = self._now
+            if statement.kind is not Kind.DELETE:
+                self.highest[clock][source] = max(self.highest[clock].get(source, int(times.max())), int(times.max()))
+        if len(statement.columns[0]):
+            self.punctual.append((clock.item, statement))
+
+    def _move(self, clock: Clock, live: set[str]) -> None:
+        """Move a watermark to where its sources are, or the program has moved it."""
+        moved, highest = self.moved[clock], self.highest[clock]
+        for source in live:
+            moved.setdefault(source, self._now)
+        awaited = [source for source in live if not self._is_idle(clock, source)]
+        marks = [*self._stated.get(clock, ())] + ([] if clock.mark is None else [clock.mark])
+        if clock.lateness is not None and highest:
+            if not awaited:
+                marks.append(max(highest.values()) - clock.lateness)
+            elif all(source in highest for source in awaited):
+                marks.append(min(highest[source] for source in awaited) - clock.lateness)
+        self.marks[clock] = max(marks) if marks else None
+
+    def _follow(self) -> None:
+        """Let the watermark of a table that is idle follow those of the others."""
+        idle = [clock for clock in self._clocks.values() if self._is_idle(clock, None)]
+        others = [clock for clock in self._clocks.values() if clock not in idle]
+        for clock in idle:
+            found = [_converted(each, self.marks[each], clock) for each in others]
+            known = [mark for mark in found if mark is not None]
+            if known and len(known) == len(found):
+                own = self.marks[clock]
+                self.marks[clock] = min(known) if own is None else max(own, min(known))
+
+    def _is_idle(self, clock: Clock, source: str | None) -> bool:
+        return clock.idle is not None and self._now - self.moved[clock][source] >= clock.idle
+
+    def _withdrawn(self, clock: Clock, net: Net) -> Net | None:
+        """Return changes without those of keys of which a row before the watermark would be replaced."""
+        early = clock.is_early(net.columns)
+        if not early.any():
+            return net
+        keys = clock.item.keys
+        touched = set(keys_of(tuple(column[early] for column in net.columns[:keys])))
+        late = np.array([key in touched for key in keys_of(net.columns[:keys])], np.bool_)
+        times = np.abs(net.diffs[late])
+        columns = tuple(column[late].repeat(times) for column in net.columns)
+        kinds = np.where(net.diffs[late] < 0, "delete", "insert").astype(np.dtypes.StringDType())
+        self._late.setdefault(clock, []).append((columns, kinds.repeat(times)))
+        if late.all():
+            return None
+        return Net(tuple(column[~late] for column in net.columns), net.diffs[~late])
+
+
+def sources(item: Item) -> Iterator[Item]:
+    """Yield the tables that an item is, or is made of."""
+    waiting, seen = [item], set()
+    while waiting:
+        each = waiting.pop()
+        if each not in seen:
+            seen.add(each)
+            waiting += each.reads.values()
+            if each.kind == "table":
+                yield each
+
+
+def _late_rows(parts: list[tuple[tuple[Column, ...], str | Column]]) -> Net:
+    text = np.dtypes.StringDType()
+    rows = [
+        (*columns, np.array([kind] * len(columns[0]), text) if isinstance(kind, str) else kind)
+        for columns, kind in parts
+    ]
+    columns = stacked(rows)
+    return Net(columns, np.ones(len(columns[0]), np.int64))
+
+
+def _converted(clock: Clock, mark: int | None, to: Clock) -> int | None:
+    """Return the watermark of a clock in the unit of another one; None where there is none, or none that compares."""
+    ours, theirs = np.asarray(clock.like), np.asarray(to.like)
+    if mark is None or ours.dtype.kind != theirs.dtype.kind:
+        return None
+    if ours.dtype.kind != "M":
+        return mark
+    return int(np.array([mark], np.int64).view(ours.dtype).astype(theirs.dtype).view(np.int64)[0])
+
+
+def seconds(duration: dt.timedelta | None) -> float | None:
+    """Return a duration of the clock on the wall in seconds. Raises SessionError for anything else.
+
+    >>> seconds(dt.timedelta(minutes=1))
+    60.0
+    """
+    if duration is None:
+        return None
+    if not isinstance(duration, dt.timedelta) or duration <= dt.timedelta(0):
+        raise SessionError(f"idle is a positive timedelta, and not {duration!r:.80}")
+    return duration.total_seconds()

@@ -1,0 +1,82 @@
+"""Give a table of a session event times: its clock, and the tables of late changes and of the watermark beside it."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Any
+
+import numpy as np
+
+from differential.data.ticks import count_of, ticks
+from differential.session.catalog import Catalog
+from differential.session.clock import Clock, Companions, seconds
+from differential.session.item import Item
+from differential.session.schema import Schema
+from differential.session.table_data import Column
+from differential.session.windows import Duration
+from timely.errors import DataError, SessionError
+from timely.lowlevel import typed, user_origin
+
+
+def begin(catalog: Catalog, item: Item, column: str, lateness: Duration | None, idle: dt.timedelta | None) -> Clock:
+    """Give a table event times; in a durable session, with the watermark and the late changes of earlier ones.
+
+    Raises SessionError where it has event times already, or the column cannot hold them.
+    """
+    with catalog.exclusive():
+        catalog.check(item)
+        names = item.names or ()
+        if item in catalog.clocks.all:
+            raise SessionError(f"{item} has event times already, in column {item.event_time!r}")
+        if column not in names:
+            raise SessionError(
+                f"event_time (at {user_origin()}): {item} has no column {column!r}: the columns are "
+                f"{', '.join(item.columns(0))}"
+            )
+        types = catalog.schema(item).types()
+        unknown = [name for name in names if name not in types]
+        if unknown:
+            raise SessionError(
+                f"event_time (at {user_origin()}): the type of column {unknown[0]!r} of {item} is not known yet: "
+                f"state it, as in db.table({item.name!r}, {{{unknown[0]!r}: int, ...}})"
+            )
+        columns: dict[str, Any] = {name: typed([], types[name]) for name in names}
+        like = columns[column]
+        try:
+            ticks(like)
+            late_by = None if lateness is None else count_of(lateness, like)
+        except DataError as error:
+            raise SessionError(f"event_time (at {user_origin()}): column {column!r} of {item}: {error}") from None
+        if late_by is not None and late_by < 0:
+            raise SessionError(f"event_time (at {user_origin()}): lateness is not negative, as {lateness!r} is")
+        patience = seconds(idle)
+        if "change" in columns:
+            raise SessionError(f"{item} has a column 'change', which its late rows need for what was to be changed")
+        text = np.array([], np.dtypes.StringDType())
+        late = _table(catalog, f"{item.name}_late", {**columns, "change": text}, item)
+        watermark = _table(catalog, f"{item.name}_watermark", {"watermark": like}, None)
+        clock = Clock(item, names.index(column), like, late_by, patience, Companions(late, watermark))
+        marks = catalog.read(watermark).arrays()
+        clock.mark = int(ticks(marks[0]).max()) if marks and len(marks[0]) else None
+        item.event_time = column
+        catalog.clocks.add(clock)
+        return clock
+
+
+def _table(catalog: Catalog, name: str, columns: dict[str, Column], like: Item | None) -> Item:
+    """Return a table with these columns, which has the key and the order of another one; an earlier one if there is."""
+    keys = 1 if like is None else like.keys
+    names = tuple(columns)
+    if catalog.storage is not None:
+        from differential.session.restoring import adopted
+
+        known = adopted(catalog, name, columns, names[:keys], {})
+        if known is not None:
+            return known
+    shown = None if like is None or like.shown is None else (*like.shown, len(like.shown))
+    item = Item(name, "table", user_origin(), catalog.engine.workers, names, shown, keys)
+    schema = Schema(names)
+    for each, column in columns.items():
+        schema.declare(each, column)
+    catalog.add_table(item, schema, False, columns)
+    return item

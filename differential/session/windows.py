@@ -1,0 +1,167 @@
+"""Windows of event time: which windows a record belongs to.
+
+A window is an interval of event time that includes its start and not its end. `tumbling` windows follow each other,
+`sliding` ones overlap, and `sessions` are as long as the records of a group follow each other within a gap.
+
+Windows are part of a definition like any other: a record has its windows as long as it exists, and a record that is
+removed or corrected leaves them. Tumbling and sliding windows depend on the record alone. Sessions are found in two
+steps, so that a change is cheap. The records of a group lie in cells as long as the gap, and those of one cell are in
+one session, so a change first looks at its own cell. Then the cells of the group are joined to runs:
+
+    cell c and the next cell belong together   iff   first of the next - last of c < gap
+
+which reads the first and the last time of each cell of the group, and no record. Records of which the session has
+changed, and only these, are given their new one.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from differential.collection import Collection
+from differential.data.ticks import count_of, of_ticks, ticks
+from differential.operators.groups import Groups
+from timely.errors import BuildError
+from timely.lowlevel import user_origin
+
+Duration = int | dt.timedelta | np.timedelta64
+
+
+@dataclass(frozen=True)
+class Sliding:
+    """Windows of `size` that begin at each multiple of `step`, counted from `offset`."""
+
+    size: Duration
+    step: Duration
+    offset: Duration | None = None
+
+
+@dataclass(frozen=True)
+class Sessions:
+    """Windows that end when a group has no record for `gap`."""
+
+    gap: Duration
+
+
+Kind = Sliding | Sessions
+
+
+def tumbling(size: Duration, *, offset: Duration | None = None) -> Sliding:
+    """Return windows of this size, one after the other. They begin at multiples of `size` after 1970, plus `offset`.
+
+    Sizes are timedeltas, or whole numbers where event times are. Raises BuildError where the size is not positive.
+
+    >>> tumbling(60)
+    Sliding(size=60, step=60, offset=None)
+    """
+    return sliding(size, size, offset=offset)
+
+
+def sliding(size: Duration, step: Duration, *, offset: Duration | None = None) -> Sliding:
+    """Return windows of this size, of which one begins at each multiple of `step`.
+
+    A record is in about size / step windows. Raises BuildError where one of them is not positive.
+
+    >>> from differential.session import Relation
+    >>> def program(scope):
+    ...     visits = Relation.of(scope, np.array(["a", "a"]), np.array([3, 12])).named("page", "minute")
+    ...     return visits.window(sliding(10, 5), at="minute").count()
+    >>> example(program)
+    [((-5, 5, 1), 1), ((0, 10, 1), 1), ((5, 15, 1), 1), ((10, 20, 1), 1)]
+    """
+    _refuse_none("size", size)
+    _refuse_none("step", step)
+    return Sliding(size, step, offset)
+
+
+def sessions(gap: Duration) -> Sessions:
+    """Return windows that last as long as records of a group follow each other in less than `gap`.
+
+    A session ends `gap` after its last record: a record at its end begins another one. Raises BuildError where the gap
+    is not positive.
+
+    >>> sessions(30)
+    Sessions(gap=30)
+    """
+    _refuse_none("gap", gap)
+    return Sessions(gap)
+
+
+def assigned(collection: Collection, kind: Kind, at: int, by: tuple[int, ...]) -> Collection:
+    """Return each record with the start and the end of each of its windows as further columns, with the same key.
+
+    `at` is the position of the event times, and `by` those of the columns whose values make a group of sessions.
+
+    >>> def program(scope):
+    ...     minutes = Collection.of(scope, np.array([3, 9, 40]))
+    ...     return assigned(minutes, sessions(30), 0, ())
+    >>> example(program)
+    [((3, 3, 39), 1), ((9, 3, 39), 1), ((40, 40, 70), 1)]
+    """
+    if isinstance(kind, Sliding):
+        return _slid(collection, kind, at)
+    return _joined(collection, kind.gap, at, by)
+
+
+def _slid(collection: Collection, kind: Sliding, at: int) -> Collection:
+    def windows(*columns: Any) -> tuple[Any, ...]:
+        times = ticks(columns[at])
+        size, step = count_of(kind.size, columns[at]), count_of(kind.step, columns[at])
+        offset = 0 if kind.offset is None else count_of(kind.offset, columns[at])
+        last = (times - offset) // step * step + offset
+        each = -(-size // step)
+        rows = np.tile(np.arange(len(times)), each)
+        starts = (last[None, :] - step * np.arange(each)[:, None]).reshape(-1)
+        inside = starts + size > times[rows]
+        rows, starts = rows[inside], starts[inside]
+        bounds = (of_ticks(each, columns[at]) for each in (starts, starts + size))
+        return (rows, *(column[rows] for column in columns), *bounds)
+
+    return collection.flat_map(windows, keys=collection.keys, name="window")
+
+
+def _joined(collection: Collection, gap: Duration, at: int, by: tuple[int, ...]) -> Collection:
+    group = len(by) + 1  # a group of all records needs a key, too
+
+    def in_cells(*columns: Any) -> tuple[Any, ...]:
+        cells = ticks(columns[at]) // count_of(gap, columns[at])
+        return (np.zeros(len(cells), np.int64), *(columns[place] for place in by), cells, *columns)
+
+    def span(groups: Groups) -> tuple[Any, ...]:
+        times, begins = ticks(groups.values[0]), groups.offsets[:-1]
+        bounds = np.minimum.reduceat(times, begins), np.maximum.reduceat(times, begins)
+        return (np.arange(len(groups)), *(of_ticks(each, groups.values[0]) for each in bounds))
+
+    def runs(groups: Groups) -> tuple[Any, ...]:
+        cells, firsts, lasts = groups.values
+        length = count_of(gap, firsts)
+        order = np.lexsort((cells, groups.index))
+        index, first, last = groups.index[order], ticks(firsts)[order], ticks(lasts)[order]
+        begins = np.append(True, (index[1:] != index[:-1]) | (first[1:] - last[:-1] >= length))
+        run = np.cumsum(begins) - 1
+        starts, ends = first[begins], last[np.append(begins[1:], True)] + length
+        return (index, cells[order], *(of_ticks(each[run], firsts) for each in (starts, ends)))
+
+    def with_times(*columns: Any) -> tuple[Any, ...]:
+        return (*columns[: group + 1], columns[group + 1 + at])
+
+    def rejoined(*columns: Any) -> tuple[Any, ...]:
+        return columns[group + 1 :]
+
+    records = collection.map(in_cells, keys=group + 1, name="cell")
+    spans = records.map(with_times, keys=group + 1, name="event time").reduce(span, name="first and last")
+    by_group = spans.map(lambda *columns: columns, keys=group, name="cells of a group")
+    found = by_group.reduce(runs, name="sessions").map(lambda *columns: columns, keys=group + 1, name="cell")
+    return records.join_map(found, rejoined, keys=collection.keys, name="window")
+
+
+def _refuse_none(what: str, duration: Duration) -> None:
+    is_duration = isinstance(duration, (int, np.integer, dt.timedelta, np.timedelta64)) and duration is not True
+    if not is_duration or not duration > type(duration)(0):  # type: ignore[operator]
+        raise BuildError(
+            f"window (at {user_origin()}): the {what} is a positive timedelta or whole number, and not {duration!r:.80}"
+        )

@@ -1,0 +1,227 @@
+"""Event times of tables: types, sources, tables that wait for each other, sessions that are opened again."""
+
+from __future__ import annotations
+
+import datetime as dt
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from differential import Session
+from differential.errors import DataError, SessionError
+from differential.session import sessions, sliding, tumbling
+from differential.session.clock import Clocks
+from differential.session.sources import csv
+
+HOUR = dt.timedelta(hours=1)
+NOON = dt.datetime(2026, 3, 1, 12)
+
+
+def test_windows_of_timestamps_and_dates_have_their_types() -> None:
+    with Session() as db:
+        visits = db.table("visits", {"at": dt.datetime, "day": dt.date}).event_time("at", lateness=HOUR)
+        hourly = db.view("hourly", lambda t: t.visits.window(tumbling(HOUR)).count())
+        weekly = db.view("weekly", lambda t: t.visits.window(tumbling(dt.timedelta(7)), at="day").count())
+        shifted = db.view("shifted", lambda t: t.visits.window(tumbling(HOUR, offset=HOUR / 2)).count())
+        visits.insert(at=[NOON, NOON + HOUR * 0.75, NOON - HOUR * 0.25], day=[dt.date(2026, 3, 1)] * 3)
+        db.commit()
+        assert hourly.records() == [(NOON - HOUR, NOON, 1), (NOON, NOON + HOUR, 2)]
+        assert weekly.records() == [(dt.date(2026, 2, 26), dt.date(2026, 3, 5), 3)]
+        half = NOON - HOUR / 2
+        assert shifted.records() == [(half, half + HOUR, 2), (half + HOUR, half + 2 * HOUR, 1)]
+        assert visits.watermark == NOON - HOUR * 0.25
+
+
+def test_an_event_time_that_is_null_is_refused_at_its_line() -> None:
+    with Session() as db:
+        visits = db.table("visits", {"at": dt.datetime}).event_time("at", lateness=HOUR)
+        with pytest.raises(DataError, match="column 'at' of table 'visits': an event time is null"):
+            visits.insert(at=None)
+
+
+def feed(db: Session, directory: Path, name: str, times: list[int]) -> Any:
+    path = directory / name
+    path.write_text("".join(["at\n", *(f"{time}\n" for time in times)]))
+    return db["visits"].read_from(csv(path, follow=True, name=name))  # type: ignore[union-attr]
+
+
+def test_a_watermark_is_the_least_of_those_of_the_sources_that_deliver(tmp_path: Path) -> None:
+    with Session() as db:
+        visits = db.table("visits", {"at": int}).event_time("at", lateness=5)
+        fast = feed(db, tmp_path, "fast", [100])
+        slow = feed(db, tmp_path, "slow", [])
+        db.commit()
+        assert visits.watermark is None  # nothing is known of the slow one
+        with (tmp_path / "slow").open("a") as file:
+            file.write("20\n")
+        db.commit()
+        assert visits.watermark == 15
+        visits.insert(at=500)
+        db.commit()
+        assert visits.watermark == 15  # the program has no part in it while sources deliver
+        slow.close()
+        db.commit()
+        assert visits.watermark == 95
+        fast.close()
+
+
+def test_a_source_and_a_table_that_are_idle_hold_nothing_back(tmp_path: Path) -> None:
+    with Session() as db:
+        clock = [0.0]
+        db._catalog.clocks = Clocks(lambda: clock[0])
+        minute = dt.timedelta(minutes=1)
+        visits = db.table("visits", {"at": int}).event_time("at", lateness=5, idle=minute)
+        orders = db.table("orders", {"at": int}).event_time("at", lateness=0)
+        both = db.view("both", lambda t: t.final(t.visits.concat(t.orders).window(tumbling(10)).count()))
+        fast, slow = feed(db, tmp_path, "fast", [100]), feed(db, tmp_path, "slow", [])
+        orders.insert(at=[1, 40])
+        db.commit()
+        assert (visits.watermark, orders.watermark, both.watermark, both.records()) == (None, 40, None, [])
+        clock[0] = 61.0
+        with (tmp_path / "fast").open("a") as file:
+            file.write("130\n")
+        db.commit()
+        assert (visits.watermark, both.watermark) == (125, 40)
+        assert both.records() == [(0, 10, 1)]
+        clock[0] = 200.0
+        orders.insert(at=300)
+        db.commit()
+        assert (visits.watermark, both.watermark) == (300, 300)
+        fast.close()
+        slow.close()
+
+
+def test_a_session_that_is_opened_again_has_the_watermark_and_the_late_changes(tmp_path: Path) -> None:
+    for number, expected in enumerate([[], [(1, "insert")], [(1, "insert"), (1, "insert")]]):
+        with Session(state=str(tmp_path)) as db:
+            visits = db.table("visits", {"at": int}).event_time("at", lateness=5)
+            assert visits.watermark == (45 if number else None)
+            visits.insert(at=[1, 50])
+            db.commit()
+            assert visits.late.records() == expected
+
+
+def test_tables_of_event_time_belong_to_their_table() -> None:
+    with Session() as db:
+        visits = db.table("visits", {"at": int}).event_time("at", lateness=5)
+        with pytest.raises(SessionError, match="table 'visits_late' belongs to table 'visits'"):
+            db.drop("visits_late")
+        late = db.view("missed", lambda t: t.visits_late.count())
+        with pytest.raises(SessionError, match="cannot be dropped: view 'missed' reads it"):
+            db.drop("visits")
+        db.drop(late)
+        db.drop(visits)
+        assert len(db.status().items) == 0
+
+
+def test_late_changes_may_be_deleted_and_watermarks_may_not() -> None:
+    with Session() as db:
+        visits = db.table("visits", {"at": int}).event_time("at")
+        visits.advance_watermark(10)
+        db.commit()
+        visits.insert(at=3)
+        db.commit()
+        visits.insert(at=4)
+        visits.late.delete(at=3, change="insert")
+        db.commit()
+        assert visits.late.records() == [(4, "insert")]
+        db["visits_watermark"].delete(watermark=10)  # type: ignore[union-attr]
+        with pytest.raises(SessionError, match="a watermark cannot be taken back"):
+            db.commit()
+        with pytest.raises(DataError, match="holds integers, and not text"):
+            visits.advance_watermark("noon")
+
+
+def test_a_rollback_forgets_where_the_program_has_moved_a_watermark() -> None:
+    with Session() as db:
+        visits = db.table("visits", {"at": int}).event_time("at")
+        visits.advance_watermark(10)
+        db.rollback()
+        db.commit()
+        assert visits.watermark is None
+
+
+@pytest.mark.parametrize(
+    ("state", "message"),
+    [
+        (lambda t: t.event_time("when"), "has no column 'when': the columns are at, name"),
+        (lambda t: t.event_time("name"), "event times are integers, dates or timestamps, and not text"),
+        (lambda t: t.event_time("at", lateness=5.0), "5.0 is no duration for event times of int64"),
+        (lambda t: t.event_time("at", lateness=-1), "lateness is not negative"),
+        (lambda t: t.event_time("at", idle=3), "idle is a positive timedelta"),
+        (lambda t: t.event_time("at").event_time("at"), "has event times already, in column 'at'"),
+        (lambda t: t.late, "has no event times: event_time"),
+    ],
+)
+def test_what_is_no_event_time_is_refused(state: Any, message: str) -> None:
+    with Session() as db, pytest.raises(SessionError, match=message):
+        state(db.table("visits", {"at": int, "name": str}))
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda t: t.visits.window(tumbling(5)), "no column of event times is known here"),
+        (lambda t: t.visits.window(5, at="at"), "5 is no kind of window"),
+        (lambda t: t.visits.window(sessions(5), at="when"), "there is no column 'when'"),
+        (lambda t: t.visits.window(tumbling(HOUR), at="at").count(), "is no duration for event times of int64"),
+        (lambda t: t.final(t.visits.window(tumbling(5), at="at").count()), "has no event times"),
+        (lambda t: t.final(t.visits), "there is no column 'window_end'"),
+        (lambda t: sliding(5, 0), "the step is a positive timedelta or whole number, and not 0"),
+    ],
+)
+def test_a_window_that_cannot_be_is_refused(make: Any, message: str) -> None:
+    with Session() as db:
+        visits = db.table("visits", {"at": int, "name": str})
+        visits.insert(at=1, name="a")
+        db.commit()
+        with pytest.raises(SessionError, match=message):
+            db.ask(make)
+
+
+def test_a_record_at_the_end_of_a_session_begins_another_one() -> None:
+    with Session() as db:
+        db.table("visits", {"at": [0, 7, 15]}).event_time("at")
+        db.commit()
+        assert db.ask(lambda t: t.visits.window(sessions(8)).count()).records() == [(0, 15, 2), (15, 23, 1)]
+        db["visits"].insert(at=14)  # type: ignore[union-attr]
+        db.commit()
+        assert db.ask(lambda t: t.visits.window(sessions(8)).count()).records() == [(0, 23, 4)]
+
+
+def test_windows_keep_the_column_of_event_times_where_it_is() -> None:
+    with Session() as db:
+        db.table("visits", {"at": int, "name": str}).event_time("at")
+        db.view("some", lambda t: t.visits.filter(lambda r: r.at > 3).select("name", "at").keyed_by("at"))
+        db.view("counts", lambda t: t.some.window(tumbling(10)).group_by("name").count())
+        db["visits"].insert(at=[1, 5, 7], name=["a"] * 3)  # type: ignore[union-attr]
+        db.commit()
+        assert db["counts"].records() == [("a", 0, 10, 2)]
+        with pytest.raises(SessionError, match="no column of event times"):
+            db.ask(lambda t: t.visits.select("name").window(tumbling(10)).count())
+
+
+@pytest.mark.slow
+def test_windows_in_several_processes() -> None:
+    with Session(2, processes=True) as db:
+        visits = db.table("visits", {"name": str, "at": int}).event_time("at", lateness=5)
+        counts = db.view("counts", lambda t: t.visits.window(sessions(10)).group_by("name").count())
+        final = db.view("closed", lambda t: t.final(t.counts))
+        visits.insert(name=["a", "b", "a", "c"], at=[1, 3, 8, 100])
+        db.commit()
+        assert counts.records() == [("a", 1, 18, 2), ("b", 3, 13, 1), ("c", 100, 110, 1)]
+        assert final.records() == [("a", 1, 18, 2), ("b", 3, 13, 1)]
+        visits.insert(name="a", at=20)
+        db.commit()
+        assert visits.late.records() == [("a", 20, "insert")]
+
+
+def test_a_watermark_inside_of_a_loop_is_refused() -> None:
+    def program(t: Any) -> Any:
+        return t.visits.iterate(lambda inner: inner.passed(t.watermark().enter(inner.scope), 1))
+
+    with Session() as db:
+        db.table("visits", {"at": int}).event_time("at")
+        with pytest.raises(SessionError, match="none of a loop"):
+            db.ask(program)
