@@ -26,7 +26,6 @@ from contextlib import suppress
 from threading import Thread
 
 import zmq
-from zmq.utils.monitor import recv_monitor_message
 
 from timely.communication.curve import load_keys, make_keys
 from timely.communication.doorbell import Doorbell
@@ -154,6 +153,8 @@ class AskingSocket:
                 self._refused = 0
                 return self._socket.recv_multipart()[1:]
             if self._monitor in ready:
+                from zmq.utils.monitor import recv_monitor_message  # it imports asyncio
+
                 event = recv_monitor_message(self._monitor)["event"]
                 self._refused += 1
                 if event == zmq.EVENT_HANDSHAKE_FAILED_AUTH or self._refused >= REFUSALS:
