@@ -52,6 +52,7 @@ class that they were given.
 """
 
 from timely.capture.event import as_integer, checked_time, register as register_event
+from timely.communication.asking import AnsweringSocket, AskingSocket
 from timely.config import Config
 from timely.data.buffers import Buffers, columns_from_buffers, columns_to_buffers
 from timely.data.column_like import ColumnLike
@@ -98,7 +99,9 @@ __all__ = [
     "LIMIT",
     "NULL",
     "Activator",
+    "AnsweringSocket",
     "Antichain",
+    "AskingSocket",
     "Batch",
     "Broadcast",
     "Buffers",

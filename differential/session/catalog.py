@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from threading import RLock
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from differential.session.call import Call
 from differential.session.changes import Change, Changes
@@ -34,6 +34,13 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 
 
+class Service(Protocol):
+    """What answers other programs."""
+
+    def close(self) -> None:
+        """Answer no more."""
+
+
 class Catalog:
     """What a session has. Its methods may be called from any thread."""
 
@@ -53,6 +60,8 @@ class Catalog:
         """The sources of tables."""
         self.deliveries = Deliveries()
         """The sinks of views."""
+        self.services: list[Service] = []
+        """What answers other programs until the session is closed."""
         self.storage: Storage | None = None
         """Where tables and commits are durable, if they are."""
 

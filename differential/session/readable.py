@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable, Sequence
 from html import escape
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from differential.session.catalog import Catalog
 from differential.session.changes import Change, Changes
@@ -25,6 +25,9 @@ from differential.session.windows import Duration
 from differential.session.writing import forgotten, written
 from timely.errors import SessionError
 from timely.lowlevel import user_origin
+
+if TYPE_CHECKING:
+    from differential.session.serving.publication import Publication
 
 
 class Readable:
@@ -84,6 +87,33 @@ class Readable:
         if callback is None:
             callback = live(self)
         return self._catalog.watch(Watch(self.changes(), callback))
+
+    def publish(self, address: str, *, keys: str) -> Publication:
+        """Publish this to other sessions, which read it with the source `arrow_socket`; return what `close` ends.
+
+        `address` is such as "tcp://0.0.0.0:5555", or "tcp://127.0.0.1:*" for a free port. `keys` is the directory of
+        the key pair that both sides have, as `timely keys DIRECTORY` writes it. Everything is encrypted, and nobody
+        without the pair can read it.
+
+        >>> import tempfile
+        >>> from differential.session import Session
+        >>> from differential.session.sources import arrow_socket
+        >>> from timely.communication.curve import make_keys
+        >>> with tempfile.TemporaryDirectory() as keys, Session() as db, Session() as other:
+        ...     path = make_keys(keys)
+        ...     stock = db.table("stock", {"item": ["nut", "cog"]})
+        ...     number = db.commit()
+        ...     publication = stock.publish("tcp://127.0.0.1:*", keys=keys)
+        ...     copy = other.table("copy", {"item": str})
+        ...     feed = copy.read_from(arrow_socket(publication.address, keys=keys))
+        ...     number = other.run(until=lambda: len(copy) == 2)
+        ...     publication.close()
+        ...     copy.records()
+        [('cog',), ('nut',)]
+        """
+        from differential.session.serving.publication import publish  # it needs pyarrow
+
+        return publish(self._catalog, self._item, address, keys)
 
     def __len__(self) -> int:
         self._catalog.check(self._item)

@@ -107,7 +107,6 @@ class Session:
         name = f"session {next(_numbers)}"
         engine = Engine(workers, name, _cluster(workers, name) if processes and workers > 1 else None)
         self._catalog = Catalog(engine)
-        self._servers: list[Server] = []
         self._end = finalize(self._catalog, engine.close)  # tables and views keep the catalog, too
         if state is not None:
             from differential.session.restoring import restore  # it needs pyarrow
@@ -382,13 +381,13 @@ class Session:
         options = Options(host, port, token, certificate, read, write, **(known | limits))
         rejects = on_error._item if isinstance(on_error, Table) else None
         server = serve(self._catalog, requests._item, rejects, on_error == "stop", options)
-        self._servers.append(server)
+        self._catalog.services.append(server)
         return server
 
     def close(self) -> None:
         """End the session, its threads, its sources and its sinks. What is not committed is lost."""
-        for server in self._servers:
-            server.close()
+        for service in self._catalog.services:
+            service.close()
         self._end()
         self._catalog.feeds.end()
         self._catalog.deliveries.end()

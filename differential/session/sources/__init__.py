@@ -13,6 +13,7 @@
 ([('nut',)], ["column 'item' (text): 3"])
 """
 
+from differential.session.sources.arrow_socket import arrow_socket
 from differential.session.sources.feed import Feed
 from differential.session.sources.files import csv, json_lines, standard_input, tables
 from differential.session.sources.remote import server_sent_events, websocket
@@ -25,6 +26,7 @@ __all__ = [
     "Rejected",
     "Source",
     "Target",
+    "arrow_socket",
     "csv",
     "json_lines",
     "server_sent_events",

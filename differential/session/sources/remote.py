@@ -12,12 +12,14 @@ import json
 import socket
 import ssl
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from threading import Condition, Thread
 from typing import Any
 from urllib.parse import quote, urlsplit
+
+import numpy as np
 
 from differential.session.sources.convert import Converter, of_json
 from differential.session.sources.source import Batch, Position, Rejected, Target
@@ -148,18 +150,7 @@ class RemoteReader:
             return Batch((), rejected[:1], self._mark or "")
         diffs = [diff for row, diff in enumerate(diffs) if row not in wrong]
         self._mark = last["id"]
-        return Batch(self._changes(columns, diffs), rejected, last["id"])
-
-    def _changes(self, columns: list[Column], diffs: list[int]) -> list[tuple[Kind, tuple[Column, ...]]]:
-        more = [row for row, diff in enumerate(diffs) for _ in range(diff)]
-        less = [row for row, diff in enumerate(diffs) for _ in range(-diff)]
-        keys = self._target.keys
-        removed = (Kind.DELETE_KEYS, keys) if self._target.replaces else (Kind.DELETE, len(columns))
-        found = []
-        for rows, (kind, width) in ((less, removed), (more, (self._target.kind, len(columns)))):
-            if rows:
-                found.append((kind, tuple(column[rows] for column in columns[:width])))
-        return found
+        return Batch(changes_of(self._target, columns, np.array(diffs, np.int64)), rejected, last["id"])
 
     # The thread
 
@@ -253,6 +244,22 @@ class RemoteReader:
         """Raise SessionError for an answer that will be the same again."""
         if status < 500 and status != 429:
             raise SessionError(f"{self._source.url} answers {status}: {body:.300}")
+
+
+def changes_of(target: Target, columns: Sequence[Column], diffs: Column) -> list[tuple[Kind, tuple[Column, ...]]]:
+    """Return rows, and how much more often each occurs, as changes of a table.
+
+    >>> rows = [np.array([3, 4])]
+    >>> changes_of(Target("t", ("x",), ("int64",), 1), rows, np.array([2, -1]))
+    [(<Kind.DELETE: 'delete'>, (array([4]),)), (<Kind.INSERT: 'insert'>, (array([3, 3]),))]
+    """
+    removed = (Kind.DELETE_KEYS, target.keys) if target.replaces else (Kind.DELETE, len(columns))
+    found = []
+    for times, (kind, width) in ((-diffs, removed), (diffs, (target.kind, len(columns)))):
+        rows = np.repeat(np.arange(len(diffs)), np.maximum(times, 0))
+        if len(rows):
+            found.append((kind, tuple(column[rows] for column in columns[:width])))
+    return found
 
 
 def _is_of_network(error: BaseException) -> bool:

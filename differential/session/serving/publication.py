@@ -1,0 +1,109 @@
+"""A table or view that is published to other sessions, as Arrow record batches over encrypted sockets.
+
+A thread takes what each commit changes, makes Arrow of it once, and keeps the last commits up to a bound. Readers ask
+for the commit after a mark. A mark is the random label of the publication and the number of a commit. A reader without
+one, or with one after which commits are not kept, receives a snapshot.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections import deque
+from threading import Lock, Thread
+
+from differential.session.catalog import Catalog
+from differential.session.item import Item
+from differential.session.sources.arrow_socket import CHANGES, GONE, SNAPSHOT, packed, snapshot
+from timely.errors import SessionError, TimelyError
+from timely.lowlevel import AnsweringSocket
+
+BACKLOG = 64 << 20
+
+
+class Publication:
+    """What `Readable.publish` returns. It ends with `close`, or with the session or view."""
+
+    def __init__(self, catalog: Catalog, item: Item, address: str, keys: str, backlog: int = BACKLOG) -> None:
+        self._catalog = catalog
+        self._item = item
+        self._label = secrets.token_hex(4)
+        self._limit = backlog
+        self._kept: deque[tuple[int, bytes]] = deque()
+        self._bytes = 0
+        self._lock = Lock()
+        self._over: str | None = None
+        self._begun: tuple[int, bytes] | None = None
+        with catalog.exclusive():
+            self._changes, self._since = catalog.follow(item), catalog.last
+        try:
+            self._socket = AnsweringSocket(address, keys, self._answer)
+        except BaseException:
+            self._changes.close()
+            raise
+        self.address = self._socket.address
+        """Where it is published: with the port, if that was left open."""
+        self._thread = Thread(target=self._run, name="timely publication", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Publish no more."""
+        self._changes.close()
+        self._thread.join()
+        self._socket.close()
+
+    def __repr__(self) -> str:
+        return f"<Publication of {self._item} at {self.address}>"
+
+    def _run(self) -> None:
+        over = f"{self._item} was dropped or replaced, or its session has ended"
+        try:
+            for change in self._changes:
+                data = packed(change)
+                with self._lock:
+                    self._begun = None
+                    self._kept.append((change.time, data))
+                    self._bytes += len(data)
+                    while self._bytes > self._limit:
+                        self._since, former = self._kept.popleft()
+                        self._bytes -= len(former)
+                self._socket.ring()
+        except (TimelyError, ArithmeticError, TypeError) as error:
+            over = f"{self._item} has failed: {error}"
+        self._over = over
+        self._socket.ring()
+
+    def _answer(self, question: bytes) -> list[bytes] | None:
+        """Return the commit after a mark, a snapshot, or None while there is no such commit."""
+        label, _, number = question.decode("utf-8", "replace").rpartition(".")
+        commit = int(number) if label == self._label and number.isascii() and number.isdecimal() else None
+        with self._lock:
+            if commit is not None and self._since <= commit <= self._catalog.last:
+                found = next((each for each in self._kept if each[0] > commit), None)
+                if found is not None:
+                    return [CHANGES, f"{self._label}.{found[0]}".encode(), found[1]]
+                return [GONE, self._over.encode()] if self._over is not None else None
+            begun = self._begun
+        if self._over is not None:
+            return [GONE, self._over.encode()]
+        if begun is None or begun[0] < self._catalog.last:
+            try:
+                begun = self._snapshot()
+            except SessionError as error:
+                return [GONE, str(error).encode()]
+        return [SNAPSHOT, f"{self._label}.{begun[0]}".encode(), begun[1]]
+
+    def _snapshot(self) -> tuple[int, bytes]:
+        with self._catalog.exclusive():
+            rows, commit = self._catalog.read(self._item), self._catalog.last
+        made = commit, packed(snapshot(rows.columns, rows.arrays(), commit))
+        with self._lock:
+            self._begun = made
+        return made
+
+
+def publish(catalog: Catalog, item: Item, address: str, keys: str) -> Publication:
+    """Publish a table or view. Raises ConfigError if the address or the keys cannot be used."""
+    catalog.check(item)
+    publication = Publication(catalog, item, address, keys)
+    catalog.services.append(publication)
+    return publication

@@ -1,0 +1,108 @@
+"""What a session publishes arrives whole and once, from where a reader was, and from nowhere else."""
+
+from __future__ import annotations
+
+import datetime as dt
+import time as clock
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings, strategies as st
+
+from differential import Session
+from differential.session.serving import publication as publications
+from differential.session.sources import arrow_socket
+from timely.communication.curve import make_keys
+from timely.errors import SessionError
+from timely.lowlevel import typed
+
+COMMITS = st.lists(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 9)), min_size=1, max_size=4), max_size=5)
+
+
+@pytest.fixture(scope="module")
+def keys(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(make_keys(str(tmp_path_factory.mktemp("keys"))).parent)
+
+
+def run_until(db: Session, condition: Callable[[], bool]) -> None:
+    end = clock.monotonic() + 30
+    db.run(until=lambda: condition() or clock.monotonic() > end)
+    assert condition(), db.status()
+
+
+@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(commits=COMMITS, upsert=st.booleans(), reopened=st.integers(0, 5))
+def test_a_table_that_follows_a_view_has_its_rows(
+    keys: str, commits: list[list[tuple[int, int]]], upsert: bool, reopened: int
+) -> None:
+    with Session() as db, Session() as other:
+        numbers = db.table("numbers", {"x": [7], "y": [7]}, key="x")
+        last = db.commit()
+        publication = numbers.publish("tcp://127.0.0.1:*", keys=keys)
+        copy = other.table("copy", {"y": int, "x": int}, key="x")
+        position: Any = None
+        source = arrow_socket(publication.address, keys=keys)
+        feed = copy.read_from(source, upsert=upsert)
+        for number, rows in enumerate(commits):
+            for x, y in rows:
+                numbers.upsert(x=x, y=y)
+            if number % 2:
+                numbers.delete(x=rows[0][0])
+            last = db.commit()
+        expected = [(y, x) for x, y in numbers.records()]
+        run_until(other, lambda: sorted(copy.records()) == sorted(expected))
+        position = feed.position
+        assert position is None or int(str(position).rpartition(".")[2]) <= last
+        publication.close()
+
+
+def test_all_types_arrive_as_they_are_and_others_stop_the_source(keys: str) -> None:
+    columns = {
+        "day": [dt.date(2026, 2, 28), None],
+        "price": typed([Decimal("1.50"), None], "decimal(9, 2)"),
+        "name": ["é", "nul\0"],
+        "lasts": [dt.timedelta(1), None],
+        "weight": [float("nan"), float("inf")],
+    }
+    with Session() as db, Session() as other:
+        table = db.table("all", columns)
+        db.commit()
+        publication = table.publish("tcp://127.0.0.1:*", keys=keys)
+        types = {name: db._catalog.schema(table._item).types()[name] for name in columns}
+        copy = other.table("copy", {name: typed([], of) for name, of in types.items()} | {"weight": float, "name": str})
+        copy.read_from(arrow_socket(publication.address, keys=keys))
+        run_until(other, lambda: len(copy) == 2)
+        assert repr(copy.records()) == repr(table.records())
+        wrong = other.table("wrong", {"name": int})
+        wrong.read_from(arrow_socket(publication.address, keys=keys))
+        with pytest.raises(SessionError, match="column 'name'"):
+            run_until(other, lambda: len(wrong) == 2)
+        publication.close()
+
+
+def test_a_session_that_is_opened_again_goes_on_or_stops_if_too_little_is_kept(keys: str, tmp_path: Path) -> None:
+    with Session() as db:
+        numbers = db.table("numbers", {"x": int})
+        publication = publications.Publication(db._catalog, numbers._item, "tcp://127.0.0.1:*", keys, backlog=2_000)
+        source = arrow_socket(publication.address, keys=keys, name="numbers")
+
+        def follow(expected: int) -> None:
+            with Session(state=str(tmp_path / "db")) as other:
+                copy = other.table("copy", {"x": int})
+                copy.read_from(source)
+                run_until(other, lambda: len(copy) == expected)
+                assert copy.records() == numbers.records()
+
+        for number in range(2):
+            numbers.insert(x=number)
+            db.commit()
+            follow(number + 1)
+        for number in range(2, 12):
+            numbers.insert(x=number)
+            db.commit()
+        with pytest.raises(SessionError, match="no longer has the changes after"):
+            follow(12)
+        publication.close()

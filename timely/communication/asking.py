@@ -1,0 +1,190 @@
+"""Questions and answers over a network, for whoever has the keys: what lies below streams that are pulled.
+
+Both ends have the CURVE key pair of one file, as the processes of a cluster do: everything is encrypted, and a client
+that does not prove to have the pair is refused in its handshake. A client asks one question at a time, so it receives
+no more than it has asked for, and what it does not ask for takes no memory anywhere.
+
+An answer may come later: a question that has none yet is kept, and asked again when the server is rung, or after a
+moment is answered with nothing, which shows the client that the server is there.
+
+>>> import tempfile
+>>> with tempfile.TemporaryDirectory() as directory:
+...     path = make_keys(directory)
+...     server = AnsweringSocket("tcp://127.0.0.1:*", directory, lambda question: [question.upper()])
+...     client = AskingSocket(server.address, directory)
+...     print(client.ask(b"hello", 30))
+...     client.close()
+...     server.close()
+[b'HELLO']
+"""
+
+from __future__ import annotations
+
+import time as clock
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from threading import Thread
+
+import zmq
+
+from timely.communication.curve import load_keys, make_keys
+from timely.communication.doorbell import Doorbell
+from timely.communication.zap import Authenticator
+from timely.errors import ConfigError
+
+__all__ = ["AnsweringSocket", "AskingSocket", "make_keys"]
+
+QUESTION_BYTES = 4_096
+"""A question of more bytes is none: its connection is closed."""
+PATIENCE = 5.0
+"""After so many seconds a question that has no answer is answered with nothing."""
+KEPT = 1_000
+"""So many questions are kept, at most; another one is answered with nothing."""
+HANDSHAKE_SECONDS = 10.0
+REFUSALS = 3
+"""After so many handshakes that end without a reason a client gives up; after one that is refused, at once."""
+_REFUSED = zmq.EVENT_HANDSHAKE_FAILED_AUTH | zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL
+_REFUSED |= zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL
+
+Answer = Sequence[bytes] | None
+
+
+class AnsweringSocket:
+    """Answers questions in a thread. `answer` returns the frames of an answer, or None while there is none."""
+
+    def __init__(self, address: str, directory: str, answer: Callable[[bytes], Answer]) -> None:
+        """Raises ConfigError if the keys in the directory, or the address, cannot be used."""
+        public, secret = load_keys(directory)
+        self._answer = answer
+        self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+        self._authenticator = Authenticator(self._context, public)
+        self._bell = Doorbell()
+        self._is_closed = False
+        self._waiting: dict[bytes, tuple[bytes, float]] = {}
+        self._socket = self._context.socket(zmq.ROUTER)
+        self._socket.linger = 0
+        self._socket.maxmsgsize = QUESTION_BYTES
+        self._socket.handshake_ivl = int(1000 * HANDSHAKE_SECONDS)
+        self._socket.curve_server = True
+        self._socket.curve_publickey, self._socket.curve_secretkey = public, secret
+        try:
+            self._socket.bind(address)
+        except zmq.ZMQError as error:
+            self._release()
+            raise ConfigError(f"nothing can be published at {address!r:.200}: {error}") from None
+        self.address = str(self._socket.get_string(zmq.LAST_ENDPOINT))
+        self._thread = Thread(target=self._run, name="timely answers", daemon=True)
+        self._thread.start()
+
+    def ring(self) -> None:
+        """Ask `answer` again about the questions that are kept. For any thread."""
+        self._bell.ring()
+
+    def close(self) -> None:
+        """Answer no more."""
+        if not self._is_closed:
+            self._is_closed = True
+            self._bell.ring()
+            self._thread.join()
+            self._release()
+
+    def _release(self) -> None:
+        self._socket.close(0)
+        self._authenticator.close()
+        self._context.term()
+        self._bell.close()
+
+    def _run(self) -> None:
+        poller = zmq.Poller()
+        poller.register(self._bell, zmq.POLLIN)
+        poller.register(self._socket, zmq.POLLIN)
+        while not self._is_closed:
+            poller.poll(int(1000 * PATIENCE) if self._waiting else None)
+            self._bell.clear()
+            with suppress(zmq.Again):
+                while True:
+                    client, *frames = self._socket.recv_multipart(zmq.NOBLOCK)
+                    if len(frames) == 1 and len(self._waiting) < KEPT:
+                        self._waiting[client] = frames[0], clock.monotonic() + PATIENCE
+                    else:
+                        self._send(client, ())
+            for client, (question, end) in tuple(self._waiting.items()):
+                found = self._answer(question)
+                if found is not None or clock.monotonic() >= end:
+                    del self._waiting[client]
+                    self._send(client, found or ())
+
+    def _send(self, client: bytes, frames: Sequence[bytes]) -> None:
+        with suppress(zmq.ZMQError):  # the client is gone
+            self._socket.send_multipart([client, b"", *frames], zmq.NOBLOCK)
+
+
+class AskingSocket:
+    """Asks the questions of one thread."""
+
+    def __init__(self, address: str, directory: str) -> None:
+        """Raises ConfigError if the keys in the directory, or the address, cannot be used."""
+        self._keys = load_keys(directory)
+        self._address = address
+        self._refused = 0
+        self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+        self._bell = Doorbell()
+        self._is_closed = False
+        try:
+            self._connect()
+        except zmq.ZMQError as error:
+            self._bell.close()
+            self._context.destroy(0)
+            raise ConfigError(f"{address!r:.200} is no address to ask: {error}") from None
+
+    def ask(self, question: bytes, seconds: float) -> Answer:
+        """Return the frames of the answer, none of them if there is none yet; None if the server does not answer.
+
+        Returns None at once when `interrupt` is called. Raises ConfigError if the server refuses the keys.
+        """
+        self._socket.send(question)
+        end = clock.monotonic() + seconds
+        poller = zmq.Poller()
+        for each in (self._socket, self._monitor, self._bell):
+            poller.register(each, zmq.POLLIN)
+        while not self._is_closed and (left := end - clock.monotonic()) > 0:
+            ready = dict(poller.poll(int(1000 * left) + 1))
+            if self._socket in ready:
+                self._refused = 0
+                return self._socket.recv_multipart()[1:]
+            if self._monitor in ready:
+                from zmq.utils.monitor import recv_monitor_message  # it imports asyncio
+
+                event = recv_monitor_message(self._monitor)["event"]
+                self._refused += 1
+                if event == zmq.EVENT_HANDSHAKE_FAILED_AUTH or self._refused >= REFUSALS:
+                    raise ConfigError(f"{self._address} refuses the keys, or is none that answers with them")
+        self._disconnect()  # an answer that comes late would be taken for another one
+        self._connect()
+        return None
+
+    def interrupt(self) -> None:
+        """Let `ask` return, now and from now on. For any thread."""
+        self._is_closed = True
+        self._bell.ring()
+
+    def close(self) -> None:
+        """Release the socket. No thread may ask any more."""
+        self._disconnect()
+        self._context.destroy(0)
+        self._bell.close()
+
+    def _connect(self) -> None:
+        public, secret = self._keys
+        self._socket = self._context.socket(zmq.DEALER)
+        self._socket.linger = 0
+        self._socket.handshake_ivl = int(1000 * HANDSHAKE_SECONDS)
+        self._socket.curve_serverkey = public
+        self._socket.curve_publickey, self._socket.curve_secretkey = public, secret
+        self._monitor = self._socket.get_monitor_socket(_REFUSED)
+        self._socket.connect(self._address)
+
+    def _disconnect(self) -> None:
+        self._socket.disable_monitor()
+        self._monitor.close(0)
+        self._socket.close(0)
