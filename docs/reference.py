@@ -20,7 +20,11 @@ import differential.durable
 import differential.graphs
 import differential.session
 import differential.session.sinks
+import differential.session.sinks.kafka
+import differential.session.sinks.postgresql
 import differential.session.sources
+import differential.session.sources.kafka
+import differential.session.sources.postgresql
 import timely
 import timely.capture
 import timely.errors
@@ -41,6 +45,10 @@ PAGES: dict[str, tuple[str, ModuleType | type]] = {
     "session": ("Sessions", differential.session),
     "sources": ("Sources of sessions", differential.session.sources),
     "sinks": ("Sinks of sessions", differential.session.sinks),
+    "source-postgresql": ("PostgreSQL as a source", differential.session.sources.postgresql),
+    "sink-postgresql": ("PostgreSQL as a sink", differential.session.sinks.postgresql),
+    "source-kafka": ("Kafka as a source", differential.session.sources.kafka),
+    "sink-kafka": ("Kafka as a sink", differential.session.sinks.kafka),
     "captured-collections": ("Captured collections", differential.capture),
     "durable": ("Durable collections", differential.durable),
     "delta": ("Delta queries", differential.delta),

@@ -28,7 +28,11 @@ import differential.durable
 import differential.graphs
 import differential.session
 import differential.session.sinks
+import differential.session.sinks.kafka
+import differential.session.sinks.postgresql
 import differential.session.sources
+import differential.session.sources.kafka
+import differential.session.sources.postgresql
 import differential.trace.events
 import differential.trace.log
 import timely
@@ -67,7 +71,11 @@ PACKAGES = (
     differential.graphs,
     differential.session,
     differential.session.sinks,
+    differential.session.sinks.kafka,
+    differential.session.sinks.postgresql,
     differential.session.sources,
+    differential.session.sources.kafka,
+    differential.session.sources.postgresql,
     differential.trace.log,
     differential.arrangement.reading,
 )
@@ -79,6 +87,7 @@ BETWEEN_LAYERS = {
     "Changes": {"from_parts", "parts"},
     "Collection": {"indexed"},
     "Columns": {"from_buffers", "to_buffers"},
+    "Database": {"begin_round", "confirm", "end", "forget"},
     "Delivery": {"deliver", "take"},
     "Feed": {"end", "fail", "gather", "open", "restore", "settle", "statements", "take"},
     "Input": {"send_owned"},

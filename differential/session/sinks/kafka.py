@@ -27,6 +27,8 @@ try:
 except ImportError as error:
     raise ConfigError(f"Kafka needs {error.name}: pip install 'timely-dataflow[kafka]'") from None
 
+__all__ = ["kafka"]
+
 SECONDS = 15.0
 """How long one step of a transaction may take."""
 _FENCED = (

@@ -29,6 +29,8 @@ try:
 except ImportError as error:
     raise ConfigError(f"PostgreSQL needs {error.name}: pip install 'timely-dataflow[postgresql]'") from None
 
+__all__ = ["postgresql"]
+
 ROWS = 10_000
 """So many rows are sent in a statement."""
 _TYPES = {

@@ -27,6 +27,8 @@ try:
 except ImportError as error:
     raise ConfigError(f"Kafka needs {error.name}: pip install 'timely-dataflow[kafka]'") from None
 
+__all__ = ["kafka"]
+
 MESSAGES = 10_000
 """So many messages, at most, are in a batch."""
 METADATA_SECONDS = 30.0

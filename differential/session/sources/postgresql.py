@@ -15,9 +15,7 @@ from __future__ import annotations
 import time as clock
 from collections.abc import Iterator, Sequence
 
-from differential.session.sources.convert import Converter
 from differential.session.sources.pgoutput import (
-    UNCHANGED,
     Begin,
     Commit,
     Keepalive,
@@ -28,6 +26,7 @@ from differential.session.sources.pgoutput import (
     decode,
     shown,
 )
+from differential.session.sources.postgresql_rows import Made, TableRows
 from differential.session.sources.postgresql_stream import (
     Replication,
     TableInfo,
@@ -37,11 +36,11 @@ from differential.session.sources.postgresql_stream import (
     snapshot,
     table_info,
 )
-from differential.session.sources.postgresql_types import fits, of_postgresql
-from differential.session.sources.source import Batch, Position, Rejected, Target
-from differential.session.table_data import Column
+from differential.session.sources.source import Batch, Position, Target
 from differential.session.transaction import Kind
-from timely.errors import DataError, SessionError, StoreError
+from timely.errors import SessionError, StoreError
+
+__all__ = ["Database", "postgresql"]
 
 ROWS = 1 << 17
 """A round ends with the first transaction after so many changes."""
@@ -52,7 +51,12 @@ Change = tuple[str, Row | Truncate]
 
 
 class Database:
-    """Tables of a database of PostgreSQL that share a replication slot: `database["orders"]` is a source."""
+    """Tables of a database of PostgreSQL that share a replication slot: `database["orders"]` is a source.
+
+    >>> database = postgresql("host=localhost dbname=shop", "orders", slot="questions")
+    >>> isinstance(database, Database), database.publication
+    (True, 'questions')
+    """
 
     def __init__(self, dsn: str, tables: Sequence[str], slot: str, publication: str, patience: float) -> None:
         self.dsn = dsn
@@ -176,7 +180,7 @@ class Database:
         if isinstance(message, Relation):
             self._relations[message.number] = message
             for reader in self._readers_of(message.number):
-                reader.check(message)
+                reader.rows.check(message)
         elif isinstance(message, Begin):
             self._open = []
         elif isinstance(message, Row):
@@ -207,7 +211,7 @@ class Database:
         for commit, changes in transactions:
             for table, change in changes:
                 if commit.commit >= (readers[table].position or 0):
-                    readers[table].add(gathered[table], change)
+                    readers[table].rows.add(gathered[table], change)
             position = max(position, commit.end)
         if not any(gathered.values()):
             is_due = self._end > position and clock.monotonic() - self._moved > IDLE_SECONDS
@@ -267,7 +271,10 @@ class Table:
             with connected(database.dsn) as connection:
                 return table_info(connection, self._table)
 
-        info = patiently(look, min(10.0, database.patience))
+        try:
+            info = patiently(look, min(10.0, database.patience))
+        except StoreError as error:
+            raise SessionError(f"table {self._table} cannot be read: {error}") from error
         reader = TableReader(database, self._table, info, target, int(position) if position else None)
         database.readers[self._table] = reader
         return reader
@@ -285,18 +292,10 @@ class TableReader:
         self.confirmed = position
         self.is_ended = False
         self._database = database
+        self.rows = TableRows(info, target)
         self._batch: Batch | None = None
-        self._changes: list[tuple[Kind, tuple[Column, ...]]] = []
-        self._rejected: list[Rejected] = []
+        self._made = Made([], [])
         self._is_closed = False
-        self._places: tuple[int, ...] = ()
-        self._types = {column.name: column.number for column in info.columns}
-        self._is_whole = info.identity == "f"
-        self._is_keyed = any(column.is_key for column in info.columns)
-        _check_columns(info, target)
-        self._converter = Converter(target.names, target.types, of_postgresql)
-        self._key_converter = Converter(target.names[: target.keys], target.types[: target.keys], of_postgresql)
-        self._key_places: tuple[int, ...] = ()
 
     @property
     def is_settled(self) -> bool:
@@ -324,108 +323,23 @@ class TableReader:
         if all(reader._is_closed for reader in self._database.readers.values()):
             self._database.forget()
 
-    def check(self, relation: Relation) -> None:
-        """Learn where the columns are. Raises SessionError if they are not those that were there before."""
-        for name in self.target.names:
-            if name not in relation.columns:
-                raise SessionError(
-                    f"table {self.info} has no column {name!r} any more: it was dropped or renamed, and table "
-                    f"{self.target.table!r} of the session needs it"
-                )
-            if relation.types[relation.columns.index(name)] != self._types[name]:
-                raise SessionError(
-                    f"column {name!r} of table {self.info} has another type than when the source was opened: open the "
-                    "session again, with a type for the column that fits"
-                )
-        if (relation.identity == "f") != self._is_whole:
-            raise SessionError(f"table {self.info} has another replica identity now: open the session again")
-        self._places = tuple(relation.columns.index(name) for name in self.target.names)
-        self._key_places = self._places[: self.target.keys]
-
-    def add(self, gathered: list[tuple[Kind, list[Values]]], change: Row | Truncate) -> None:
-        """Add a change to the statements of a round."""
-        if isinstance(change, Truncate):
-            gathered.append((Kind.CLEAR, []))
-            return
-        old, new = change.old, change.new
-        if new is not None:
-            if old is not None and self._is_whole:
-                new = tuple(before if value is UNCHANGED else value for before, value in zip(old, new))
-            missing = [name for name, at in zip(self.target.names, self._places) if new[at] is UNCHANGED]
-            if missing:
-                raise SessionError(
-                    f"column {missing[0]!r} of table {self.info} has a large value that an update has left as it was, "
-                    f"which PostgreSQL does not send: ALTER TABLE {self.info} REPLICA IDENTITY FULL lets it, from the "
-                    "next update on; drop the table of the session, and read it again"
-                )
-        if old is not None:
-            if self._is_whole:
-                _append(gathered, Kind.DELETE, tuple(old[at] for at in self._places))
-            else:
-                _append(gathered, Kind.DELETE_KEYS, tuple(old[at] for at in self._key_places))
-        if new is not None:
-            _append(gathered, Kind.UPSERT if self._is_keyed else Kind.INSERT, tuple(new[at] for at in self._places))
-
     def convert(self, gathered: Sequence[tuple[Kind, Sequence[Values]]]) -> bool:
         """Make statements of a round; return whether the source is to stop at one of their rows."""
-        self._changes, self._rejected = [], []
-        number = 0
-        for kind, rows in gathered:
-            columns, wrong = self._converted(kind, rows)
-            for row, why in sorted(wrong.items()):
-                record = ", ".join("null" if value is None else str(value) for value in rows[row])
-                self._rejected.append(Rejected(str(self.info), number + row + 1, record, why))
-            number += len(rows)
-            if kind is Kind.CLEAR or len(columns[0]):
-                self._changes.append((kind, tuple(columns)))
+        self._made = self.rows.made(gathered)
         return self.is_refusing
 
     @property
     def is_refusing(self) -> bool:
         """Whether the source is to stop at one of the rows of the round."""
-        return bool(self._rejected) and self.target.stops
+        return bool(self._made.rejected) and self.target.stops
 
     def give(self, position: int) -> None:
         """Let the next batch have the statements that were made, unless the source is to stop at one of their rows."""
         if self.is_refusing:
-            self._batch = Batch((), self._rejected[:1], "" if self.position is None else self.position)
+            self._batch = Batch((), self._made.rejected[:1], "" if self.position is None else self.position)
             return
         self.position = position
-        self._batch = Batch(self._changes, self._rejected, position)
-
-    def _converted(self, kind: Kind, rows: Sequence[Values]) -> tuple[list[Column], dict[int, str]]:
-        if kind is Kind.CLEAR:
-            return [], {}
-        converter = self._key_converter if kind is Kind.DELETE_KEYS else self._converter
-        values = list(zip(*rows)) or [()] * len(converter.names)
-        return converter.convert(values, len(rows))
-
-
-def _append(gathered: list[tuple[Kind, list[Values]]], kind: Kind, row: Values) -> None:
-    """Add a row to the last statement, if it is of the kind; deletions and insertions of rows change places freely."""
-    for found, rows in reversed(gathered[-2:]):
-        if found is kind:
-            rows.append(row)
-            return
-        if {found, kind} != {Kind.INSERT, Kind.DELETE}:
-            break
-    gathered.append((kind, [row]))
-
-
-def _check_columns(info: TableInfo, target: Target) -> None:
-    """Raise DataError unless a table has the columns of a session's table, its key among them, with types that fit."""
-    types = {column.name: column.type for column in info.columns}
-    for name, of in zip(target.names, target.types):
-        if name not in types:
-            raise DataError(f"table {info} has no column {name!r}: it has {', '.join(types)}")
-        if not fits(of, types[name]):
-            raise DataError(f"column {name!r} of table {info} is of type {types[name]}, which does not fit {of}")
-    key = tuple(column.name for column in info.columns if column.is_key)
-    if info.identity in "di" and key and set(key) != set(target.names[: target.keys]):
-        raise DataError(
-            f"table {info} identifies rows by {', '.join(key)}, so this is to be the key of table {target.table!r}: "
-            f"db.table({target.table!r}, ..., key=[{', '.join(map(repr, key))}])"
-        )
+        self._batch = Batch(self._made.changes, self._made.rejected, position)
 
 
 def postgresql(dsn: str, *tables: str, slot: str, publication: str | None = None, patience: float = 60.0) -> Database:

@@ -228,3 +228,28 @@ def test_a_session_goes_on_where_it_was_and_notices_a_slot_that_was_made_again(d
             stock.read_from(postgresql(dsn, "stock", slot="again")["stock"])
             with pytest.raises(SessionError, match="what came in between is lost"):
                 committed(db, lambda: False)
+
+
+def test_the_log_is_released_while_other_tables_change(
+    dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("differential.session.sources.postgresql.IDLE_SECONDS", 0.1)
+    query = "SELECT confirmed_flush_lsn FROM pg_replication_slots WHERE slot_name = 'idle'"
+    with psycopg.connect(dsn, autocommit=True) as sql, Session(state=str(tmp_path)) as db:
+        sql.execute("CREATE TABLE stock (item text PRIMARY KEY)")
+        sql.execute("CREATE TABLE other (n int)")
+        stock = db.table("stock", {"item": str}, key="item")
+        stock.read_from(postgresql(dsn, "stock", slot="idle")["stock"])
+        db.commit()
+        sql.execute("INSERT INTO other SELECT n FROM generate_series(1, 1000) n")
+        (end,) = sql.execute("SELECT pg_current_wal_lsn()").fetchone() or ("",)
+        committed(db, lambda: sql.execute(f"SELECT ({query}) >= %s::pg_lsn", [end]).fetchone() == (True,))
+        sql.execute("INSERT INTO stock VALUES ('nut')")
+        committed(db, lambda: stock.records() == [("nut",)])
+
+
+def test_a_server_that_does_not_answer_is_an_error(tmp_path: Path) -> None:
+    with Session() as db:
+        rows = db.table("rows", {"x": int})
+        with pytest.raises(SessionError, match="table rows cannot be read: "):
+            rows.read_from(postgresql(f"host={tmp_path}", "rows", slot="nobody", patience=0.1)["rows"])

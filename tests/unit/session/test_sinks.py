@@ -193,6 +193,37 @@ def test_a_changed_definition_reaches_the_sink_as_a_difference(tmp_path: Path, c
     assert sink.contents() == {(2,): 1, (3,): 1}
 
 
+def test_a_view_that_is_replaced_is_written_to_again_and_nothing_is_lost(tmp_path: Path) -> None:
+    sink = Memory()
+    with Session(state=str(tmp_path)) as db:
+        numbers = db.table("numbers", {"x": [1, 2, 3]})
+        for least in (0, 2):
+            kept = db.view("all", lambda t, least=least: t.numbers.filter(lambda x: x >= least), durable=True)
+            kept.write_to(sink)
+            db.commit()
+        numbers.insert(x=4)
+        db.commit()
+    assert sink.log == [((1,), 1, 1), ((2,), 1, 1), ((3,), 1, 1), ((1,), 2, -1), ((4,), 3, 1)]
+
+
+def test_what_is_too_much_for_memory_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("differential.session.sinks.delivery.ROWS", 2)
+    sink = Memory()
+    with Session(state=str(tmp_path)) as db:
+        numbers = db.table("numbers", {"x": int})
+        delivery = db.view("all", lambda t: t.numbers, durable=True).write_to(sink, patience=0)
+        sink.failures = ["never"]
+        delivery._lose(None)  # its writer is closed, so each commit asks for the mark
+        for number in range(5):
+            numbers.insert(x=number)
+            with pytest.raises(SessionError, match=f"up to commit {number + 1} .*it is away"):
+                db.commit()
+        assert len(delivery._pending) <= 2
+        sink.failures = []
+        db.commit()
+    assert sink.log == [((number,), number + 1, 1) for number in range(5)]
+
+
 STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("insert"), st.integers(0, 5)),

@@ -1,0 +1,137 @@
+"""The rows of a table of PostgreSQL, and changes of them, as statements about a table of a session.
+
+An update or a deletion names a row by its replica identity: by key, if that is the primary key or an index, and then
+a row replaces that of its key; or by all values, if it is the whole row, and then each row counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from differential.session.sources.convert import Converter
+from differential.session.sources.pgoutput import UNCHANGED, Relation, Row, Truncate, Values
+from differential.session.sources.postgresql_stream import TableInfo
+from differential.session.sources.postgresql_types import fits, of_postgresql
+from differential.session.sources.source import Rejected, Target
+from differential.session.table_data import Column
+from differential.session.transaction import Kind
+from timely.errors import DataError, SessionError
+
+Gathered = list[tuple[Kind, list[Values]]]
+"""Statements whose rows are not converted."""
+
+
+class Made(NamedTuple):
+    """Statements, and the rows that are none."""
+
+    changes: list[tuple[Kind, tuple[Column, ...]]]
+    rejected: list[Rejected]
+
+
+class TableRows:
+    """Makes statements of the rows of one table."""
+
+    def __init__(self, info: TableInfo, target: Target) -> None:
+        """Raises DataError where the tables do not fit."""
+        _check_columns(info, target)
+        self.info = info
+        self.target = target
+        self._types = {column.name: column.number for column in info.columns}
+        self._is_whole = info.identity == "f"
+        self._is_keyed = any(column.is_key for column in info.columns)
+        self._places: tuple[int, ...] = ()
+        self._key_places: tuple[int, ...] = ()
+        self._converter = Converter(target.names, target.types, of_postgresql)
+        self._key_converter = Converter(target.names[: target.keys], target.types[: target.keys], of_postgresql)
+
+    def check(self, relation: Relation) -> None:
+        """Learn where the columns are. Raises SessionError if they are not those that were there before."""
+        for name in self.target.names:
+            if name not in relation.columns:
+                raise SessionError(
+                    f"table {self.info} has no column {name!r} any more: it was dropped or renamed, and table "
+                    f"{self.target.table!r} of the session needs it"
+                )
+            if relation.types[relation.columns.index(name)] != self._types[name]:
+                raise SessionError(
+                    f"column {name!r} of table {self.info} has another type than when the source was opened: open the "
+                    "session again, with a type for the column that fits"
+                )
+        if (relation.identity == "f") != self._is_whole:
+            raise SessionError(f"table {self.info} has another replica identity now: open the session again")
+        self._places = tuple(relation.columns.index(name) for name in self.target.names)
+        self._key_places = self._places[: self.target.keys]
+
+    def add(self, gathered: Gathered, change: Row | Truncate) -> None:
+        """Add a change to the statements of a round."""
+        if isinstance(change, Truncate):
+            gathered.append((Kind.CLEAR, []))
+            return
+        old, new = change.old, change.new
+        if new is not None:
+            if old is not None and self._is_whole:
+                new = tuple(before if value is UNCHANGED else value for before, value in zip(old, new))
+            missing = [name for name, at in zip(self.target.names, self._places) if new[at] is UNCHANGED]
+            if missing:
+                raise SessionError(
+                    f"column {missing[0]!r} of table {self.info} has a large value that an update has left as it was, "
+                    f"which PostgreSQL does not send: ALTER TABLE {self.info} REPLICA IDENTITY FULL lets it, from the "
+                    "next update on; drop the table of the session, and read it again"
+                )
+        if old is not None:
+            if self._is_whole:
+                _append(gathered, Kind.DELETE, tuple(old[at] for at in self._places))
+            else:
+                _append(gathered, Kind.DELETE_KEYS, tuple(old[at] for at in self._key_places))
+        if new is not None:
+            _append(gathered, Kind.UPSERT if self._is_keyed else Kind.INSERT, tuple(new[at] for at in self._places))
+
+    def made(self, gathered: Sequence[tuple[Kind, Sequence[Values]]]) -> Made:
+        """Return statements with columns."""
+        changes: list[tuple[Kind, tuple[Column, ...]]] = []
+        rejected: list[Rejected] = []
+        number = 0
+        for kind, rows in gathered:
+            columns, wrong = self._converted(kind, rows)
+            for row, why in sorted(wrong.items()):
+                record = ", ".join("null" if value is None else str(value) for value in rows[row])
+                rejected.append(Rejected(str(self.info), number + row + 1, record, why))
+            number += len(rows)
+            if kind is Kind.CLEAR or len(columns[0]):
+                changes.append((kind, tuple(columns)))
+        return Made(changes, rejected)
+
+    def _converted(self, kind: Kind, rows: Sequence[Values]) -> tuple[list[Column], dict[int, str]]:
+        if kind is Kind.CLEAR:
+            return [], {}
+        converter = self._key_converter if kind is Kind.DELETE_KEYS else self._converter
+        values = list(zip(*rows)) or [()] * len(converter.names)
+        return converter.convert(values, len(rows))
+
+
+def _append(gathered: Gathered, kind: Kind, row: Values) -> None:
+    """Add a row to the last statement, if it is of the kind; deletions and insertions of rows change places freely."""
+    for found, rows in reversed(gathered[-2:]):
+        if found is kind:
+            rows.append(row)
+            return
+        if {found, kind} != {Kind.INSERT, Kind.DELETE}:
+            break
+    gathered.append((kind, [row]))
+
+
+def _check_columns(info: TableInfo, target: Target) -> None:
+    """Raise DataError unless a table has the columns of a session's table, its key among them, with types that fit."""
+    types = {column.name: column.type for column in info.columns}
+    for name, of in zip(target.names, target.types):
+        if name not in types:
+            raise DataError(f"table {info} has no column {name!r}: it has {', '.join(types)}")
+        if not fits(of, types[name]):
+            raise DataError(f"column {name!r} of table {info} is of type {types[name]}, which does not fit {of}")
+    key = tuple(column.name for column in info.columns if column.is_key)
+    if info.identity in "di" and key and set(key) != set(target.names[: target.keys]):
+        raise DataError(
+            f"table {info} identifies rows by {', '.join(key)}, so this is to be the key of table {target.table!r}: "
+            f"db.table({target.table!r}, ..., key=[{', '.join(map(repr, key))}])"
+        )
