@@ -45,10 +45,15 @@ def interrupted_when(event: Awaitable) -> Iterator[None]:
             signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
 
     sender = threading.Thread(target=send)
-    sender.start()
-    with pytest.raises(KeyboardInterrupt):
-        yield
-    sender.join(WAIT)
+    # Hypothesis has a callback of the garbage collector. Python ignores exceptions in it, those of a handler, too.
+    callbacks, gc.callbacks[:] = gc.callbacks[:], []
+    try:
+        sender.start()
+        with pytest.raises(KeyboardInterrupt):
+            yield
+        sender.join(WAIT)
+    finally:
+        gc.callbacks[:] = callbacks
 
 
 class Stuck:
