@@ -45,7 +45,7 @@ __all__ = ["Database", "postgresql"]
 ROWS = 1 << 17
 """A round ends with the first transaction after so many changes."""
 ANSWER_SECONDS, IDLE_SECONDS = 10.0, 10.0
-"""How often the server hears of this reader, and how often a position without changes is committed."""
+"""How often the server is sent the confirmed position, and how often a position without changes is committed."""
 Change = tuple[str, Row | Truncate]
 """A change of a table, by the table's name here."""
 
