@@ -29,7 +29,7 @@ from timely.errors import SessionError, TimelyError
 from timely.lowlevel import Origin
 
 if TYPE_CHECKING:
-    from differential.session.storage import Storage
+    from differential.session.storage import Past, Storage
 
 R = TypeVar("R")
 
@@ -391,6 +391,10 @@ class Catalog:
         call.wait()
         self.engine.result(call)
         return changes
+
+    def past(self, item: Item) -> Past | None:
+        """Return what commits have changed in an item, as far as that is durable. Use under the lock."""
+        return None if self.storage is None else self.storage.past(item)
 
     def watch(self, watch: Watch) -> Watch:
         """Deliver to a watch at the end of each commit."""

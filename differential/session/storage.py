@@ -15,6 +15,7 @@ A store that fails ends the writing: it is not known what is durable, and openin
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from hashlib import sha256
 from secrets import token_hex
 from typing import Any, NamedTuple
 
@@ -33,6 +34,8 @@ from differential.session.table_data import Column
 from differential.session.transaction import Net
 from timely.errors import ConfigError, SessionError
 
+PAST = 1_000
+"""So many commits, at most, are read for who goes on after one of them."""
 COMMITS = "_session"
 """The collection that decides which commits are durable. No table or view can have its name."""
 
@@ -45,6 +48,19 @@ class Kept(NamedTuple):
     keys: int
     has_key: bool
     shown: tuple[int, ...]
+
+
+class Past(NamedTuple):
+    """What commits have changed in a durable table or view, after the commit `since`, and the name of these commits."""
+
+    stream: str
+    since: int
+    changes: list[Change]
+
+    @property
+    def label(self) -> str:
+        """A short name of the stream."""
+        return sha256(self.stream.encode()).hexdigest()[:8]
 
 
 class Storage:
@@ -145,10 +161,27 @@ class Storage:
         """Return what is retained of a durable view for a sink. Raises SessionError if the view is not durable."""
         if all(each is not item for each, _ in self._views):
             raise SessionError(f"{item} is to be durable, as sinks of this session rely on: db.view(..., durable=True)")
-        identity = self._commits.manifest.about.get("identity", "")
         writer = self._writers[item.name]
-        stream = f"{identity}/{item.name}/{writer.manifest.about['created']}"
-        return Retained(item, sink, stream, writer, self._reaches[item.name], self._attempt)
+        return Retained(item, sink, self._stream(writer, item), writer, self._reaches[item.name], self._attempt)
+
+    def past(self, item: Item) -> Past | None:
+        """Return what commits have changed in a durable table or view; None if another one has none of its past.
+
+        A view that the next commit will correct has none either: who follows it does not receive the correction.
+        """
+        writer = self._writers.get(item.name)
+        is_durable = item.kind == "table" or any(each is item for each, _ in self._views)
+        if writer is None or not is_durable or item.name in self._corrections:
+            return None
+        stream = self._stream(writer, item)
+        retained = Retained(item, "", stream, writer, Reaches(), self._attempt)
+        since = max(retained.since(), self.last - PAST)
+        found = retained.changes(since, self.last)
+        return Past(stream, since, [change._replace(rows=item.reordered(change.rows)) for change in found])
+
+    def _stream(self, writer: Writer, item: Item) -> str:
+        identity = self._commits.manifest.about.get("identity", "")
+        return f"{identity}/{item.name}/{writer.manifest.about['created']}"
 
     @property
     def reaches(self) -> dict[str, Reaches]:

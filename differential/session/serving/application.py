@@ -23,7 +23,7 @@ from differential.session.catalog import Catalog
 from differential.session.item import Item
 from differential.session.serving.form import records, text
 from differential.session.serving.incoming import TABLE, Answer, Incoming
-from differential.session.serving.outgoing import Cut, Entry, Hubs, commit_of
+from differential.session.serving.outgoing import Cut, Entry, Hubs
 from timely.errors import DataError, SessionError, TimelyError
 
 WRITE_SECONDS = 20.0
@@ -70,7 +70,7 @@ class Application:
         """Yield the messages for a reader. Raises Cut at the end, DataError or SessionError if there are none."""
         hub = self._hubs.of(item)
         mark = connection.headers.get("last-event-id") or connection.query_params.get("after")
-        async for entry in hub.read(commit_of(mark, hub)):
+        async for entry in hub.read(mark):
             yield entry
 
     async def _list(self, request: Request) -> Response:

@@ -12,13 +12,16 @@ import asyncio
 import secrets
 from collections import deque
 from collections.abc import AsyncIterator, Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from differential.session.catalog import Catalog
-from differential.session.changes import Changes
+from differential.session.changes import Change, Changes
 from differential.session.item import Item
 from differential.session.serving.form import messages
 from timely.errors import DataError, TimelyError
+
+if TYPE_CHECKING:
+    from differential.session.storage import Past
 
 BACKLOG = 16 << 20
 """So many bytes of messages are kept for readers that come back."""
@@ -101,11 +104,12 @@ class Hub:
         """Whether the table or view is gone."""
         return self._over is not None
 
-    async def read(self, after: int | None) -> AsyncIterator[Entry]:
-        """Yield the messages after a commit, if they are kept, or a snapshot and what comes then. Raises Cut."""
+    async def read(self, mark: str | None) -> AsyncIterator[Entry]:
+        """Yield the messages after that with an id, if they are kept, or a snapshot and what comes then. Raises Cut."""
         if self._begun is None:
             self._begun = asyncio.create_task(self._begin())
         await asyncio.shield(self._begun)
+        after = commit_of(mark, self)
         reader = Reader(self._queue)
         self._readers.add(reader)
         try:
@@ -134,17 +138,17 @@ class Hub:
             self._task.cancel()
 
     async def _begin(self) -> None:
-        changes, self._since = await asyncio.to_thread(self._followed)
+        changes, past, self._since = await asyncio.to_thread(self._followed)
+        if past is not None:
+            self.label, self._since = past.label, past.since
+            for change in past.changes:
+                self._add(change)
 
         async def follow() -> None:
             reason = f"{self.item} was dropped or replaced, or its session has ended"
             try:
                 async for change in changes:
-                    found = messages(
-                        "changes", change.time, self.label, change.columns, change.rows, change.diff.tolist()
-                    )
-                    for mark, text in found:
-                        self._publish(Entry(change.time, mark, text))
+                    self._add(change)
             except (TimelyError, ArithmeticError) as error:
                 reason = f"{self.item} has failed: {error}"
             finally:
@@ -153,9 +157,14 @@ class Hub:
 
         self._task = asyncio.create_task(follow())
 
-    def _followed(self) -> tuple[Changes, int]:
+    def _followed(self) -> tuple[Changes, Past | None, int]:
         with self._catalog.exclusive():
-            return self._catalog.follow(self.item), self._catalog.last
+            return self._catalog.follow(self.item), self._catalog.past(self.item), self._catalog.last
+
+    def _add(self, change: Change) -> None:
+        found = messages("changes", change.time, self.label, change.columns, change.rows, change.diff.tolist())
+        for mark, text in found:
+            self._publish(Entry(change.time, mark, text))
 
     def _snapshot(self) -> tuple[int, Iterator[Entry]]:
         """Return the last commit, and the rows as of it. On another thread, for it may wait for a commit."""

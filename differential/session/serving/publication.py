@@ -1,8 +1,9 @@
 """A table or view that is published to other sessions, as Arrow record batches over encrypted sockets.
 
 A thread takes what each commit changes, makes Arrow of it once, and keeps the last commits up to a bound. Readers ask
-for the commit after a mark. A mark is the random label of the publication and the number of a commit. A reader without
-one, or with one after which commits are not kept, receives a snapshot.
+for the commit after a mark, which is a label and the number of a commit. A durable table or view has a lasting label,
+and begins with the commits that are retained. Any other one has a random label. A reader without a mark, or with one
+after which commits are not kept, receives a snapshot.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections import deque
 from threading import Lock, Thread
 
 from differential.session.catalog import Catalog
+from differential.session.changes import Change
 from differential.session.item import Item
 from differential.session.sources.arrow_socket import CHANGES, GONE, SNAPSHOT, packed, snapshot
 from timely.errors import SessionError, TimelyError
@@ -35,6 +37,11 @@ class Publication:
         self._begun: tuple[int, bytes] | None = None
         with catalog.exclusive():
             self._changes, self._since = catalog.follow(item), catalog.last
+            past = catalog.past(item)
+        if past is not None:
+            self._label, self._since = past.label, past.since
+            for change in past.changes:
+                self._add(change)
         try:
             self._socket = AnsweringSocket(address, keys, self._answer)
         except BaseException:
@@ -58,19 +65,22 @@ class Publication:
         over = f"{self._item} was dropped or replaced, or its session has ended"
         try:
             for change in self._changes:
-                data = packed(change)
-                with self._lock:
-                    self._begun = None
-                    self._kept.append((change.time, data))
-                    self._bytes += len(data)
-                    while self._bytes > self._limit:
-                        self._since, former = self._kept.popleft()
-                        self._bytes -= len(former)
+                self._add(change)
                 self._socket.ring()
         except (TimelyError, ArithmeticError, TypeError) as error:
             over = f"{self._item} has failed: {error}"
         self._over = over
         self._socket.ring()
+
+    def _add(self, change: Change) -> None:
+        data = packed(change)
+        with self._lock:
+            self._begun = None
+            self._kept.append((change.time, data))
+            self._bytes += len(data)
+            while self._bytes > self._limit:
+                self._since, former = self._kept.popleft()
+                self._bytes -= len(former)
 
     def _answer(self, question: bytes) -> list[bytes] | None:
         """Return the commit after a mark, a snapshot, or None while there is no such commit."""

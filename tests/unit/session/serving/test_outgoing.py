@@ -33,7 +33,7 @@ class Follower:
 
     async def read(self, hub: Any, until: int) -> None:
         """Read up to a commit, or to what the stream has now."""
-        async with aclosing(hub.read(commit_of(self.mark, hub))) as entries:
+        async with aclosing(hub.read(self.mark)) as entries:
             self.pending = []
             with suppress(TimeoutError):
                 async with asyncio.timeout(0.05):

@@ -14,7 +14,8 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from differential import Session
 from differential.session.serving import publication as publications
-from differential.session.sources import arrow_socket
+from differential.session.sources import Target, arrow_socket, server_sent_events
+from differential.session.transaction import Kind
 from timely.communication.curve import make_keys
 from timely.errors import SessionError
 from timely.lowlevel import typed
@@ -106,3 +107,44 @@ def test_a_session_that_is_opened_again_goes_on_or_stops_if_too_little_is_kept(k
         with pytest.raises(SessionError, match="no longer has the changes after"):
             follow(12)
         publication.close()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_view", [False, True])
+@pytest.mark.parametrize("form", ["arrow", "events"])
+def test_a_follower_goes_on_when_the_durable_session_that_it_follows_is_opened_again(
+    keys: str, tmp_path: Path, form: str, is_view: bool
+) -> None:
+    with Session() as other:
+        copy = other.table("copy", {"y": int, "x": int})
+        position: Any = None
+        for number in range(3):
+            with Session(state=str(tmp_path / "db"), keep=4) as db:
+                numbers = db.table("numbers", {"x": int, "y": int}, key="y")
+                doubled = db.view("doubled", lambda t: t.numbers.select("x", "y"), durable=True)
+                for each in range(number + 1):  # one commit that the follower has missed, then one more
+                    numbers.insert(x=number, y=each)
+                    db.commit()
+                source: Any
+                if form == "arrow":
+                    shown = doubled if is_view else numbers
+                    source = arrow_socket(shown.publish("tcp://127.0.0.1:*", keys=keys).address, keys=keys, name="all")
+                else:
+                    server = db.serve()
+                    name = "doubled" if is_view else "numbers"
+                    source = server_sent_events(f"{server.url}changes/{name}", token=server.token, name="all")
+                target = Target("copy", copy.columns, ("int64", "int64"), 1)
+                reader = source.open(target, position)
+                end = clock.monotonic() + 30
+                while len(copy) < len(numbers):
+                    assert clock.monotonic() < end
+                    batch = reader.poll()
+                    if batch is not None:
+                        position = batch.position
+                        for kind, (ys, xs) in batch.changes:
+                            assert kind is Kind.INSERT
+                            copy.insert(x=xs, y=ys)
+                        other.commit()
+                    clock.sleep(0.01)
+                reader.close()
+                assert sorted((x, y) for y, x in copy.records()) == sorted(numbers.records())
