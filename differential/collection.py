@@ -17,6 +17,7 @@ from differential.operators import (
     aggregates as _aggregates,
     argmin as _argmin,
     assert_empty as _assert_empty,
+    attempt as _attempt,
     cogroup as _cogroup,
     concat as _concat,
     consolidate as _consolidate,
@@ -119,6 +120,7 @@ class Collection(CollectionCore):
 
     # Record by record
     map = _map.map
+    attempt = _attempt.attempt
     flat_map = _flat_map.flat_map
     filter = _filter.filter
     explode = _explode.explode

@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager, contextmanager
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from differential.data.raised import raised
 from differential.session.call import Call
 from differential.session.changes import Change, Changes
 from differential.session.clock import Clocks
@@ -26,7 +27,6 @@ from differential.session.site import Definition, Site
 from differential.session.table_data import Column
 from differential.session.transaction import Net, Statement, plan, settled
 from timely.errors import SessionError, TimelyError
-from timely.lowlevel import Origin
 
 if TYPE_CHECKING:
     from differential.session.storage import Past, Storage
@@ -429,15 +429,3 @@ def failure(item: Item, error: BaseException | None) -> SessionError:
     what = f"{error}" if isinstance(error, TimelyError) else f"{type(error).__name__}: {error}"
     line = raised(error) if not isinstance(error, TimelyError) else None
     return SessionError(f"{item} failed{'' if line is None else f' ({line})'}: {what}")
-
-
-def raised(error: BaseException | None) -> Origin | None:
-    """Return the innermost line of the program in the traceback of an error."""
-    trace = None if error is None else error.__traceback__
-    found = None
-    while trace is not None:
-        module = str(trace.tb_frame.f_globals.get("__name__")).partition(".")[0]
-        if module not in ("timely", "differential", "threading"):
-            found = Origin(trace.tb_frame.f_code.co_filename, trace.tb_lineno)
-        trace = trace.tb_next
-    return found

@@ -20,6 +20,7 @@ from typing import Any, Self, cast
 from differential.arrangement.arranged import Arranged
 from differential.collection import Arrangement, Collection
 from differential.operators import concat as _concat, distinct as _distinct, filter as _filter, join as _join
+from differential.operators.attempt import Attempt
 from differential.session.windows import Kind, Sessions, assigned
 from timely import Stream
 from timely.errors import BuildError
@@ -160,14 +161,21 @@ class Relation(Collection):
         >>> example(program)
         [((1, 30), 1)]
         """
-        names, wanted = self.names, predicate
-        if names is not None and len(names) > 1 and _takes_a_row(predicate):
+        return self._alike(_filter.filter(self, self._by_name(predicate), name=name))
 
-            def by_name(*columns: Any) -> Any:
-                return predicate(Row(names, columns))
+    def attempt(self, function: Callable[..., Any], *, keys: int = 1, name: str = "attempt") -> Attempt[Relation]:
+        """Return the `results` of what `map` returns, and the `rejects`: the records for which `function` fails.
 
-            wanted = by_name
-        return self._alike(_filter.filter(self, wanted, name=name))
+        A function with one parameter receives a `Row`, as that of `filter` does. `rejects` has the columns `record`,
+        `error` and `line`, the line of the program that has raised the error.
+
+        >>> def program(scope):
+        ...     orders = Relation.of(scope, np.array(["ann", "bob"]), np.array([30, 0])).named("customer", "pieces")
+        ...     return orders.attempt(lambda r: (r.customer, [60 // each for each in r.pieces.tolist()])).results
+        >>> example(program)
+        [(('ann', 2), 1)]
+        """
+        return Attempted(self, self._by_name(function), keys, name)
 
     def join(self, other: Collection, *, on: On | None = None, name: str = "join") -> Relation:  # type: ignore[override]
         """Return the records (key, other columns here, other columns of `other`) of pairs with equal keys.
@@ -240,6 +248,13 @@ class Relation(Collection):
         """Return each record once."""
         return self._alike(_distinct.distinct(self, name=name))
 
+    def _by_name(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a function of columns that does what one of a `Row` does; any other function as it is."""
+        names = self.names
+        if names is None or len(names) < 2 or not _takes_a_row(function):
+            return function
+        return lambda *columns: function(Row(names, columns))
+
     def _alike(self, made: object) -> Relation:
         """Return a relation of the same columns with the names here."""
         relation = cast(Relation, made)
@@ -262,6 +277,14 @@ class Relation(Collection):
             wrong = f"there is no column {absent[0]!r}" if absent else f"{', '.join(names)} names a column twice"
             raise BuildError(f"{what} (at {user_origin()}): {wrong}: the columns are {', '.join(self.names)}")
         return self.names
+
+
+class Attempted(Attempt[Relation]):
+    """An attempt whose rejects have names of columns."""
+
+    @property
+    def rejects(self) -> Relation:
+        return super().rejects.named("record", "error", "line")
 
 
 class Index(Arrangement):

@@ -1,0 +1,116 @@
+"""Replace every record by another, and keep the records for which that fails.
+
+A function that raises an error ends a run, or drops a view. Here an error is data: the record, the error and the line
+of the program are a record of `rejects`. Both `results` and `rejects` are functions of the records, so a record that is
+removed takes its result, or its reject, with it.
+
+The function receives whole columns. Only if that fails are they halved, until a single record is to blame: a batch
+without errors costs one call, and each error about as many as the logarithm of the length of its batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Generic, NamedTuple
+
+import numpy as np
+
+from differential.arrangement.core import C
+from differential.data.raised import raised
+from differential.data.updates import Array, Updates
+from differential.operators.linear import linear
+from timely.lowlevel import as_columns, call
+
+
+class Outcome(NamedTuple):
+    """What a function has made of some rows: columns, or an error, of one row."""
+
+    rows: Array
+    columns: tuple[Array, ...] | None
+    error: Exception | None
+
+
+class Attempt(Generic[C]):
+    """What a function makes of a collection, and where it fails.
+
+    >>> def program(scope):
+    ...     texts = Collection.of(scope, np.array(["3", "x", "5"]))
+    ...     return texts.attempt(lambda text: [int(each) for each in text.tolist()]).results
+    >>> example(program)
+    [((3,), 1), ((5,), 1)]
+    """
+
+    def __init__(self, collection: C, function: Callable[..., Any], keys: int, name: str) -> None:
+        self._collection = collection
+        self._function = function
+        self._keys = keys
+        self._name = name
+
+    @property
+    def results(self) -> C:
+        """The results of the records for which the function returns."""
+
+        def transform(updates: Updates) -> Updates:
+            made = [each for each in outcomes(self._function, updates.columns) if each.columns is not None]
+            if len(made) == 1 and len(made[0].rows) == len(updates):
+                return updates.with_columns(made[0].columns or ())
+            if not made:
+                return updates.take(np.zeros(0, np.int64))
+            columns = tuple(np.concatenate(parts) for parts in zip(*(each.columns or () for each in made)))
+            return updates.take(np.concatenate([each.rows for each in made])).with_columns(columns)
+
+        return linear(self._collection, transform, keys=self._keys, name=self._name)
+
+    @property
+    def rejects(self) -> C:
+        """The records for which it raises an error, as (record, error, line), in text."""
+
+        def transform(updates: Updates) -> Updates:
+            failed = [each for each in outcomes(self._function, updates.columns) if each.error is not None]
+            rows = np.array([each.rows[0] for each in failed], np.int64)
+            records = list(zip(*(column[rows].tolist() for column in updates.columns)))
+            shown = [str(record if len(record) > 1 else record[0]) for record in records]
+            errors = [f"{type(each.error).__name__}: {each.error}" for each in failed]
+            lines = [str(raised(each.error) or "") for each in failed]
+            text = np.dtypes.StringDType()
+            return updates.take(rows).with_columns(tuple(np.array(each, text) for each in (shown, errors, lines)))
+
+        return linear(self._collection, transform, keys=1, name=f"rejects of {self._name}")
+
+
+def attempt(collection: C, function: Callable[..., Any], *, keys: int = 1, name: str = "attempt") -> Attempt[C]:
+    """Return the `results` of what `map` returns, and the `rejects`: the records for which `function` raises an error.
+
+    The function must treat each record by itself, since columns are divided to find the record that fails.
+
+    >>> def program(scope):
+    ...     texts = Collection.of(scope, np.array(["3", "x", "5"]))
+    ...     rejects = texts.attempt(lambda text: [int(each) for each in text.tolist()]).rejects
+    ...     return rejects.map(lambda record, error, line: (record, error))
+    >>> example(program)
+    [(('x', "ValueError: invalid literal for int() with base 10: 'x'"), 1)]
+    """
+    return Attempt(collection, function, keys, name)
+
+
+def outcomes(function: Callable[..., Any], columns: tuple[Array, ...]) -> Iterator[Outcome]:
+    """Yield what a function makes of columns: in the order of the rows, each row once.
+
+    >>> [(each.rows.tolist(), each.error) for each in outcomes(lambda x: 6 // x, (np.array([1, 2]),))]
+    [([0, 1], None)]
+    """
+    waiting = [np.arange(len(columns[0]))]
+    while waiting:
+        rows = waiting.pop()
+        if not len(rows):
+            continue
+        given = columns if len(rows) == len(columns[0]) else tuple(column[rows] for column in columns)
+        try:
+            made = as_columns(call(function, given), len(rows))
+        except Exception as error:
+            if len(rows) == 1:
+                yield Outcome(rows, None, error)
+            else:
+                waiting += [rows[len(rows) // 2 :], rows[: len(rows) // 2]]
+        else:
+            yield Outcome(rows, made, None)

@@ -1,0 +1,67 @@
+"""A record for which a function fails is a reject as long as it is there."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+from hypothesis import given, settings, strategies as st
+
+from differential import Session
+from differential.operators.attempt import outcomes
+
+ERROR = "integer division or modulo by zero"
+
+
+def inverse(numbers: Any) -> Any:
+    return [12 // number for number in numbers.tolist()]
+
+
+@given(st.lists(st.tuples(st.integers(-2, 2), st.sampled_from([1, 1, -1])), max_size=12), st.integers(1, 2))
+@settings(max_examples=15, deadline=None)
+def test_results_and_rejects_follow_the_records(changes: list[tuple[int, int]], workers: int) -> None:
+    there: Counter[int] = Counter()
+    with Session(workers) as db:
+        numbers = db.table("numbers", {"x": int})
+        good = db.view("good", lambda t: t.numbers.attempt(inverse).results)
+        bad = db.view("bad", lambda t: t.numbers.attempt(inverse).rejects)
+        for number, change in changes:
+            if change > 0:
+                numbers.insert(x=[number, 0])
+                there.update([number, 0])
+            elif there[number]:
+                numbers.delete(x=number)
+                there[number] -= 1
+            db.commit()
+            assert Counter(good.records()) == Counter((12 // each,) for each in there.elements() if each)
+            assert len(bad) == there[0]
+            assert {row[:2] for row in bad.records()} <= {("0", f"ZeroDivisionError: {ERROR}")}
+            assert all(
+                row[2].endswith(f"test_attempt.py:{inverse.__code__.co_firstlineno + 1}") for row in bad.records()
+            )
+
+
+def test_a_batch_without_errors_is_one_call_and_one_with_an_error_is_halved() -> None:
+    lengths = []
+
+    def function(numbers: Any) -> Any:
+        lengths.append(len(numbers))
+        return inverse(numbers)
+
+    assert [each.rows.tolist() for each in outcomes(function, (np.arange(1, 9),))] == [list(range(8))]
+    assert lengths == [8]
+    found = list(outcomes(function, (np.array([1, 1, 1, 0, 1, 1, 1, 1]),)))
+    assert [each.rows.tolist() for each in found] == [[0, 1], [2], [3], [4, 5, 6, 7]]
+    assert [type(each.error) for each in found] == [type(None), type(None), ZeroDivisionError, type(None)]
+    assert lengths == [8, 8, 4, 2, 2, 1, 1, 4]
+
+
+def test_a_batch_that_fails_as_a_whole_leaves_nothing_whatever_the_columns_of_the_others() -> None:
+    with Session() as db:
+        numbers = db.table("numbers", {"x": int})
+        pairs = db.view("pairs", lambda t: t.numbers.attempt(lambda x: (x, inverse(x), x), keys=2).results.count())
+        for x, expected in (0, []), (3, [(3, 4, 1)]), (0, [(3, 4, 1)]):
+            numbers.insert(x=x)
+            db.commit()
+            assert pairs.records() == expected
