@@ -86,6 +86,7 @@ class Catalog:
         """Add a statement about a table to the transaction. Raises DataError where values are of other kinds."""
         names = (item.names or ())[: len(statement.columns)]
         with self.exclusive():
+            self.engine.refuse_ended()
             self.check(item)
             columns = self._schemas[item].fit(item.name, names, statement.columns)
             statement = statement._replace(columns=columns)

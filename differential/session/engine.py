@@ -83,7 +83,7 @@ class Engine:
         if self.cluster is not None:
             self.cluster.pack(call)
         with self._lock:
-            self._refuse_ended()
+            self.refuse_ended()
             self._open = {each for each in self._open if not each.is_over}
             self._open.add(call)
             last = self._tail()
@@ -174,7 +174,8 @@ class Engine:
             return call.is_over or not call.is_submitted
         return not item.elsewhere and all(part is None for part in item.parts)
 
-    def _refuse_ended(self) -> None:
+    def refuse_ended(self) -> None:
+        """Raise SessionError where the session was closed, or has ended."""
         if self.is_closing:
             raise SessionError("the session was closed: open another one with Session()")
         if self.ended is not None:

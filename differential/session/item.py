@@ -95,7 +95,7 @@ class Item:
         return f"{self.name}_watermark" if self.kind == "table" and self.event_time is not None else None
 
     def __str__(self) -> str:
-        return f"{self.kind} {self.name!r}"
+        return "the question" if self.kind == "question" else f"{self.kind} {self.name!r}"
 
     def fail(self, error: BaseException) -> None:
         """Keep the first error; each worker then drops its part."""

@@ -340,5 +340,7 @@ def _spread(item: Item, wanted: Sequence[str], given: Sequence[str], values: Seq
     if set(given) != set(wanted):
         wrong = [f"{name!r} missing" for name in wanted if name not in given]
         wrong += [f"{name!r} unknown" for name in given if name not in wanted]
-        raise SessionError(f"{item} has the columns {', '.join(item.columns(0))}; here, {', '.join(wrong)}")
+        raise SessionError(
+            f"{item} has the columns {', '.join(item.columns(0))}; here, {', '.join(wrong)} (at {user_origin()})"
+        )
     return tuple(values[given.index(name)] for name in wanted)

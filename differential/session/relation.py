@@ -21,6 +21,7 @@ from differential.arrangement.arranged import Arranged
 from differential.collection import Arrangement, Collection
 from differential.operators import concat as _concat, distinct as _distinct, filter as _filter, join as _join
 from differential.operators.attempt import Attempt
+from differential.session.near import known
 from differential.session.windows import Kind, Sessions, assigned
 from timely import Stream
 from timely.errors import BuildError
@@ -48,7 +49,7 @@ class Row:
         try:
             return self._columns[name]
         except KeyError:
-            raise AttributeError(f"there is no column {name!r}: the columns are {', '.join(self._columns)}") from None
+            raise AttributeError(f"there is no column {name!r}: {known(name, self._columns)}") from None
 
     def __getitem__(self, name: str) -> Any:
         return getattr(self, name)
@@ -192,6 +193,12 @@ class Relation(Collection):
         >>> example(program)
         [((1, 30, 'Rome'), 1)]
         """
+        if not hasattr(other, "arrange_by_key"):
+            shown = f"{type(other).__name__} {getattr(other, 'name', other)!r:.40}"
+            raise BuildError(
+                f"join (at {user_origin()}): {shown} is no collection of this definition: the tables and views of the "
+                "session are attributes of what the definition receives, as t.orders is"
+            )
         left, right = self, other
         if on is not None:
             pairs = (
@@ -274,8 +281,11 @@ class Relation(Collection):
             )
         absent = [name for name in names if name not in self.names]
         if absent or len(set(names)) < len(names):
-            wrong = f"there is no column {absent[0]!r}" if absent else f"{', '.join(names)} names a column twice"
-            raise BuildError(f"{what} (at {user_origin()}): {wrong}: the columns are {', '.join(self.names)}")
+            if absent:
+                wrong = f"there is no column {absent[0]!r}: {known(absent[0], self.names)}"
+            else:
+                wrong = f"{', '.join(names)} names a column twice"
+            raise BuildError(f"{what} (at {user_origin()}): {wrong}")
         return self.names
 
 
@@ -385,7 +395,7 @@ class Windows:
         if column is None:
             raise BuildError(
                 f"window (at {user_origin()}): no column of event times is known here: window(..., at='column') names "
-                "it, and db.table(..., event_time='column') does so for all views"
+                "it, and db.table(...).event_time('column') does so for all views"
             )
         relation._known("window", [column])
         self._relation, self._kind, self._column = relation, kind, column
