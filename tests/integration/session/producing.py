@@ -15,7 +15,7 @@ with Session(state=str(directory / "db")) as db:
     numbers.read_from(json_lines(directory / "numbers.jsonl", follow=True, name="numbers"))
     sums = db.view("sums", lambda t: t.numbers.group_by("group").sum("n").named("group", "sum"), durable=True)
     sums.write_to(kafka(servers, "sums", key="group", config={"log_level": 0}), patience=30)
-    sums.write_to(kafka(servers, "changes-of-sums", config={"log_level": 0}, name="changes"), patience=30)
+    sums.write_to(kafka(servers, "changes-of-sums", config={"log_level": 0}, name="changes-of-sums"), patience=30)
     print("begins", flush=True)
     db.run(until=(directory / "end").exists)
     db.commit()
