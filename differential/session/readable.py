@@ -13,6 +13,7 @@ from differential.session.clock import Clock
 from differential.session.event_time import begin
 from differential.session.item import Item
 from differential.session.live import Watch, live
+from differential.session.plotting import Shape, plotted
 from differential.session.reading import attached
 from differential.session.rows import Record, Rows
 from differential.session.sinks.delivery import Delivery
@@ -74,6 +75,23 @@ class Readable:
     def to_arrow(self) -> Any:
         """Return the rows as an Arrow table."""
         return self.rows().to_arrow()
+
+    def plot(self, x: str | None = None, y: str | Sequence[str] | None = None, *, shape: Shape | None = None) -> Any:
+        """Return a picture of the rows: axes of matplotlib or, where it is not installed, a figure of plotly.
+
+        By default `x` is the first column, and `y` are all other columns of numbers. The `shape` is "line", "bar" or
+        "scatter", by default bars over a column of text, and lines over any other.
+
+        Raises SessionError where there is no such column, or it does not hold numbers.
+
+        >>> from differential.session import Session
+        >>> with Session() as db:
+        ...     stock = db.table("stock", {"item": ["nut", "cog"], "pieces": [3, 5]})
+        ...     number = db.commit()
+        ...     [bar.get_height() for bar in stock.plot().patches]
+        [5.0, 3.0]
+        """
+        return plotted(self.rows(), x, y, shape)
 
     def changes(self) -> Changes:
         """Return what each commit from now on changes, as long as the program keeps or reads the result."""
