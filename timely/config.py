@@ -70,6 +70,9 @@ class Config:
     The default comes from the environment variable `TIMELY_PLAIN`. With `general`, only regions are left out (see
     `timely.dataflow.region`); the default comes from `TIMELY_GENERAL`.
 
+    With `rings`, small messages between processes of one machine go through shared memory and not by sockets (see
+    `timely.communication.inbox`). The default comes from `TIMELY_RINGS`.
+
     >>> config, rest = Config.from_args(["-n", "2", "-w", "4", "-p", "1", "edges.csv"], {})
     >>> config.processes, config.workers, config.process, rest
     (2, 4, 1, ['edges.csv'])
@@ -104,6 +107,7 @@ class Config:
     telemetry: str | None = None
     plain: bool = field(default_factory=lambda: os.environ.get("TIMELY_PLAIN") == "1")
     general: bool = field(default_factory=lambda: os.environ.get("TIMELY_GENERAL") == "1")
+    rings: bool = field(default_factory=lambda: os.environ.get("TIMELY_RINGS") == "1")
 
     def __post_init__(self) -> None:
         if isinstance(self.addresses, list):
@@ -282,7 +286,7 @@ def _parse(field: str, text: str) -> Any:
         return tuple(address.strip() for address in text.split(","))
     if field in ("generation", "progress", "accumulation", "curve_dir", "spill_dir", "live", "telemetry"):
         return text
-    if field in ("profile", "plain", "general"):
+    if field in ("profile", "plain", "general", "rings"):
         if text not in ("0", "1"):
             raise ConfigError(f"{variable(field)}={text!r} in the environment: must be 0 or 1")
         return text == "1"

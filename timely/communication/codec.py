@@ -36,7 +36,7 @@ from timely.errors import DataError, FrameError
 from timely.order import LIMIT
 
 MAGIC = b"tdf"
-PROTOCOL = 4
+PROTOCOL = 5
 INLINE_BYTES = 8192  # up to here a copy is cheaper than a frame of its own
 MAX_FRAMES = 4096
 MAX_DEPTH = 16  # of nested tuples: each level is a recursive call of the unpacker, so it must be bounded
@@ -47,6 +47,7 @@ class Hello(NamedTuple):
 
     `quantum` is the number of bytes that the sender lets the receiver take without an `Ack`. A hello that is not an
     `answer` requests one. `pid` is the sender's process id, for people. All workers must agree on `accumulation`.
+    `offer` describes the ring in shared memory that the receiver may use (`Inbox.offer`); it is empty if there is none.
     """
 
     processes: int
@@ -55,6 +56,7 @@ class Hello(NamedTuple):
     answer: bool
     pid: int
     accumulation: str
+    offer: str = ""
 
 
 class Ack(NamedTuple):
@@ -261,9 +263,11 @@ def _decode_goodbye(worker: Any, dataflows: Any) -> Goodbye:
     return Goodbye(_index(worker), _index(dataflows))
 
 
-def _decode_hello(processes: Any, workers: Any, quantum: Any, answer: Any, pid: Any, accumulation: Any) -> Hello:
+def _decode_hello(
+    processes: Any, workers: Any, quantum: Any, answer: Any, pid: Any, accumulation: Any, offer: Any
+) -> Hello:
     counts = _index(processes), _index(workers), _index(quantum)
-    return Hello(*counts, _instance(answer, bool), _index(pid), _instance(accumulation, str))
+    return Hello(*counts, _instance(answer, bool), _index(pid), _instance(accumulation, str), _instance(offer, str))
 
 
 def _decode_ack(taken: Any) -> Ack:

@@ -3,7 +3,8 @@
 A connection to a worker of another process takes five descriptors: its own, that of the connection back, one that wakes
 the thread waiting for the socket, and two for the monitor of the connection. With W workers in each of N processes,
 every process has W W (N - 1) connections. ZeroMQ aborts a process that runs out of descriptors without an error, so
-`reserve` counts them first and raises the limit.
+`reserve` counts them first and raises the limit. With rings, each connection needs one more for the bell at its other
+end, and each worker three more for its memory and its own bell.
 
 >>> needed(links=12, workers=4)
 368
@@ -17,17 +18,19 @@ from timely.errors import TransportError
 
 A_LINK = 5
 A_WORKER = 13
+A_RING = 1
+AN_INBOX = 3
 OF_THE_PROGRAM = 256
 
 
-def needed(links: int, workers: int) -> int:
+def needed(links: int, workers: int, rings: bool = False) -> int:
     """Return the number of descriptors that a process with this many connections and workers may need."""
-    return A_LINK * links + A_WORKER * workers + OF_THE_PROGRAM
+    return A_LINK * links + A_WORKER * workers + rings * (A_RING * links + AN_INBOX * workers) + OF_THE_PROGRAM
 
 
-def reserve(links: int, workers: int) -> None:
+def reserve(links: int, workers: int, rings: bool = False) -> None:
     """Raise this process's limit on descriptors to what it needs; raise `TransportError` if the system forbids it."""
-    wanted = needed(links, workers)
+    wanted = needed(links, workers, rings)
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY or soft >= wanted:
         return

@@ -8,6 +8,10 @@ For what it receives: `reported` is the part of `received` that the peer knows a
 no room waits in `queue`, so the order is kept. Messages are numbered, so that a repeated or forged message is
 distinguished from the next one.
 
+A message of up to `MESSAGE_BYTES` to a worker on the same machine goes through a ring in shared memory (`inbox`), if
+there is room in it. All others go by the socket, and the numbers keep their common order: the receiver takes a message
+from the ring only when it is the next one, and what the ring holds before it takes the next one of the socket.
+
 A link belongs to its worker's thread. The `Watch` writes only the attributes marked as such.
 """
 
@@ -19,6 +23,8 @@ from math import inf
 import zmq
 
 from timely.communication.codec import Ack, Frames
+from timely.communication.inbox import Outlet
+from timely.communication.ring import MESSAGE_BYTES, RingReader
 from timely.communication.wire import transmit
 from timely.config import Config
 
@@ -38,6 +44,8 @@ class Link:
         "lost_at",
         "monitor",
         "next_number",
+        "offer",
+        "outlet",
         "own_quantum",
         "peer",
         "pid",
@@ -46,6 +54,7 @@ class Link:
         "queue",
         "received",
         "reported",
+        "ring",
         "sent",
         "socket",
         "stranger",
@@ -70,7 +79,10 @@ class Link:
             | zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL
             | zmq.EVENT_HANDSHAKE_FAILED_AUTH
         )
-        self.queue: deque[tuple[Frames, int]] = deque()
+        self.queue: deque[tuple[int, Frames, int]] = deque()
+        self.ring: RingReader | None = None
+        self.offer = ""
+        self.outlet: Outlet | None = None
         self.sent = self.acknowledged = 0
         self.received = self.reported = 0
         self.next_number = 1
@@ -129,14 +141,44 @@ class Link:
         self.acknowledged += new
         return new
 
-    def send(self, frames: Frames, size: int) -> None:
-        """Send the frames of a message of `size` bytes, or queue them until there is room."""
+    def provide(self, ring: RingReader, offer: str) -> None:
+        """Take messages of the peer from a ring, too, which is offered to it."""
+        self.ring, self.offer = ring, offer
+
+    def accept(self, offer: str) -> None:
+        """Send messages through the ring that the peer offers, if this process provides rings and can open it."""
+        if offer and self.ring is not None and self.outlet is None:
+            self.outlet = Outlet.open(offer)
+
+    def send(self, number: int, frames: Frames, size: int) -> bool:
+        """Send the frames of a message of `size` bytes, or queue them until there is room.
+
+        Return whether it went through the ring.
+        """
         # Whatever is queued goes first: the order of messages between two workers is part of the contract.
-        if self.queue or not self._has_room(size) or not self.send_at_once(frames, size):
-            self.queue.append((frames, size))
+        if not self.queue and self._has_room(size):
+            if self._send_by_ring(number, frames, size):
+                return True
+            if self.send_at_once(frames, size):
+                return False
+        self.queue.append((number, frames, size))
+        return False
+
+    def _send_by_ring(self, number: int, frames: Frames, size: int) -> bool:
+        """Send the frames of a small message through the ring; return False if there is none, or no room in it."""
+        outlet = self.outlet
+        if outlet is None or size > MESSAGE_BYTES or not outlet.put(number, frames):
+            return False
+        self.sent += size
+        return True
+
+    @property
+    def is_ring_ready(self) -> bool:
+        """Whether the next message of the peer lies in the ring."""
+        return self.ring is not None and self.ring.is_ready(self.last_number + 1)
 
     def send_at_once(self, frames: Frames, size: int) -> bool:
-        """Send the frames of a message, ahead of all that is queued; return whether ZeroMQ accepted them."""
+        """Send the frames of a message by the socket, ahead of the queue; return whether ZeroMQ accepted them."""
         taken = transmit(self.socket, frames)
         if taken:
             self.sent += size
@@ -145,8 +187,10 @@ class Link:
     def flush(self) -> None:
         """Send what is queued as far as there is room."""
         while self.queue:
-            frames, size = self.queue[0]
-            if not self._has_room(size) or not self.send_at_once(frames, size):
+            number, frames, size = self.queue[0]
+            if not self._has_room(size):
+                return
+            if not (self._send_by_ring(number, frames, size) or self.send_at_once(frames, size)):
                 return
             self.queue.popleft()
 
@@ -183,3 +227,5 @@ class Link:
         self.monitor.close(0)
         awaited = self.pid is not None and self.lost_at is None
         self.socket.close(linger if self.connected or awaited else 0)
+        if self.outlet is not None:
+            self.outlet.close()

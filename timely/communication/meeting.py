@@ -105,6 +105,7 @@ class Meeting:
     def receive_hello(self, link: Link, hello: Hello) -> None:
         """Record a peer's hello, and answer it unless the peer's answer was answered before."""
         link.quantum, link.pid, link.greeted_at = hello.quantum, hello.pid, clock.monotonic()
+        link.accept(hello.offer)
         if link.answered and hello.answer:
             return
         # An answer proves that hellos reach the peer, so the answer to it arrives. Other hellos are repeated until
@@ -114,9 +115,8 @@ class Meeting:
 
     def _send_hello(self, link: Link, *, answer: bool) -> None:
         config = self._config
-        self._send(
-            link, Hello(config.processes, config.workers, link.own_quantum, answer, os.getpid(), config.accumulation)
-        )
+        numbers = config.processes, config.workers, link.own_quantum
+        self._send(link, Hello(*numbers, answer, os.getpid(), config.accumulation, link.offer))
 
     def check(self, sender: int, hello: Hello, link: Link | None) -> None:
         """Raise `TransportError` unless the sender was started like this process, and let the sender know."""

@@ -3,6 +3,9 @@
 Every worker binds one PULL socket, and connects one PUSH socket to every worker of another process. The worker's own
 thread sends, receives and polls, so a message crosses no thread but ZeroMQ's, and there are no locks.
 
+**Rings.** With `Config.rings`, small messages to a worker on the same machine go through shared memory (`inbox`). The
+sockets carry everything else: hellos, acknowledgements, failures and large batches. They also show that a peer is lost.
+
 **Meeting.** A worker sends nothing else to a peer until the peer has answered its hello (`meeting`).
 
 **Flow control.** A worker keeps at most `queue_bytes` in flight, divided evenly among its peers (`link`), and queues
@@ -41,15 +44,17 @@ from timely.communication.descriptors import reserve
 from timely.communication.door import Door
 from timely.communication.doorbell import Doorbell
 from timely.communication.ends import SharedContext, bind_pull, connect_push
+from timely.communication.limits import check_frames
 from timely.communication.link import Link
 from timely.communication.meeting import Meeting
-from timely.communication.message import Data, Failure, Goodbye, Message, Progress, Shape
+from timely.communication.message import Data, Failure, Goodbye, Message, Progress
+from timely.communication.rings import Rings
 from timely.communication.thread import Mailbox
 from timely.communication.waiting import Waiting
 from timely.communication.watch import GRACE_SECONDS, Watch
 from timely.communication.wire import read, readable, size_of
 from timely.config import Config
-from timely.errors import DataError, FrameError, PeerLost, TransportError
+from timely.errors import FrameError, PeerLost, TransportError
 
 WATCH_SECONDS = 0.25
 LINGER_MILLISECONDS = 2000
@@ -91,6 +96,7 @@ class SocketAllocator:
         self._encoder = Encoder(index, config.generation)
         self._early: list[tuple[int, Message]] = []
         self._links: dict[int, Link] = {}
+        self._rings = Rings()
         self._watcher: Watch | None = None
         self._outstanding = 0
         self._watch_at = 0.0
@@ -110,12 +116,14 @@ class SocketAllocator:
                     push: zmq.Socket[bytes] = context.zmq.socket(zmq.PUSH)
                     self._links[peer] = Link(config, peer, push)
                     connect_push(push, config, peer)
+            if config.rings:
+                self._rings.provide(self._links.values())
             self._watcher = Watch(self._links.values(), self._door, doorbell.ring, self._describe_loss)
         except BaseException:
             self.close()
             raise
         self._meeting = Meeting(config, index, self._links.values(), self._emit, waiting)
-        self._polled: list[Any] = [(self._pull, _POLLIN), (doorbell.fileno(), _POLLIN)]
+        self._polled: list[Any] = [(end, _POLLIN) for end in (self._pull, doorbell.fileno(), *self._rings.filenos())]
 
     # Meeting
 
@@ -151,7 +159,7 @@ class SocketAllocator:
         frames = self._encoder.encode(message, peer, link.next_number)
         size = sum(map(size_of, frames))
         if size > self._config.frame_bytes or len(frames) > MAX_FRAMES:
-            self._check_frames(message, frames)
+            check_frames(message, frames, self._config.frame_bytes)
         # A failure has no number of its own, for it may arrive before messages that were sent earlier and are queued.
         if not overtakes:
             link.next_number += 1
@@ -160,8 +168,8 @@ class SocketAllocator:
         if overtakes:
             self._is_over = True
             link.send_at_once(frames, size)
-        else:
-            link.send(frames, size)
+        elif link.send(link.next_number - 1, frames, size):
+            return
         if type(message) is Progress:
             os.sched_yield()  # progress is the last message of a step: ZeroMQ's thread, which never preempts, may run
 
@@ -170,20 +178,6 @@ class SocketAllocator:
             self._data_bytes += size
         elif type(message) is Progress:
             self._progress_bytes += size
-
-    def _check_frames(self, message: Message, frames: Frames) -> None:
-        if len(frames) > MAX_FRAMES:
-            raise DataError(
-                f"a batch of {len(frames) - 1} buffers cannot be sent to another process: the limit is "
-                f"{MAX_FRAMES - 1} (one per column, two per column of text or bytes); send fewer columns"
-            )
-        largest = max(map(size_of, frames))
-        if largest > self._config.frame_bytes:
-            advice = "send smaller batches, or set" if isinstance(message, Data) else "set"
-            raise DataError(
-                f"{_describe(message)} of {largest} bytes cannot be sent to another process: the limit is "
-                f"{self._config.frame_bytes} bytes; {advice} TIMELY_FRAME_BYTES for all processes"
-            )
 
     def _emit(self, link: Link, message: Hello | Ack) -> None:
         """Send a message between allocators: now, or not at all if the socket is full. It uses no window."""
@@ -207,6 +201,8 @@ class SocketAllocator:
             if not readable(self._pull):
                 break
             self._accept(read(self._pull), arrived)
+        for link in self._rings.links:
+            self._take_from_ring(link, link.last_number + 1 + MESSAGES_AT_ONCE, arrived)
         try:
             messages = admit(self.index, arrived, self.farewells) if arrived else arrived
         except BaseException:
@@ -217,12 +213,22 @@ class SocketAllocator:
             self._watch(now)
         return messages
 
+    def _take_from_ring(self, link: Link, end: int, arrived: list[tuple[int, Message]]) -> None:
+        """Take a peer's next messages from its ring: those before number `end`, and before any that is not there."""
+        ring = link.ring
+        while ring is not None and link.last_number + 1 < end and ring.is_ready(link.last_number + 1):
+            try:
+                frames = ring.take()
+            except FrameError as error:
+                raise TransportError(f"{link} sent {error}") from None
+            self._accept(frames, arrived)
+
     def _accept(self, frames: Frames, arrived: list[tuple[int, Message]]) -> None:
         """Process one message, or refuse and count it."""
         try:
             envelope = decode(frames)
             message = envelope.message
-            link = self._sender(envelope)
+            link = self._sender(envelope, arrived)
         except FrameError as error:
             self.refuse(str(error))
             return
@@ -241,7 +247,7 @@ class SocketAllocator:
                 link.reported = link.received
             arrived.append((envelope.sender, message))
 
-    def _sender(self, envelope: Envelope) -> Link:
+    def _sender(self, envelope: Envelope, arrived: list[tuple[int, Message]]) -> Link:
         """Return the link to the sender; raise `FrameError` unless it is a peer that sends its next message to us."""
         generation, sender, receiver, number, message = envelope
         link = self._links.get(sender)
@@ -255,6 +261,8 @@ class SocketAllocator:
             raise FrameError(f"sent by worker {sender} to worker {receiver}, but this is worker {self.index}")
         if isinstance(message, (Failure, Goodbye)) and message.worker != sender:
             raise FrameError(f"worker {sender} sent a message in the name of worker {message.worker}")
+        if not isinstance(message, (Hello, Ack, Failure)):
+            self._take_from_ring(link, number, arrived)  # what it sent before
         # A connection loses and repeats nothing, so the messages of a peer come with consecutive numbers.
         if not isinstance(message, (Hello, Ack, Failure)) and number != link.last_number + 1:
             raise FrameError(f"message {number} of worker {sender} arrived after message {link.last_number}")
@@ -267,9 +275,12 @@ class SocketAllocator:
         own.parked = True  # before the last look at `items`: see `Mailbox`
         try:
             if not (own.items or self._early or self._has_room_again() or self._spin(timeout)):
-                self._wait(timeout)
+                self._rings.set_asleep(True)
+                if not self._rings.is_ready():
+                    self._wait(timeout)
         finally:
             own.parked = False
+            self._rings.set_asleep(False)
 
     def _has_room_again(self) -> bool:
         """Register to be woken when workers of this process take what is queued for them; return whether they did."""
@@ -288,11 +299,19 @@ class SocketAllocator:
         """
         if self._fruitless >= FRUITLESS_SPINS or timeout == 0 or self._config.workers > 1:
             return False
-        end = clock.perf_counter() + SPIN_SECONDS
-        while clock.perf_counter() < end:
-            if readable(self._pull):
+        now = clock.perf_counter()
+        if self._rings.are_cores_shared(now):
+            return False
+        end = now + SPIN_SECONDS
+        while True:
+            before, now = now, clock.perf_counter()
+            if now >= end:
+                break
+            if self._rings.is_ready() or readable(self._pull):
                 self._fruitless = 0
                 return True
+            if self._rings.note_yield(before, now):
+                return False
             os.sched_yield()
         self._fruitless += 1
         return False
@@ -314,8 +333,10 @@ class SocketAllocator:
         """Sleep until there is a message or a ring; return whether there is one."""
         ready = zmq.zmq_poll(self._polled, ceil(seconds * 1000))
         for end, _ in ready:
-            if end is not self._pull:
+            if end == self._doorbell.fileno():
                 self._doorbell.clear()
+            elif end is not self._pull:
+                self._rings.clear()
         return bool(ready)
 
     def _watch(self, now: float) -> None:
@@ -325,7 +346,7 @@ class SocketAllocator:
         if lost:
             since, peer = min(lost)  # the first one: others may have ended because it did
             # What has arrived and is not read yet may be the farewell, or a failure that explains the loss.
-            if now > since + GRACE_SECONDS and not readable(self._pull):
+            if now > since + GRACE_SECONDS and not readable(self._pull) and not self._rings.is_ready():
                 self._is_over = True
                 raise PeerLost(
                     f"{self._links[peer]} is gone without a farewell: it was killed or stopped, it crashed, or the "
@@ -389,16 +410,7 @@ class SocketAllocator:
         links = [partial(link.close, linger) for link in self._links.values()]
         watcher = [] if self._watcher is None else [self._watcher.close]
         # Whatever one of these raises, an interrupt included, the others must run: a context waits for all its sockets.
-        close_all([*watcher, *links, self._door.close, self._doorbell.close, self._context.release])
-
-
-def _describe(message: Message) -> str:
-    """Return a description of a message that is too large for a frame. Workers exchange shapes only if they differ."""
-    if isinstance(message, Data):
-        return "a column"
-    if isinstance(message, Shape):
-        return f"the description of dataflow {message.dataflow}, which another worker built in another way,"
-    return f"a message of kind {type(message).__name__}"
+        close_all([*watcher, *links, self._rings.close, self._door.close, self._doorbell.close, self._context.release])
 
 
 def socket_allocators(config: Config, is_ending: Callable[[], bool] = lambda: False) -> list[SocketAllocator]:
@@ -406,7 +418,7 @@ def socket_allocators(config: Config, is_ending: Callable[[], bool] = lambda: Fa
 
     `is_ending()` returns whether the process was asked to end, as its peers may have been.
     """
-    reserve(config.workers * (config.peers - config.workers), config.workers)
+    reserve(config.workers * (config.peers - config.workers), config.workers, config.rings)
     local = range(config.first_worker, config.first_worker + config.workers)
     context = SharedContext(16 + config.workers * (4 + 3 * config.peers), config.curve_dir)
     doorbells = [Doorbell() for _ in local]

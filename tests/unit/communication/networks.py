@@ -21,7 +21,7 @@ from timely.config import Config
 
 Arrived = list[tuple[int, Message]]
 
-KINDS = ("threads", "simulated", "ipc", "tcp", "mixed")
+KINDS = ("threads", "simulated", "ipc", "tcp", "mixed", "rings", "mixed rings")
 
 
 _ports = count(10_000 + os.getpid() * 101 % 20_000)
@@ -130,6 +130,8 @@ def network(kind: str, directory: Path, queue_bytes: int = 1 << 20) -> Iterator[
             "ipc": lambda: ipc_configs(directory, queue_bytes=queue_bytes),
             "tcp": lambda: tcp_configs(queue_bytes=queue_bytes),
             "mixed": lambda: ipc_configs(directory, queue_bytes=queue_bytes, workers=2),
+            "rings": lambda: ipc_configs(directory, queue_bytes=queue_bytes, rings=True),
+            "mixed rings": lambda: ipc_configs(directory, queue_bytes=queue_bytes, workers=2, rings=True),
         }[kind]()
         with connected(settings) as allocators:
             yield allocators

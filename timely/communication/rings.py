@@ -1,0 +1,73 @@
+"""The rings of one worker as its allocator uses them. Without rings there is nothing to take or wait for."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from contextlib import suppress
+
+from timely.communication.inbox import ARE_POSSIBLE, Inbox
+from timely.communication.link import Link
+
+SHARED_SECONDS = 50e-6
+"""A yield of the core that takes longer has given it to another thread for a slice of time."""
+
+SHARED_RETRY_SECONDS = 1.0
+"""How long a worker then sleeps instead of looking at its rings: a sleeping thread gets a core as soon as it wakes."""
+
+
+class Rings:
+    """The rings from all peers that have been given one.
+
+    >>> rings = Rings()
+    >>> rings.is_ready(), rings.filenos(), rings.close()
+    (False, [], None)
+    """
+
+    def __init__(self) -> None:
+        self.links: list[Link] = []
+        """The peers that may send by rings."""
+        self._inbox: Inbox | None = None
+        self._shared_until = 0.0
+
+    def provide(self, links: Collection[Link]) -> None:
+        """Make a ring for each peer, if the system can."""
+        if ARE_POSSIBLE:
+            with suppress(OSError):  # no memory, or no descriptors: then everything goes by the sockets
+                self._inbox = Inbox([link.peer for link in links])
+                self.links = [*links]
+                for link in links:
+                    link.provide(self._inbox.readers[link.peer], self._inbox.offer(link.peer))
+
+    def is_ready(self) -> bool:
+        """Return whether the next message of a peer lies in its ring."""
+        return any(link.is_ring_ready for link in self.links)
+
+    def set_asleep(self, value: bool) -> None:
+        """Record for all peers whether this worker sleeps."""
+        if self._inbox is not None:
+            self._inbox.set_asleep(value)
+
+    def filenos(self) -> list[int]:
+        """Return the descriptors to wait for."""
+        return [] if self._inbox is None else [self._inbox.fileno()]
+
+    def clear(self) -> None:
+        """Clear the bell."""
+        if self._inbox is not None:
+            self._inbox.clear()
+
+    def are_cores_shared(self, now: float) -> bool:
+        """Return whether other threads have recently taken the core from this worker while it looked for messages."""
+        return now < self._shared_until
+
+    def note_yield(self, before: float, now: float) -> bool:
+        """Record a yield between two moments; return whether another thread had the core meanwhile."""
+        if self._inbox is None or now - before <= SHARED_SECONDS:
+            return False
+        self._shared_until = now + SHARED_RETRY_SECONDS
+        return True
+
+    def close(self) -> None:
+        """Release the memory."""
+        if self._inbox is not None:
+            self._inbox.close()
