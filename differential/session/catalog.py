@@ -25,7 +25,7 @@ from differential.session.rows import Rows
 from differential.session.schema import Schema
 from differential.session.site import Definition, Site
 from differential.session.table_data import Column
-from differential.session.transaction import Net, Statement, plan, settled
+from differential.session.transaction import Kind, Net, Statement, plan, settled
 from timely.errors import SessionError, TimelyError
 
 if TYPE_CHECKING:
@@ -93,6 +93,10 @@ class Catalog:
             self.clocks.check(item, statement)
             if len(columns[0]):
                 self._pending.append((item, statement))
+
+    def has_pending(self, item: Item, kind: Kind) -> bool:
+        """Return whether a statement of this kind about a table is not committed."""
+        return any(each is item and statement.kind is kind for each, statement in self._pending)
 
     def commit(self) -> int:
         """Make all changes of the transaction in one commit; return its number.

@@ -160,6 +160,8 @@ class Reckoning:
         for item, statement in pending:
             if item in marks:
                 self._state(marks[item], statement)
+            elif statement.kind is Kind.EXPIRE:
+                self.punctual.append((item, statement._replace(kind=Kind.DELETE)))
             elif item in self._clocks and statement.kind in CHANGES:
                 self._divide(self._clocks[item], statement)
             else:
@@ -173,7 +175,7 @@ class Reckoning:
         """Return the changes of tables without those of late replacements, and with late rows and watermarks."""
         for item, made in plans.items():
             if item in self._clocks and item.name in changes and (made.replaced is not None or made.is_cleared):
-                net = self._withdrawn(self._clocks[item], changes.pop(item.name)[1])
+                net = self._withdrawn(self._clocks[item], made, changes.pop(item.name)[1])
                 if net is not None:
                     changes[item.name] = item, net
         for clock, parts in self._late.items():
@@ -249,13 +251,15 @@ class Reckoning:
     def _is_idle(self, clock: Clock, source: str | None) -> bool:
         return clock.idle is not None and self._now - self.moved[clock][source] >= clock.idle
 
-    def _withdrawn(self, clock: Clock, net: Net) -> Net | None:
+    def _withdrawn(self, clock: Clock, made: Plan, net: Net) -> Net | None:
         """Return changes without those of keys of which a row before the watermark would be replaced."""
         early = clock.is_early(net.columns)
         if not early.any():
             return net
         keys = clock.item.keys
         touched = set(keys_of(tuple(column[early] for column in net.columns[:keys])))
+        if made.replaced is not None:  # other rows before the watermark are those that expire
+            touched &= set(keys_of(made.replaced))
         late = np.array([key in touched for key in keys_of(net.columns[:keys])], np.bool_)
         times = np.abs(net.diffs[late])
         columns = tuple(column[late].repeat(times) for column in net.columns)

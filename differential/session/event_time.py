@@ -12,7 +12,9 @@ from differential.session.catalog import Catalog
 from differential.session.clock import Clock, Companions, seconds
 from differential.session.item import Item
 from differential.session.schema import Schema
-from differential.session.table_data import Column
+from differential.session.site import Site
+from differential.session.table_data import Column, columns_of
+from differential.session.transaction import Kind, Statement
 from differential.session.windows import Duration
 from timely.errors import DataError, SessionError
 from timely.lowlevel import typed, user_origin
@@ -61,6 +63,30 @@ def begin(catalog: Catalog, item: Item, column: str, lateness: Duration | None, 
         item.event_time = column
         catalog.clocks.add(clock)
         return clock
+
+
+def expired(catalog: Catalog, clock: Clock, before: Any) -> None:
+    """Remove, with the next commit, the rows of a table before a time that the watermark has passed.
+
+    Raises SessionError where it has not passed it, or rows expire already in this transaction.
+    """
+    item = clock.item
+    with catalog.exclusive():
+        _, values = columns_of({"before": before}, None)
+        (limits,) = catalog.schema(clock.beside.watermark).fit(clock.beside.watermark.name, ("watermark",), values)
+        limit = int(ticks(limits)[0])
+        if clock.mark is None or limit > clock.mark:
+            raise SessionError(
+                f"expire (at {user_origin()}): rows of {item} expire once the watermark has passed them, and it is "
+                f"{clock.value(clock.mark)}, before {before}"
+            )
+        if catalog.has_pending(item, Kind.EXPIRE):
+            raise SessionError(f"expire (at {user_origin()}): rows of {item} expire in this transaction already")
+        for columns, counts in catalog.engine.call(Site.read, item):
+            if len(counts):
+                old = ticks(columns[clock.place]) < limit
+                rows = tuple(column[old].repeat(counts[old]) for column in columns)
+                catalog.state(item, Statement(Kind.EXPIRE, rows, user_origin()))
 
 
 def _table(catalog: Catalog, name: str, columns: dict[str, Column], like: Item | None) -> Item:

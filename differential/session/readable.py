@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from differential.session.catalog import Catalog
 from differential.session.changes import Change, Changes
 from differential.session.clock import Clock
-from differential.session.event_time import begin
+from differential.session.event_time import begin, expired
 from differential.session.item import Item
 from differential.session.live import Watch, live
 from differential.session.plotting import Shape, plotted
@@ -303,6 +303,25 @@ class Table(Readable):
         item = self._clock().beside.watermark
         _, values = columns_of({"watermark": time}, None)
         self._catalog.state(item, Statement(Kind.INSERT, values, user_origin()))
+
+    def expire(self, before: Any) -> None:
+        """Let the next commit remove the rows before a time that the watermark has passed. It reads the whole table.
+
+        What views state about these rows goes, too. A window that begins before that time and ends after it is cut, so
+        expire rows up to the start of a window, once its final answers are elsewhere.
+
+        Raises SessionError where the watermark has not passed the time, or the table has no event times.
+
+        >>> from differential.session import Session
+        >>> with Session() as db:
+        ...     visits = db.table("visits", {"minute": int}).event_time("minute", lateness=5)
+        ...     visits.insert(minute=[30, 64, 130])
+        ...     number = db.commit()
+        ...     visits.expire(60)
+        ...     print(db.commit(), visits.records(), len(visits.late))
+        2 [(64,), (130,)] 0
+        """
+        expired(self._catalog, self._clock(), before)
 
     def _clock(self) -> Clock:
         clock = self._catalog.clocks.all.get(self._item)

@@ -34,6 +34,7 @@ class Kind(Enum):
     DELETE_KEYS = "delete by key"
     UPSERT = "upsert"
     CLEAR = "delete all"
+    EXPIRE = "expire"
 
 
 class Statement(NamedTuple):

@@ -190,6 +190,31 @@ def test_a_record_at_the_end_of_a_session_begins_another_one() -> None:
         assert db.ask(lambda t: t.visits.window(sessions(8)).count()).records() == [(0, 23, 4)]
 
 
+@pytest.mark.parametrize("workers", [1, 2])
+def test_rows_expire_beside_other_changes_and_are_not_late(workers: int) -> None:
+    with Session(workers) as db:
+        visits = db.table("visits", {"name": str, "at": int}, key="name").event_time("at", lateness=5)
+        counts = db.view("counts", lambda t: t.visits.window(tumbling(10)).count())
+        visits.insert([("a", 1), ("b", 2), ("b", 2), ("c", 15), ("d", 40)])
+        db.commit()
+        visits.expire(10)
+        visits.upsert(name="d", at=41)
+        visits.insert(name="a", at=42)
+        with pytest.raises(SessionError, match="expire in this transaction already"):
+            visits.expire(10)
+        db.commit()
+        assert visits.records() == [("a", 42), ("c", 15), ("d", 41)]
+        assert counts.records() == [(10, 20, 1), (40, 50, 2)]
+        assert len(visits.late) == 0
+        visits.expire(20)
+        visits.upsert(name="c", at=43)
+        db.commit()  # the row of c is replaced after the watermark has passed it
+        assert visits.records() == [("a", 42), ("c", 15), ("d", 41)]
+        assert visits.late.records() == [("c", 15, "delete"), ("c", 43, "insert")]
+        with pytest.raises(SessionError, match="once the watermark has passed them, and it is 38, before 39"):
+            visits.expire(39)
+
+
 def test_windows_keep_the_column_of_event_times_where_it_is() -> None:
     with Session() as db:
         db.table("visits", {"at": int, "name": str}).event_time("at")
