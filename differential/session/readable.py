@@ -88,7 +88,7 @@ class Readable:
         >>> with Session() as db:
         ...     stock = db.table("stock", {"item": ["nut", "cog"], "pieces": [3, 5]})
         ...     number = db.commit()
-        ...     [bar.get_height() for bar in stock.plot().patches]
+        ...     [float(bar.get_height()) for bar in stock.plot().patches]
         [5.0, 3.0]
         """
         return plotted(self.rows(), x, y, shape)
