@@ -20,6 +20,7 @@ def run(*arguments: str | Path) -> str:
         started.close()
 
 
+@pytest.mark.lengthy
 def test_degrees_written_by_two_processes_are_read_by_three_workers(tmp_path: Path) -> None:
     example = example_module("capture")
     run("-n", "2", EXAMPLES / "capture.py", "write", tmp_path)

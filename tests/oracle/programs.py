@@ -7,6 +7,7 @@ other kinds of columns for some operators, and undressed afterwards (`tests.orac
 
 from __future__ import annotations
 
+from ast import literal_eval
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
@@ -300,6 +301,9 @@ _MEANINGS: dict[str, Callable[..., Pairs]] = {
     "top of top": _per_key(lambda group: {max(group): 1}),
     "squares": _per_key(lambda group: {sum(value * value * count for value, count in group.items()): 1}),
     "explode": lambda pairs: Counter({pair: count * (pair[1] % 3) for pair, count in pairs.items()}),
+    "attempted": lambda pairs: _added(
+        (((value, key) if value % 3 == 1 else (key, value // 2)), count) for (key, value), count in pairs.items()
+    ),
     "totals": _per_key(lambda group: {sum((value * value + 1) * count for value, count in group.items()): 1}),
     "argmin": _per_key(lambda group: {min(group, key=lambda value: (value % 2, value)): 1}),
     "each": _per_key(lambda group: {sorted(group)[len(group) // 2]: 1}),
@@ -324,10 +328,28 @@ _MEANINGS: dict[str, Callable[..., Pairs]] = {
     "nothing": lambda pairs: pairs,
 } | {name: partial(graphs.meaning, name) for name in graphs.GRAPHS}
 
+
+def _attempted(one: Collection) -> Collection:
+    """Return what becomes of the records for which a function returns, and the others with key and value exchanged."""
+
+    def halves(key: Any, value: Any) -> Any:
+        if (value % 3 == 1).any():
+            raise ValueError("one of the values is 1 modulo 3")
+        return key, value // 2
+
+    def exchanged(record: Any, error: Any, line: Any) -> Any:
+        pairs = np.array([literal_eval(each) for each in record.tolist()], np.int64).reshape(-1, 2)
+        return pairs[:, 1], pairs[:, 0]
+
+    made = one.attempt(halves)
+    return made.results.concat(made.rejects.map(exchanged))
+
+
 _BUILDERS: dict[str, Callable[..., Collection]] = {
     "swap": lambda one: one.map(lambda key, value: (value, key)),
     "fold": lambda one: one.map(lambda key, value: (key % 2, (key + value) % SIZE)),
     "bound": lambda one: one.map(lambda key, value: (key % SIZE, value % SIZE)),
+    "attempted": lambda one: _attempted(one),
     "even": lambda one: one.filter(lambda key, value: value % 2 == 0),
     "both": lambda one: one.flat_map(lambda key, value: (np.arange(len(key)), key, value)),
     "window": lambda one: one.window(_FAR, at=lambda key, value: np.zeros_like(key)).concat(
@@ -400,10 +422,10 @@ DRESSED: dict[str, Callable[..., Collection]] = {
 """Operators for which it does not matter what kinds of columns there are, but for their order."""
 
 LOOPS = ("iterate", "settle", "later", "mutual")
-UNARY = ("swap", "fold", "even", "both", "distinct", "threshold", "consolidate", "count", "sum", "min", "max",
-         "top", "top of top", "squares", "explode", "totals", "argmin", "argmax", "each", "prefix", "numbered", "self",
-         "window", "watched", "index count", "index distinct", "index squares", "occurrences", "there and back",
-         "nothing")  # fmt: skip
+UNARY = ("swap", "fold", "attempted", "even", "both", "distinct", "threshold", "consolidate", "count", "sum", "min",
+         "max", "top", "top of top", "squares", "explode", "totals", "argmin", "argmax", "each", "prefix", "numbered",
+         "self", "window", "watched", "index count", "index distinct", "index squares", "occurrences",
+         "there and back", "nothing")  # fmt: skip
 BINARY = ("concat", "less", "join", "semijoin", "antijoin", "union", "intersect", "except", "either", "cogroup",
           "delta", "index join", "index join map")  # fmt: skip
 LARGE = (*graphs.GRAPHS, "extended")

@@ -14,6 +14,7 @@ PROMPT = 20.0
 """Seconds in which a run has to end here, where the machine may be busy with other tests."""
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("number", range(20))
 def test_signals_at_random_moments_leave_nothing_behind_and_hide_nothing(number: int) -> None:
     Case.drawn(number).run(PROMPT)

@@ -62,6 +62,7 @@ def run_here(state: Path, arguments: list[str]) -> None:
     assert example_module("durable").main([*arguments, "--state", str(state)]) == 0
 
 
+@pytest.mark.lengthy
 @pytest.mark.timeout(180)
 def test_a_killed_program_goes_on_where_it_stopped(tmp_path: Path, small: list[str]) -> None:
     run_here(tmp_path / "undisturbed", small)

@@ -68,6 +68,7 @@ def test_a_stopped_or_killed_process_is_named_by_all_others_within_five_seconds(
         assert f"pid {victim.pid}) is gone" in error
 
 
+@pytest.mark.lengthy
 def test_a_stopped_process_is_named_by_one_in_a_long_operator(start: Start) -> None:
     first, victim = start(2, "held", "0", peer_timeout=2.0)
     victim.send_signal(signal.SIGSTOP)

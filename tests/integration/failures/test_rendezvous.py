@@ -52,6 +52,7 @@ def hosts(tmp_path: Path) -> str:
     return str(path)
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("options", [("-n", "2"), ("-n", "3", "-w", "2"), ("--hostfile",)])
 @pytest.mark.parametrize(
     ("before", "words"),

@@ -87,6 +87,7 @@ def names(posted: list[Tweet]) -> list[str]:
     return list(dict.fromkeys(name for tweet in posted for name in [tweet.author, *tweet.mentions]))
 
 
+@pytest.mark.lengthy
 def test_two_processes_answer(tmp_path: Path) -> None:
     given = "--users", "50", "--rate", "400", "--seconds", "0.6", "--epoch", "50", "--stale", "0.1"
     ended = on_two_processes("topics", *given, "--json", tmp_path / "report.json", "--check")
@@ -101,6 +102,7 @@ def test_a_file_that_is_too_short_is_refused(tmp_path: Path) -> None:
     assert "has 20 tweets, which end 0 s after the start" in refused("topics", "--tweets", tmp_path / "tweets")
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("is_read_from", ["standard input", "a file"])
 def test_two_processes_answer_about_tweets_that_one_reads(tmp_path: Path, is_read_from: str) -> None:
     posted = write_tweets(tmp_path / "tweets", 1, 80, users=40, tags=9)

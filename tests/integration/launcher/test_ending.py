@@ -26,6 +26,7 @@ sum(itertools.repeat(1, 10**11))  # hours in compiled code, which lets no other 
 """
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("signum", ENDING)
 def test_processes_inside_compiled_code_get_no_time_to_clean_up(
     start: Start, tmp_path: Path, signum: signal.Signals
@@ -98,6 +99,7 @@ time.sleep(60)
 """
 
 
+@pytest.mark.lengthy
 def test_a_program_that_handles_the_signal_itself_gets_time_to_clean_up(start: Start, tmp_path: Path) -> None:
     script = tmp_path / "program.py"
     script.write_text(HANDLES.replace("SECONDS", str(LONGER)))
@@ -138,6 +140,7 @@ def test_the_next_run_removes_the_leftovers_of_a_killed_run_and_no_files_in_use(
     assert not left.exists()
 
 
+@pytest.mark.lengthy
 def test_processes_that_a_key_at_a_terminal_has_reached_are_not_interrupted_again_while_they_clean_up(
     start: Start, tmp_path: Path
 ) -> None:

@@ -37,6 +37,7 @@ def script(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("who", ["0", "1"])
 def test_a_worker_that_exits_while_others_go_on_is_named_and_fails_the_run(
@@ -63,6 +64,7 @@ def test_a_worker_that_exits_when_the_others_are_about_to_end_is_waited_for(
     assert (run.end(), run.error) == (0, "")
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("who", ["1", "all"])
 @pytest.mark.parametrize("status", [3, 5])

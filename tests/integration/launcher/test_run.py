@@ -272,6 +272,7 @@ def test_two_runs_have_different_keys(start: Start, tmp_path: Path) -> None:
     assert len(set(keys)) == len(keys) == 2
 
 
+@pytest.mark.lengthy
 def test_processes_with_different_keys_name_each_other_and_count_the_attempts(start: Start, tmp_path: Path) -> None:
     hosts = tmp_path / "hosts"
     hosts.write_text("".join(f"127.0.0.1:{port}\n" for port in free_ports(2)))
@@ -592,6 +593,7 @@ def test_a_port_in_use_is_reported_in_one_message(start: Start, tmp_path: Path) 
     assert "Traceback" not in run.error
 
 
+@pytest.mark.lengthy
 def test_processes_of_different_generations_do_not_run_together(start: Start, tmp_path: Path) -> None:
     hosts = tmp_path / "hosts"
     hosts.write_text("".join(f"127.0.0.1:{port}\n" for port in free_ports(2)))

@@ -36,6 +36,7 @@ def grow() -> Iterator[Callable[..., list[int]]]:
         run.close()
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("sender", ["source", "input"])
 @pytest.mark.parametrize("processes", [1, 2])
 def test_a_slow_consumer_fills_no_memory(grow: Callable[..., list[int]], processes: int, sender: str) -> None:

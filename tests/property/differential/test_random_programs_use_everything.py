@@ -53,6 +53,7 @@ ELSEWHERE = {
     "Collection.arranged": "made by operators",
     "Collection.entered": "made by operators",
     "Collection.indexed": "called by operators",
+    "Collection.passed": "a watermark only grows: tests/property/session/test_event_time",
     "Collection.stream": "the stream beneath, for operators",
     "Collection.with_stream": "called by operators",
     "InputSession.epoch": "reports the epoch",

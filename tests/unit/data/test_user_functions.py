@@ -12,7 +12,7 @@ from hypothesis import given, strategies as st
 
 import timely
 import timely.graphlinq as graphlinq
-from differential import CoGroups, Collection, Groups, new_input
+from differential import CoGroups, Collection, Groups, example, new_input
 from differential.delta import Prefixes
 from timely import Columns, Exchange, Pipeline, Stream, execute_directly
 from timely.data.user_functions import call, consult, freeze
@@ -76,6 +76,8 @@ COLLECTIONS: dict[str, Callable[[Collection], Any]] = {
 }
 OF_NO_COLUMNS = {"inspect", "delay", "iterate", "reduce_each"}
 """Methods whose functions receive Python values, times or collections."""
+OF_NO_ERRORS = {"attempt"}
+"""Methods for which an error is data."""
 
 
 def _in_a_loop(one: Collection, rounds: Function) -> Collection:
@@ -91,6 +93,14 @@ def test_a_function_that_writes_to_columns_of_a_collection_raises_in_its_line(na
 
     with pytest.raises(OperatorError, match=rf"test_user_functions.py:{_line_of_spoil()}.*read-only"):
         execute_directly(program)
+
+
+def test_an_attempt_to_write_to_columns_makes_rejects_that_name_its_line() -> None:
+    found = example(lambda scope: Collection.of(scope, *NUMBERS).attempt(spoil).rejects)
+    assert [record for (record, _, _), _ in found] == ["(1, 10)", "(1, 20)", "(2, 5)"]
+    for (_, error, line), _ in found:
+        assert "read-only" in error
+        assert line.endswith(f"test_user_functions.py:{_line_of_spoil()}")
 
 
 STREAMS: dict[str, Callable[[Stream], Any]] = {
@@ -192,7 +202,7 @@ FUNCTIONS = ("Callable", "Transition", "Reduction", "Logic", "Rule")
 @pytest.mark.parametrize(
     ("cls", "tried"),
     [
-        (Collection, {*COLLECTIONS, *OF_NO_COLUMNS}),
+        (Collection, {*COLLECTIONS, *OF_NO_COLUMNS, *OF_NO_ERRORS}),
         (Stream, {*STREAMS, *STREAMS_OF_NO_COLUMNS}),
         (Prefixes, {name.removeprefix("Prefixes.") for name in COLLECTIONS}),
     ],

@@ -362,6 +362,7 @@ def kept(compiled: Path, directory: Path) -> Path:
     return Path(shutil.copytree(compiled, directory / ".cache/timely-dataflow/kernels"))
 
 
+@pytest.mark.lengthy
 def test_a_second_installation_loads_what_the_first_one_has_compiled(tmp_path: Path) -> None:
     ran = []
     for name in ("one", "two"):
@@ -426,6 +427,7 @@ def test_an_entry_in_a_read_only_directory_is_loaded(compiled: Path, tmp_path: P
         assert run(tmp_path) == ([f"from {ROOT}/differential/__init__.py", "answer 30"], [])
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("is_damaged", [False, True])
 def test_in_a_read_only_directory_nothing_is_cached_and_one_line_reports_it(
     is_damaged: bool, compiled: Path, tmp_path: Path
@@ -454,6 +456,7 @@ def test_on_a_full_disk_nothing_is_cached_and_one_line_reports_it(tmp_path: Path
     assert [path.name for path in (tmp_path / ".cache/timely-dataflow/kernels").iterdir()] == ["compiling.lock"]
 
 
+@pytest.mark.lengthy
 def test_a_directory_that_others_can_write_is_not_touched(compiled: Path, tmp_path: Path) -> None:
     directory = kept(compiled, tmp_path)
     directory.chmod(0o777)

@@ -77,6 +77,7 @@ def total(found: Values, metric: str, **labels: str) -> float:
     return sum(value for (each, has), value in found.items() if each == metric and labels.items() <= dict(has).items())
 
 
+@pytest.mark.lengthy
 def test_a_scrape_has_what_operators_did_since_the_first_one() -> None:
     with fed() as (job, orders):
         before = values(scrape(job)[0])

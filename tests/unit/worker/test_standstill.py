@@ -32,6 +32,7 @@ def on_each(function: Callable[[Worker], None]) -> None:
         worker.call(lambda worker=worker: function(worker))  # type: ignore[misc]
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("workers", [1, 2, 3])
 def test_a_standstill_is_reported_once_and_the_next_one_again(
     reports: Reports, monkeypatch: pytest.MonkeyPatch, workers: int
