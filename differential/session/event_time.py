@@ -72,7 +72,7 @@ def begin(catalog: Catalog, item: Item, column: str, lateness: Duration | None, 
 def expired(catalog: Catalog, clock: Clock, before: Any) -> None:
     """Remove, with the next commit, the rows of a table before a time that the watermark has passed.
 
-    Raises SessionError where it has not passed it, or rows expire already in this transaction.
+    Raises SessionError if the watermark has not passed it, or if rows expire in this transaction already.
     """
     item = clock.item
     with catalog.exclusive():

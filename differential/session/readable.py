@@ -82,7 +82,8 @@ class Readable:
         By default `x` is the first column, and `y` are all other columns of numbers. The `shape` is "line", "bar" or
         "scatter", by default bars over a column of text, and lines over any other.
 
-        Raises SessionError where there is no such column, or it does not hold numbers.
+        Raises SessionError if there is no such column, or if it does not hold numbers, and ImportError if neither
+        library is installed.
 
         >>> from differential.session import Session
         >>> with Session() as db:
@@ -307,12 +308,13 @@ class Table(Readable):
         self._catalog.state(item, Statement(Kind.INSERT, values, user_origin()))
 
     def expire(self, before: Any) -> None:
-        """Let the next commit remove the rows before a time that the watermark has passed. It reads the whole table.
+        """Make the next commit remove the rows before a time that the watermark has passed. Reads the whole table.
 
-        What views state about these rows goes, too. A window that begins before that time and ends after it is cut, so
-        expire rows up to the start of a window, once its final answers are elsewhere.
+        Views lose what they contain about these rows. A window that begins before the time and ends after it loses a
+        part of its rows, so expire rows up to the start of a window, once a sink has the final answers.
 
-        Raises SessionError where the watermark has not passed the time, or the table has no event times.
+        Raises SessionError if the watermark has not passed the time, if the table has no event times, or if rows expire
+        in this transaction already.
 
         >>> from differential.session import Session
         >>> with Session() as db:

@@ -165,7 +165,7 @@ class Relation(Collection):
         return self._alike(_filter.filter(self, self._by_name(predicate), name=name))
 
     def attempt(self, function: Callable[..., Any], *, keys: int = 1, name: str = "attempt") -> Attempt[Relation]:
-        """Return the `results` of what `map` returns, and the `rejects`: the records for which `function` fails.
+        """Return `results`, as those of `map`, and `rejects`, the records for which `function` raises an error.
 
         A function with one parameter receives a `Row`, as that of `filter` does. `rejects` has the columns `record`,
         `error` and `line`, the line of the program that has raised the error.

@@ -35,7 +35,7 @@ from differential.session.transaction import Net
 from timely.errors import ConfigError, SessionError
 
 PAST = 1_000
-"""So many commits, at most, are read for who goes on after one of them."""
+"""At most this many commits are read for readers that resume after one of them."""
 COMMITS = "_session"
 """The collection that decides which commits are durable. No table or view can have its name."""
 
