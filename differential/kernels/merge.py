@@ -249,7 +249,7 @@ def is_next(a: Side, b: Side, i: int, j: int) -> bool:
 
 @bare
 def group_ends(a: Side, b: Side, i: int, j: int) -> tuple[int, int]:
-    """Return where the rows of the next (key, value) end on both sides, which have come to the rows `i` and `j`."""
+    """Return where the rows of the next (key, value) end on both sides, given the next rows `i` and `j`."""
     is_first = is_next(a, b, i, j)
     key = a.keys[i] if is_first else b.keys[j]
     val = at(a.vals, i, 0) if is_first else at(b.vals, j, 0)

@@ -77,8 +77,8 @@ def no_times(walk: Walk, depth: int) -> Scratch:
 
 @inner
 def room_for_times(scratch: Scratch, count: int, depth: int) -> Scratch:
-    """Return room for so many times, with what is held already."""
-    # Whoever needs room compares with the width of `marks` alone, so the others get room for as many.
+    """Return room for this many times, with the present contents."""
+    # Callers compare only with the width of `marks`, so the other arrays get room for as many.
     marks = with_room(scratch.marks, count)
     room, pending = marks.shape[1] * depth, scratch.pending
     if room > len(pending):

@@ -32,7 +32,7 @@ times."""
 
 
 class Walk(NamedTuple):
-    """The layers, and the group that the walk has come to.
+    """The layers, and the group that the walk has reached.
 
     The layers before `deltas` are new input, those before `inputs` input, and the others output. `latest` has for each
     layer a time that all its times are at or before.
@@ -46,7 +46,7 @@ class Walk(NamedTuple):
 
 
 class Earlier(NamedTuple):
-    """The pending times of the call before: the key, the value where groups are by value, and the time of each."""
+    """The pending times of the previous call: the key of each, its value if groups are by value, and the time."""
 
     keys: Ints
     vals: Ints
@@ -223,7 +223,7 @@ def unseek(layers: Table, group: Ints) -> None:
 
 @bare
 def next_group(walk: Walk, earlier: Earlier, by_value: bool) -> bool:
-    """Move the group to the least one to come with new rows or pending times; return False if there is none."""
+    """Move the walk to the next group that has new rows or pending times; return False if there is none."""
     layers, group, pending_keys, pending_vals = walk.layers, walk.group, earlier.keys, earlier.vals
     # Every earlier group has been sought in the layers of new input, so their positions are exactly at new groups.
     found = False

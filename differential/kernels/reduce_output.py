@@ -36,7 +36,7 @@ class Emitted(NamedTuple):
 
 @inner
 def nothing_emitted() -> Emitted:
-    """Return what a call has emitted at first."""
+    """Return the record of a call that has emitted nothing yet."""
     nothing = np.empty(0, np.int64)
     return Emitted(np.empty((OUT_WIDTH, 0), np.int64), nothing, nothing, np.zeros(COUNTS, np.int64))
 
@@ -54,7 +54,7 @@ def must_grow(emitted: Emitted, n: int) -> bool:
 
 @inner
 def grown(emitted: Emitted, n: int, depth: int) -> Emitted:
-    """Return the same with room for `n` rows more, and for one more time."""
+    """Return what is emitted, with room for `n` more rows and one more time."""
     rows, times, slots, counts = emitted
     if is_full(slots, counts[TIME_COUNT]):
         slots, times = enlarged(slots, times, counts[TIME_COUNT], depth)

@@ -365,7 +365,7 @@ def settle_round(
             if must_grow(emitted, n):
                 emitted = grown(emitted, n, depth)
             emit(emitted, keys[group], rows, n, flat, visit, depth)
-        # After its last visit nobody reads a group's log.
+        # The log of a group is not read after its last visit.
         if visit + 1 < spans[group + 1, _VISITS]:
             if logged + n > len(log):
                 larger = np.empty((2 * (logged + n), _LOG_WIDTH), np.int64)

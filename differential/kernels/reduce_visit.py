@@ -113,9 +113,9 @@ def no_room() -> Room:
 
 @inner
 def room_for_rows(room: Room, state: Ints) -> Room:
-    """Return the room that `state` asks for, with what is held already."""
+    """Return the room that `state` asks for, with the present contents."""
     tally = with_room(room.tally, state[ROOM_ROWS])
-    # `rows` is as wide as `tally`, so whoever needs room for rows compares with `tally` alone.
+    # `rows` is as wide as `tally`, so callers that need room for rows compare only with `tally`.
     rows = with_room(room.rows, tally.shape[1])
     return Room(tally, with_room(room.fold, state[FOLDS]), rows, with_room(room.changes, state[CHANGES]), room.bounds)
 

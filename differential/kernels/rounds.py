@@ -1,4 +1,4 @@
-"""The times of rows that enter a loop, each at a round of its own."""
+"""The times of rows that enter a loop, each row at its own round."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from differential.kernels.reduce_times import enlarged, is_full, put_distinct
 def times_at_rounds(times: Table, time_index: Ints, rounds: Ints, most: int) -> tuple[Table, Ints]:
     """Return the distinct times of rows with their rounds as last coordinates, and for each row the place of its time.
 
-    The places are absent if there is one time. If a round is not from 0 to `most`, there are no times.
+    The places are empty if there is only one time. If a round is not from 0 to `most`, the times are empty.
     """
     rows, outside = len(rounds), times.shape[1]
     depth = outside + 1
@@ -26,7 +26,7 @@ def times_at_rounds(times: Table, time_index: Ints, rounds: Ints, most: int) -> 
         time, number = at(time_index, row, 0), rounds[row]
         if number < 0 or number > most:
             return np.empty((0, depth), np.int64), nothing
-        # Mostly a row has the time of the row before it.
+        # Most rows have the time of the previous row.
         if time == time_before and number == round_before:
             index[row] = index[row - 1]
             continue

@@ -1,11 +1,11 @@
-"""Replace every record by another, and keep the records for which that fails.
+"""Apply a function to every record, and keep the records for which it raises an error.
 
-A function that raises an error ends a run, or drops a view. Here an error is data: the record, the error and the line
-of the program are a record of `rejects`. Both `results` and `rejects` are functions of the records, so a record that is
-removed takes its result, or its reject, with it.
+In `map`, a function that raises an error ends a run, or drops a view. Here an error is data: the record, the error and
+the line of the program become a record of `rejects`. Both `results` and `rejects` are functions of the records, so if a
+record is removed, its result or its reject is removed, too.
 
-The function receives whole columns. Only if that fails are they halved, until a single record is to blame: a batch
-without errors costs one call, and each error about as many as the logarithm of the length of its batch.
+The function receives whole columns. If it fails, the columns are halved until the records that fail are found. A batch
+without errors costs one call, and each error costs about as many calls as the logarithm of the length of its batch.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from timely.lowlevel import as_columns, call
 
 
 class Outcome(NamedTuple):
-    """What a function has made of some rows: columns, or an error, of one row."""
+    """The result of a function for some rows: columns; or for one row, an error."""
 
     rows: Array
     columns: tuple[Array, ...] | None
@@ -31,7 +31,7 @@ class Outcome(NamedTuple):
 
 
 class Attempt(Generic[C]):
-    """What a function makes of a collection, and where it fails.
+    """The results of a function for the records of a collection, and the records for which it fails.
 
     >>> def program(scope):
     ...     texts = Collection.of(scope, np.array(["3", "x", "5"]))
@@ -48,7 +48,7 @@ class Attempt(Generic[C]):
 
     @property
     def results(self) -> C:
-        """The results of the records for which the function returns."""
+        """The results of the records for which the function does not fail."""
 
         def transform(updates: Updates) -> Updates:
             made = [each for each in outcomes(self._function, updates.columns) if each.columns is not None]
@@ -63,7 +63,7 @@ class Attempt(Generic[C]):
 
     @property
     def rejects(self) -> C:
-        """The records for which it raises an error, as (record, error, line), in text."""
+        """The records for which the function raises an error, as texts (record, error, line)."""
 
         def transform(updates: Updates) -> Updates:
             failed = [each for each in outcomes(self._function, updates.columns) if each.error is not None]
@@ -79,9 +79,9 @@ class Attempt(Generic[C]):
 
 
 def attempt(collection: C, function: Callable[..., Any], *, keys: int = 1, name: str = "attempt") -> Attempt[C]:
-    """Return the `results` of what `map` returns, and the `rejects`: the records for which `function` raises an error.
+    """Return `results`, as those of `map`, and `rejects`, the records for which `function` raises an error.
 
-    The function must treat each record by itself, since columns are divided to find the record that fails.
+    The function must treat each record by itself, because columns are divided to find the record that fails.
 
     >>> def program(scope):
     ...     texts = Collection.of(scope, np.array(["3", "x", "5"]))

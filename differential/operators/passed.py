@@ -1,8 +1,9 @@
 """Which times of a collection a watermark has passed.
 
-A watermark is a time up to which a source is complete: it has no more records before it, and the watermark of several
-sources is the least of theirs. It only grows. So a time is in the output from the epoch on in which the watermark
-reaches it, and until then it waits here, in a heap: an epoch costs what changes and what is passed in it.
+A watermark is a time up to which a source is complete: the source has no more records before it. The watermark of
+several sources is the least of theirs, and it only grows. A time enters the output in the epoch in which the watermark
+reaches it. Until then the time waits in a heap, so the cost of an epoch depends only on the times that change or are
+passed in it.
 
 Each worker has the times of its keys, and every worker has all watermarks.
 """
@@ -36,10 +37,11 @@ from timely.lowlevel import (
 def passed(moments: C, watermarks: C, sources: int, *, name: str = "passed") -> C:
     """Return the records (time,) of `moments` that are at or before the least of `watermarks`.
 
-    `moments` has times alone: integers, dates or timestamps. `watermarks` has (source, watermark), one for each source
-    that has one; a watermark is only ever replaced by a later one. Nothing is passed before all `sources` have one.
+    `moments` has one column of times: integers, dates or timestamps. `watermarks` has one record (source, watermark)
+    for each source that has a watermark, which only a later one may replace. `sources` is the number of sources:
+    nothing is passed before all of them have a watermark.
 
-    Raises BuildError in a loop.
+    Raises BuildError in a loop, and DataError while the dataflow runs if watermarks are not of the type of the times.
 
     >>> def program(scope):
     ...     ends = Collection.of(scope, np.array([10, 20, 30]))
@@ -48,7 +50,9 @@ def passed(moments: C, watermarks: C, sources: int, *, name: str = "passed") -> 
     [((10,), 1), ((20,), 1)]
     """
     if moments.scope.width != 1:
-        raise BuildError(f"{name} (at {user_origin()}): a watermark grows from epoch to epoch, so it is none of a loop")
+        raise BuildError(
+            f"{name} (at {user_origin()}): a watermark grows from epoch to epoch, so it cannot be in a loop"
+        )
     builder = OperatorBuilder(moments.scope, name)
     first = builder.add_input(consolidate(moments).stream, Pipeline(), frontier=True, drains=True)
     second = builder.add_input(watermarks.stream, Broadcast(), frontier=True, drains=True)
@@ -59,7 +63,7 @@ def passed(moments: C, watermarks: C, sources: int, *, name: str = "passed") -> 
 
 
 class Passing:
-    """The operator. `_waiting` is how often each time occurs that is not passed; `_order` is a heap of these times."""
+    """The operator. `_waiting` has how often each time that is not passed occurs; `_order` is a heap of these times."""
 
     def __init__(self, moments: InputPort, watermarks: InputPort, output: OutputPort, sources: int, name: str) -> None:
         self._moments = moments
@@ -127,7 +131,7 @@ class Passing:
         return (of_ticks(np.array(list(left), np.int64), self._like),), np.array(list(left.values()), np.int64)
 
     def _least(self, like: Array) -> int | None:
-        """Return the least watermark, in the unit of the times; None where a source has none."""
+        """Return the least watermark, in the unit of the times; None if a source has none."""
         marks = [list(each) for each in self._sources.values()]
         if len(marks) < self._number or any(len(each) != 1 for each in marks):
             return None

@@ -1,17 +1,17 @@
 """Event time in the commits of a session: watermarks, and the rows that come after them.
 
-A `Clock` belongs to a table with event times. Its watermark is a promise: from then on no row before it is inserted,
-removed or replaced. So what views say about the time before it is final. A commit keeps the promise by itself:
+A `Clock` belongs to a table with event times. Its watermark is a promise: from then on, no row before it is inserted,
+removed or replaced. So what a view contains about earlier times is final. The commit enforces the promise:
 
-    late   iff   event time < watermark as of the commit before
+    late   iff   event time < watermark as of the previous commit
 
-and what is late goes to a table of its own instead. After that the watermark moves: to the highest event time seen less
-the lateness, the least of that of all sources that still deliver, or to where the program moves it. It never moves
-back. Late rows and watermarks are tables, so they belong to the commit, are as durable as it is, and views may read
-them.
+A late change goes to a table of late changes instead. After that the watermark moves to the highest event time seen,
+minus the lateness. If sources fill the table, the least of their highest times counts. The program can also move it.
+It never moves back. Late changes and watermarks are tables, so they belong to the commit, are as durable as the commit,
+and can be read by views.
 
-Nothing here runs a dataflow. `Clocks.reckon` takes the statements of a commit, and `Reckoning.finish` its changes;
-`settle` is called once the commit has begun, and nothing lasts before.
+Nothing here runs a dataflow. `Clocks.reckon` receives the statements of a commit, and `Reckoning.finish` its changes.
+Only `Clocks.settle`, which is called once the commit has begun, changes the clocks.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from differential.session.transaction import Kind, Net, Plan, Statement, keys_of
 from timely.errors import DataError, SessionError
 
 CHANGES = {Kind.INSERT: "insert", Kind.UPSERT: "upsert", Kind.DELETE: "delete"}
-"""What the statements that have whole rows change, as the table of late changes states it."""
+"""How the table of late changes names the kinds of statements that have whole rows."""
 
 
 class Companions(NamedTuple):
@@ -52,23 +52,23 @@ class Clock:
     like: Column
     """An empty column of the type of the event times."""
     lateness: int | None
-    """How far the watermark stays behind the highest event time; None where only the program moves it."""
+    """How far the watermark stays behind the highest event time; None if only the program moves it."""
     idle: float | None
-    """After how many seconds without rows a source, or the table, no longer holds a watermark back."""
+    """After this many seconds without rows, a source or the table no longer holds a watermark back."""
     beside: Companions
     mark: int | None = None
     """The watermark as of the last commit."""
     highest: dict[str | None, int] = field(default_factory=dict)
-    """The highest event time that each source has delivered, and that of the program by None."""
+    """The highest event time that each source has delivered; None is the key of the program's."""
     moved: dict[str | None, float] = field(default_factory=dict)
-    """When each source has delivered last, or was first seen."""
+    """When each source last delivered, or was first seen; None is the key of the table's."""
 
     def value(self, mark: int | None) -> Any:
         """Return a watermark as a value of the column."""
         return None if mark is None else of_ticks(np.array([mark], np.int64), self.like).tolist()[0]
 
     def check(self, columns: tuple[Column, ...]) -> None:
-        """Raise DataError where an event time is null."""
+        """Raise DataError if an event time is null."""
         try:
             ticks(columns[self.place])
         except DataError as error:
@@ -76,7 +76,7 @@ class Clock:
             raise DataError(f"column {names[self.place]!r} of {self.item}: {error}") from None
 
     def is_early(self, columns: tuple[Column, ...]) -> Column:
-        """Return which rows are before the watermark."""
+        """Return a mask of the rows that are before the watermark."""
         self.check(columns)
         times = ticks(columns[self.place])
         return np.zeros(len(times), np.bool_) if self.mark is None else times < self.mark
@@ -106,30 +106,30 @@ class Clocks:
         return tuple(self.all[item].beside) if item in self.all else ()
 
     def refuse_to_drop(self, item: Item) -> None:
-        """Raise SessionError where another table needs this one."""
+        """Raise SessionError if another table needs this one."""
         for clock in self.all.values():
             if item in clock.beside:
                 raise SessionError(f"{item} belongs to {clock.item}, and is dropped with it")
 
     def check(self, item: Item, statement: Statement) -> None:
-        """Raise DataError where a statement has an event time that is null."""
+        """Raise DataError if an event time of a statement is null."""
         if item in self.all and statement.kind in CHANGES:
             self.all[item].check(statement.columns)
 
     def least(self, item: Item) -> Any:
-        """Return the least watermark of the tables that an item is, or is made of; None if one has none."""
+        """Return the least watermark of the tables with event times that an item is or reads; None if one has none."""
         clocks = [self.all[each] for each in sources(item) if each in self.all]
         marks = [clock.value(clock.mark) for clock in clocks]
         return None if not marks or None in marks else min(marks)
 
     def reckon(self, pending: Iterable[tuple[Item, Statement]], feeds: Feeds) -> Reckoning:
-        """Return what event times make of the statements of a commit."""
+        """Divide the statements of a commit into late and punctual ones, and move the watermarks, until `settle`."""
         self._reckoning = Reckoning(self.all, self.now())
         self._reckoning.read(pending, feeds)
         return self._reckoning
 
     def settle(self) -> None:
-        """Let the last reckoning count: its commit has begun."""
+        """Take over the last reckoning into the clocks: its commit has begun."""
         if self._reckoning is not None:
             for clock in self.all.values():
                 clock.mark = self._reckoning.marks.get(clock, clock.mark)
@@ -143,7 +143,7 @@ class Reckoning:
 
     def __init__(self, clocks: Mapping[Item, Clock], now: float) -> None:
         self.punctual: list[tuple[Item, Statement]] = []
-        """The statements without what is late."""
+        """The statements without the late rows."""
         self.marks: dict[Clock, int | None] = {}
         self.highest: dict[Clock, dict[str | None, int]] = {}
         self.moved: dict[Clock, dict[str | None, float]] = {}
@@ -153,7 +153,7 @@ class Reckoning:
         self._stated: dict[Clock, list[int]] = {}
 
     def read(self, pending: Iterable[tuple[Item, Statement]], feeds: Feeds) -> None:
-        """Take out what is late, and move the watermarks."""
+        """Set the late rows aside, and move the watermarks."""
         marks = {clock.beside.watermark: clock for clock in self._clocks.values()}
         for clock in self._clocks.values():
             self.highest[clock], self.moved[clock] = dict(clock.highest), dict(clock.moved)
@@ -172,7 +172,7 @@ class Reckoning:
         self._follow()
 
     def finish(self, plans: Mapping[Item, Plan], changes: dict[str, tuple[Item, Net]]) -> dict[str, tuple[Item, Net]]:
-        """Return the changes of tables without those of late replacements, and with late rows and watermarks."""
+        """Remove late replacements from the changes of tables, add late rows and watermarks, and return the changes."""
         for item, made in plans.items():
             if item in self._clocks and item.name in changes and (made.replaced is not None or made.is_cleared):
                 net = self._withdrawn(self._clocks[item], made, changes.pop(item.name)[1])
@@ -205,7 +205,7 @@ class Reckoning:
         self._stated.setdefault(clock, []).append(int(ticks(statement.columns[0]).max()))
 
     def _divide(self, clock: Clock, statement: Statement) -> None:
-        """Divide a statement into what is late and what is not."""
+        """Divide a statement into its late rows and the others."""
         try:
             early = clock.is_early(statement.columns)
         except DataError as error:
@@ -224,7 +224,7 @@ class Reckoning:
             self.punctual.append((clock.item, statement))
 
     def _move(self, clock: Clock, live: set[str]) -> None:
-        """Move a watermark to where its sources are, or the program has moved it."""
+        """Move a watermark to the time that its sources have reached, or to which the program has moved it."""
         moved, highest = self.moved[clock], self.highest[clock]
         for source in live:
             moved.setdefault(source, self._now)
@@ -252,7 +252,7 @@ class Reckoning:
         return clock.idle is not None and self._now - self.moved[clock][source] >= clock.idle
 
     def _withdrawn(self, clock: Clock, made: Plan, net: Net) -> Net | None:
-        """Return changes without those of keys of which a row before the watermark would be replaced."""
+        """Return changes without those of the keys for which a row before the watermark would be replaced."""
         early = clock.is_early(net.columns)
         if not early.any():
             return net
@@ -271,7 +271,7 @@ class Reckoning:
 
 
 def sources(item: Item) -> Iterator[Item]:
-    """Yield the tables that an item is, or is made of."""
+    """Yield the tables that an item reads, directly or through views; a table yields itself."""
     waiting, seen = [item], set()
     while waiting:
         each = waiting.pop()
@@ -293,7 +293,7 @@ def _late_rows(parts: list[tuple[tuple[Column, ...], str | Column]]) -> Net:
 
 
 def _converted(clock: Clock, mark: int | None, to: Clock) -> int | None:
-    """Return the watermark of a clock in the unit of another one; None where there is none, or none that compares."""
+    """Return the watermark of a clock in the unit of another clock; None if there is none, or it does not compare."""
     ours, theirs = np.asarray(clock.like), np.asarray(to.like)
     if mark is None or ours.dtype.kind != theirs.dtype.kind:
         return None
@@ -303,7 +303,7 @@ def _converted(clock: Clock, mark: int | None, to: Clock) -> int | None:
 
 
 def seconds(duration: dt.timedelta | None) -> float | None:
-    """Return a duration of the clock on the wall in seconds. Raises SessionError for anything else.
+    """Return a duration of real time in seconds, or None for None. Raises SessionError if it is not positive.
 
     >>> seconds(dt.timedelta(minutes=1))
     60.0

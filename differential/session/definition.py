@@ -55,10 +55,10 @@ class Tables:
         return relation.named(*names)
 
     def watermark(self, *tables: str) -> Relation:
-        """Return the watermarks of tables with event times, as (table, watermark).
+        """Return the watermarks of tables with event times, as records (table, watermark).
 
-        By default these are the tables that the definition has used by now, itself or through views. Raises
-        SessionError where there is none.
+        By default these are the tables that the definition has used so far, directly or through views. Raises
+        SessionError if none of them has event times.
 
         >>> from differential.session import Session
         >>> with Session() as db:
@@ -76,9 +76,10 @@ class Tables:
         return first.concat(*others).named("table", "watermark")
 
     def final(self, windows: Relation, *tables: str) -> Relation:
-        """Return the rows whose `window_end` the watermark has passed: nothing will change them any more.
+        """Return the rows whose `window_end` is at or before the watermark: no later commit changes these windows.
 
-        The watermark is the least of those of `tables`, by default of all tables that the definition has used by now.
+        The watermark is the least of those of `tables`, by default of all tables that the definition has used so far.
+        Raises SessionError if there is no column `window_end`, or no table with event times.
 
         >>> from differential.session import Session, tumbling
         >>> with Session() as db:

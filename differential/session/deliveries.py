@@ -19,10 +19,10 @@ class Deliveries:
 
     def __init__(self) -> None:
         self.all: tuple[tuple[Delivery, Changes | None], ...] = ()
-        """Each with the changes of its view, where these are not durable."""
+        """Each delivery with the changes of its view, or None if the view is durable."""
 
     def add(self, delivery: Delivery, changes: Changes | None) -> None:
-        """Add a delivery. Raises SessionError where its view has one of the same name that is written to."""
+        """Add a delivery. Raises SessionError if its view has an open delivery to a sink of the same name."""
         same = [each for each, _ in self.all if (each.item, each.name) == (delivery.item, delivery.name)]
         if any(not each.is_over for each in same):
             raise SessionError(
@@ -38,9 +38,9 @@ class Deliveries:
     def deliver(
         self, number: int, published: Mapping[Item, list[Change] | None], is_closing: Callable[[], bool]
     ) -> SessionError | None:
-        """Write what a commit has changed; return why a sink does not have it, if one does not.
+        """Write the changes of a commit to the sinks; return the error of the first sink that does not have them.
 
-        `published` are the changes of durable views.
+        `published` has the changes of each durable view; they are None if they must be read again from the view.
         """
         for delivery, changes in self.all:
             delivery.take(published.get(delivery.item, []) if changes is None else changes.read_nowait())
@@ -54,12 +54,12 @@ class Deliveries:
                 self.forget(delivery)
 
     def end(self) -> None:
-        """Close all."""
+        """Close all deliveries."""
         for delivery, _ in self.all:
             delivery.close()
 
     def rows(self, reaches: Mapping[str, Mapping[str, Reach]]) -> Rows:
-        """Return what each delivery has done, for people; `reaches` are those of the sinks of durable views."""
+        """Return a row for each sink, for people; `reaches` has those of the sinks of each durable view."""
         text = np.dtypes.StringDType()
         found = [(each.name, each.item.name, each.commit, each.rows, each.state) for each, _ in self.all]
         known = {(sink, view) for sink, view, *_ in found}

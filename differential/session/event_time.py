@@ -21,9 +21,10 @@ from timely.lowlevel import typed, user_origin
 
 
 def begin(catalog: Catalog, item: Item, column: str, lateness: Duration | None, idle: dt.timedelta | None) -> Clock:
-    """Give a table event times; in a durable session, with the watermark and the late changes of earlier ones.
+    """Give a table event times, and return its clock.
 
-    Raises SessionError where it has event times already, or the column cannot hold them.
+    In a durable session the watermark and the late changes of earlier runs are taken over. Raises SessionError if the
+    table has event times already, if the column cannot hold them, or if `lateness` or `idle` is not valid.
     """
     with catalog.exclusive():
         catalog.check(item)
@@ -50,10 +51,13 @@ def begin(catalog: Catalog, item: Item, column: str, lateness: Duration | None, 
         except DataError as error:
             raise SessionError(f"event_time (at {user_origin()}): column {column!r} of {item}: {error}") from None
         if late_by is not None and late_by < 0:
-            raise SessionError(f"event_time (at {user_origin()}): lateness is not negative, as {lateness!r} is")
+            raise SessionError(f"event_time (at {user_origin()}): lateness is not negative: {lateness!r} is refused")
         patience = seconds(idle)
         if "change" in columns:
-            raise SessionError(f"{item} has a column 'change', which its late rows need for what was to be changed")
+            raise SessionError(
+                f"event_time (at {user_origin()}): {item} has a column 'change', the name of a column of its table of "
+                "late changes: rename it"
+            )
         text = np.array([], np.dtypes.StringDType())
         late = _table(catalog, f"{item.name}_late", {**columns, "change": text}, item)
         watermark = _table(catalog, f"{item.name}_watermark", {"watermark": like}, None)
@@ -68,7 +72,7 @@ def begin(catalog: Catalog, item: Item, column: str, lateness: Duration | None, 
 def expired(catalog: Catalog, clock: Clock, before: Any) -> None:
     """Remove, with the next commit, the rows of a table before a time that the watermark has passed.
 
-    Raises SessionError where it has not passed it, or rows expire already in this transaction.
+    Raises SessionError if the watermark has not passed it, or if rows expire in this transaction already.
     """
     item = clock.item
     with catalog.exclusive():
@@ -90,7 +94,10 @@ def expired(catalog: Catalog, clock: Clock, before: Any) -> None:
 
 
 def _table(catalog: Catalog, name: str, columns: dict[str, Column], like: Item | None) -> Item:
-    """Return a table with these columns, which has the key and the order of another one; an earlier one if there is."""
+    """Return a table with these columns, and with the key and the order of `like`.
+
+    In a durable session, this is the table of an earlier run if there is one.
+    """
     keys = 1 if like is None else like.keys
     names = tuple(columns)
     if catalog.storage is not None:

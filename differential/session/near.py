@@ -1,4 +1,4 @@
-"""What a name that does not exist may have been meant to be."""
+"""Suggest an existing name for one that does not exist."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from difflib import get_close_matches
 
 
 def known(name: str, names: Iterable[str]) -> str:
-    """Return, for an error about a column that does not exist, the columns that do, and the one that is most like it.
+    """Return a text for an error about a column that does not exist: all columns, and the most similar one.
 
     >>> known("totl", ["customer", "total"])
     "the columns are customer, total; did you mean 'total'?"

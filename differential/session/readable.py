@@ -82,7 +82,8 @@ class Readable:
         By default `x` is the first column, and `y` are all other columns of numbers. The `shape` is "line", "bar" or
         "scatter", by default bars over a column of text, and lines over any other.
 
-        Raises SessionError where there is no such column, or it does not hold numbers.
+        Raises SessionError if there is no such column, or if it does not hold numbers, and ImportError if neither
+        library is installed.
 
         >>> from differential.session import Session
         >>> with Session() as db:
@@ -174,17 +175,17 @@ class View(Readable):
     def write_to(
         self, sink: Sink, *, patience: float = 10.0, existing: Literal["stop", "replace"] = "stop"
     ) -> Delivery:
-        """Write the view to a sink now, and at the end of each commit what it changes; return the delivery.
+        """Write the view to a sink, and the changes of each commit at its end; return the delivery.
 
-        A commit tries for `patience` seconds, and longer each time between two attempts; if the sink still does not
-        take the changes, it raises an error, and the next commit tries again. An error that no further attempt would
-        mend ends the delivery.
+        If the sink does not accept the changes, a commit tries again for `patience` seconds, with longer and longer
+        pauses. Then it raises an error, and the next commit tries again. If another attempt cannot succeed, the
+        delivery ends.
 
-        In a durable session the view is to be durable. Then the sink, which keeps the number of the last commit that it
-        has applied, receives each commit once, in order, whatever is killed and when. `existing` is what happens to a
-        sink that has something else: an error, or the contents of the view replace it.
+        In a durable session the view must be durable. The sink keeps the number of the last commit that it has applied,
+        so it receives each commit once, in order, even if the program is killed at any moment. If the sink contains
+        anything else, `existing="stop"` raises an error, and "replace" replaces it by the contents of the view.
 
-        Raises SessionError where the sink cannot be written to, or the view is written to it already.
+        Raises SessionError if the sink cannot be written to, or if the view is written to it already.
 
         >>> import tempfile
         >>> from pathlib import Path
@@ -206,7 +207,7 @@ class View(Readable):
         return written(self._catalog, self._item, sink, patience, existing)
 
     def forget(self, sink: str) -> None:
-        """Write no more to the sink of this name; a durable session retains nothing for it any more.
+        """Stop writing to the sink of this name; a durable session no longer retains commits for it.
 
         The sink need not be attached.
 
@@ -259,16 +260,18 @@ class Table(Readable):
     def event_time(self, column: str, *, lateness: Duration | None = None, idle: dt.timedelta | None = None) -> Table:
         """State that a column holds event times, and return the table.
 
-        From then on the table has a watermark. With `lateness`, each commit moves it to the highest event time seen
-        less the lateness; if sources fill the table, to the least that one of them has reached. Without, only
-        `advance_watermark` moves it. With `idle`, a source that delivers nothing for so long no longer holds the
-        watermark back, and if the whole table gets nothing for so long, its watermark follows those of the others.
+        From then on the table has a watermark. With `lateness`, each commit moves it to the highest event time seen,
+        minus the lateness; if sources fill the table, the least of their highest times counts. Without `lateness`, only
+        `advance_watermark` moves it. With `idle`, a source that delivers nothing for this long no longer holds the
+        watermark back. If the whole table receives nothing for this long, its watermark follows those of the other
+        tables with event times.
 
-        A row before the watermark is late. It is not inserted, removed or replaced, but a row of `late`, with a further
-        column `change`. The watermark is the row of a table, too: both are named like this one, `orders_late` and
-        `orders_watermark`.
+        A row before the watermark of the previous commit is late. It is not inserted, removed or replaced, but becomes
+        a row of the table `late`, with a further column `change`. The watermark is the only row of another table. Both
+        have names like `orders_late` and `orders_watermark`.
 
-        Raises SessionError where the column does not hold integers, dates or timestamps.
+        `lateness` is a timedelta, or an integer if event times are integers; `idle` is a timedelta of real time. Raises
+        SessionError if the column does not hold integers, dates or timestamps, or has an unknown type.
 
         >>> from differential.session import Session
         >>> with Session() as db:
@@ -285,13 +288,13 @@ class Table(Readable):
 
     @property
     def late(self) -> Table:
-        """The table of late changes. Raises SessionError where this table has no event times."""
+        """The table of late changes. Raises SessionError if this table has no event times."""
         return Table(self._catalog, self._clock().beside.late)
 
     def advance_watermark(self, time: Any) -> None:
-        """Let the next commit move the watermark to a time, unless it is there already or later.
+        """Make the next commit move the watermark to a time, unless the watermark is at this time or later already.
 
-        Raises SessionError where the table has no event times, DataError where the time is of another type.
+        Raises SessionError if the table has no event times, and DataError if the time is of another type.
 
         >>> from differential.session import Session
         >>> with Session() as db:
@@ -305,12 +308,13 @@ class Table(Readable):
         self._catalog.state(item, Statement(Kind.INSERT, values, user_origin()))
 
     def expire(self, before: Any) -> None:
-        """Let the next commit remove the rows before a time that the watermark has passed. It reads the whole table.
+        """Make the next commit remove the rows before a time that the watermark has passed. Reads the whole table.
 
-        What views state about these rows goes, too. A window that begins before that time and ends after it is cut, so
-        expire rows up to the start of a window, once its final answers are elsewhere.
+        Views lose what they contain about these rows. A window that begins before the time and ends after it loses a
+        part of its rows, so expire rows up to the start of a window, once a sink has the final answers.
 
-        Raises SessionError where the watermark has not passed the time, or the table has no event times.
+        Raises SessionError if the watermark has not passed the time, if the table has no event times, or if rows expire
+        in this transaction already.
 
         >>> from differential.session import Session
         >>> with Session() as db:

@@ -73,7 +73,7 @@ class Relation(Collection):
     names: tuple[str, ...] | None = None
     """The names of the columns, in order of their positions; None where they are unknown."""
     event_time: str | None = None
-    """The column of event times, of a table that has one, as long as the column is there."""
+    """The column of event times; None if the table has none, or the relation no longer has the column."""
 
     def indexed(self, arranged: Arranged) -> Arrangement:  # type: ignore[override]
         """Return the arrangement of a relation that has the given parts."""
@@ -165,7 +165,7 @@ class Relation(Collection):
         return self._alike(_filter.filter(self, self._by_name(predicate), name=name))
 
     def attempt(self, function: Callable[..., Any], *, keys: int = 1, name: str = "attempt") -> Attempt[Relation]:
-        """Return the `results` of what `map` returns, and the `rejects`: the records for which `function` fails.
+        """Return `results`, as those of `map`, and `rejects`, the records for which `function` raises an error.
 
         A function with one parameter receives a `Row`, as that of `filter` does. `rejects` has the columns `record`,
         `error` and `line`, the line of the program that has raised the error.
@@ -236,7 +236,7 @@ class Relation(Collection):
     def window(self, kind: Kind, *, at: str | None = None) -> Windows:  # type: ignore[override]
         """Return the windows of event time that the records belong to: `tumbling`, `sliding` or `sessions`.
 
-        `at` is the column of event times, by default that of the table. Raises BuildError where there is none.
+        `at` is the column of event times, by default that of the table. Raises BuildError if there is none.
 
         >>> from differential.session import sessions, tumbling
         >>> def program(scope):
@@ -367,7 +367,7 @@ class Groups:
 class Windows:
     """The windows of event time that the records of a collection belong to.
 
-    What is made of them has the columns `window_start` and `window_end`; the end is not part of the window.
+    Every result has the columns `window_start` and `window_end`; the end is not part of the window.
 
     >>> from differential.session import tumbling
     >>> def windows(scope):
@@ -401,7 +401,7 @@ class Windows:
         self._relation, self._kind, self._column = relation, kind, column
 
     def rows(self, *by: str) -> Relation:
-        """Return each record in each of its windows; sessions are those of the records that are equal in `by`."""
+        """Return each record once for each of its windows; sessions are those of records that are equal in `by`."""
         known = self._relation._known("rows", by)
         places = tuple(known.index(name) for name in by)
         made = assigned(self._relation, self._kind, known.index(self._column), places)

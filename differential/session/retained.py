@@ -1,11 +1,11 @@
 """What a durable view retains for its sinks.
 
 The reach of each sink is an offset of the view's durable collection, written with each append. It is one append behind,
-so it is at most what the sink has, and the collection stays readable as of it:
+so it is never beyond what the sink has, and the collection stays readable as of the reach:
 
     since <= reach of each sink <= what the sink has
 
-Whatever happens, the commits that a sink does not have can then be read, one by one.
+So the commits that a sink does not have can always be read, one by one.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ class Reaches(dict[str, Reach]):
 
     @classmethod
     def from_offsets(cls, offsets: Mapping[str, Position]) -> Reaches:
-        """Return what the offsets of a durable view contain."""
+        """Return the reaches that the offsets of a durable view contain."""
         found = {key: text for key, text in offsets.items() if key.startswith(_PREFIX)}
         return cls({key.removeprefix(_PREFIX): Reach.from_text(text) for key, text in found.items()})
 
     def offsets(self) -> dict[str, Position]:
-        """Return them as offsets."""
+        """Return the reaches as offsets."""
         return {f"{_PREFIX}{sink}": reach.to_text() for sink, reach in self.items()}
 
     def limit(self) -> int | None:
-        """Return the last commit as of which the view must stay readable, None if any will do."""
+        """Return the commit as of which the view must stay readable, or None if it has no sink."""
         return min((reach.through for reach in self.values()), default=None)
 
 
@@ -85,6 +85,6 @@ class Retained:
         self._reaches[self._sink] = reach
 
     def forget(self) -> None:
-        """Retain nothing for the sink any more."""
+        """Stop retaining commits for the sink."""
         if self._reaches.pop(self._sink, None) is not None:
             self._attempt(lambda: self._writer.note({f"{_PREFIX}{self._sink}": None}))

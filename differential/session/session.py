@@ -258,7 +258,7 @@ class Session:
         return self._once(name, REJECTS)
 
     def _once(self, name: str, columns: Mapping[str, type]) -> Table:
-        """Return the table of this name; a new one, unless there is one already."""
+        """Return the table of this name, which is made if there is none."""
         if name in self._catalog.items and name not in self._catalog.unused:
             return Table(self._catalog, self._catalog.items[name])
         return self.table(name, dict(columns), key=next(iter(columns)))
@@ -357,15 +357,19 @@ class Session:
         on_error: Literal["stop", "skip"] | Table = "stop",
         **limits: int,
     ) -> Server:
-        """Serve the session over HTTP: changes come in, and the changes of each commit go out (docs/http.md).
+        """Serve the session over HTTP, so that other programs change its tables and follow its views (docs/http.md).
 
-        Whoever sends the `token` may read the tables and views that `read` names, and change the tables that `write`
-        names, by default all. Without one, a token is made. Port 0 is a free one. Only this machine can connect, unless
-        `host` is another interface; that takes a token of yours and a `certificate`, its file and that of its key.
+        Requests that send the `token` may read the tables and views that `read` names, and change the tables that
+        `write` names, by default all. The token has at least 16 characters; without one, a token is made. Port 0
+        chooses a free port. Only this machine can connect, unless `host` is the address of another interface, which
+        requires a token of your own and a `certificate`: the names of its file and of the file of its key.
 
-        With `on_error="stop"` a request is refused if a line of it is no row; with "skip" the line is left out, and a
-        table of `rejects` receives it. `limits` are in bytes: `limit` of a body (16 MiB), `backlog` of the changes of
-        each view that are kept for readers that come back (16 MiB), and `queue` of what may wait for a reader (8 MiB).
+        With `on_error="stop"` a request is refused if one of its lines is not a row. With "skip" the line is left out,
+        and with a table of `rejects` it also becomes a row of that table. `limits` are in bytes: `limit` for a body
+        (16 MiB), `backlog` for the changes of each view that are kept for readers that reconnect (16 MiB), and `queue`
+        for the messages that may wait for a reader (8 MiB).
+
+        Raises ConfigError if a library is missing, or if the address, the token or the certificate is refused.
 
         >>> with Session() as db:
         ...     db.serve(token="a-token-of-sixteen").url

@@ -35,7 +35,7 @@ from differential.session.transaction import Net
 from timely.errors import ConfigError, SessionError
 
 PAST = 1_000
-"""So many commits, at most, are read for who goes on after one of them."""
+"""At most this many commits are read for readers that resume after one of them."""
 COMMITS = "_session"
 """The collection that decides which commits are durable. No table or view can have its name."""
 
@@ -151,7 +151,7 @@ class Storage:
         return None if writer is None else self._commits.manifest.offsets.get(_key(writer, table, source))
 
     def publish(self, number: int) -> dict[Item, list[Change] | None]:
-        """Append to the durable views what a commit has changed; return it, None for a view that was corrected."""
+        """Append the changes of a commit to the durable views; return them, None for a view that was corrected."""
         published: dict[Item, list[Change] | None] = {}
         self._refuse_failed()
         self._attempt(lambda: self._publish(number, published))
@@ -160,14 +160,16 @@ class Storage:
     def retained(self, item: Item, sink: str) -> Retained:
         """Return what is retained of a durable view for a sink. Raises SessionError if the view is not durable."""
         if all(each is not item for each, _ in self._views):
-            raise SessionError(f"{item} is to be durable, as sinks of this session rely on: db.view(..., durable=True)")
+            raise SessionError(
+                f"{item} must be durable, because the sinks of a durable session rely on it: db.view(..., durable=True)"
+            )
         writer = self._writers[item.name]
         return Retained(item, sink, self._stream(writer, item), writer, self._reaches[item.name], self._attempt)
 
     def past(self, item: Item) -> Past | None:
-        """Return what commits have changed in a durable table or view; None if another one has none of its past.
+        """Return the retained changes of a durable table or view; None if it is not durable.
 
-        A view that the next commit will correct has none either: who follows it does not receive the correction.
+        None also for a view that the next commit will correct, because the retained changes lack the correction.
         """
         writer = self._writers.get(item.name)
         is_durable = item.kind == "table" or any(each is item for each, _ in self._views)

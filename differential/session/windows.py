@@ -1,17 +1,19 @@
 """Windows of event time: which windows a record belongs to.
 
-A window is an interval of event time that includes its start and not its end. `tumbling` windows follow each other,
-`sliding` ones overlap, and `sessions` are as long as the records of a group follow each other within a gap.
+A window is an interval of event time that includes its start but not its end. `tumbling` windows follow each other,
+`sliding` windows overlap, and `sessions` last as long as the records of a group follow each other within a gap.
 
-Windows are part of a definition like any other: a record has its windows as long as it exists, and a record that is
-removed or corrected leaves them. Tumbling and sliding windows depend on the record alone. Sessions are found in two
-steps, so that a change is cheap. The records of a group lie in cells as long as the gap, and those of one cell are in
-one session, so a change first looks at its own cell. Then the cells of the group are joined to runs:
+Windows are a definition like any other: a record has its windows as long as it exists, and leaves them if it is removed
+or corrected. Tumbling and sliding windows depend on the record alone.
+
+Sessions are found in two steps, so that a change is cheap. Time is divided into cells as long as the gap. The records
+of a group in one cell are in one session, so the first step reads only the cell of the change. The second step joins
+the cells of the group to runs:
 
     cell c and the next cell belong together   iff   first of the next - last of c < gap
 
-which reads the first and the last time of each cell of the group, and no record. Records of which the session has
-changed, and only these, are given their new one.
+It reads the first and the last time of each cell of the group, and no records. Then only the records whose session has
+changed receive the new one.
 """
 
 from __future__ import annotations
@@ -51,9 +53,10 @@ Kind = Sliding | Sessions
 
 
 def tumbling(size: Duration, *, offset: Duration | None = None) -> Sliding:
-    """Return windows of this size, one after the other. They begin at multiples of `size` after 1970, plus `offset`.
+    """Return windows of this size, one after the other.
 
-    Sizes are timedeltas, or whole numbers where event times are. Raises BuildError where the size is not positive.
+    They begin at multiples of `size`, counted from 0 or 1970-01-01, plus `offset`. Sizes are timedeltas, or integers if
+    the event times are integers. Raises BuildError if the size is not positive.
 
     >>> tumbling(60)
     Sliding(size=60, step=60, offset=None)
@@ -62,9 +65,9 @@ def tumbling(size: Duration, *, offset: Duration | None = None) -> Sliding:
 
 
 def sliding(size: Duration, step: Duration, *, offset: Duration | None = None) -> Sliding:
-    """Return windows of this size, of which one begins at each multiple of `step`.
+    """Return windows of this size, of which one begins at each multiple of `step`, plus `offset`.
 
-    A record is in about size / step windows. Raises BuildError where one of them is not positive.
+    A record is in about size / step windows. Raises BuildError if `size` or `step` is not positive.
 
     >>> from differential.session import Relation
     >>> def program(scope):
@@ -81,8 +84,8 @@ def sliding(size: Duration, step: Duration, *, offset: Duration | None = None) -
 def sessions(gap: Duration) -> Sessions:
     """Return windows that last as long as records of a group follow each other in less than `gap`.
 
-    A session ends `gap` after its last record: a record at its end begins another one. Raises BuildError where the gap
-    is not positive.
+    A session ends `gap` after its last record, and a record at this end begins another session. Raises BuildError if
+    the gap is not positive.
 
     >>> sessions(30)
     Sessions(gap=30)
@@ -92,9 +95,10 @@ def sessions(gap: Duration) -> Sessions:
 
 
 def assigned(collection: Collection, kind: Kind, at: int, by: tuple[int, ...]) -> Collection:
-    """Return each record with the start and the end of each of its windows as further columns, with the same key.
+    """Return each record once for each of its windows, with the window's start and end as further columns.
 
-    `at` is the position of the event times, and `by` those of the columns whose values make a group of sessions.
+    The key stays the same. `at` is the position of the column of event times. Sessions are found for each group of
+    records that are equal in the columns at the positions `by`.
 
     >>> def program(scope):
     ...     minutes = Collection.of(scope, np.array([3, 9, 40]))

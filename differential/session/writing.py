@@ -14,7 +14,7 @@ from timely.errors import SessionError
 
 
 def written(catalog: Catalog, item: Item, sink: Sink, patience: float, existing: Existing) -> Delivery:
-    """Let commits write what they change in a view to a sink; return the delivery, when the sink is up to date."""
+    """Attach a sink to a view, so that commits write their changes; return the delivery once the sink is up to date."""
     if existing not in ("stop", "replace"):
         raise SessionError(f"existing is 'stop' or 'replace', and not {existing!r:.80}")
 
@@ -42,7 +42,7 @@ def written(catalog: Catalog, item: Item, sink: Sink, patience: float, existing:
 
 
 def forgotten(catalog: Catalog, item: Item, sink: str) -> None:
-    """Write no more to a sink of a view, and retain nothing for it."""
+    """Stop writing to a sink of a view, and retain no commits for it."""
     with catalog.exclusive():
         for delivery, _ in catalog.deliveries.all:
             if delivery.item is item and delivery.name == sink:
@@ -52,7 +52,7 @@ def forgotten(catalog: Catalog, item: Item, sink: str) -> None:
 
 
 def _counted(values: tuple[Column, ...]) -> tuple[tuple[Column, ...], Column]:
-    """Return the different rows of sorted columns, and how often each occurs."""
+    """Return the distinct rows of sorted columns, and how often each occurs."""
     is_first = np.zeros(len(values[0]), np.bool_)
     is_first[0] = True
     for column in values:

@@ -1,11 +1,11 @@
-"""Questions and answers over a network, for whoever has the keys: what lies below streams that are pulled.
+"""Questions and answers over a network, between processes that have the same keys.
 
-Both ends have the CURVE key pair of one file, as the processes of a cluster do: everything is encrypted, and a client
-that does not prove to have the pair is refused in its handshake. A client asks one question at a time, so it receives
-no more than it has asked for, and what it does not ask for takes no memory anywhere.
+Both ends have the CURVE key pair of one directory, as the processes of a cluster do. Everything is encrypted, and the
+handshake refuses a client that does not prove that it has the pair. A client asks one question at a time, so it
+receives only what it has asked for, and the server needs no queue for it.
 
-An answer may come later: a question that has none yet is kept, and asked again when the server is rung, or after a
-moment is answered with nothing, which shows the client that the server is there.
+An answer may come later. A question without an answer is kept, and asked again when `ring` is called. After PATIENCE
+seconds it is answered with nothing, which shows the client that the server is running.
 
 >>> import tempfile
 >>> with tempfile.TemporaryDirectory() as directory:
@@ -35,14 +35,14 @@ from timely.errors import ConfigError
 __all__ = ["AnsweringSocket", "AskingSocket", "make_keys"]
 
 QUESTION_BYTES = 4_096
-"""A question of more bytes is none: its connection is closed."""
+"""A question of more bytes closes its connection."""
 PATIENCE = 5.0
-"""After so many seconds a question that has no answer is answered with nothing."""
+"""After this many seconds, a question without an answer is answered with nothing."""
 KEPT = 1_000
-"""So many questions are kept, at most; another one is answered with nothing."""
+"""At most this many questions are kept; any further one is answered with nothing."""
 HANDSHAKE_SECONDS = 10.0
 REFUSALS = 3
-"""After so many handshakes that end without a reason a client gives up; after one that is refused, at once."""
+"""A client gives up after this many handshakes that fail without a reason, or after one that is refused."""
 _REFUSED = zmq.EVENT_HANDSHAKE_FAILED_AUTH | zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL
 _REFUSED |= zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL
 
@@ -50,7 +50,7 @@ Answer = Sequence[bytes] | None
 
 
 class AnsweringSocket:
-    """Answers questions in a thread. `answer` returns the frames of an answer, or None while there is none."""
+    """Answers questions in its own thread. `answer` returns the frames of an answer, or None if there is none yet."""
 
     def __init__(self, address: str, directory: str, answer: Callable[[bytes], Answer]) -> None:
         """Raises ConfigError if the keys in the directory, or the address, cannot be used."""
@@ -77,11 +77,11 @@ class AnsweringSocket:
         self._thread.start()
 
     def ring(self) -> None:
-        """Ask `answer` again about the questions that are kept. For any thread."""
+        """Call `answer` again for the questions that are kept. Any thread may call this."""
         self._bell.ring()
 
     def close(self) -> None:
-        """Answer no more."""
+        """End the thread, and close the socket. Questions that are kept are not answered."""
         if not self._is_closed:
             self._is_closed = True
             self._bell.ring()
@@ -120,7 +120,7 @@ class AnsweringSocket:
 
 
 class AskingSocket:
-    """Asks the questions of one thread."""
+    """Asks questions. Only one thread may use it, except for `interrupt`."""
 
     def __init__(self, address: str, directory: str) -> None:
         """Raises ConfigError if the keys in the directory, or the address, cannot be used."""
@@ -138,9 +138,10 @@ class AskingSocket:
             raise ConfigError(f"{address!r:.200} is no address to ask: {error}") from None
 
     def ask(self, question: bytes, seconds: float) -> Answer:
-        """Return the frames of the answer, none of them if there is none yet; None if the server does not answer.
+        """Return the frames of the answer, which are none while there is no answer; None if the server does not reply.
 
-        Returns None at once when `interrupt` is called. Raises ConfigError if the server refuses the keys.
+        Waits at most `seconds`; returns None at once if `interrupt` is called. Raises ConfigError if the server refuses
+        the keys.
         """
         self._socket.send(question)
         end = clock.monotonic() + seconds
@@ -158,18 +159,18 @@ class AskingSocket:
                 event = recv_monitor_message(self._monitor)["event"]
                 self._refused += 1
                 if event == zmq.EVENT_HANDSHAKE_FAILED_AUTH or self._refused >= REFUSALS:
-                    raise ConfigError(f"{self._address} refuses the keys, or is none that answers with them")
-        self._disconnect()  # an answer that comes late would be taken for another one
+                    raise ConfigError(f"{self._address} refuses the keys, or does not use them")
+        self._disconnect()  # a late answer would be mistaken for the answer to the next question
         self._connect()
         return None
 
     def interrupt(self) -> None:
-        """Let `ask` return, now and from now on. For any thread."""
+        """Make this and every later `ask` return None at once. Any thread may call this."""
         self._is_closed = True
         self._bell.ring()
 
     def close(self) -> None:
-        """Release the socket. No thread may ask any more."""
+        """Close the socket. No thread may ask afterwards."""
         self._disconnect()
         self._context.destroy(0)
         self._bell.close()

@@ -1,4 +1,4 @@
-"""A session over HTTP: changes come in, and go out as they are committed: see `differential.session.serving.server`.
+"""A session over HTTP: requests change its tables, and readers follow its views (`Session.serve`).
 
 >>> import httpx
 >>> from differential.session import Session

@@ -1,10 +1,11 @@
 """What a session answers over HTTP.
 
 - `GET /` lists the tables and views that may be read, and the tables that may be changed.
-- `POST /tables/NAME` commits changes of a table, one JSON object a line; `Idempotency-Key` makes it safe to repeat.
-- `GET /rows/NAME` has the rows as of the last commit.
-- `GET /changes/NAME` is a stream of events (Server-Sent Events), and as a WebSocket one of messages: a snapshot and
-  what each commit changes, or what came after `Last-Event-ID` or `?after=`.
+- `POST /tables/NAME` commits changes of a table, one JSON object on each line. With the header `Idempotency-Key` it is
+  safe to repeat.
+- `GET /rows/NAME` returns the rows as of the last commit.
+- `GET /changes/NAME` returns a stream of Server-Sent Events, or of messages if it opens a WebSocket: a snapshot and the
+  changes of each commit, or the changes after `Last-Event-ID` or `?after=`.
 """
 
 from __future__ import annotations
@@ -29,14 +30,15 @@ from timely.errors import DataError, SessionError, TimelyError
 WRITE_SECONDS = 20.0
 """How long a message may wait for a reader that does not read, before the connection is closed."""
 PAUSE_SECONDS = 15.0
-"""After so long without a message, a comment shows that the stream goes on, and finds readers that are gone."""
+"""After this long without a message, a comment shows that the stream continues, and detects readers that are gone."""
 KEY_LENGTH = 200
+"""How many characters an `Idempotency-Key` may have."""
 TRY_AGAIN, GONE = 1013, 1011
 """The codes with which a WebSocket is closed: the reader may connect again, or there is nothing to read."""
 
 
 class Application:
-    """Answers requests. `read` and `write` are the names that may be, None for all."""
+    """Answers requests. `read` and `write` are the names that may be read and written, None for all."""
 
     def __init__(
         self,
@@ -63,11 +65,14 @@ class Application:
         self.app = Starlette(routes=routes)
 
     def readable(self, name: str) -> Item | None:
-        """Return a table or view that may be read, None if there is none of this name."""
+        """Return the table or view of this name, or None if there is none that may be read."""
         return self._allowed(name, self._read)
 
     async def entries(self, item: Item, connection: HTTPConnection) -> AsyncIterator[Entry]:
-        """Yield the messages for a reader. Raises Cut at the end, DataError or SessionError if there are none."""
+        """Yield the messages for a reader. Raises Cut at the end of the stream.
+
+        Raises DataError for an id that is not valid or a column that JSON cannot hold, SessionError if the item failed.
+        """
         hub = self._hubs.of(item)
         mark = connection.headers.get("last-event-id") or connection.query_params.get("after")
         async for entry in hub.read(mark):
@@ -155,13 +160,13 @@ class Application:
         return None if item is None or item.kind != "table" else item
 
     def _allowed(self, name: str, names: Sequence[str] | None) -> Item | None:
-        """Return an item whose name is among those that may be; the table of requests only if it is named."""
+        """Return the item of an allowed name, or None; the table of requests is allowed only if `names` has it."""
         is_allowed = name != TABLE if names is None else name in names
         return self._catalog.items.get(name) if is_allowed else None
 
 
 class _Events:
-    """The stream of events, as an ASGI application: it waits for its reader, but not without an end."""
+    """The stream of events as an ASGI application, which waits for its reader no longer than WRITE_SECONDS."""
 
     def __init__(self, application: Application) -> None:
         self._application = application

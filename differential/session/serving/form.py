@@ -1,7 +1,7 @@
 """How rows and changes are written in JSON.
 
-A message is one part of a snapshot or of what a commit changes. Messages with the same `commit` belong together until
-one has `more` false, and only that one has an `id` at which a reader can go on:
+A message is one part of a snapshot or of the changes of a commit. Messages with the same `commit` belong together, up
+to the one whose `more` is false. Only that one has an `id`, at which a reader can resume:
 
     {"id": "3f0c.7", "commit": 7, "kind": "changes", "more": false,
      "columns": ["item"], "rows": [["nut"]], "diffs": [1]}
@@ -19,13 +19,13 @@ from differential.session.sinks.values import as_json
 from differential.session.table_data import Column
 
 ROWS = 1_000
-"""So many rows, at most, are in a message."""
+"""A message has at most this many rows."""
 
 
 def messages(
     kind: str, commit: int, label: str, columns: Sequence[str], rows: Sequence[Column], diffs: Sequence[int]
 ) -> Iterator[tuple[str | None, str]]:
-    """Yield the parts of a snapshot, or of a commit's changes: the id after each, if it has one, and its text.
+    """Yield the parts of a snapshot, or of a commit's changes: the id of each part or None, and its text.
 
     Raises DataError for a column that JSON cannot hold.
 
@@ -45,10 +45,10 @@ def messages(
 
 
 def records(columns: Sequence[str], rows: Sequence[Column]) -> list[tuple[Any, ...]]:
-    """Return columns as rows of values of JSON. Raises DataError for a column that JSON cannot hold."""
+    """Return columns as rows of JSON values. Raises DataError for a column that JSON cannot hold."""
     return list(zip(*(as_json(name, column) for name, column in zip(columns, rows))))
 
 
 def text(value: Any) -> str:
-    """Return JSON of a value."""
+    """Return a value as JSON."""
     return json.dumps(value, default=str, ensure_ascii=False, separators=(",", ":"))

@@ -1,9 +1,9 @@
-"""Who may use a session over HTTP: whoever has the token, and is no page of another site.
+"""Which requests may use a session over HTTP: those that have the token, and do not come from a page of another site.
 
-- Every request needs `Authorization: Bearer TOKEN`. It is refused before its body is read.
-- A request that names another host than this machine is refused where only this machine is served, so that a page of a
-  foreign name that resolves to this address reads nothing; and so is one that comes from a page of another origin.
-- A body that is longer than the limit is refused, by its stated length or as soon as more has come.
+- Every request needs `Authorization: Bearer TOKEN`. Without it, the request is refused before its body is read.
+- If only this machine is served, a request that names another host is refused. So a page whose foreign name resolves
+  to this address reads nothing. A request from a page of another origin is always refused.
+- A body that is longer than the limit is refused, because of its stated length or as soon as more bytes have arrived.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ REFUSED = 4401
 
 
 class Guard:
-    """Lets requests through to `app` that may pass."""
+    """Passes the requests that are allowed to `app`, and refuses the others."""
 
     def __init__(self, app: App, token: str, port: int, is_local: bool, limit: int) -> None:
         self._app = app
@@ -47,7 +47,7 @@ class Guard:
             await answer(send, *refused)
 
     def _refusal(self, scope: Message, headers: dict[str, str]) -> tuple[int, str] | None:
-        """Return the status and the reason with which a request is refused, or None."""
+        """Return the status and the reason with which a request is refused, or None if it is allowed."""
         host = headers.get("host", "")
         if self._hosts is not None and host.lower() not in self._hosts:
             return 421, "this session is served to this machine alone: name it localhost or 127.0.0.1"

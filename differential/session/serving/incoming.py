@@ -1,12 +1,11 @@
-"""Changes that come in: the lines of a request are one commit, or none.
+"""Changes that requests make: all lines of a request are one commit, or none of them are committed.
 
-Each line is a JSON object with one field, what to do with a row: `{"insert": {...}}`, `{"delete": {...}}`, which may
-name the columns of the key alone, or `{"upsert": {...}}`. The commit has nothing else: what the program has changed
-and not committed stays as it is.
+Each line is a JSON object with one field: `{"insert": {...}}`, `{"upsert": {...}}` or `{"delete": {...}}`, which may
+name only the columns of the key. The commit contains nothing else: uncommitted changes of the program stay uncommitted.
 
-A request may have a key that its sender chose. The key, a digest of the body and the number of the commit are a row of
-the table `http_requests` in the same commit, which is durable with it in a durable session. So a request that is
-repeated with its key is answered as it was, and changes nothing.
+A request may have a key that its sender has chosen. A row of the table `http_requests`, in the same commit, has the
+key, a digest of the body and the number of the commit. It is as durable as the commit. So a request that is repeated
+with its key receives the same answer, and changes nothing.
 """
 
 from __future__ import annotations
@@ -33,12 +32,12 @@ TABLE = "http_requests"
 REQUESTS = {"key": str, "place": str, "digest": str, "number": int, "rows": int, "rejected": int}
 """The columns of the table of requests."""
 KEPT = 10_000
-"""The keys of so many requests are kept."""
+"""The keys of this many requests are kept."""
 _KINDS = {"insert": Kind.INSERT, "delete": Kind.DELETE, "upsert": Kind.UPSERT}
 
 
 class Answer(NamedTuple):
-    """What a request is answered with: a status of HTTP, and an object."""
+    """The answer to a request: an HTTP status, and the object that the body has as JSON."""
 
     status: int
     body: dict[str, Any]
@@ -52,9 +51,9 @@ class _Line(NamedTuple):
 
 
 class Incoming:
-    """Commits requests. `requests` is the table of their keys, and `rejects` that of lines that are no rows.
+    """Commits requests. `requests` is the table of their keys, and `rejects` the table of lines that are not rows.
 
-    `stops`: a line that is no row refuses its whole request; otherwise the line is left out.
+    If it `stops`, a line that is not a row refuses its whole request; otherwise the line is left out.
     """
 
     def __init__(self, catalog: Catalog, requests: Item, rejects: Item | None, stops: bool) -> None:
@@ -67,7 +66,10 @@ class Incoming:
         self._order = deque(key for key, *_ in sorted(known, key=lambda row: row[3]))
 
     def commit(self, item: Item, body: bytes, key: str | None) -> Answer:
-        """Commit the changes of a request, and return the answer to it. Waits for other commits."""
+        """Commit the changes of a request, and return the answer to it. Waits for other commits.
+
+        Raises DataError if the type of a column is not known yet, and SessionError if the session has ended.
+        """
         with self._catalog.exclusive():
             digest = hashlib.sha256(body).hexdigest()[:32]
             place = item.name
@@ -127,7 +129,7 @@ def _forgotten(keys: list[str]) -> Iterator[Statement]:
 
 
 def _statements(item: Item, schema: Schema, has_key: bool, body: bytes) -> tuple[list[Statement], list[Rejected]]:
-    """Return the statements of a body, in order, and the lines that are none."""
+    """Return the statements of a body, in order, and the lines that are not changes."""
     wrong: list[Rejected] = []
     lines = list(_lines(item, has_key, body, wrong))
     types, names = schema.types(), item.names or ()

@@ -1,9 +1,10 @@
-"""Changes that go out: what each commit changes in a view, to all who read it.
+"""Changes that readers receive: what each commit changes in a table or view.
 
-A `Hub` follows one table or view. It keeps the last messages, up to a bound, so that a reader can go on at the id of a
-message that it has. Another reader receives a snapshot as of a commit, and then the changes of each later commit. What
-a reader has not received waits in a queue of bounded size; if it does not fit, the reader is cut off and can go on
-later, or begin again. So the memory for a reader is bounded, and no reader holds up a commit or another reader.
+A `Hub` follows one table or view. It keeps the last messages, up to a bound, so that a reader can resume at the id of a
+message that it has received. Any other reader receives a snapshot as of a commit, and then the changes of each later
+commit. Messages that a reader has not received wait in a queue of bounded size. If they do not fit, the reader is
+disconnected, and can resume later or begin again. So the memory for a reader is bounded, and no reader delays a commit
+or another reader.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ if TYPE_CHECKING:
     from differential.session.storage import Past
 
 BACKLOG = 16 << 20
-"""So many bytes of messages are kept for readers that come back."""
+"""At most this many bytes of messages are kept for readers that reconnect."""
 QUEUE = 8 << 20
-"""So many bytes may wait for a reader."""
+"""At most this many bytes may wait for a reader."""
 
 
 class Entry(NamedTuple):
@@ -42,7 +43,7 @@ class Cut(Exception):
 
 
 class Reader:
-    """One who reads, on the event loop of the server."""
+    """The queue of one reader. Its methods run on the event loop of the server."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -52,19 +53,19 @@ class Reader:
         self._reason: str | None = None
 
     def put(self, entry: Entry) -> None:
-        """Add a message, or cut the reader off if it does not fit."""
+        """Add a message, or end the stream if the message does not fit."""
         if self._reason is None:
             self._entries.append(entry)
             self._bytes += len(entry.text)
             if self._bytes > self._limit:
                 self.cut(
-                    f"more than {self._limit:,} bytes wait for this reader, which is too slow: "
-                    "connect again, with the id of the last message, or without one for a snapshot"
+                    f"more than {self._limit:,} bytes wait for this reader, which is too slow: connect again with the "
+                    "id of the last message, or without an id for a snapshot"
                 )
             self._wakes.set()
 
     def cut(self, reason: str) -> None:
-        """End the stream; what waits is given up."""
+        """End the stream; messages that wait are discarded."""
         if self._reason is None:
             self._reason = reason
             self._entries.clear()
@@ -105,7 +106,7 @@ class Hub:
         return self._over is not None
 
     async def read(self, mark: str | None) -> AsyncIterator[Entry]:
-        """Yield the messages after that with an id, if they are kept, or a snapshot and what comes then. Raises Cut."""
+        """Yield the messages after an id if they are kept, or else a snapshot and all later messages. Raises Cut."""
         if self._begun is None:
             self._begun = asyncio.create_task(self._begin())
         await asyncio.shield(self._begun)
@@ -167,7 +168,7 @@ class Hub:
             self._publish(Entry(change.time, mark, text))
 
     def _snapshot(self) -> tuple[int, Iterator[Entry]]:
-        """Return the last commit, and the rows as of it. On another thread, for it may wait for a commit."""
+        """Return the last commit, and the rows as of it. Runs on another thread, because it may wait for a commit."""
         with self._catalog.exclusive():
             rows, commit = self._catalog.read(self.item), self._catalog.last
         values = rows.arrays()
@@ -212,9 +213,9 @@ class Hubs:
 
 
 def commit_of(mark: str | None, hub: Hub) -> int | None:
-    """Return the commit that a reader goes on after, None if it begins. Raises DataError for what is no mark.
+    """Return the commit after which a reader resumes, or None if it begins. Raises DataError if `mark` is not an id.
 
-    A mark of another session, or of a view that was replaced, begins anew: its numbers are those of other commits.
+    With an id of another session, or of a view that was replaced, the reader begins: the number is of another commit.
     """
     if mark is None or mark == "":
         return None

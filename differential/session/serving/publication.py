@@ -1,9 +1,9 @@
 """A table or view that is published to other sessions, as Arrow record batches over encrypted sockets.
 
-A thread takes what each commit changes, makes Arrow of it once, and keeps the last commits up to a bound. Readers ask
-for the commit after a mark, which is a label and the number of a commit. A durable table or view has a lasting label,
-and begins with the commits that are retained. Any other one has a random label. A reader without a mark, or with one
-after which commits are not kept, receives a snapshot.
+A thread receives the changes of each commit, converts them to Arrow once, and keeps the last commits up to a bound.
+Readers request the commit after a mark, which is a label and the number of a commit. A durable table or view has a
+lasting label, and begins with the commits that are retained. Any other table or view has a random label. A reader
+without a mark, or with a mark after which commits are not kept, receives a snapshot.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Publication:
         self._thread.start()
 
     def close(self) -> None:
-        """Publish no more."""
+        """End the publication: readers are no longer answered."""
         self._changes.close()
         self._thread.join()
         self._socket.close()
@@ -112,7 +112,7 @@ class Publication:
 
 
 def publish(catalog: Catalog, item: Item, address: str, keys: str) -> Publication:
-    """Publish a table or view. Raises ConfigError if the address or the keys cannot be used."""
+    """Publish a table or view, and return it. Raises ConfigError if the address or the keys cannot be used."""
     catalog.check(item)
     publication = Publication(catalog, item, address, keys)
     catalog.services.append(publication)

@@ -1,4 +1,4 @@
-"""The server of a session: a thread with an event loop, and what the program holds of it."""
+"""The server of a session, which runs an event loop in a thread of its own."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 START_SECONDS = 10.0
 STOP_SECONDS = 5.0
 END_SECONDS = 0.1
-"""How long streams may take to send why they end."""
+"""How long streams may take to send the reason for their end."""
 CONNECTIONS = 256
-"""So many connections, at most, are served at once."""
+"""At most this many connections are served at once."""
 SHORTEST_TOKEN = 16
 
 
@@ -69,11 +69,11 @@ class Server:
 
     @property
     def is_closed(self) -> bool:
-        """Whether it serves no more."""
+        """Whether the server has ended."""
         return not self._thread.is_alive()
 
     def close(self) -> None:
-        """Serve no more, and end all streams."""
+        """End all streams and the server."""
         loop, over = self._loop, self._over
         if loop is not None and over is not None and not loop.is_closed():
             loop.call_soon_threadsafe(over.set)
@@ -107,10 +107,11 @@ class Server:
 
 
 def serve(catalog: Catalog, requests: Item, rejects: Item | None, stops: bool, options: Options) -> Server:
-    """Serve a session; `requests` and `rejects` are its tables of the keys of requests and of lines that are no rows.
+    """Serve a session, and return the server.
 
-    Raises ConfigError if a library is missing, if the address cannot be used, or if other machines can reach it and it
-    has no token or no certificate.
+    `requests` is the session's table of the keys of requests, and `rejects` its table of lines that are not rows. If it
+    `stops`, such a line refuses its whole request. Raises ConfigError if a library is missing, if the address or the
+    token cannot be used, or if other machines can reach the address and there is no token or no certificate.
     """
     try:
         import uvicorn
@@ -156,12 +157,14 @@ def _checked(options: Options) -> bool:
     try:
         is_local = ip_address(options.host).is_loopback
     except ValueError:
-        raise ConfigError(f"host is the number of an interface of this machine, and not {options.host!r:.80}") from None
+        raise ConfigError(
+            f"host must be the IP address of an interface of this machine, such as 0.0.0.0, not {options.host!r:.80}"
+        ) from None
     if options.token is not None and len(options.token) < SHORTEST_TOKEN:
         raise ConfigError(f"the token has at least {SHORTEST_TOKEN} characters")
     if not is_local and (options.token is None or options.certificate is None):
         raise ConfigError(
-            f"other machines can reach {options.host}, so serving a session there takes a token of yours and a "
+            f"other machines can reach {options.host}, so serving a session there requires a token of your own and a "
             "certificate: db.serve(host=..., token=..., certificate=(file, key)); or serve it at 127.0.0.1 behind a "
             "proxy that has TLS"
         )

@@ -1,13 +1,13 @@
-"""The changes of a view on their way to a sink, and what a session does if the sink does not take them.
+"""The changes of a view on their way to a sink, and what a session does if the sink does not accept them.
 
 A delivery belongs to the catalog of its session, whose lock orders everything here. At the end of a commit, `deliver`
-writes what the sink does not have. What it has is what its mark states, so after an error, when nobody knows what has
-happened, the sink is opened again and asked:
+writes the changes that the sink does not have, as its mark states. After an error it is not known what the sink has, so
+the sink is opened again, and its mark is read:
 
     to write = the changes of the commits after the mark
 
-These are those that `take` has collected, or are read again from the durable view. A sink that is new begins with the
-contents of the view.
+`take` has collected these changes, or they are read again from the durable view. A new sink begins with the contents of
+the view.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from timely.errors import SessionError, StoreError, TimelyError
 from timely.lowlevel import user_origin
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 2.0
-"""Seconds between two attempts to write; each pause is twice the one before."""
+"""Seconds between two attempts to write; each pause is twice the previous one."""
 ROWS = 1 << 20
-"""So many rows of a durable view, at most, are kept in memory while its sink does not take them."""
+"""At most this many changed rows of a durable view are kept in memory while its sink does not accept them."""
 Existing = Literal["stop", "replace"]
 
 
@@ -59,15 +59,15 @@ class Delivery:
         self.name = sink.name
         self.item = item
         self.origin = user_origin()
-        """Where the program asked for it."""
+        """The file and line of the program that attached the sink."""
         self.rows = 0
-        """How many changed rows were written, in this session."""
+        """How many changed rows were written in this session."""
         self.attempts = 0
-        """How often in succession the sink has not taken what was to be written."""
+        """How many attempts in succession have failed."""
         self.error: BaseException | None = None
-        """Why the sink did not take it."""
+        """Why the last attempt failed; None if it succeeded."""
         self.is_over = False
-        """Whether it was closed, or has stopped because of an error that no further attempt would mend."""
+        """Whether the delivery was closed, or has stopped because another attempt cannot succeed."""
         self._sink = sink
         self._history = history
         self._contents = contents
@@ -79,22 +79,22 @@ class Delivery:
         """How far the sink is; None before it has the contents of the view."""
         self._pending: list[Change] = []
         self._is_complete = False
-        """Whether all changes after the reach are among those that are pending."""
+        """Whether `_pending` has all changes after the reach."""
 
     @property
     def commit(self) -> int | None:
-        """The last commit that the sink has completely, None before there is one."""
+        """The last commit that the sink has completely; None before there is one."""
         return None if self._reach is None else self._reach.through
 
     @property
     def state(self) -> str:
-        """What it does: "is up to date", "waits" and why, "is closed", or why it has stopped."""
+        """The state as a text: "is up to date", "is closed", or why the delivery waits or has stopped."""
         if self.error is not None:
             return f"{'stopped' if self.is_over else f'waits after {self.attempts} attempt(s)'}: {self.error}"
         return "is closed" if self.is_over else "is up to date"
 
     def take(self, changes: Sequence[Change] | None) -> None:
-        """Collect the changes of a commit; None has them read again from the durable view."""
+        """Collect the changes of a commit; None if they must be read again from the durable view."""
         if self.is_over:
             return
         if changes is None:
@@ -107,9 +107,10 @@ class Delivery:
             self._pending = []
 
     def deliver(self, number: int, is_closing: Callable[[], bool]) -> SessionError | None:
-        """Write all changes up to a commit, trying for as long as the patience lasts; return why not all are written.
+        """Write all changes up to a commit; return the error if not all are written, and otherwise None.
 
-        An error that no further attempt would mend ends the delivery.
+        Failed attempts are repeated until the patience (in seconds) is over. If another attempt cannot succeed, the
+        delivery ends.
         """
         if self.is_over:
             return None
@@ -138,7 +139,7 @@ class Delivery:
                 return None
 
     def close(self) -> None:
-        """Write no more. A durable session retains what the sink does not have, until it is written to again."""
+        """Stop writing to the sink. A durable session retains the changes that the sink does not have."""
         self.is_over, self._pending = True, []
         self._close()
 
@@ -166,13 +167,13 @@ class Delivery:
             self._history.note(self._reach)
 
     def _begin(self, writer: SinkWriter, number: int) -> None:
-        """Find out how far the sink is."""
+        """Read the mark of the sink, and retain the commits after it."""
         mark = writer.mark()
         why = None if mark is None else self._refusal(mark, number)
         if why is not None:
             if self._existing == "stop":
                 raise SessionError(
-                    f'it cannot go on, for the sink {why}: write_to(..., existing="replace") replaces what it has'
+                    f'it cannot go on, because the sink {why}: write_to(..., existing="replace") replaces its contents'
                 )
             writer.clear()
         if mark is None or why is not None:
@@ -188,7 +189,7 @@ class Delivery:
             self._history.retain(self._reach)
 
     def _refusal(self, mark: Mark, number: int) -> str | None:
-        """Return why a sink with this mark cannot be written to further, None if it can."""
+        """Return why a sink with this mark cannot be continued, or None if it can."""
         if mark.stream != self._stream:
             return f"has what another view or session has written, or something else ({mark.stream or 'no mark'})"
         if mark.commit > number:
@@ -201,7 +202,7 @@ class Delivery:
         return None
 
     def _read(self, number: int) -> None:
-        """Let the pending changes be all that the sink does not have."""
+        """Replace the pending changes by all changes that the sink does not have."""
         if self._reach is None:
             self._pending = self._contents()
         elif self._history is not None:
@@ -209,7 +210,7 @@ class Delivery:
         self._is_complete = True
 
     def _lose(self, error: BaseException | None) -> None:
-        """Note an error after which nobody knows what the sink has."""
+        """Record an error after which it is not known what the sink has."""
         self.error, self.attempts = error, self.attempts + 1
         self._close()
 

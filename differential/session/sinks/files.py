@@ -1,14 +1,14 @@
-"""Files of changes as sinks: CSV with a header, or one JSON object a line.
+"""Files of changes as sinks: CSV with a header, or one JSON object on each line.
 
-A file grows by the lines of each commit, in the order of commits; each line is a changed row, with the number of the
-commit (`time`) and by how much more often the row occurs (`diff`). Beside it, `NAME.mark` has the mark and the size of
-the file that it belongs to:
+A file grows by the lines of each commit, in the order of commits. Each line is a changed row, with the number of the
+commit (`time`) and the change in how often the row occurs (`diff`). Beside the file, `NAME.mark` has the mark and the
+size that the file had when the mark was written:
 
     append the lines, sync  ──►  replace the mark, in one step
 
-so what is beyond that size after a crash belongs to a commit that is written again, and is cut off. The lines of a
-commit are in order: a program that has read them already finds the same bytes there again. One writer at a time has
-the lock of the mark.
+After a crash, bytes beyond that size belong to a commit that is written again, so they are cut off. The lines of a
+commit are sorted, so a program that has read them already finds the same bytes again. `NAME.lock` is locked by the one
+writer of the file.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class File:
         return self.label or self.path
 
     def open(self, outlet: Outlet) -> FileWriter:
-        """Return the one writer of the file. Raises StoreError if there is another one."""
+        """Return the writer of the file. Raises StoreError if there is another writer, OSError for other failures."""
         return FileWriter(self.path, self.form)
 
 
@@ -71,7 +71,7 @@ class FileWriter:
             raise
 
     def mark(self) -> Mark | None:
-        """Return the mark, after cutting off what is beyond it."""
+        """Return the mark, after cutting off the bytes beyond it. Raises SessionError if the mark is damaged."""
         size = os.fstat(self._file).st_size
         try:
             with open(f"{self._path}.mark", encoding="utf-8") as file:
@@ -82,7 +82,7 @@ class FileWriter:
             raise SessionError(f"{self._path}.mark is damaged: remove it and {self._path}") from None
         if size < noted["size"]:
             raise SessionError(
-                f"{self._path} has {size} bytes, and {noted['size']} were written: restore it, or remove it and "
+                f"{self._path} has {size} bytes, but {noted['size']} were written: restore it, or remove it and "
                 f"{self._path}.mark"
             )
         os.ftruncate(self._file, noted["size"])
@@ -92,7 +92,7 @@ class FileWriter:
     def write(self, changes: Sequence[Change], mark: Mark) -> None:
         """Append the lines of some changes, then replace the mark."""
         if self._noted is None:
-            self._note(mark.stream, None, 0)  # what there is of a file without a commit is the beginning of a first one
+            self._note(mark.stream, None, 0)  # after a crash, what the file then has is a part of the first commit
         start = os.fstat(self._file).st_size
         data = b"".join(self._lines(changes, not start))
         view = memoryview(data)
@@ -170,7 +170,7 @@ def _field(text: str | None) -> str:
 def csv(path: Path, *, name: str | None = None) -> File:
     """Return a sink that appends to a CSV file, which begins with a header.
 
-    A null is an empty field, and an empty text a pair of quotes.
+    A null is an empty field, and an empty text is a pair of quotes. The name of the sink is by default the path.
 
     >>> csv("spent.csv").name
     'spent.csv'
@@ -179,7 +179,9 @@ def csv(path: Path, *, name: str | None = None) -> File:
 
 
 def json_lines(path: Path, *, name: str | None = None) -> File:
-    """Return a sink that appends to a file of JSON, one object a line.
+    """Return a sink that appends a JSON object for each changed row to a file, one on each line.
+
+    The name of the sink is by default the path.
 
     >>> json_lines("spent.jsonl", name="spent").name
     'spent'

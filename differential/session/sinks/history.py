@@ -1,4 +1,4 @@
-"""What a delivery may ask of the past of a durable view."""
+"""What a delivery reads of the past of a durable view."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Reach(NamedTuple):
 
     @classmethod
     def from_text(cls, text: object) -> Reach:
-        """Return what `to_text` was made of."""
+        """Return the reach that `to_text` has written as this text."""
         applied, through = map(int, str(text).split())
         return cls(applied, through)
 
@@ -40,21 +40,21 @@ class History(Protocol):
         ...
 
     def changes(self, after: int, end: int) -> list[Change]:
-        """Return what each commit later than `after` has changed, up to `end`."""
+        """Return the changes of each commit after `after`, up to and including `end`."""
         ...
 
     def reach(self) -> Reach | None:
-        """Return how far the sink is known to be, None if it is not known."""
+        """Return how far the sink is known to be, or None if it is not known."""
         ...
 
     def retain(self, reach: Reach) -> None:
-        """Retain, durably, all commits from that reach on, until `note` gives another one."""
+        """Retain all commits after that reach, durably, until `note` replaces it."""
         ...
 
     def note(self, reach: Reach) -> None:
-        """Note how far the sink is; the next append of the view makes this durable."""
+        """Record how far the sink is; the next append of the view makes this durable."""
         ...
 
 
 Contents = Callable[[], list[Change]]
-"""Returns the contents of a view as of the last commit, as one change; nothing if it is empty."""
+"""Returns the contents of a view as of the last commit, as one change; no change if the view is empty."""

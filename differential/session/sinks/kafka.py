@@ -1,10 +1,9 @@
 """A topic of Kafka as a sink.
 
 The messages of a commit and its mark are in one transaction of Kafka. The mark is a message of another topic, which is
-compacted: its key is the name of the sink. Opening the sink ends what an earlier producer of the same name has left:
-its transaction is completed or aborted by the brokers before the mark is read, and the producer can write no more. So
-consumers that read committed messages alone, as most do if they are asked (`isolation.level=read_committed`), find each
-commit once.
+compacted; its key is the name of the sink. When a sink is opened, the brokers complete or abort the transaction of an
+earlier producer of the same name before the mark is read, and that producer can write no more. So consumers that read
+only committed messages (`isolation.level=read_committed`) find each commit once.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ except ImportError as error:
 __all__ = ["kafka"]
 
 SECONDS = 15.0
-"""How long one step of a transaction may take."""
+"""How many seconds one step of a transaction may take."""
 _FENCED = (
     client.KafkaError._FENCED,
     client.KafkaError.INVALID_PRODUCER_EPOCH,
@@ -62,7 +61,7 @@ class ChangesTopic:
         return self.label or self.topic
 
     def open(self, outlet: Outlet) -> ChangesTopicWriter:
-        """Return a writer, after which earlier ones of the same name can write no more."""
+        """Return a writer; earlier writers of the same name can write no more. Raises the errors of `SinkWriter`."""
         with _passing(self.topic):
             return ChangesTopicWriter(self)
 
@@ -79,7 +78,7 @@ class ChangesTopicWriter:
         self._producer.init_transactions(SECONDS)
 
     def mark(self) -> Mark | None:
-        """Return the mark: the last message of the sink's name in the topic of marks."""
+        """Return the mark: the last message with the sink's name as its key in the topic of marks."""
         with _passing(self._sink.marks):
             self._make_marks()
             consumer = client.Consumer(
@@ -109,13 +108,13 @@ class ChangesTopicWriter:
             self._producer.commit_transaction(SECONDS)
 
     def clear(self) -> None:
-        """Raise SessionError: messages stay."""
+        """Raise SessionError, because a topic cannot be emptied."""
         raise SessionError(
             f"topic {self._sink.topic} cannot be emptied: write to another topic, or under another name=..."
         )
 
     def close(self) -> None:
-        """Give up a transaction that is open."""
+        """Abort a transaction that is open."""
         with suppress(client.KafkaException):
             self._producer.abort_transaction(1.0)
 
@@ -136,7 +135,7 @@ class ChangesTopicWriter:
         raise StoreError(f"the topic {self._sink.marks} could not be read within {SECONDS:g} s")
 
     def _make_marks(self) -> None:
-        """Make the topic of marks, unless it is there."""
+        """Make the topic of marks if it does not exist."""
         admin = AdminClient(self._config)
         if self._sink.marks in admin.list_topics(timeout=SECONDS).topics:
             return
@@ -174,12 +173,12 @@ class ChangesTopicWriter:
         for row, diff, text in zip(rows, change.diff.tolist(), texts):
             values = dict(zip(names, row))
             if text is None and len(key) == 1:
-                raise DataError(f"column {key[0]!r} has a null, and the key of a message is a text")
+                raise DataError(f"column {key[0]!r} has a null, but the key of a message is a text")
             named = str(text).encode() if len(key) == 1 else _packed({name: values[name] for name in key})
             if diff > 1 or (diff > 0 and after.get(named) is not None):
                 raise DataError(
-                    f"the view has two rows of the key {named.decode()}, and topic {self._sink.topic} one message for "
-                    "each key: name more columns in key=[...]"
+                    f"the view has two rows of the key {named.decode()}, but topic {self._sink.topic} has one message "
+                    "for each key: name more columns in key=[...]"
                 )
             if diff > 0:
                 after[named] = _packed({name: value for name, value in values.items() if name not in key})
@@ -190,7 +189,7 @@ class ChangesTopicWriter:
 
 @contextmanager
 def _passing(topic: str) -> Iterator[None]:
-    """Raise StoreError for an error of Kafka that may pass."""
+    """Raise StoreError for an error of Kafka that may pass, and SessionError or DataError for one that does not."""
     try:
         yield
     except client.KafkaException as error:
@@ -214,15 +213,15 @@ def kafka(
     config: Mapping[str, Any] | None = None,
     name: str | None = None,
 ) -> ChangesTopic:
-    """Return a sink that writes a topic of Kafka.
+    """Return a sink that writes to a topic of Kafka.
 
-    Each changed row is a message: a JSON object of the row, with the number of the commit (`time`) and by how much more
-    often the row occurs (`diff`). With `key`, columns of which the view has one row for each value, the topic has the
-    last row of each key instead: the key is that of the message, one column as a text or several as a JSON object, the
-    value has the other columns, and a message without a value deletes the row.
+    Each changed row is a message: a JSON object of the row, with the number of the commit (`time`) and the change in
+    how often the row occurs (`diff`). With `key`, the topic has the last row of each key instead. `key` names columns
+    by which the view has one row for each value: the message's key is one column as a text, or several as a JSON
+    object, its value has the other columns, and a message without a value deletes the row.
 
-    `marks` is the topic that has the number of the last commit for each sink; it is made. `config` has further
-    properties of librdkafka.
+    `marks` is the topic that has the number of the last commit for each sink; it is made if it does not exist.
+    `config` has further properties of librdkafka. `name` is by default the topic.
 
     >>> kafka("localhost:9092", "spent", key="customer").name
     'spent'

@@ -1,10 +1,10 @@
 """A table of PostgreSQL as a sink: it has the rows of a view, by key, as of some commit.
 
-The changes of a commit and the mark, a row of another table, are in one transaction, so each commit is applied once.
-The transaction locks the mark and compares it with the one that it expects, so a second session that writes there is
-noticed and nothing is mixed.
+The changes of a commit and the mark, which is a row of another table, are in one transaction, so each commit is applied
+once. The transaction locks the mark and compares it with the mark that it expects. If a second session writes to the
+table, one of them stops with an error, and their rows are not mixed.
 
-A row that the view no longer has is deleted by its key, and one that it has is inserted, or replaces the row of its
+A row that the view no longer has is deleted by its key. A row that the view has is inserted, or replaces the row of its
 key. Values travel as arrays of texts, which the server converts to the types of the columns.
 """
 
@@ -32,7 +32,7 @@ except ImportError as error:
 __all__ = ["postgresql"]
 
 ROWS = 10_000
-"""So many rows are sent in a statement."""
+"""At most this many rows are sent in one statement."""
 _TYPES = {
     "int64": "bigint",
     "uint64": "numeric(20)",
@@ -47,7 +47,7 @@ _TYPES = {
     "value": "jsonb",
 }
 _AWAY = ("08", "40", "53", "55P03", "57P")
-"""Beginnings of the states of errors that pass: of connections, conflicts, resources and shutdowns."""
+"""Beginnings of the SQLSTATEs of errors that may pass: of connections, conflicts, resources and shutdowns."""
 Texts = list[str | None]
 
 
@@ -87,7 +87,7 @@ class KeyedTableWriter:
         self._connection = psycopg.connect(sink.dsn, options=options, connect_timeout=10, autocommit=True)
 
     def mark(self) -> Mark | None:
-        """Return the mark, after making the table of marks if there is none."""
+        """Return the mark, after making the table of marks if it does not exist."""
         with self._transaction():
             self._expected = self._mark_there()
             if self._expected is None and self._has_table() and self._fetch("SELECT 1 FROM {} LIMIT 1", self._table):
@@ -112,7 +112,7 @@ class KeyedTableWriter:
         self._expected, self._is_cleared = mark, False
 
     def clear(self) -> None:
-        """Let the next transaction delete all rows first."""
+        """Make the next `write` delete all rows of the table first."""
         self._is_cleared = True
 
     def close(self) -> None:
@@ -126,7 +126,7 @@ class KeyedTableWriter:
             yield
 
     def _mark_there(self) -> Mark | None:
-        """Return the mark that the table of marks has now, locked for this transaction."""
+        """Return the current mark in the table of marks, locked for this transaction."""
         if self._fetch("SELECT to_regclass(%s)", values=[self._marks.as_string(self._connection)]) == [(None,)]:
             self._execute(
                 "CREATE TABLE IF NOT EXISTS {} (sink text PRIMARY KEY, stream text NOT NULL, commit bigint NOT NULL)",
@@ -151,8 +151,8 @@ class KeyedTableWriter:
             key = tuple(texts[place][row] for place in places)
             if diff > 1 or (diff > 0 and key in after):
                 raise DataError(
-                    f"the view has two rows of the key {self._shown(key)}, and table {self._sink.table} one row for "
-                    "each key: name more columns in key=[...]"
+                    f"the view has two rows of the key {self._shown(key)}, but table {self._sink.table} has one row "
+                    "for each key: name more columns in key=[...]"
                 )
             (after if diff > 0 else before)[key] = row
         self._delete(change, texts, [row for key, row in before.items() if key not in after])
@@ -172,7 +172,7 @@ class KeyedTableWriter:
             self._connection.execute(query, [[texts[place][row] for row in part] for place in places])
 
     def _put(self, change: Change, texts: list[Texts], rows: list[int], *, replaces: bool) -> None:
-        """Insert rows. Raises DataError where there is one of a key that is not to be replaced."""
+        """Insert rows, or replace those of their keys. Without `replaces`, raises DataError if a key has a row."""
         key, names = self._sink.key, change.columns
         others = [name for name in names if name not in key]
         conflict = sql.SQL("ON CONFLICT ({}) DO NOTHING").format(_listed(key))
@@ -211,7 +211,10 @@ class KeyedTableWriter:
         )
 
     def _learn(self, change: Change) -> None:
-        """Find out the types of the table's columns; make the table if there is none. Raises DataError for others."""
+        """Read the types of the table's columns; make the table if there is none.
+
+        Raises DataError if the view has no column of the key, or the table lacks a column of the view.
+        """
         key = self._sink.key
         missing = [name for name in key if name not in change.columns]
         if missing:
@@ -251,7 +254,7 @@ class KeyedTableWriter:
 
 @contextmanager
 def _passing(table: str) -> Iterator[None]:
-    """Raise StoreError for an error that may pass, DataError for what the table cannot have."""
+    """Raise StoreError for an error of PostgreSQL that may pass, and DataError for any other one."""
     try:
         yield
     except psycopg.Error as error:
@@ -271,7 +274,7 @@ def _listed(names: Sequence[str]) -> sql.Composed:
 
 
 def _texts(name: str, column: Column) -> Texts:
-    """Return a column as texts that PostgreSQL reads."""
+    """Return a column as texts that PostgreSQL reads. Raises DataError for a text with a character 0."""
     if family(name_of(column)) == "bytes":
         return [None if value is None else "\\x" + value.hex() for value in column.tolist()]
     texts = as_texts(name, column)
@@ -289,7 +292,7 @@ def _type_of(name: str, column: Column) -> str:
     if kind == "timestamp":
         return "timestamptz" if "," in of else "timestamp"
     if kind not in _TYPES:
-        raise DataError(f"column {name!r} is of type {of}, which has no type in PostgreSQL here: map it before")
+        raise DataError(f"column {name!r} is of type {of}, which this sink cannot write: map it to another type first")
     return _TYPES[kind]
 
 
@@ -298,9 +301,10 @@ def postgresql(
 ) -> KeyedTable:
     """Return a sink that keeps a table of PostgreSQL equal to a view.
 
-    The view has at most one row for each value of the `key` columns. A table that does not exist is made, with this
-    primary key; one that exists needs a unique index on it, and columns with the names of the view's. `marks` is the
-    table that has the number of the last commit for each sink; it is made too.
+    `dsn` is a connection string of libpq. The view must have at most one row for each value of the `key` columns. A
+    table that does not exist is made, with this primary key. A table that exists needs a unique index on the key, and
+    columns with the names of the view's columns. `marks` is the table that has the number of the last commit for each
+    sink; it is made if it does not exist. `name` is by default the table.
 
     >>> postgresql("host=localhost dbname=shop", "components", key="person").name
     'components'

@@ -1,14 +1,14 @@
 """What a sink is, and what it receives.
 
-A `Sink` describes where the changes of a view go: a file, a table of another database, a topic. Opened for a view, it
-is a `SinkWriter`, which applies the changes of some commits together with a *mark*: the number of the last of these
-commits, and the stream of commits that it belongs to. The mark is what makes each commit count once:
+A `Sink` describes where the changes of a view go: a file, a table of another database, a topic. `Sink.open` returns a
+`SinkWriter`, which applies the changes of one or more commits together with a *mark*: the number of the last of these
+commits, and the stream of commits that it belongs to. The mark makes each commit count once:
 
-    a sink has exactly the changes of the commits up to its mark, after a crash at any moment, too
+    a sink has exactly the changes of the commits up to its mark, even after a crash at any moment
 
-so a writer keeps both in one step, such as a transaction. After an error nobody knows whether this step has happened;
-the writer is then closed, and another one is asked for the mark. A sink that has no such step may drop changes of the
-last commits that it has applied before it opens, or apply them twice; its documentation states which.
+So a writer applies the changes and the mark in one step, such as a transaction. After an error it is not known whether
+this step has happened. The session then closes the writer, and reads the mark from another one. A sink without such a
+step may lose the changes of the last commits before it was opened, or apply them twice; its documentation states which.
 """
 
 from __future__ import annotations
@@ -32,33 +32,34 @@ class Mark(NamedTuple):
 
 
 class Outlet(NamedTuple):
-    """The view that a sink is opened for, and the names of its columns where they are known before there are rows."""
+    """The view that a sink is opened for, and the names of its columns; None if they are not known before rows come."""
 
     view: str
     columns: tuple[str, ...] | None
 
 
 class SinkWriter(Protocol):
-    """A sink that is open. Its methods are called by one thread at a time.
+    """A sink that is open. One thread at a time calls its methods.
 
-    They raise OSError or StoreError where another attempt may succeed, and any other TimelyError where none will. After
-    either the writer is closed.
+    They raise OSError or StoreError if another attempt may succeed, and any other TimelyError if none can. After any of
+    these errors the session closes the writer.
     """
 
     def mark(self) -> Mark | None:
-        """Return the mark, None if the sink is empty."""
+        """Return the mark, or None if the sink is empty."""
         ...
 
     def write(self, changes: Sequence[Change], mark: Mark) -> None:
-        """Apply the changes of some commits, in their order, and the mark of the last one, in one step.
+        """Apply the changes of one or more commits, in their order, and the mark of the last one, in one step.
 
-        A change has no row twice. The first one after `mark` has returned None, or after `clear`, has the contents of
-        the view. Raises SessionError if the sink has another mark than this writer has read or written last.
+        The rows of a change are distinct. The first change after `mark` has returned None, or after `clear`, has the
+        contents of the view. Raises SessionError if the mark of the sink is not the one that this writer has last read
+        or written.
         """
         ...
 
     def clear(self) -> None:
-        """Let the next `write` replace what the sink has."""
+        """Make the next `write` replace the contents of the sink."""
         ...
 
     def close(self) -> None:
@@ -67,7 +68,7 @@ class SinkWriter(Protocol):
 
 
 class Sink(Protocol):
-    """Where the changes of a view go. `name` tells it apart from other sinks of its view, in later sessions too."""
+    """Where the changes of a view go. `name` distinguishes it from other sinks of its view, also in later sessions."""
 
     @property
     def name(self) -> str:
@@ -75,5 +76,5 @@ class Sink(Protocol):
         ...
 
     def open(self, outlet: Outlet) -> SinkWriter:
-        """Return a writer. Raises what its methods raise."""
+        """Return a writer. Raises the same errors as its methods."""
         ...

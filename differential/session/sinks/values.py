@@ -1,4 +1,4 @@
-"""Columns as the texts and the values of JSON that sinks write.
+"""Columns as the texts and JSON values that sinks write.
 
 >>> as_json("price", np.array([0.5, np.nan])), as_texts("price", np.array([0.5, np.nan]))
 ([0.5, 'NaN'], ['0.5', 'NaN'])
@@ -23,7 +23,7 @@ from timely.lowlevel import Typed, name_of
 
 
 def as_json(name: str, column: Column) -> list[Any]:
-    """Return the values of a column as values of JSON, which the source `json_lines` reads as the same values.
+    """Return the values of a column as JSON values, from which the source `json_lines` reads the same values.
 
     Dates and times are texts as in ISO 8601, decimals are texts, bytes are texts in base 64, and floats that are not
     finite are the texts "NaN", "Infinity" and "-Infinity". Raises DataError for durations.
@@ -37,12 +37,14 @@ def as_json(name: str, column: Column) -> list[Any]:
         return values
     form = _FORMS.get(of)
     if form is None:
-        raise DataError(f"column {name!r} is of type {name_of(column)}, which this sink cannot write: map it before")
+        raise DataError(
+            f"column {name!r} is of type {name_of(column)}, which this sink cannot write: map it to another type first"
+        )
     return [None if value is None else form(value) for value in values]
 
 
 def as_texts(name: str, column: Column) -> list[str | None]:
-    """Return the values of a column as texts, None for nulls, as `as_json` does; lists and structs as JSON."""
+    """Return the values of `as_json` as texts: None for nulls, and JSON for lists and structs."""
     of = family(name_of(column))
     values = as_json(name, column)
     if of == "text":
@@ -68,7 +70,7 @@ def _float(value: float) -> float | str:
 
 
 def _moment(value: Any) -> str:
-    """Return a date or time as in ISO 8601; those of nanoseconds are values of NumPy, which are written so already."""
+    """Return a date or time as in ISO 8601. Times in nanoseconds are NumPy values, whose texts have this form."""
     return str(value) if isinstance(value, np.generic) else str(value.isoformat())
 
 

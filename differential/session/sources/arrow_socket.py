@@ -1,8 +1,8 @@
 """The changes of a table or view of another session as Arrow record batches, encrypted between machines.
 
-The reader asks for the commit after the one that it has, in a thread, and no more than a bound ahead; so what it does
-not read takes no memory on either side. Its position is the mark of the last commit. If the other session no longer has
-what came after it, the source stops, as those of `differential.session.sources.remote` do.
+A thread requests the commit after the last one that it has received, and reads ahead only up to a bound. So a slow
+session needs no more memory than this, on either side. The position is the mark of the last commit. If the other
+session no longer has the commits after it, the source stops, like those of `differential.session.sources.remote`.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from timely.errors import ConfigError, DataError, SessionError
 from timely.lowlevel import AskingSocket
 
 AHEAD = 64 << 20
-"""So many bytes, at least, may wait for a commit before the thread asks for no more."""
+"""The thread requests no more while at least this many bytes wait for a commit."""
 ANSWER_SECONDS = 15.0
-"""A server that answers nothing for so long is asked again, by another connection."""
+"""A server that does not answer for this long is asked again, over another connection."""
 SNAPSHOT, CHANGES, GONE = b"snapshot", b"changes", b"gone"
 
 
 @dataclass(frozen=True)
 class ArrowSocket:
-    """A source of what another session publishes."""
+    """A source that follows a table or view that another session publishes."""
 
     address: str
     keys: str
@@ -43,7 +43,7 @@ class ArrowSocket:
         return self.label or self.address
 
     def open(self, target: Target, position: Position | None) -> ArrowReader:
-        """Return a reader that goes on after a mark."""
+        """Return a reader that resumes after a mark. Raises SessionError if the address or the keys cannot be used."""
         needs_arrow("an Arrow socket")
         try:
             connection = AskingSocket(self.address, self.keys)
@@ -71,7 +71,7 @@ class ArrowReader:
         self._thread.start()
 
     def poll(self) -> Batch | None:
-        """Return the next commit of the other session."""
+        """Return the next commit of the other session, None if none has arrived. Raises SessionError or DataError."""
         with self._changed:
             if not self._ready:
                 if self._failure is not None:
@@ -88,7 +88,7 @@ class ArrowReader:
         return self._batch(mark, data)
 
     def confirm(self, position: Position) -> None:
-        """Do nothing: the other session keeps what it keeps."""
+        """Do nothing: the other session needs no confirmation."""
 
     def close(self) -> None:
         """End the thread."""
@@ -100,7 +100,7 @@ class ArrowReader:
         self._connection.close()
 
     def _batch(self, mark: str, data: bytes) -> Batch:
-        """Return the rows of a commit. Raises DataError if they are no rows of the table."""
+        """Return the rows of a commit. Raises DataError if the data is not Arrow, or lacks a column of the table."""
         frame = read(_table(data, self._address))
         if not len(frame.columns[0]):
             self._mark = mark
@@ -139,7 +139,7 @@ class ArrowReader:
 
 
 def packed(change: Change) -> bytes:
-    """Return the rows of a change, and the column `diff`, as a stream of Arrow IPC."""
+    """Return the rows of a change, with a further column `diff`, as an Arrow IPC stream."""
     import pyarrow as pa
 
     table = change.to_arrow().drop_columns("time")
@@ -162,9 +162,10 @@ def _table(data: bytes, address: str) -> object:
 
 
 def arrow_socket(address: str, *, keys: str, name: str | None = None) -> ArrowSocket:
-    """Return what another session publishes at an address as a source; see `Readable.publish`.
+    """Return a source that follows what another session publishes at an address; see `Readable.publish`.
 
-    `keys` is the directory of the key pair that both sides have, as `timely keys DIRECTORY` writes it.
+    `keys` is the directory of the key pair that both sides have, as `timely keys DIRECTORY` writes it. `name` is by
+    default the address.
 
     >>> arrow_socket("tcp://192.0.2.1:5555", keys="keys", name="spent").name
     'spent'
@@ -173,5 +174,5 @@ def arrow_socket(address: str, *, keys: str, name: str | None = None) -> ArrowSo
 
 
 def snapshot(names: tuple[str, ...], rows: tuple[Column, ...], commit: int) -> Change:
-    """Return rows as a change."""
+    """Return rows, each occurring once more, as a change of a commit."""
     return Change(commit, names, rows, np.ones(len(rows[0]) if rows else 0, np.int64))

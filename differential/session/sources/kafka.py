@@ -1,10 +1,10 @@
 """Topics of Kafka as sources.
 
-The position of a topic is the offset of the next message in each of its partitions, and is durable with the rows; what
-a consumer group has committed at the brokers plays no part. Messages of a partition arrive in their order, those of
-several partitions in any order. Transactions that were aborted are left out.
+The position of a topic is the offset of the next message in each of its partitions, and is durable with the rows. The
+offsets that consumer groups commit at the brokers are ignored. Messages of one partition arrive in order, and messages
+of several partitions in any order. Messages of aborted transactions are left out.
 
-librdkafka fetches in threads of its own, so `poll` takes what is there and never waits.
+librdkafka fetches in threads of its own, so `poll` returns what has arrived and never waits.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ except ImportError as error:
 __all__ = ["kafka"]
 
 MESSAGES = 10_000
-"""So many messages, at most, are in a batch."""
+"""A batch has at most this many messages."""
 METADATA_SECONDS = 30.0
-"""How often the source looks for new partitions."""
+"""How many seconds pass before the source looks for new partitions again."""
 ANSWER_SECONDS = 10.0
-"""How long opening a topic waits for the brokers."""
+"""How many seconds opening a topic waits for the brokers."""
 Form = Literal["json", "csv", "raw"]
 _FETCHING = client.KafkaError._AUTO_OFFSET_RESET
 _PASSING = (client.KafkaError._TRANSPORT, client.KafkaError._ALL_BROKERS_DOWN)
@@ -58,10 +58,13 @@ class Topic:
         return self.label or self.topic
 
     def open(self, target: Target, position: Position | None) -> TopicReader:
-        """Return a reader from the offsets of a position on, and from the beginning of other partitions."""
+        """Return a reader that begins at the offsets of a position, and at the beginning of other partitions.
+
+        Raises DataError if the topic does not fit the table, and SessionError if the topic cannot be read.
+        """
         if target.replaces and self.key != target.names[: target.keys]:
             raise DataError(
-                f"with upsert=True, a message's key has the key of table {target.table!r}: kafka(..., key="
+                f"with upsert=True, a message's key must be the key of table {target.table!r}: kafka(..., key="
                 f"{list(target.names[: target.keys])})"
             )
         known = json.loads(position) if isinstance(position, str) else {}
@@ -98,11 +101,11 @@ class TopicReader:
 
     @property
     def is_ended(self) -> bool:
-        """Whether the end of each partition was reached, if the source does not follow."""
+        """Whether the end of each partition was reached; False if the source follows."""
         return not self._source.follow and self._ended == self._assigned
 
     def poll(self) -> Batch | None:
-        """Return the rows of the messages that have arrived."""
+        """Return the rows of the messages that have arrived, None if there are none. Raises SessionError."""
         if self._is_stopped:
             return None
         if self._source.follow and clock.monotonic() - self._looked > METADATA_SECONDS:
@@ -122,14 +125,14 @@ class TopicReader:
         return Batch(changes, [rejected[at] for at in sorted(rejected)], json.dumps(self._offsets, sort_keys=True))
 
     def confirm(self, position: Position) -> None:
-        """Do nothing: the position is with the rows."""
+        """Do nothing: the session stores the position with the rows."""
 
     def close(self) -> None:
-        """Leave the brokers."""
+        """Disconnect from the brokers."""
         self._consumer.close()
 
     def _is_message(self, message: client.Message) -> bool:
-        """Return whether this is a message. Raises SessionError for an error that does not pass."""
+        """Return whether this is a message to read, and not a passing error. Raises SessionError for other errors."""
         error = message.error()
         partition, offset = _place(message)
         if error is None:
@@ -140,21 +143,21 @@ class TopicReader:
         if error.code() == _FETCHING:
             raise SessionError(
                 f"topic {self._source.topic} no longer has offset {self._offsets.get(partition, 0)} of partition "
-                f"{partition}, so messages are lost that were not read: {error.str()}"
+                f"{partition}, so messages that were not read are lost: {error.str()}"
             )
         if error.code() not in _PASSING and not error.retriable():
             raise SessionError(f"topic {self._source.topic}: {error.str()}")
         return False
 
     def _assign(self, timeout: float) -> None:
-        """Read all partitions that the topic has now. Raises SessionError if it cannot be found at first."""
+        """Read all partitions that the topic has now. Raises SessionError if the first call does not find the topic."""
         self._looked = clock.monotonic()
         topic = self._source.topic
         try:
             found = self._consumer.list_topics(topic, timeout).topics[topic]
         except client.KafkaException as error:
             if self._assigned:
-                return  # the brokers are away; those that are known are asked again later
+                return  # the brokers do not answer; the next call asks again
             raise SessionError(f"topic {topic} at {self._source.servers}: {error.args[0].str()}") from error
         if found.error is not None and not self._assigned:
             raise SessionError(f"topic {topic} at {self._source.servers}: {found.error.str()}")
@@ -168,7 +171,7 @@ class TopicReader:
 
 
 class _Records:
-    """Makes statements of messages."""
+    """Converts messages to statements."""
 
     def __init__(self, source: Topic, target: Target) -> None:
         key = source.key
@@ -181,7 +184,7 @@ class _Records:
         self._names = tuple(name for name in target.names if name not in key)
         if source.form == "raw" and len(self._names) != 1:
             raise DataError(
-                f"the value of a message is one column, and table {target.table!r} has {', '.join(self._names)} beside "
+                f"the value of a message is one column, but table {target.table!r} has {', '.join(self._names)} beside "
                 "the key: kafka(..., key=[...]) names the columns of the key"
             )
         forms = {"json": of_json, "csv": of_text, "raw": _of_bytes}
@@ -193,7 +196,7 @@ class _Records:
     def made(
         self, messages: Sequence[client.Message]
     ) -> tuple[list[tuple[Kind, tuple[Column, ...]]], dict[int, Rejected]]:
-        """Return statements, and the messages that are no rows, by their places."""
+        """Return statements, and the messages that are not rows by their places in `messages`."""
         changes: list[tuple[Kind, tuple[Column, ...]]] = []
         wrong: dict[int, str] = {}
         start = 0
@@ -272,7 +275,7 @@ class _Records:
 
 
 def _place(message: client.Message) -> tuple[int, int]:
-    """Return the partition and the offset of a message; of an error, which may have none, -1."""
+    """Return the partition and the offset of a message; -1 for each that an error does not have."""
     partition, offset = message.partition(), message.offset()
     return (-1 if partition is None else partition), (-1 if offset is None else offset)
 
@@ -287,7 +290,7 @@ def _object(data: Any, names: Sequence[str], what: str) -> Sequence[Any]:
 
 
 def _of_bytes(of: str) -> Parse | None:
-    """Return what converts the bytes of a key or value to a value of a type."""
+    """Return a function that converts the bytes of a key or value to a value of a type; None if there is none."""
     may_be_null = of.endswith("?")
     parse = None if of.startswith("bytes") else of_text(of.removesuffix("?"))
     if parse is None and not of.startswith("bytes"):
@@ -315,13 +318,13 @@ def kafka(
 ) -> Topic:
     """Return a topic of Kafka as a source.
 
-    The value of a message has the columns of the table: a JSON object; a record of CSV, in the order of the columns;
-    or, with "raw", the text or the bytes of the one column. `key` names the columns that are in the message's key
-    instead: one as a text, several as a JSON object. With `upsert=True` in `read_from`, the key is that of the table,
-    and a message without a value deletes the row of its key.
+    The value of a message has the columns of the table. With the form "json" it is a JSON object, with "csv" a record
+    of CSV in the order of the columns, and with "raw" the text or the bytes of the only column. `key` names the columns
+    that are in the message's key instead: one column as a text, or several as a JSON object. With `upsert=True` in
+    `read_from`, these must be the key of the table, and a message without a value deletes the row of its key.
 
-    With `follow=False` the source ends when all messages that are there are read. `config` has further
-    properties of librdkafka, such as those of security.
+    With `follow=False` the source ends once it has read all existing messages. `config` has further properties of
+    librdkafka, such as those of security. `name` is by default the topic. Raises SessionError for an unknown form.
 
     >>> kafka("localhost:9092", "orders", key="id").name
     'orders'

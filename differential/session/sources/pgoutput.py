@@ -1,7 +1,7 @@
-"""The messages of PostgreSQL's plugin `pgoutput`, protocol version 1, and those of the replication protocol.
+"""The messages of PostgreSQL's plugin `pgoutput`, protocol version 1, and of the replication protocol.
 
-Nothing here has a connection. Values of columns are texts, None for nulls, and `UNCHANGED` for large values that an
-update leaves as they are, which the server does not send.
+Nothing here has a connection. The values of columns are texts, None for nulls, and `UNCHANGED` for large values that an
+update leaves unchanged, which the server does not send.
 
 >>> decode(b"B" + struct.pack("!QQI", 7, 0, 3))
 Begin(commit=7, transaction=3)
@@ -42,9 +42,10 @@ class Commit(NamedTuple):
 
 
 class Relation(NamedTuple):
-    """A table as of the changes that follow: its names and types of columns, and its replica identity.
+    """A table as of the changes that follow: the names and type OIDs of its columns, and its replica identity.
 
-    `identity` is "d" (the primary key), "i" (an index), "f" (the whole row) or "n" (none).
+    `number` is the OID of the table. `identity` is "d" (the primary key), "i" (an index), "f" (the whole row) or "n"
+    (none).
     """
 
     number: int
@@ -57,7 +58,7 @@ class Relation(NamedTuple):
 
 
 class Row(NamedTuple):
-    """A change of a row: `old` are its values before, if the server sends them, those of the identity alone or all."""
+    """A change of a row. `old` has its former values, if the server sends them: all, or only those of the identity."""
 
     relation: int
     old: Values | None
@@ -74,7 +75,7 @@ Message = Begin | Commit | Relation | Row | Truncate
 
 
 def decode(data: bytes) -> Message | None:
-    """Return a message, None for one that does not matter here. Raises ValueError if it is none."""
+    """Return a message, or None for one that does not matter here. Raises ValueError for an unknown kind of message."""
     kind, at = data[:1], 1
     if kind == b"B":
         commit, _, transaction = struct.unpack_from("!QQI", data, at)
@@ -147,14 +148,14 @@ class Wal(NamedTuple):
 
 
 class Keepalive(NamedTuple):
-    """The server has sent everything up to `end`, and asks for an answer or not."""
+    """The server has sent everything up to `end`. `wants_answer` is whether it requests an answer."""
 
     end: int
     wants_answer: bool
 
 
 def unwrapped(data: bytes) -> Wal | Keepalive:
-    """Return what the replication protocol carries."""
+    """Return the message that the replication protocol carries. Raises ValueError for an unknown kind."""
     if data[:1] == b"w":
         return Wal(data[25:])
     if data[:1] == b"k":
@@ -164,7 +165,7 @@ def unwrapped(data: bytes) -> Wal | Keepalive:
 
 
 def status(confirmed: int, seconds: float) -> bytes:
-    """Return the message that everything before a place of the log is durable here, at a time of the clock.
+    """Return the message that everything before a place in the log is durable here, at a time in seconds since 1970.
 
     >>> len(status(7, EPOCH_SECONDS))
     34

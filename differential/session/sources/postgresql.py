@@ -1,13 +1,14 @@
 """Tables of PostgreSQL as sources, by logical replication.
 
-The first commit has the tables as of one snapshot; what follows is read from the server's log, whole transactions at a
-time. Several tables share a slot, so that a transaction that changes several of them is in one commit:
+The first commit has the rows of the tables as of one snapshot. Later commits have whole transactions from the server's
+log. Several tables share a slot, and are read in rounds, so that a transaction that changes several tables is in one
+commit:
 
-    a round: what has arrived, up to the end of a transaction, one batch for each table, all with the same position
+    a round = the transactions that have arrived, as one batch for each table, all with the same position
 
-A round begins when the one before it is confirmed, so no commit has a part of one. The position of a table is a place
-in the log: it has the transactions that end before it. The server keeps the log from what is confirmed on, and
-confirmed is only what is committed for all tables.
+A round begins when the previous one is confirmed, so no commit has only a part of a round. The position of a table is a
+place in the log: the table has the transactions that end before it. The server keeps the log after the confirmed place,
+and a place is confirmed only once all tables have committed it.
 """
 
 from __future__ import annotations
@@ -43,11 +44,11 @@ from timely.errors import SessionError, StoreError
 __all__ = ["Database", "postgresql"]
 
 ROWS = 1 << 17
-"""A round ends with the first transaction after so many changes."""
+"""A round ends after the transaction in which it reaches this many changes."""
 ANSWER_SECONDS, IDLE_SECONDS = 10.0, 10.0
-"""How often the server is sent the confirmed position, and how often a position without changes is committed."""
+"""Seconds between two reports of the confirmed position, and between two commits of a position without changes."""
 Change = tuple[str, Row | Truncate]
-"""A change of a table, by the table's name here."""
+"""The name of a table, as the program has given it, and a change of the table."""
 
 
 class Database:
@@ -71,11 +72,11 @@ class Database:
         """The changes of a transaction that has not ended."""
         self._whole: list[tuple[Commit, list[Change]]] = []
         self._end = 0
-        """The server has sent everything before it."""
+        """The place in the log before which the server has sent everything."""
         self._confirmed = 0
         self._answered = self._moved = 0.0
         self._is_stopped = False
-        """Whether a table was stopped at one of its rows, so that no round follows."""
+        """Whether a row has stopped a table, so that no round follows."""
         self._failing_since: float | None = None
         self._retry_at = 0.0
 
@@ -85,9 +86,9 @@ class Database:
         return Table(self, table)
 
     def begin_round(self, reader: TableReader) -> None:
-        """Give each reader what has arrived for it, if all tables are read and nothing is left to be confirmed.
+        """Give each reader its part of what has arrived, if all tables are read and the previous round is confirmed.
 
-        Only the reader that is polled first begins a round: after it the others are polled for the same commit.
+        Only the reader that is polled first begins a round, because the others are polled after it for the same commit.
         """
         readers = self.readers
         if self._is_stopped or reader is not next(iter(readers.values()), None):
@@ -108,7 +109,7 @@ class Database:
         self._give()
 
     def confirm(self) -> None:
-        """Let the server forget what all tables have committed."""
+        """Confirm to the server what all tables have committed."""
         if set(self.readers) != set(self.tables):
             return
         positions = [reader.confirmed for reader in self.readers.values()]
@@ -124,12 +125,12 @@ class Database:
             stream.close()
 
     def forget(self) -> None:
-        """Let the tables be read again, from other positions."""
+        """Forget the readers, so that the tables can be read again from other positions."""
         self.readers.clear()
         self._is_stopped, self._failing_since = False, None
 
     def _copy(self) -> None:
-        """Give the rows of the tables that have none yet, as of one snapshot."""
+        """Give the readers without a position the rows of their tables, as of one snapshot."""
         new = [reader for reader in self.readers.values() if reader.position is None]
         prepare(self.dsn, self.slot, self.publication, [reader.info for reader in self.readers.values()])
         at, found = snapshot(self.dsn, [(reader.info, reader.target.names) for reader in new])
@@ -162,9 +163,9 @@ class Database:
         for table, reader in self.readers.items():
             if reader.position is not None and confirmed > reader.position:
                 raise SessionError(
-                    f"the slot {self.slot!r} has confirmed {shown(confirmed)}, and table {table} was read up to "
-                    f"{shown(reader.position)}: what came in between is lost, for the slot was made again or used by "
-                    "another program; drop the table of the session, and read it again"
+                    f"the slot {self.slot!r} has confirmed {shown(confirmed)}, but table {table} was read only up to "
+                    f"{shown(reader.position)}: what came in between is lost, because the slot was made again or used "
+                    "by another program; drop the table of the session, and read it again"
                 )
         stream = Replication(self.dsn)
         try:
@@ -175,7 +176,7 @@ class Database:
         self._stream, self._confirmed, self._answered = stream, confirmed, clock.monotonic()
 
     def _take(self, data: bytes) -> int:
-        """Take a message; return how many changes it completes."""
+        """Process a message of the log; return how many changes it completes."""
         message = decode(data)
         if isinstance(message, Relation):
             self._relations[message.number] = message
@@ -203,7 +204,7 @@ class Database:
                     yield reader
 
     def _give(self) -> None:
-        """Divide whole transactions among the readers, up to the first one that a reader stops at."""
+        """Divide whole transactions among the readers, up to the first transaction at which a reader stops."""
         readers = self.readers
         gathered: dict[str, list[tuple[Kind, list[Values]]]] = {table: [] for table in readers}
         transactions, self._whole = self._whole, []
@@ -221,7 +222,7 @@ class Database:
         self._moved = clock.monotonic()
         refusing = [reader for table, reader in readers.items() if reader.convert(gathered[table])]
         if refusing and len(transactions) > 1:
-            # One of the transactions stops a reader: those before it are in this round, or a later one.
+            # One of the transactions stops a reader. The transactions before it are in this round or a later one.
             half = len(transactions) // 2
             self._whole = transactions[:half]
             self._give()
@@ -240,12 +241,12 @@ class Database:
                 self._lose(error)
 
     def _lose(self, error: StoreError) -> None:
-        """Note that the server is away. Raises SessionError if it has been for too long."""
+        """Record that the server does not answer. Raises SessionError once the patience is over."""
         self.end()
         now = clock.monotonic()
         self._failing_since = self._failing_since or now
         if now - self._failing_since > self.patience:
-            raise SessionError(f"PostgreSQL has been away for {self.patience:g} s: {error}") from error
+            raise SessionError(f"PostgreSQL has not answered for {self.patience:g} s: {error}") from error
         self._retry_at = now + min(1.0, 0.05 + (now - self._failing_since) / 4)
 
 
@@ -258,11 +259,14 @@ class Table:
 
     @property
     def name(self) -> str:
-        """The names of the slot and of the table."""
+        """The names of the slot and the table, as "slot/table"."""
         return f"{self._database.slot}/{self._table}"
 
     def open(self, target: Target, position: Position | None) -> TableReader:
-        """Return a reader, which begins with the rows of the table if there is no position."""
+        """Return a reader, which begins with the rows of the table if there is no position.
+
+        Raises SessionError if the table cannot be read, and DataError if it does not fit the session's table.
+        """
         database = self._database
         if self._table in database.readers:
             raise SessionError(f"table {self._table} of the slot {database.slot!r} is read already")
@@ -288,7 +292,7 @@ class TableReader:
         self.info = info
         self.target = target
         self.position = position
-        """What was given ends there."""
+        """The place in the log at which the last batch ends."""
         self.confirmed = position
         self.is_ended = False
         self._database = database
@@ -299,20 +303,23 @@ class TableReader:
 
     @property
     def is_settled(self) -> bool:
-        """Whether what was given is confirmed."""
+        """Whether the last batch is confirmed."""
         return self._batch is None and self.position == self.confirmed and not self._is_closed
 
     def poll(self) -> Batch | None:
-        """Return this table's part of the round."""
+        """Return this table's part of the round, None if there is none. Raises SessionError."""
         if self._batch is None:
             if any(reader._is_closed for reader in self._database.readers.values()):
-                raise SessionError("another table of the same slot is no longer read, and the log is kept for it")
+                raise SessionError(
+                    "another table of the same slot is no longer read, and the server keeps its log for that table: "
+                    "read this one with a slot of its own"
+                )
             self._database.begin_round(self)
         batch, self._batch = self._batch, None
         return batch
 
     def confirm(self, position: Position) -> None:
-        """Let the server forget what all tables have."""
+        """Record what this table has committed; confirm to the server what all tables have."""
         self.confirmed = int(position) if position else None
         self._database.confirm()
 
@@ -324,17 +331,17 @@ class TableReader:
             self._database.forget()
 
     def convert(self, gathered: Sequence[tuple[Kind, Sequence[Values]]]) -> bool:
-        """Make statements of a round; return whether the source is to stop at one of their rows."""
+        """Convert this table's changes of a round to statements; return whether one of their rows stops the source."""
         self._made = self.rows.made(gathered)
         return self.is_refusing
 
     @property
     def is_refusing(self) -> bool:
-        """Whether the source is to stop at one of the rows of the round."""
+        """Whether one of the rows of the round stops the source."""
         return bool(self._made.rejected) and self.target.stops
 
     def give(self, position: int) -> None:
-        """Let the next batch have the statements that were made, unless the source is to stop at one of their rows."""
+        """Make the statements of the round the next batch, or only the first rejected row if that stops the source."""
         if self.is_refusing:
             self._batch = Batch((), self._made.rejected[:1], "" if self.position is None else self.position)
             return
@@ -343,12 +350,15 @@ class TableReader:
 
 
 def postgresql(dsn: str, *tables: str, slot: str, publication: str | None = None, patience: float = 60.0) -> Database:
-    """Return tables of a database of PostgreSQL as sources: `database["orders"]`.
+    """Return tables of a PostgreSQL database as sources: `database["orders"]`.
 
-    `slot` names a logical replication slot, which belongs to this session alone, and is made if it is not there. The
-    publication, by default of the same name, is made too, and tables are added to it. The first commit has the rows of
-    the tables; later ones have the transactions that have ended meanwhile, each of them whole. Nothing is read before
-    all `tables` are. While the server is away, the source waits for it for `patience` seconds.
+    `dsn` is a connection string of libpq. `slot` names a logical replication slot, which belongs to this session alone,
+    and is made if it does not exist. The publication, by default of the same name, is made too, and tables are added to
+    it. The first commit has the rows of the tables, and each later commit has the whole transactions that have ended
+    since. Nothing is read before each of the `tables` has a `read_from`. If the server does not answer, the source
+    waits for `patience` seconds.
+
+    Raises SessionError if a table is named twice or not at all, or if the slot's name is not valid.
 
     >>> database = postgresql("host=localhost dbname=shop", "orders", "public.items", slot="questions")
     >>> database["orders"].name

@@ -1,7 +1,7 @@
-"""The rows of a table of PostgreSQL, and changes of them, as statements about a table of a session.
+"""The rows of a table of PostgreSQL, and their changes, as statements about a table of a session.
 
-An update or a deletion names a row by its replica identity: by key, if that is the primary key or an index, and then
-a row replaces that of its key; or by all values, if it is the whole row, and then each row counts.
+An update or a deletion identifies a row by its replica identity. If this is the primary key or an index, a new row
+replaces the row of its key. If it is the whole row, rows may be equal, and each of them is inserted and deleted.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ Gathered = list[tuple[Kind, list[Values]]]
 
 
 class Made(NamedTuple):
-    """Statements, and the rows that are none."""
+    """Statements, and the rows that do not fit the session's table."""
 
     changes: list[tuple[Kind, tuple[Column, ...]]]
     rejected: list[Rejected]
 
 
 class TableRows:
-    """Makes statements of the rows of one table."""
+    """Converts the changes of one table to statements."""
 
     def __init__(self, info: TableInfo, target: Target) -> None:
-        """Raises DataError where the tables do not fit."""
+        """Raises DataError if the table does not fit the session's table."""
         _check_columns(info, target)
         self.info = info
         self.target = target
@@ -46,7 +46,7 @@ class TableRows:
         self._key_converter = Converter(target.names[: target.keys], target.types[: target.keys], of_postgresql)
 
     def check(self, relation: Relation) -> None:
-        """Learn where the columns are. Raises SessionError if they are not those that were there before."""
+        """Update the positions of the columns. Raises SessionError if the table has changed so that it does not fit."""
         for name in self.target.names:
             if name not in relation.columns:
                 raise SessionError(
@@ -75,9 +75,9 @@ class TableRows:
             missing = [name for name, at in zip(self.target.names, self._places) if new[at] is UNCHANGED]
             if missing:
                 raise SessionError(
-                    f"column {missing[0]!r} of table {self.info} has a large value that an update has left as it was, "
-                    f"which PostgreSQL does not send: ALTER TABLE {self.info} REPLICA IDENTITY FULL lets it, from the "
-                    "next update on; drop the table of the session, and read it again"
+                    f"column {missing[0]!r} of table {self.info} has a large value that an update has left unchanged, "
+                    f"which PostgreSQL does not send: run ALTER TABLE {self.info} REPLICA IDENTITY FULL, drop the "
+                    "table of the session, and read it again"
                 )
         if old is not None:
             if self._is_whole:
@@ -88,7 +88,7 @@ class TableRows:
             _append(gathered, Kind.UPSERT if self._is_keyed else Kind.INSERT, tuple(new[at] for at in self._places))
 
     def made(self, gathered: Sequence[tuple[Kind, Sequence[Values]]]) -> Made:
-        """Return statements with columns."""
+        """Return the statements with converted columns, and the rows that do not fit."""
         changes: list[tuple[Kind, tuple[Column, ...]]] = []
         rejected: list[Rejected] = []
         number = 0
@@ -111,7 +111,7 @@ class TableRows:
 
 
 def _append(gathered: Gathered, kind: Kind, row: Values) -> None:
-    """Add a row to the last statement, if it is of the kind; deletions and insertions of rows change places freely."""
+    """Add a row to the last statement of its kind, if order permits; insertions and deletions of rows commute."""
     for found, rows in reversed(gathered[-2:]):
         if found is kind:
             rows.append(row)
@@ -132,6 +132,6 @@ def _check_columns(info: TableInfo, target: Target) -> None:
     key = tuple(column.name for column in info.columns if column.is_key)
     if info.identity in "di" and key and set(key) != set(target.names[: target.keys]):
         raise DataError(
-            f"table {info} identifies rows by {', '.join(key)}, so this is to be the key of table {target.table!r}: "
+            f"table {info} identifies rows by {', '.join(key)}, so this must be the key of table {target.table!r}: "
             f"db.table({target.table!r}, ..., key=[{', '.join(map(repr, key))}])"
         )

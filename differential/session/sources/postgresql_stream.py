@@ -1,7 +1,7 @@
-"""A connection to PostgreSQL that streams changes, and what is asked of the server beside it.
+"""A connection to PostgreSQL that streams changes, and the queries that a source needs beside it.
 
-The stream uses the replication protocol, over the functions of libpq that psycopg exposes: psycopg itself has no cursor
-for it. Nothing here waits for changes: `received` returns what has arrived.
+The stream uses the replication protocol over the functions of libpq that psycopg exposes, because psycopg itself has no
+cursor for it. Nothing here waits for changes: `received` returns what has arrived.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 _ENCODING = "-c client_encoding=UTF8 -c datestyle=ISO -c timezone=UTC -c extra_float_digits=1 -c bytea_output=hex"
 _AWAY = ("55006", "57P01", "57P02", "57P03", "08006", "08001", "08003", "53300")
-"""States of errors that pass: the slot is still in use by a process that ends, the server starts or ends."""
+"""SQLSTATEs of errors that may pass: an ending process still uses the slot, the server starts, ends or is full."""
 
 
 class Column(NamedTuple):
@@ -35,13 +35,13 @@ class Column(NamedTuple):
     name: str
     type: str
     number: int
-    """The number of the type."""
+    """The OID of the type."""
     is_key: bool
     """Whether it belongs to the replica identity."""
 
 
 class TableInfo(NamedTuple):
-    """A table of PostgreSQL. `identity` is that of `Relation`."""
+    """A table of PostgreSQL. `identity` has the values of `Relation.identity`."""
 
     schema: str
     table: str
@@ -54,14 +54,14 @@ class TableInfo(NamedTuple):
 
 @contextmanager
 def connected(dsn: str, **options: Any) -> Iterator[psycopg.Connection[Any]]:
-    """Yield a connection whose texts have the forms that sources read. Raises StoreError where the server is away."""
+    """Yield a connection whose texts have the forms that sources read. Raises the errors of `passing`."""
     with passing(), psycopg.connect(dsn, options=_ENCODING, connect_timeout=10, **options) as connection:
         yield connection
 
 
 @contextmanager
 def passing() -> Iterator[None]:
-    """Raise StoreError for an error that may pass, SessionError for any other one of PostgreSQL."""
+    """Raise StoreError for an error of PostgreSQL that may pass, and SessionError for any other one."""
     try:
         yield
     except psycopg.Error as error:
@@ -71,7 +71,7 @@ def passing() -> Iterator[None]:
 
 
 def patiently(attempt: Callable[[], T], seconds: float) -> T:
-    """Return the result of an attempt, made again while the server is away, for some seconds."""
+    """Return the result of `attempt`, which is repeated for some seconds while it raises StoreError."""
     end, pause = clock.monotonic() + seconds, 0.05
     while True:
         try:
@@ -84,7 +84,7 @@ def patiently(attempt: Callable[[], T], seconds: float) -> T:
 
 
 def table_info(connection: psycopg.Connection[Any], name: str) -> TableInfo:
-    """Return what the server knows of a table. Raises SessionError if there is none."""
+    """Return the columns and the replica identity of a table. Raises SessionError if there is no such table."""
     found = connection.execute(
         "SELECT c.oid, n.nspname, c.relname, c.relreplident::text FROM pg_class c "
         "JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = to_regclass(%s) AND c.relkind IN ('r', 'p')",
@@ -104,7 +104,10 @@ def table_info(connection: psycopg.Connection[Any], name: str) -> TableInfo:
 
 
 def prepare(dsn: str, slot: str, publication: str, tables: Sequence[TableInfo]) -> int:
-    """Make the slot and the publication of some tables, unless they are there; return what the slot has confirmed."""
+    """Make the slot and the publication of some tables if they do not exist; return the slot's confirmed place.
+
+    Raises SessionError if the slot belongs to another plugin or database.
+    """
     with connected(dsn, autocommit=True) as connection:
         named = sql.Identifier(publication)
         everything = connection.execute(
@@ -136,9 +139,10 @@ def prepare(dsn: str, slot: str, publication: str, tables: Sequence[TableInfo]) 
 def snapshot(
     dsn: str, queries: Sequence[tuple[TableInfo, Sequence[str]]]
 ) -> tuple[int, list[list[tuple[str | None, ...]]]]:
-    """Return the rows of some columns of tables, all as of one place in the log, and that place.
+    """Return a place in the log, and for each query the rows of a table's columns as of that place.
 
-    A temporary slot exports the snapshot: it has exactly the transactions that are complete before the place.
+    A temporary slot exports the snapshot, which has exactly the transactions that are complete before the place. Rows
+    are texts, None for nulls.
     """
     with passing():
         exporting = Replication(dsn)
@@ -187,7 +191,7 @@ class Replication:
         return result
 
     def start(self, slot: str, publication: str) -> None:
-        """Begin to stream from what the slot has confirmed."""
+        """Begin the stream at the place that the slot has confirmed."""
         quoted = publication.replace("'", "''").replace('"', '""')
         self.execute(
             f"START_REPLICATION SLOT \"{slot}\" LOGICAL 0/0 (proto_version '1', publication_names '\"{quoted}\"')"
@@ -208,7 +212,7 @@ class Replication:
             raise SessionError(f"PostgreSQL has sent what is no message of its protocol: {error}") from error
 
     def confirm(self, confirmed: int) -> None:
-        """Let the server forget what is before a place of the log."""
+        """Confirm to the server that everything before a place in the log is durable here."""
         with passing():
             self._connection.put_copy_data(status(confirmed, clock.time()))
             self._connection.flush()

@@ -1,4 +1,4 @@
-"""Which types of PostgreSQL fill which columns, and what its texts stand for.
+"""Which types of PostgreSQL fill which columns, and how their texts are parsed.
 
 >>> of_postgresql("bool")("t"), of_postgresql("int64?")(None), of_postgresql("bytes")("\\\\x6162")
 (True, None, b'ab')
@@ -24,11 +24,11 @@ FITTING: dict[str, tuple[str, ...]] = {
     "bytes": ("bytea",),
     "value": ("json", "jsonb"),
 }
-"""The types of PostgreSQL whose values a family of columns has. Text columns have those of all types, as texts."""
+"""The types of PostgreSQL whose values a family of columns can hold. Text columns hold all types, as texts."""
 
 
 def fits(of: str, given: str) -> bool:
-    """Return whether a column of a type can have the values of a type of PostgreSQL.
+    """Return whether a column of a type can hold the values of a type of PostgreSQL.
 
     >>> fits("timestamp[us, UTC]", "timestamptz"), fits("int64", "text"), fits("text?", "uuid")
     (True, False, True)
@@ -42,7 +42,7 @@ def fits(of: str, given: str) -> bool:
 
 
 def of_postgresql(of: str) -> Parse | None:
-    """Return what parses a text of PostgreSQL, or None for a null, as a value of a type."""
+    """Return a function that parses a text of PostgreSQL (None for a null) as a value of a type, if there is one."""
     kind = family(of)
     parse: Callable[[str], Any] | None
     if kind == "bytes":

@@ -1,9 +1,9 @@
 """The changes of a table or view of another session, over HTTP: sessions in a chain.
 
 A thread reads ahead, up to a bound, and connects again when the connection is lost. A commit of the other session is
-one batch here, whose position is the id of its last message. So a session that is opened again goes on after the last
-commit that it has. If the other session no longer has what came after it, because it was started anew or keeps too
-little, the source stops: the table cannot be brought up to date.
+one batch here, whose position is the id of its last message. So a session that is opened again resumes after the last
+commit that it has. If the other session no longer has the later commits, because it was started anew or keeps too few,
+the source stops: the table cannot be brought up to date.
 """
 
 from __future__ import annotations
@@ -28,18 +28,19 @@ from differential.session.transaction import Kind
 from timely.errors import ConfigError, DataError, SessionError
 
 AHEAD = 1 << 17
-"""So many rows, at least, may wait for a commit before the thread reads no more."""
+"""The thread reads no more while at least this many rows wait for a commit."""
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0
-"""How many seconds pass before a connection is made again."""
+"""Seconds before the next attempt to connect; the pause is doubled after each failure."""
 SILENCE = 60.0
-"""After so many seconds without a sign of the other session a connection is lost."""
+"""After this many seconds without data from the other session, a connection counts as lost."""
 LARGEST = 64 << 20
+"""A message of more bytes closes a WebSocket."""
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
 @dataclass(frozen=True)
 class Remote:
-    """A source of the changes at an address, as events or as messages of a WebSocket."""
+    """A source that reads the changes at an address, as events or as messages of a WebSocket."""
 
     url: str
     token: str = field(repr=False)
@@ -61,7 +62,7 @@ class Remote:
         return self.label or self.url
 
     def open(self, target: Target, position: Position | None) -> RemoteReader:
-        """Return a reader that goes on after the message with the id `position`."""
+        """Return a reader that resumes after the message `position`. Raises ConfigError if a library is missing."""
         for library in ("websockets.sync.client" if self.is_socket else "httpx",):
             try:
                 __import__(library)
@@ -72,7 +73,7 @@ class Remote:
         return RemoteReader(self, target, str(position) if position else None)
 
     def context(self) -> ssl.SSLContext | None:
-        """Return how the other side proves who it is, None without TLS."""
+        """Return the TLS context that checks the certificate of the other side, None without TLS."""
         if urlsplit(self.url).scheme in ("http", "ws"):
             return None
         return ssl.create_default_context(cafile=self.authority)
@@ -101,7 +102,7 @@ class RemoteReader:
         self._thread.start()
 
     def poll(self) -> Batch | None:
-        """Return the next commit of the other session."""
+        """Return the next commit of the other session, None if none has arrived. Raises SessionError or DataError."""
         with self._changed:
             if not self._ready:
                 if self._failure is not None:
@@ -113,7 +114,7 @@ class RemoteReader:
         return self._batch(messages)
 
     def confirm(self, position: Position) -> None:
-        """Do nothing: the other session keeps what it keeps."""
+        """Do nothing: the other session needs no confirmation."""
 
     def close(self) -> None:
         """End the thread."""
@@ -137,7 +138,7 @@ class RemoteReader:
             )
         missing = [name for name in self._target.names if name not in last["columns"]]
         if missing:
-            raise DataError(f"{self._source.url} has the columns {', '.join(last['columns'])}, and no {missing[0]!r}")
+            raise DataError(f"{self._source.url} has the columns {', '.join(last['columns'])}, but no {missing[0]!r}")
         places = [last["columns"].index(name) for name in self._target.names]
         rows = [row for message in messages for row in message["rows"]]
         diffs = [diff for message in messages for diff in message["diffs"]]
@@ -164,7 +165,7 @@ class RemoteReader:
                 with self._changed:
                     self._failure = error
                 return
-            except Exception as error:  # of the network, which may work again
+            except Exception as error:  # an error of the network may pass
                 if not _is_of_network(error):
                     with self._changed:
                         self._failure = SessionError(f"{self._source.url}: {type(error).__name__}: {error}")
@@ -241,13 +242,13 @@ class RemoteReader:
                 connection.shutdown(socket.SHUT_RDWR)
 
     def _refuse(self, status: int, body: str) -> None:
-        """Raise SessionError for an answer that will be the same again."""
+        """Raise SessionError for an answer that another attempt would not change."""
         if status < 500 and status != 429:
             raise SessionError(f"{self._source.url} answers {status}: {body:.300}")
 
 
 def changes_of(target: Target, columns: Sequence[Column], diffs: Column) -> list[tuple[Kind, tuple[Column, ...]]]:
-    """Return rows, and how much more often each occurs, as changes of a table.
+    """Return rows, and the change in how often each occurs, as changes of a table.
 
     >>> rows = [np.array([3, 4])]
     >>> changes_of(Target("t", ("x",), ("int64",), 1), rows, np.array([2, -1]))
@@ -263,7 +264,7 @@ def changes_of(target: Target, columns: Sequence[Column], diffs: Column) -> list
 
 
 def _is_of_network(error: BaseException) -> bool:
-    """Return whether an error is one of the connection, and not about who is at its other end."""
+    """Return whether an error concerns the connection, and not the certificate of the other side."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, ssl.SSLCertVerificationError):
@@ -274,7 +275,7 @@ def _is_of_network(error: BaseException) -> bool:
 
 
 def _checked(text: str, url: str) -> dict[str, Any]:
-    """Return a message. Raises SessionError for what is none."""
+    """Return the message in a text. Raises SessionError if the text is not a message of a session."""
     try:
         message: dict[str, Any] = json.loads(text)
         if message["kind"] != "end":
@@ -291,9 +292,11 @@ def _checked(text: str, url: str) -> dict[str, Any]:
 
 
 def server_sent_events(url: str, *, token: str, authority: str | None = None, name: str | None = None) -> Remote:
-    """Return the changes of another session as a source: the address `.../changes/NAME` that it serves.
+    """Return a source that follows a table or view of another session, served at the address `.../changes/NAME`.
 
-    `authority` is the file of the certificates to trust with `https://`, by default those of the system.
+    `token` is that of the other session. `authority` is the file of the certificates to trust with `https://`; by
+    default those of the system are trusted. `name` is by default the address. Raises ConfigError if the address is not
+    valid, or would send the token in the clear.
 
     >>> server_sent_events("http://127.0.0.1:8700/changes/spent", token="...", name="spent").name
     'spent'
@@ -302,7 +305,7 @@ def server_sent_events(url: str, *, token: str, authority: str | None = None, na
 
 
 def websocket(url: str, *, token: str, authority: str | None = None, name: str | None = None) -> Remote:
-    """Return the same as `server_sent_events`, from a WebSocket at `ws://` or `wss://`.
+    """Return a source like that of `server_sent_events`, but from a WebSocket at `ws://` or `wss://`.
 
     >>> websocket("ws://192.0.2.1/changes/spent", token="...")
     Traceback (most recent call last):

@@ -72,7 +72,7 @@ def test_what_a_table_cannot_have_names_table_column_and_key(dsn: str) -> None:
         db.commit()
         for table, key, message in (
             ("a", "z", "the view has no column 'z' for the key: it has x, y"),
-            ("b", "x", "the view has two rows of the key x = 1, and table b one row for each key"),
+            ("b", "x", "the view has two rows of the key x = 1, but table b has one row for each key"),
             ("narrow", ["x", "y"], "table narrow: .*out of range for type smallint"),
         ):
             with pytest.raises(SessionError, match=message):

@@ -149,7 +149,7 @@ def test_mistakes_name_table_and_column(dsn: str) -> None:
         with pytest.raises(SessionError, match=r"column 'big' of table public.stock is of type text.*not fit int64"):
             two.read_from(database["stock"])
         three = db.table("three", {"pieces": int, "item": str}, key="pieces")
-        with pytest.raises(SessionError, match="identifies rows by item, so this is to be the key of table 'three'"):
+        with pytest.raises(SessionError, match="identifies rows by item, so this must be the key of table 'three'"):
             three.read_from(database["stock"])
         with pytest.raises(SessionError, match="there is no table nothing"):
             three.read_from(postgresql(dsn, "nothing", slot="mistakes")["nothing"])

@@ -77,7 +77,7 @@ def test_raw_values_are_bytes_or_text(cluster: Cluster) -> None:
         db.run()
         assert rows.records() == [("text", b"\xff")]
         wide = db.table("wide", {"key": int, "a": str, "b": str})
-        with pytest.raises(SessionError, match="the value of a message is one column, and table 'wide' has a, b"):
+        with pytest.raises(SessionError, match="the value of a message is one column, but table 'wide' has a, b"):
             wide.read_from(source(cluster.servers, "raw", "raw", key="key"))
 
 
@@ -92,7 +92,7 @@ def test_a_message_without_a_value_deletes_the_row_of_its_key(cluster: Cluster) 
         cluster.send("stock", (0, b"cog", None), (0, b"rod", b'{"n": 4}'))
         committed(db, lambda: stock.records() == [("rod", 4)])
         other = db.table("other", {"item": str, "n": int}, key="n")
-        with pytest.raises(SessionError, match="a message's key has the key of table 'other'"):
+        with pytest.raises(SessionError, match="a message's key must be the key of table 'other'"):
             other.read_from(source(cluster.servers, "stock", key="item", config=QUIET), upsert=True)
 
 

@@ -248,5 +248,5 @@ def test_a_watermark_inside_of_a_loop_is_refused() -> None:
 
     with Session() as db:
         db.table("visits", {"at": int}).event_time("at")
-        with pytest.raises(SessionError, match="none of a loop"):
+        with pytest.raises(SessionError, match="cannot be in a loop"):
             db.ask(program)

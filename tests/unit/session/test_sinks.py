@@ -153,7 +153,7 @@ def test_a_sink_of_another_session_is_refused_or_replaced() -> None:
 def test_a_sink_of_a_durable_session_needs_a_durable_view(tmp_path: Path) -> None:
     with Session(state=str(tmp_path)) as db:
         db.table("numbers", {"x": [1]})
-        with pytest.raises(SessionError, match="is to be durable"):
+        with pytest.raises(SessionError, match="must be durable"):
             db.view("all", lambda t: t.numbers).write_to(Memory())
 
 

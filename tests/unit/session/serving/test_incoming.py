@@ -139,8 +139,8 @@ def test_names_that_may_not_be_read_or_changed_are_as_if_they_were_not_there() -
 def test_what_cannot_be_served_is_refused_with_the_remedy() -> None:
     with Session() as db:
         for options, message in (
-            ({"host": "0.0.0.0"}, "a token of yours and a certificate"),
-            ({"host": "example.org"}, "the number of an interface"),
+            ({"host": "0.0.0.0"}, "a token of your own and a certificate"),
+            ({"host": "example.org"}, "the IP address of an interface"),
             ({"token": "short"}, "at least 16 characters"),
             ({"host": "192.0.2.1", "token": "x" * 16, "certificate": ("a", "b")}, "nothing can be served at 192.0.2.1"),
         ):
