@@ -6,6 +6,7 @@ from collections import Counter
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from tests.examples_loading import EXAMPLES, example_module
 from tests.integration.launcher.launching import Run
