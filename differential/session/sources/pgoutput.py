@@ -75,7 +75,17 @@ Message = Begin | Commit | Relation | Row | Truncate
 
 
 def decode(data: bytes) -> Message | None:
-    """Return a message, or None for one that does not matter here. Raises ValueError for an unknown kind of message."""
+    """Return a message, or None for one that does not matter here.
+
+    Raises ValueError for an unknown kind of message, and for one that is not complete.
+    """
+    try:
+        return _decoded(data)
+    except (struct.error, IndexError) as error:
+        raise ValueError(f"a message that is not complete: {error}") from error
+
+
+def _decoded(data: bytes) -> Message | None:
     kind, at = data[:1], 1
     if kind == b"B":
         commit, _, transaction = struct.unpack_from("!QQI", data, at)
@@ -85,24 +95,28 @@ def decode(data: bytes) -> Message | None:
         return Commit(commit, end)
     if kind == b"R":
         return _relation(data)
-    if kind in b"IUD":
+    if kind in (b"I", b"U", b"D"):
         (relation,) = struct.unpack_from("!I", data, at)
         at += 4
         parts: dict[bytes, Values] = {}
         while at < len(data):
             tag = data[at : at + 1]
             parts[tag], at = _values(data, at + 1)
+        if b"N" not in parts if kind != b"D" else not parts:
+            raise ValueError("a change of a row without its values")
         return Row(relation, parts.get(b"O", parts.get(b"K")), parts.get(b"N"))
     if kind == b"T":
         count, _ = struct.unpack_from("!IB", data, at)
         return Truncate(struct.unpack_from(f"!{count}I", data, at + 5))
-    if kind in b"YOM":  # a type, an origin, a message of a program
+    if kind in (b"Y", b"O", b"M"):  # a type, an origin, a message of a program
         return None
     raise ValueError(f"a message of the unknown kind {kind!r}")
 
 
 def _text(data: bytes, at: int) -> tuple[str, int]:
-    end = data.index(b"\0", at)
+    end = data.find(b"\0", at)
+    if end < 0:
+        raise ValueError("a name that is not complete")
     return data[at:end].decode(), end + 1
 
 
@@ -134,10 +148,14 @@ def _values(data: bytes, at: int) -> tuple[Values, int]:
         if kind == b"t":
             (length,) = struct.unpack_from("!I", data, at)
             at += 4
+            if at + length > len(data):
+                raise ValueError("a value that is not complete")
             values.append(data[at : at + length].decode())
             at += length
-        else:
+        elif kind in (b"n", b"u"):
             values.append(None if kind == b"n" else UNCHANGED)
+        else:
+            raise ValueError(f"a value of the unknown kind {kind!r}")
     return tuple(values), at
 
 

@@ -67,3 +67,26 @@ def test_the_stream_carries_messages_and_signs_of_life() -> None:
     sent = struct.unpack("!cQQQQB", status(9, EPOCH_SECONDS + 2.0))
     assert sent == (b"r", 9, 9, 9, 2_000_000, 0)
     assert all(place(shown(number)) == number for number in (0, 1, 2**32 - 1, 2**32, 2**63))
+
+
+def test_a_message_that_is_cut_off_is_refused_wherever_it_is_cut() -> None:
+    values = struct.pack("!H", 2) + b"t" + struct.pack("!I", 3) + b"nut" + b"n"
+    columns = b"\1id\0" + struct.pack("!Ii", 23, -1)
+    for message in (
+        b"B" + struct.pack("!QQI", 5, 6, 7),
+        b"C\0" + struct.pack("!QQQ", 5, 6, 0),
+        b"R" + struct.pack("!I", 7) + b"public\0stock\0d" + struct.pack("!H", 1) + columns,
+        b"I" + struct.pack("!I", 7) + b"N" + values,
+        b"U" + struct.pack("!I", 7) + b"O" + values + b"N" + values,
+        b"D" + struct.pack("!I", 7) + b"K" + values,
+        b"T" + struct.pack("!IBII", 2, 0, 7, 8),
+    ):
+        assert decode(message) is not None
+        for length in range(len(message) - 4 if message[:1] == b"R" else len(message)):
+            with pytest.raises(ValueError, match=r"not complete|unknown kind|without its values"):
+                decode(message[:length])
+
+
+def test_a_value_of_an_unknown_kind_is_refused() -> None:
+    with pytest.raises(ValueError, match="unknown kind b'x'"):
+        decode(b"I" + struct.pack("!I", 7) + b"N" + struct.pack("!H", 1) + b"x")
