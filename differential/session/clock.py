@@ -261,10 +261,10 @@ class Reckoning:
         if made.replaced is not None:  # other rows before the watermark are those that expire
             touched &= set(keys_of(made.replaced))
         late = np.array([key in touched for key in keys_of(net.columns[:keys])], np.bool_)
-        times = np.abs(net.diffs[late])
-        columns = tuple(column[late].repeat(times) for column in net.columns)
-        kinds = np.where(net.diffs[late] < 0, "delete", "insert").astype(np.dtypes.StringDType())
-        self._late.setdefault(clock, []).append((columns, kinds.repeat(times)))
+        columns, diffs = _in_total(tuple(column[late] for column in net.columns), net.diffs[late])
+        times = np.abs(diffs)
+        kinds = np.where(diffs < 0, "delete", "insert").astype(np.dtypes.StringDType())
+        self._late.setdefault(clock, []).append((tuple(each.repeat(times) for each in columns), kinds.repeat(times)))
         if late.all():
             return None
         return Net(tuple(column[~late] for column in net.columns), net.diffs[~late])
@@ -280,6 +280,17 @@ def sources(item: Item) -> Iterator[Item]:
             waiting += each.reads.values()
             if each.kind == "table":
                 yield each
+
+
+def _in_total(columns: tuple[Column, ...], diffs: Column) -> tuple[tuple[Column, ...], Column]:
+    """Return each row once with the sum of its diffs, and none whose sum is 0: it was deleted and inserted again."""
+    first: dict[Any, int] = {}
+    totals: dict[Any, int] = {}
+    for place, (row, diff) in enumerate(zip(keys_of(columns), diffs.tolist())):
+        first.setdefault(row, place)
+        totals[row] = totals.get(row, 0) + diff
+    places = np.array([place for row, place in first.items() if totals[row]], np.int64)
+    return tuple(column[places] for column in columns), np.array([each for each in totals.values() if each], np.int64)
 
 
 def _late_rows(parts: list[tuple[tuple[Column, ...], str | Column]]) -> Net:

@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from differential import Session
 from differential.errors import SessionError
@@ -27,6 +27,12 @@ statements = st.one_of(
     st.sampled_from([0, 10, 30]),
     st.lists(st.lists(statements, max_size=6), min_size=2, max_size=6),
     st.sampled_from([(10, 10), (10, 5), (7, 3), (3, 7)]),
+)
+@example(
+    workers=1,
+    lateness=0,
+    commits=[[("insert", (0, 1, 0)), ("insert", (0, 1, 1))], [("delete by key", 0), ("insert", (0, 1, 1))]],
+    shape=(10, 10),
 )
 @settings(max_examples=25, deadline=None)
 def test_windows_of_a_changing_table(
