@@ -20,6 +20,7 @@ from differential.session.serving import application
 from differential.session.sources import server_sent_events, websocket
 
 PROGRAM = Path(__file__).with_name("serving.py")
+WAIT = 30.0
 TOKEN = {"Authorization": "Bearer a token of the test"}
 
 
@@ -57,7 +58,7 @@ def test_each_request_counts_once_however_often_the_program_is_killed(tmp_path: 
             errors.append(error)
 
     sender = threading.Thread(target=send)
-    for _ in range(6):
+    for kill in range(6):
         with subprocess.Popen(
             [sys.executable, str(PROGRAM), str(tmp_path)], stdout=subprocess.PIPE, text=True
         ) as child:
@@ -66,7 +67,10 @@ def test_each_request_counts_once_however_often_the_program_is_killed(tmp_path: 
                 address.append(child.stdout.readline().strip())
                 if not sender.is_alive() and not errors and not answers:
                     sender.start()
-                clock.sleep(0.3 + chance.random())
+                known, end = len(answers), clock.monotonic() + WAIT
+                while kill % 2 and len(answers) == known and clock.monotonic() < end:
+                    clock.sleep(0.01)  # each second program answers before it is killed, however busy the machine is
+                clock.sleep(chance.random())
             finally:
                 child.kill()
     is_over.set()
@@ -75,7 +79,7 @@ def test_each_request_counts_once_however_often_the_program_is_killed(tmp_path: 
     assert errors == []
     with Session(state=str(tmp_path / "db")) as db:
         rows = db.table("orders", {"id": int, "total": int}, key="id").records()
-    assert len(answers) > 5, "nothing was answered"
+    assert len(answers) >= 3, "nothing was answered"
     assert [row for row in rows if row[0] in answers] == [(number, 1) for number in answers]
     assert len(rows) <= len(answers) + 1, "a request that was not answered, at most, is there too"
     commits = [answer["commit"] for answer in answers.values()]
