@@ -293,9 +293,25 @@ def _in_python(function: FunctionType) -> Any:
 
     def interpreted(*args: Any) -> Any:
         with np.errstate(over="ignore"):
-            return resolved(*map(_table, args, annotations))
+            return _kept(resolved(*map(_table, args, annotations)), args)
 
     return interpreted
+
+
+class _View:
+    """An array in the memory of others, which it keeps."""
+
+    def __init__(self, array: Any, owners: tuple[Any, ...]) -> None:
+        self.__array_interface__ = array.__array_interface__
+        self._owners = array, owners
+
+
+def _kept(result: Any, owners: tuple[Any, ...]) -> Any:
+    """Return a kernel's result, which keeps the arguments if it has their memory by address."""
+    if isinstance(result, tuple):
+        return tuple([_kept(each, owners) for each in result])
+    is_view = isinstance(result, np.ndarray) and not result.flags.owndata
+    return np.asarray(_View(result, owners)) if is_view else result
 
 
 def _table(argument: Any, annotation: str) -> Any:

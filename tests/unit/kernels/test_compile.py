@@ -390,7 +390,7 @@ def test_interpreted_kernels_do_the_same_without_numba(tmp_path: Path) -> None:
     assert run.stdout == "[((1, 1), 1), ((2, 1), 1), ((5, 5), 1), ((6, 5), 1)] False\n", run.stderr
 
 
-@pytest.mark.slow
+@pytest.mark.lengthy
 @pytest.mark.timeout(400)
 def test_no_interpreted_kernel_reads_beyond_its_arrays() -> None:
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-m", "not slow", "-p", "no:cacheprovider"]
