@@ -27,30 +27,19 @@ CHANGE, CHANGE_CPU, ONE = "1 row, median ms", "1 row, processor ms", "1 row, one
 MANY = "1000 rows at once, median ms"
 CHANGES, BATCHES, BATCH = 100, 5, 1_000
 
+_NEEDS = {"duckdb": ("duckdb", "pyarrow"), "polars": ("polars",), "pathway": ("pathway",)}
+
+
+def _case(peer: str, job: str, size: str, rows: int) -> Case:
+    parameters = {"peer": peer, "job": job, "rows": rows}
+    name = f"session_peers {peer} {job} {size}"
+    return Case(name, "session_peers", parameters, quick=rows <= 100_000, needs=_NEEDS[peer])
+
+
 CASES = [
-    *(
-        Case(
-            f"session_peers {peer} orders {size}",
-            "session_peers",
-            {"peer": peer, "job": "orders", "rows": rows},
-            quick=rows <= 100_000,
-            needs=needs,
-        )
-        for size, rows in (("100k", 100_000), ("1M", 1_000_000))
-        for peer, needs in (("duckdb", ("duckdb", "pyarrow")), ("polars", ("polars",)), ("pathway", ("pathway",)))
-    ),
-    *(
-        Case(
-            f"session_peers {peer} reach {size}",
-            "session_peers",
-            {"peer": peer, "job": "reach", "rows": rows},
-            quick=rows <= 100_000,
-            needs=needs,
-        )
-        for size, rows in (("10k/100k", 100_000), ("100k/1M", 1_000_000))
-        for peer, needs in (("duckdb", ("duckdb", "pyarrow")), ("pathway", ("pathway",)))
-        if peer != "pathway" or rows <= 100_000
-    ),
+    *(_case(peer, "orders", size, rows) for size, rows in (("100k", 100_000), ("1M", 1_000_000)) for peer in _NEEDS),
+    *(_case(peer, "reach", "10k/100k", 100_000) for peer in ("duckdb", "pathway")),
+    _case("duckdb", "reach", "100k/1M", 1_000_000),
 ]
 
 Answer = Mapping[int, int]
