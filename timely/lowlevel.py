@@ -27,7 +27,8 @@ right that comes with a message ends with the activation; `retain()` makes a cap
 been queued. So it takes all messages first and asks for the frontier then.
 
 **A function that needs no capability** runs in line with what it consumes: `inline` and `inline_timed` (which can
-change times, stating how as a `PathSummary`) cost a call per batch, and no activation.
+change times, stating how as a `PathSummary`) cost a call per batch, and no activation. `split` divides each batch among
+several streams.
 
 **Streams of one's own class**: operators are functions over `StreamCore` and `ScopeCore`, and return streams of the
 class that they were given.
@@ -72,7 +73,7 @@ from timely.dataflow.capability import Capability
 from timely.dataflow.capability_set import CapabilitySet
 from timely.dataflow.core import DataflowCore
 from timely.dataflow.host import Host
-from timely.dataflow.inline import derived, inline, inline_timed, merged
+from timely.dataflow.inline import derived, inline, inline_timed, merged, split
 from timely.dataflow.operator import Logic, Operator
 from timely.dataflow.operator_core import OperatorCore
 from timely.dataflow.operators.generic import UnaryLogic, sink
@@ -179,6 +180,7 @@ __all__ = [
     "scatter",
     "serve_live",
     "sink",
+    "split",
     "time_name",
     "typed",
     "user_origin",

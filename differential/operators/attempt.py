@@ -6,20 +6,22 @@ record is removed, its result or its reject is removed, too.
 
 The function receives whole columns. If it fails, the columns are halved until the records that fail are found. A batch
 without errors costs one call, and each error costs about as many calls as the logarithm of the length of its batch.
+Results and rejects come from the same calls.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any, Generic, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from typing import Any, Generic, NamedTuple, cast
 
 import numpy as np
 
 from differential.arrangement.core import C
 from differential.data.raised import raised
 from differential.data.updates import Array, Updates
-from differential.operators.linear import linear
-from timely.lowlevel import as_columns, call
+from timely import Stream
+from timely.lowlevel import Batch, Time, as_columns, call, split
 
 
 class Outcome(NamedTuple):
@@ -49,33 +51,45 @@ class Attempt(Generic[C]):
     @property
     def results(self) -> C:
         """The results of the records for which the function does not fail."""
-
-        def transform(updates: Updates) -> Updates:
-            made = [each for each in outcomes(self._function, updates.columns) if each.columns is not None]
-            if len(made) == 1 and len(made[0].rows) == len(updates):
-                return updates.with_columns(made[0].columns or ())
-            if not made:
-                return updates.take(np.zeros(0, np.int64))
-            columns = tuple(np.concatenate(parts) for parts in zip(*(each.columns or () for each in made)))
-            return updates.take(np.concatenate([each.rows for each in made])).with_columns(columns)
-
-        return linear(self._collection, transform, keys=self._keys, name=self._name)
+        return self._collection.with_stream(self._streams[0], self._keys)
 
     @property
     def rejects(self) -> C:
         """The records for which the function raises an error, as texts (record, error, line)."""
+        return self._collection.with_stream(self._streams[1], 1)
 
-        def transform(updates: Updates) -> Updates:
-            failed = [each for each in outcomes(self._function, updates.columns) if each.error is not None]
-            rows = np.array([each.rows[0] for each in failed], np.int64)
-            records = list(zip(*(column[rows].tolist() for column in updates.columns)))
-            shown = [str(record if len(record) > 1 else record[0]) for record in records]
-            errors = [f"{type(each.error).__name__}: {each.error}" for each in failed]
-            lines = [str(raised(each.error) or "") for each in failed]
-            text = np.dtypes.StringDType()
-            return updates.take(rows).with_columns(tuple(np.array(each, text) for each in (shown, errors, lines)))
+    @cached_property
+    def _streams(self) -> tuple[Stream, ...]:
+        """The streams of results and of rejects: each batch is one call of the function, whoever reads them."""
 
-        return linear(self._collection, transform, keys=1, name=f"rejects of {self._name}")
+        def divide(time: Time, batch: Batch) -> Iterator[tuple[int, Updates]]:
+            updates = cast(Updates, batch)
+            found = list(outcomes(self._function, updates.columns))
+            yield 0, _results(updates, [each for each in found if each.columns is not None])
+            yield 1, _rejects(updates, [each for each in found if each.error is not None])
+
+        return split(self._collection.stream, divide, 2, name=self._name)
+
+
+def _results(updates: Updates, made: Sequence[Outcome]) -> Updates:
+    """Return the updates of the rows for which a function has returned columns, with these columns."""
+    if not made:
+        return updates.take(np.zeros(0, np.int64))
+    if len(made[0].rows) == len(updates):
+        return updates.with_columns(made[0].columns or ())
+    columns = tuple(np.concatenate(parts) for parts in zip(*(each.columns or () for each in made)))
+    return updates.take(np.concatenate([each.rows for each in made])).with_columns(columns)
+
+
+def _rejects(updates: Updates, failed: Sequence[Outcome]) -> Updates:
+    """Return the updates of the rows for which a function has failed, as texts (record, error, line)."""
+    rows = np.array([each.rows[0] for each in failed], np.int64)
+    records = list(zip(*(column[rows].tolist() for column in updates.columns)))
+    shown = [str(record if len(record) > 1 else record[0]) for record in records]
+    errors = [f"{type(each.error).__name__}: {each.error}" for each in failed]
+    lines = [str(raised(each.error) or "") for each in failed]
+    text = np.dtypes.StringDType()
+    return updates.take(rows).with_columns(tuple(np.array(each, text) for each in (shown, errors, lines)))
 
 
 def attempt(collection: C, function: Callable[..., Any], *, keys: int = 1, name: str = "attempt") -> Attempt[C]:

@@ -89,7 +89,7 @@ class Catalog:
             self.engine.refuse_ended()
             self.check(item)
             columns = self._schemas[item].fit(item.name, names, statement.columns)
-            statement = statement._replace(columns=columns)
+            statement = Statement(statement.kind, columns, statement.origin)
             self.clocks.check(item, statement)
             if len(columns[0]):
                 self._pending.append((item, statement))

@@ -154,6 +154,9 @@ class Reckoning:
 
     def read(self, pending: Iterable[tuple[Item, Statement]], feeds: Feeds) -> None:
         """Set the late rows aside, and move the watermarks."""
+        if not self._clocks:
+            self.punctual.extend(pending)
+            return
         marks = {clock.beside.watermark: clock for clock in self._clocks.values()}
         for clock in self._clocks.values():
             self.highest[clock], self.moved[clock] = dict(clock.highest), dict(clock.moved)

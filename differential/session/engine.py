@@ -6,13 +6,17 @@ call whose caller no longer waits is completed all the same.
 
 A call costs two switches of threads (to the worker, and back), three locks and, for each worker, one wake-up. Workers
 in other processes (see `differential.session.cluster`) follow the same list, each by a thread that sends it the calls.
+
+After a call, a worker has work left that nobody waits for: it merges and compacts indexes. The caller could not go on
+meanwhile, because Python runs one thread at a time. So a worker without peers listens for the next call first, and does
+this work when none comes for a moment, or after some calls in a row.
 """
 
 from __future__ import annotations
 
 import time as clock
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from threading import Lock, Thread, current_thread, get_ident
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
@@ -32,6 +36,10 @@ PATIENCE = 1.0
 """How many seconds a function that is to end may still run, unless an engine has another `patience`."""
 ATTEMPTS = 50
 """How often a function is interrupted before it is left alone: one that waits in C cannot be."""
+MOMENT = 0.001
+"""For how many seconds a worker without peers listens for the next call before it does work that nobody waits for."""
+CALLS = 16
+"""After so many calls in a row, it does this work without listening first."""
 
 
 class Engine:
@@ -50,6 +58,10 @@ class Engine:
         self._open: set[Call[Any]] = set()
         self._first: Call[Any] | None = Call(_none, (), 0)
         self._last = self._first
+        self._bell = Lock()
+        """Released when a call is added while the worker listens."""
+        self._bell.acquire()
+        self._is_listening = False
         self._thread = Thread(target=self._run, name=f"timely {name}", daemon=True)
         self._thread.start()
         try:
@@ -90,7 +102,8 @@ class Engine:
             call.before, call.number = last, last.number + 1
             last.next = call
             self._last = call
-        self.wake()
+        if not self._ring():
+            self.wake()
 
     def _tail(self) -> Call[Any]:
         """Return the last call of the list."""
@@ -106,11 +119,28 @@ class Engine:
             raise SessionError("a definition, or a function of it, cannot use its session: the session is running it")
 
     def wake(self) -> None:
-        """Let every worker look for calls."""
+        """Let every worker look for calls, and for items that have failed."""
+        self._ring()
         for site in tuple(self._sites.values()):
             site.worker.call(_nothing)
         if self.cluster is not None:
             self.cluster.wake()
+
+    def _ring(self) -> bool:
+        """End the listening of the worker; return False if it does not listen."""
+        if not self._is_listening:
+            return False
+        self._is_listening = False
+        with suppress(RuntimeError):  # another thread has released it just now
+            self._bell.release()
+        return True
+
+    def _listen(self, last: Call[Any]) -> None:
+        """Wait a moment for the call after the last one. A call is added before the bell rings, so none is missed."""
+        self._is_listening = True
+        if last.next is None:
+            self._bell.acquire(timeout=MOMENT)
+        self._is_listening = False
 
     def fail(self, item: Item, error: BaseException) -> None:
         """Let an item fail on all workers, which then drop it."""
@@ -220,8 +250,11 @@ class Engine:
         last = self._first
         assert last is not None
         self._sites[worker.index] = site
+        is_alone = worker.peers == 1
         try:
             while True:
+                if is_alone and last.number % CALLS:
+                    self._listen(last)
                 while last.next is None:
                     site.step()
                 if self.is_closing:

@@ -24,10 +24,11 @@ import numpy as np
 
 from differential.data.codes import FLOAT_TYPES, AnyKind, Kind, kind_of
 from differential.operators.input import owned
-from differential.session.table_data import Column, is_untyped
+from differential.session.table_data import NAMES, Column, is_untyped
 from timely.errors import DataError
 from timely.lowlevel import LogicalType, Typed, typed
 
+_INT64 = np.dtype(np.int64)
 _WIDTH: dict[AnyKind, int] = {Kind.FLOAT16: 0, Kind.FLOAT32: 1, Kind.FLOAT: 2}
 
 
@@ -47,6 +48,9 @@ class Schema:
         """Return copies of columns, as the table holds them. Raises DataError, which names the column and a value."""
         kinds, fitting = dict(self._kinds), []
         for name, column in zip(names, columns):
+            if type(column) is np.ndarray and column.dtype is _INT64 and kinds.get(name) is Kind.INT:
+                fitting.append(column.copy())  # what most columns are, and nothing to convert
+                continue
             try:
                 mine = _of_nulls(column, kinds.get(name)) if is_untyped(column) else owned((column,))[0][0]
                 if len(mine):
@@ -97,9 +101,15 @@ def _of_nulls(column: Column, kind: AnyKind | None) -> Column:
     name = type_name(kind)
     if isinstance(kind, Kind):
         raise DataError(
-            f"holds {kind.value} and no nulls: typed([], '{name}?') in db.table() makes a column that may have them"
+            f"holds {kind.value} and no nulls: {_nullable(name)} as its type in db.table() makes a column that may "
+            "have them"
         )
     return cast(Column, typed([None] * len(column), name))
+
+
+def _nullable(name: str) -> str:
+    """Return how a program writes the type of this name with nulls."""
+    return next((f"`{of.__name__} | None`" for of, stands in NAMES.items() if stands == name), f"typed([], '{name}?')")
 
 
 def _fitting(column: Column, kind: AnyKind) -> Column:

@@ -133,6 +133,10 @@ def _of_rows(rows: Sequence[Any], names: Sequence[str] | None) -> Mapping[str, A
 
 
 def _column(name: str, values: Any) -> Column:
+    if type(values) is np.ndarray and values.dtype is _INT64 and values.ndim == 1:
+        return values
+    if type(values) is int and -_MOST <= values < _MOST:
+        return np.array([values])
     if isinstance(values, Typed):
         return cast(Column, values)
     if not isinstance(values, np.ndarray) and is_type(values):
@@ -151,6 +155,8 @@ def _column(name: str, values: Any) -> Column:
         raise DataError(f"column {name!r}: {error}") from None
 
 
+_INT64 = np.dtype(np.int64)
+_MOST = 1 << 63
 _ROW_VALUES = (dt.date, dt.datetime, dt.time, dt.timedelta, Decimal, dict)
 """Classes of values that NumPy knows otherwise, or not at all."""
 

@@ -65,3 +65,28 @@ def test_a_batch_that_fails_as_a_whole_leaves_nothing_whatever_the_columns_of_th
             numbers.insert(x=x)
             db.commit()
             assert pairs.records() == expected
+
+
+def test_the_function_runs_once_though_both_results_and_rejects_are_read() -> None:
+    lengths = []
+
+    def function(numbers: Any) -> Any:
+        lengths.append(len(numbers))
+        return inverse(numbers)
+
+    def definition(tables: Any) -> Any:
+        tried = tables.numbers.attempt(function)
+        assert tried.results.keys == tried.rejects.keys == 1
+        texts = tried.results.map(lambda x: np.array(x.tolist(), np.int64).astype(np.dtypes.StringDType()))
+        return texts.concat(tried.rejects.map(lambda record, error, line: record)).concat(
+            tried.rejects.select("record")
+        )
+
+    with Session() as db:
+        numbers = db.table("numbers", {"x": [3, 4]})
+        db.commit()
+        both = db.view("both", definition)
+        assert (lengths, both.records()) == ([2], [("3",), ("4",)])
+        numbers.insert(x=0)
+        db.commit()
+        assert (lengths, both.records()) == ([2, 1], [("0",), ("0",), ("3",), ("4",)])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import threading
+import time as clock
 import weakref
 from collections.abc import Iterator
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 from differential.errors import SessionError
+from differential.session import Session, engine as engine_module
 from differential.session.call import Call
 from differential.session.engine import Engine
 from differential.session.site import Site
@@ -106,3 +108,58 @@ def test_an_error_that_no_view_is_to_blame_for_ends_the_engine(engine: Engine) -
         engine.call(fails)
     with pytest.raises(SessionError, match=r"the session has ended: .*broken"):
         engine.call(lambda site: None)
+
+
+def test_commits_in_a_row_are_two_steps_each_and_merging_waits_for_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    steps: list[Site] = []
+    step = Site.step
+
+    def counted(site: Site) -> None:
+        steps.append(site)
+        step(site)
+
+    monkeypatch.setattr(Site, "step", counted)
+    monkeypatch.setattr(engine_module, "MOMENT", 30.0)
+    monkeypatch.setattr(engine_module, "CALLS", 1000)
+    with Session(workers=1) as db:
+        orders = db.table("orders", {"customer": int, "total": int}, key="customer")
+        people = db.table("people", {"id": [1, 2], "city": ["Rome", "Oslo"]})
+        db.view("spent", lambda t: t.orders.group_by("customer").sum("total"))
+        placed = db.view(
+            "placed", lambda t: t.spent.join(t.people, on={"customer": "id"}).select("customer", "city", "total")
+        )
+        db.commit()
+        with placed.changes() as changes:
+            steps.clear()
+            for total in range(1, 11):
+                orders.insert(customer=1, total=total)
+                db.commit()
+            assert len(steps) == 20
+            assert len(changes.read_nowait()) == 10
+            assert placed.records() == [(1, "Rome", 55)]
+        monkeypatch.setattr(engine_module, "MOMENT", 0.0)
+        people.insert(id=3, city="Rome")
+        steps.clear()
+        db.commit()
+        deadline = clock.monotonic() + 20
+        while len(steps) < 4 and clock.monotonic() < deadline:
+            clock.sleep(0.001)
+        assert len(steps) >= 4, "the worker does not go on without a call"
+
+
+def test_a_worker_that_listens_hears_every_call_and_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine_module, "MOMENT", 30.0)
+    made = Engine(1, "session of a test")
+    found: list[int] = []
+    threads = [
+        threading.Thread(target=lambda: [found.extend(made.call(lambda site: 1)) for _ in range(200)]) for _ in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+    assert len(found) == 800, "a call was not heard"
+    begun = clock.monotonic()
+    made.close()
+    assert not made.is_running
+    assert clock.monotonic() - begun < 10, "the end was not heard"

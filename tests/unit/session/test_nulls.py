@@ -76,7 +76,7 @@ def test_values_without_nulls_go_into_a_column_that_may_have_them() -> None:
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        ({"x": int}, "column 'x' of table 't' holds integers and no nulls: typed.*'int64[?]'"),
+        ({"x": int}, "column 'x' of table 't' holds integers and no nulls: `int [|] None` as its type"),
         ({"x": []}, "column 'x' of table 't' holds nulls alone, which have no type"),
     ],
 )
