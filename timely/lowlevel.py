@@ -88,7 +88,7 @@ from timely.live.handle import Live
 from timely.observe.events import StateResized
 from timely.observe.log import Log
 from timely.order import LIMIT, Moment, Time, as_time, less_equal
-from timely.origin import Origin, user_origin
+from timely.origin import Origin, attributed, user_origin
 from timely.progress.antichain import CLOSED, Antichain
 from timely.progress.summary import PathSummary
 from timely.run.directory import run_directory
@@ -148,6 +148,7 @@ __all__ = [
     "as_integer",
     "as_mask",
     "as_time",
+    "attributed",
     "bytes_of",
     "call",
     "checked_time",

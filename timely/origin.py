@@ -10,6 +10,9 @@ import linecache
 import os
 import sys
 import sysconfig
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from types import FrameType, TracebackType
 from typing import NamedTuple
@@ -71,7 +74,30 @@ def user_origin() -> Origin:
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and (is_ours(frame.f_code.co_filename) or _is_python(frame.f_code.co_filename)):
         frame = frame.f_back
-    return Origin("<unknown>", 0) if frame is None else Origin(frame.f_code.co_filename, frame.f_lineno)
+    if frame is None:
+        return getattr(_attributed, "origin", Origin("<unknown>", 0))
+    return Origin(frame.f_code.co_filename, frame.f_lineno)
+
+
+_attributed = threading.local()
+"""The origin of what this thread builds for a line that is not on its call stack."""
+
+
+@contextmanager
+def attributed(origin: Origin) -> Iterator[None]:
+    """Let `user_origin` return an origin where no line of the program is on the call stack of this thread.
+
+    A layer uses this if it builds a dataflow in one thread for a statement that was made in another thread.
+
+    >>> with attributed(Origin("cell.py", 7)):
+    ...     print(user_origin().line)  # of this example, which is on the call stack
+    2
+    """
+    _attributed.origin = origin
+    try:
+        yield
+    finally:
+        del _attributed.origin
 
 
 def raised_at(traceback: TracebackType | None) -> Origin | None:

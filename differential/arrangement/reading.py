@@ -36,17 +36,17 @@ import numpy as np
 from differential.arrangement.arranged import Arranged
 from differential.arrangement.export import Export
 from differential.arrangement.import_trace import import_trace
-from differential.data.codes import Codes, Encoder
+from differential.data.codes import Codes, Encoder, Kind
 from differential.data.interned import own_strings
 from differential.data.negative import negative_count
 from differential.data.overflow import named
 from differential.kernels.compile import NOTHING
 from differential.kernels.wide import Overflow
 from differential.trace.batch import Batch
-from differential.trace.cursor import accumulate, lookup
+from differential.trace.cursor import accumulate, below, lookup
 from differential.trace.handle import TraceHandle
 from timely import Scope
-from timely.errors import TraceError
+from timely.errors import DataError, TraceError
 from timely.lowlevel import Antichain, ColumnLike, Moment, Time, as_column, as_columns, as_time
 
 __all__ = ["Contents", "Cursor", "Found", "TraceStatistics"]
@@ -150,6 +150,31 @@ class Cursor:
         if not self._is_signed:
             _refuse_negative(codes[place], vals, counts, self._key, self._value, self.time)
         return Found(place, own_strings(self._value.decode(vals, len(place))), counts)
+
+    def below(self, limit: int) -> Contents:
+        """Return the records whose key is less than a number. Keys are one column of integers.
+
+        It costs a binary search for each batch, and the records that are returned. Raises DataError for other keys.
+
+        >>> def program(worker):
+        ...     with worker.dataflow() as scope:
+        ...         trace = Collection.of(scope, np.array([1, 5, 7]), np.array([2, 3, 3])).arrange_by_key().trace()
+        ...     worker.step_while(lambda: trace.upper)
+        ...     return trace.cursor(0).below(6).records()
+        >>> execute_directly(program)
+        {(1, 2): 1, (5, 3): 1}
+        """
+        kinds = self._key.kinds
+        if kinds and kinds != (Kind.INT,):
+            raise DataError("only keys that are one column of integers have an order in which `below` can search")
+        try:
+            keys, vals, counts = below(self._batches, limit, self.time)
+        except Overflow as fault:
+            raise named(fault, self._key, self._value, self.time) from None
+        if not self._is_signed:
+            _refuse_negative(keys, vals, counts, self._key, self._value, self.time)
+        values = own_strings(self._value.decode(vals, len(keys)))
+        return Contents((keys,) if kinds else (), values, counts)
 
 
 def _are_columns(keys: Any) -> bool:

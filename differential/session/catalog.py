@@ -21,6 +21,7 @@ from differential.session.feeds import Feeds
 from differential.session.interrupt import Interrupted
 from differential.session.item import Item
 from differential.session.live import Watch
+from differential.session.near import meant
 from differential.session.rows import Rows
 from differential.session.schema import Schema
 from differential.session.site import Definition, Site
@@ -329,7 +330,7 @@ class Catalog:
         """Drop a table or view that no other view reads."""
         item = self.items.get(name)
         if item is None:
-            raise SessionError(f"there is no table or view {name!r}")
+            raise SessionError(f"there is no table or view {name!r}{meant(name, self.items)}")
         if item.kind == "view":
             self._refuse_readers(item, "dropped")
             item.is_dropped = True

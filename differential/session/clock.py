@@ -58,6 +58,8 @@ class Clock:
     beside: Companions
     mark: int | None = None
     """The watermark as of the last commit."""
+    index: Item | None = None
+    """The rows of the table by event time, once rows have expired."""
     highest: dict[str | None, int] = field(default_factory=dict)
     """The highest event time that each source has delivered; None is the key of the program's."""
     moved: dict[str | None, float] = field(default_factory=dict)
@@ -104,6 +106,11 @@ class Clocks:
     def beside(self, item: Item) -> tuple[Item, ...]:
         """Return the tables that exist because of a table."""
         return tuple(self.all[item].beside) if item in self.all else ()
+
+    def index_bytes(self, item: Item) -> int:
+        """Return the bytes of the index by event time of a table, as of the last look; 0 if there is none."""
+        index = self.all[item].index if item in self.all else None
+        return 0 if index is None else sum(index.nbytes)
 
     def refuse_to_drop(self, item: Item) -> None:
         """Raise SessionError if another table needs this one."""

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import datetime as dt
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from differential.collection import Collection
 from differential.data.ticks import count_of, ticks
+from differential.data.updates import Updates
+from differential.operators.linear import linear
 from differential.session.catalog import Catalog
 from differential.session.clock import Clock, Companions, seconds
+from differential.session.definition import Tables
 from differential.session.item import Item
 from differential.session.schema import Schema
 from differential.session.site import Site
@@ -86,11 +91,30 @@ def expired(catalog: Catalog, clock: Clock, before: Any) -> None:
             )
         if catalog.has_pending(item, Kind.EXPIRE):
             raise SessionError(f"expire (at {user_origin()}): rows of {item} expire in this transaction already")
-        for columns, counts in catalog.engine.call(Site.read, item):
+        for columns, counts in catalog.engine.call(Site.read_before, _index(catalog, clock), limit):
             if len(counts):
-                old = ticks(columns[clock.place]) < limit
-                rows = tuple(column[old].repeat(counts[old]) for column in columns)
+                rows = tuple(column.repeat(counts) for column in columns)
                 catalog.state(item, Statement(Kind.EXPIRE, rows, user_origin()))
+
+
+def _index(catalog: Catalog, clock: Clock) -> Item:
+    """Return the index by event time of a table, which the first call makes."""
+    item = clock.item
+    if clock.index is None or clock.index.error is not None:
+        index = Item(f"{item.name} by event time", "index", user_origin(), catalog.engine.workers)
+        definition = partial(_by_time, item.name, clock.place)
+        catalog.install(index, Site.add_view, (index, definition, {item.name: item}))
+        clock.index = index
+    return clock.index
+
+
+def _by_time(name: str, place: int, tables: Tables) -> Collection:
+    """Define the rows of a table by their event times, counted in the unit of the column."""
+
+    def counted(updates: Updates) -> Updates:
+        return updates.with_columns((ticks(updates.columns[place]), *updates.columns))
+
+    return linear(Collection(tables[name].stream, 1), counted, keys=1, name="by event time")
 
 
 def _table(catalog: Catalog, name: str, columns: dict[str, Column], like: Item | None) -> Item:

@@ -102,12 +102,26 @@ class Item:
         if self.error is None:
             self.error = error
 
+    def take_names(self, names: tuple[str, ...] | None) -> None:
+        """Take the names of columns that a definition gives, unless the program names them.
+
+        Raises SessionError if the program gives another number of names.
+        """
+        if self.names is None:
+            self.names = names
+        elif names is not None and len(names) != len(self.names):
+            raise SessionError(self._wrong_names(len(names)))
+
+    def _wrong_names(self, width: int) -> str:
+        return (
+            f"{self} (at {self.origin}) has {width} column(s), but {len(self.names or ())} name(s): "
+            f"{', '.join(self.names or ())}"
+        )
+
     def note(self, worker: int, updates: Updates) -> None:
         """Count the rows of a batch, and keep it if somebody follows the changes. On the worker's thread."""
         if self.names is not None and len(self.names) != len(updates.columns):
-            raise DataError(
-                f"{self} has {len(updates.columns)} column(s), but {len(self.names)} name(s): {', '.join(self.names)}"
-            )
+            raise DataError(self._wrong_names(len(updates.columns)))
         self.totals[worker] += int(updates.diffs.sum()) if len(updates.diffs) else len(updates)
         if self._collects[worker]:
             self._changed[worker].append(updates.for_other_worker())

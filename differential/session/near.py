@@ -13,5 +13,14 @@ def known(name: str, names: Iterable[str]) -> str:
     "the columns are customer, total; did you mean 'total'?"
     """
     there = list(names)
-    near = get_close_matches(name, there, 1)
-    return f"the columns are {', '.join(there)}" + (f"; did you mean {near[0]!r}?" if near else "")
+    return f"the columns are {', '.join(there)}{meant(name, there)}"
+
+
+def meant(name: str, names: Iterable[str]) -> str:
+    """Return the end of an error that suggests the most similar of some names; an empty text if none is similar.
+
+    >>> meant("order", ["orders", "people"])
+    "; did you mean 'orders'?"
+    """
+    near = get_close_matches(name, list(names), 1)
+    return f"; did you mean {near[0]!r}?" if near else ""

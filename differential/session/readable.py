@@ -13,8 +13,10 @@ from differential.session.clock import Clock
 from differential.session.event_time import begin, expired
 from differential.session.item import Item
 from differential.session.live import Watch, live
+from differential.session.near import meant
 from differential.session.plotting import Shape, plotted
 from differential.session.reading import attached
+from differential.session.relation import Relation
 from differential.session.rows import Record, Rows
 from differential.session.sinks.delivery import Delivery
 from differential.session.sinks.sink import Sink
@@ -141,6 +143,15 @@ class Readable:
     def __bool__(self) -> bool:
         return True
 
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            raise AttributeError(_absent(self, name))
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        """Return the rows as a stream of Arrow's C interface, from which DuckDB, Polars and others read them."""
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
+
     def __repr__(self) -> str:
         item = self._item
         if item.error is not None:
@@ -204,6 +215,11 @@ class View(Readable):
         nut,3,2,-1
         nut,4,2,1
         """
+        if not hasattr(sink, "open"):
+            raise SessionError(
+                f"write_to (at {user_origin()}) takes a sink, such as csv('orders.csv') of differential.session.sinks, "
+                f"and not {sink!r:.80}"
+            )
         return written(self._catalog, self._item, sink, patience, existing)
 
     def forget(self, sink: str) -> None:
@@ -308,10 +324,12 @@ class Table(Readable):
         self._catalog.state(item, Statement(Kind.INSERT, values, user_origin()))
 
     def expire(self, before: Any) -> None:
-        """Make the next commit remove the rows before a time that the watermark has passed. Reads the whole table.
+        """Make the next commit remove the rows before a time that the watermark has passed.
 
         Views lose what they contain about these rows. A window that begins before the time and ends after it loses a
-        part of its rows, so expire rows up to the start of a window, once a sink has the final answers.
+        part of its rows, so expire rows up to the start of a window, once a sink has the final answers. The first call
+        makes an index by event time, which holds all columns of the table. From then on, a call reads only the rows
+        that expire.
 
         Raises SessionError if the watermark has not passed the time, if the table has no event times, or if rows expire
         in this transaction already.
@@ -357,6 +375,11 @@ class Table(Readable):
         ...     print(db.run(), stock.records())
         1 [('nut', 3)]
         """
+        if not hasattr(source, "open"):
+            raise SessionError(
+                f"read_from (at {user_origin()}) takes a source, such as csv('orders.csv') of "
+                f"differential.session.sources, and not {source!r:.80}; insert() takes rows and frames"
+            )
         rejects = on_error._item if isinstance(on_error, Table) else None
         if rejects is None and on_error not in ("stop", "skip"):
             raise SessionError(f"on_error is 'stop', 'skip' or a table of db.rejects('name'), and not {on_error!r:.80}")
@@ -374,6 +397,21 @@ class Table(Readable):
             kind, wanted = Kind.DELETE_KEYS, key
         values = _spread(self._item, wanted, given, values)
         self._catalog.state(self._item, Statement(kind, values, user_origin()))
+
+
+def _absent(readable: Readable, name: str) -> str:
+    """Return why a table or view does not have an attribute, and what the program may have meant."""
+    plain = f"{type(readable).__name__!r} object has no attribute {name!r}"
+    if name.startswith("_"):
+        return plain
+    if hasattr(Relation, name):
+        return (
+            f"{plain}: it is an operator of collections, which a definition uses: "
+            f"db.ask(lambda t: t.{readable.name}.{name}(...)), or db.view(...)"
+        )
+    if isinstance(readable, View) and hasattr(Table, name):
+        return f"{plain}: a view is computed, and changes with the tables that it is made of"
+    return plain + meant(name, dir(type(readable)))
 
 
 def _spread(item: Item, wanted: Sequence[str], given: Sequence[str], values: Sequence[Column]) -> tuple[Column, ...]:

@@ -201,25 +201,24 @@ class Relation(Collection):
             )
         left, right = self, other
         if on is not None:
-            pairs = (
-                dict(on) if isinstance(on, Mapping) else {each: each for each in ([on] if isinstance(on, str) else on)}
-            )
+            names = [on] if isinstance(on, str) else on
+            pairs = dict(on) if isinstance(on, Mapping) else {each: each for each in names}
             if not isinstance(other, Relation):
                 raise BuildError(f"join (at {user_origin()}): `on` needs two collections of named columns")
+            self._known("join", [*pairs])
+            other._known("join", [*pairs.values()], "the other side has")
             left, right = self.keyed_by(*pairs), other.keyed_by(*pairs.values())
         result = cast(Relation, _join.join(left, cast(Self, right), name=name))
         if left.names is None or not isinstance(right, Relation) or right.names is None:
             return result
         names = (*left.names, *right.names[right.keys :])
         twice = sorted({each for each in names if names.count(each) > 1})
-        if twice and on is None:
-            return result
-        if twice:
+        if twice and on is not None:
             raise BuildError(
                 f"join (at {user_origin()}): both sides have a column {', '.join(map(repr, twice))} besides the key: "
                 "give one another name with select()"
             )
-        return result.named(*names)
+        return result if twice else result.named(*names)
 
     def group_by(self, *names: str) -> Groups:
         """Return the groups of records that are equal in these columns, of which `sum` and others make collections.
@@ -248,7 +247,14 @@ class Relation(Collection):
         return Windows(self, kind, at)
 
     def concat(self, *others: Collection, name: str = "concat") -> Relation:
-        """Return the collection in which each record occurs as often as in all together, with the names here."""
+        """Return the collection in which each record occurs as often as in all together, with the names here.
+
+        Raises BuildError where another one is known to have another number of columns.
+        """
+        for other in others:
+            if isinstance(other, Relation) and other.names and self.names and len(other.names) != len(self.names):
+                both = f"{', '.join(self.names)}, and of another one {', '.join(other.names)}"
+                raise BuildError(f"concat (at {user_origin()}): the columns of one collection are {both}")
         return self._alike(_concat.concat(self, *cast(tuple[Self, ...], others), name=name))
 
     def distinct(self, *, name: str = "distinct") -> Relation:
@@ -273,7 +279,7 @@ class Relation(Collection):
         moved = self.map(lambda *columns: tuple([columns[place] for place in order]), keys=keys).named(*names)
         return moved.at(self.event_time)
 
-    def _known(self, what: str, names: Sequence[str]) -> tuple[str, ...]:
+    def _known(self, what: str, names: Sequence[str], where: str = "there is") -> tuple[str, ...]:
         """Return the names of all columns; raise BuildError unless the given ones are among them."""
         if self.names is None:
             raise BuildError(
@@ -282,7 +288,7 @@ class Relation(Collection):
         absent = [name for name in names if name not in self.names]
         if absent or len(set(names)) < len(names):
             if absent:
-                wrong = f"there is no column {absent[0]!r}: {known(absent[0], self.names)}"
+                wrong = f"{where} no column {absent[0]!r}: {known(absent[0], self.names)}"
             else:
                 wrong = f"{', '.join(names)} names a column twice"
             raise BuildError(f"{what} (at {user_origin()}): {wrong}")
@@ -328,6 +334,9 @@ class Groups:
     def __init__(self, relation: Relation, names: tuple[str, ...]) -> None:
         self._relation = relation
         self._names = names
+
+    def __repr__(self) -> str:
+        return f"groups by {', '.join(self._names)}, of which count(), sum('column') and others make a collection"
 
     def count(self, name: str = "count") -> Relation:
         """Return how many records each group has, in a column of this name."""

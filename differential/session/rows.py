@@ -72,6 +72,10 @@ class Rows:
         """Return an Arrow table."""
         return frame_of(self.columns, self.arrays(), "pyarrow")
 
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        """Return the rows as a stream of Arrow's C interface, from which DuckDB, Polars and others read them."""
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
+
     def __str__(self) -> str:
         shown = [self.columns, *(tuple(map(str, record)) for record in self._head())]
         widths = [max(map(len, column)) for column in zip(*shown)]

@@ -29,6 +29,7 @@ from differential.session.catalog import Catalog
 from differential.session.cluster import Cluster
 from differential.session.engine import Engine
 from differential.session.item import Item
+from differential.session.near import meant
 from differential.session.readable import Readable, Table, View
 from differential.session.reading import Run, run
 from differential.session.rows import Rows
@@ -297,8 +298,18 @@ class Session:
     def __getitem__(self, name: str) -> Table | View:
         item = self._catalog.items.get(name)
         if item is None:
-            raise KeyError(f"there is no table or view {name!r}")
+            raise KeyError(f"there is no table or view {name!r}{meant(name, self._catalog.items)}")
         return (Table if item.kind == "table" else View)(self._catalog, item)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            plain = f"{type(self).__name__!r} object has no attribute {name!r}"
+            if name.startswith("_"):
+                raise AttributeError(plain)
+            if name in self._catalog.items:
+                raise AttributeError(f"{plain}: db[{name!r}] is {self._catalog.items[name]}")
+            raise AttributeError(plain + meant(name, dir(type(self))))
 
     def status(self) -> Status:
         """Return the tables and views, with their rows and the bytes of their indexes, the sources and the sinks."""
@@ -309,7 +320,7 @@ class Session:
             [item.name for item in items],
             [item.kind for item in items],
             [item.size for item in items],
-            [sum(item.nbytes) for item in items],
+            [sum(item.nbytes) + catalog.clocks.index_bytes(item) for item in items],
         ]
         values = [
             np.array(column, np.dtypes.StringDType() if place < 2 else np.int64) for place, column in enumerate(columns)

@@ -26,7 +26,7 @@ from differential.session.transaction import Found, Net
 from differential.sources import new_input
 from timely import Worker
 from timely.errors import OperatorError, SessionError, TimelyError
-from timely.lowlevel import Input, new_input as new_stream_input
+from timely.lowlevel import Input, attributed, new_input as new_stream_input
 
 Definition = Callable[[Tables], Any]
 
@@ -133,6 +133,14 @@ class Site:
         keys, values, counts = part.trace.contents(self.epoch)
         return Share((*keys, *values), counts)
 
+    def read_before(self, index: Item, limit: int) -> Share:
+        """Return the rows of an index by event time that are before a limit, without the column of the index."""
+        part = index.parts[self.worker.index]
+        if index.error is not None or part is None:
+            raise SessionError(f"{index} was dropped") from index.error
+        _, rows, counts = part.trace.cursor(self.epoch).below(limit)
+        return Share(rows, counts)
+
     def collect(self, item: Item) -> None:
         """Keep what changes here from now on, between two commits."""
         item.collect(self.worker.index)
@@ -212,7 +220,7 @@ class Site:
         index = self.worker.index
         self.building = item
         try:
-            with self.worker.dataflow(f"{item.kind} {item.name}") as scope:
+            with attributed(item.origin), self.worker.dataflow(f"{item.kind} {item.name}") as scope:
                 tables = Tables(scope, items)
                 try:
                     made, session = build(tables)
@@ -241,10 +249,10 @@ class Site:
         collection = made.as_collection() if isinstance(made, Arrangement) else made
         if not isinstance(collection, Collection):
             raise SessionError(
-                f"the definition of {item} returns {made!r:.80}: return a collection, such as t.orders.count()"
+                f"the definition of {item} returns {made!r:.120}: return a collection, such as t.orders.count()"
             )
-        if item.names is None and isinstance(collection, Relation):
-            item.names = collection.names
+        if isinstance(collection, Relation):
+            item.take_names(collection.names)
         if isinstance(collection, Relation) and item.kind != "table":
             item.event_time = collection.event_time if collection.event_time in (item.names or ()) else None
         item.keys = collection.keys

@@ -15,6 +15,7 @@ from typing import Any, Union, cast, get_args, get_origin
 import numpy as np
 
 from differential.frames.frame import Frame
+from differential.frames.python import column_of
 from differential.frames.read import read
 from timely.errors import DataError, SessionError
 from timely.lowlevel import Typed, as_column, as_columns, float_codes, hashable, is_null, typed
@@ -147,12 +148,12 @@ def _column(name: str, values: Any) -> Column:
         if isinstance(values, list) and values and all(value is None for value in values):
             return cast(Column, typed(values, "value"))
         if hasattr(values, "to_numpy") or isinstance(values, (list, np.ndarray)):
-            return cast(Column, read({name: values}).columns[0])
+            return column_of(values, name)
         if type(values) in _ROW_VALUES:
-            return cast(Column, read({name: [values]}).columns[0])
+            return column_of([values], name)
         return as_columns((np.atleast_1d(as_column(values)),))[0]
     except DataError as error:
-        raise DataError(f"column {name!r}: {error}") from None
+        raise DataError(f"column {name!r}: {str(error).removeprefix(f'column {name!r}: ')}") from None
 
 
 _INT64 = np.dtype(np.int64)

@@ -2,8 +2,8 @@
 
 The contents as of a time are the sums of the diffs of all updates at or before it. So all rows at such times are put
 together without their times, and consolidated. That costs a sort of these rows. Rows at later times cost a look at
-their time, and batches wholly later one look at their tables of times. `lookup` finds the rows of some keys by binary
-search in each batch, and looks at nothing else.
+their time, and batches wholly later one look at their tables of times. `lookup` finds the rows of some keys, and
+`below` those of the least keys, by binary search in each batch. Both look at nothing else.
 """
 
 from __future__ import annotations
@@ -32,6 +32,25 @@ def accumulate(batches: Sequence[Batch], time: Time) -> tuple[Ints, Ints, Ints]:
     for batch, past in _seen(batches, time):
         rows = slice(None) if len(past) == 1 else np.flatnonzero(past[batch.time_index])
         parts.append((batch.keys[rows], *_values_and_diffs(batch, rows)))
+    return _summed(parts)
+
+
+def below(batches: Sequence[Batch], limit: int, time: Time) -> tuple[Ints, Ints, Ints]:
+    """Return what `accumulate` does for the keys less than `limit`. It costs a binary search in each batch, and these.
+
+    >>> from differential.trace.description import Description
+    >>> columns = np.array([1, 5, 7]), np.array([7, 8, 9]), NOTHING, NOTHING, np.array([[0]])
+    >>> batch = Batch.build(*columns, Description(*map(Antichain, ([(0,)], [(1,)], [(0,)]))))
+    >>> below([batch], 6, (0,))[:2]
+    (array([1, 5]), array([7, 8]))
+    """
+    parts: list[Rows] = []
+    for batch, past in _seen(batches, time):
+        rows: slice | Ints = slice(0, int(np.searchsorted(batch.keys, limit)))
+        if len(past) > 1:
+            rows = np.flatnonzero(past[batch.time_index[rows]])
+        if len(batch.keys[rows]):
+            parts.append((batch.keys[rows], *_values_and_diffs(batch, rows)))
     return _summed(parts)
 
 

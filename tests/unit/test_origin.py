@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 
 from timely import example
 from timely.errors import OperatorError
-from timely.origin import Origin, user_origin
+from timely.origin import Origin, attributed, user_origin
 
 HERE = __file__
 
@@ -95,3 +96,19 @@ def test_an_error_that_has_nothing_to_do_with_columns_is_left_as_it_is() -> None
 
 def fail(word: object) -> object:
     raise ValueError("no such word")
+
+
+def test_a_thread_without_a_line_of_the_program_builds_for_the_line_that_it_is_attributed_to() -> None:
+    with ThreadPoolExecutor(1) as pool:
+        block = attributed(Origin("cell.py", 7))
+        found = [
+            pool.submit(function, *arguments).result()
+            for function, arguments in (
+                (user_origin, ()),
+                (block.__enter__, ()),
+                (user_origin, ()),
+                (block.__exit__, (None, None, None)),
+                (user_origin, ()),
+            )
+        ]
+    assert [str(found[place]) for place in (0, 2, 4)] == ["<unknown>:0", "cell.py:7", "<unknown>:0"]

@@ -26,6 +26,7 @@ from differential.session.sinks.sink import Mark, Outlet
 from differential.session.sinks.values import as_json, as_texts
 from differential.session.table_data import order_of
 from timely.errors import DataError, SessionError, StoreError
+from timely.lowlevel import user_origin
 
 Path = str | os.PathLike[str]
 ADDED = ("time", "diff")
@@ -171,11 +172,12 @@ def csv(path: Path, *, name: str | None = None) -> File:
     """Return a sink that appends to a CSV file, which begins with a header.
 
     A null is an empty field, and an empty text is a pair of quotes. The name of the sink is by default the path.
+    Raises SessionError if the file's directory does not exist, as `json_lines` does.
 
     >>> csv("spent.csv").name
     'spent.csv'
     """
-    return File(os.fspath(path), "csv", name)
+    return _file(path, "csv", name)
 
 
 def json_lines(path: Path, *, name: str | None = None) -> File:
@@ -186,4 +188,14 @@ def json_lines(path: Path, *, name: str | None = None) -> File:
     >>> json_lines("spent.jsonl", name="spent").name
     'spent'
     """
-    return File(os.fspath(path), "json", name)
+    return _file(path, "json", name)
+
+
+def _file(path: Path, form: Literal["csv", "json"], name: str | None) -> File:
+    text = os.fspath(path)
+    directory = os.path.dirname(text)
+    if directory and not os.path.isdir(directory):
+        raise SessionError(
+            f"there is no directory {directory} for the file of a sink (at {user_origin()}): make it first"
+        )
+    return File(text, form, name)

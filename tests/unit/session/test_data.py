@@ -181,3 +181,39 @@ def test_many_rows_are_cut_where_they_are_shown() -> None:
         assert repr(table).endswith("... and 90 more rows")
         assert "&lt;b&gt;" in table._repr_html_()
         assert table._repr_html_().count("<tr>") == 11
+
+
+def test_other_libraries_read_tables_views_and_answers_as_they_are() -> None:
+    duckdb, polars = pytest.importorskip("duckdb"), pytest.importorskip("polars")
+    with Session() as db:
+        orders = db.table("orders", {"customer": ["ann", "bob", "ann"], "total": [30, 5, 20]})
+        spent = db.view("spent", lambda t: t.orders.group_by("customer").sum("total"))
+        db.commit()
+        assert duckdb.sql("SELECT sum(total) FROM spent").fetchall() == [(55,)]
+        assert polars.DataFrame(orders).rows() == orders.records()
+        answer = db.ask(lambda t: t.spent.filter(lambda r: r.total > 10))
+        assert polars.DataFrame(answer).rows() == [("ann", 50)]
+        assert db.table("copy", spent).columns == ("customer", "total")
+        db.commit()
+        assert db["copy"].records() == spent.records()
+
+
+@pytest.mark.parametrize(
+    ("use", "message"),
+    [
+        (lambda db: db["orders"].reduce, "'Table' object has no attribute 'reduce': it is an operator of collections"),
+        (lambda db: db["spent"].upsert, "'View' object has no attribute 'upsert': a view is computed"),
+        (lambda db: db["orders"].to_panda, "did you mean 'to_pandas'?"),
+        (lambda db: db.comit, "did you mean 'commit'?"),
+        (lambda db: db.spent, "'Session' object has no attribute 'spent': db\\['spent'\\] is view 'spent'"),
+    ],
+)
+def test_an_attribute_that_does_not_exist_is_explained(use: Any, message: str) -> None:
+    with Session() as db:
+        db.table("orders", {"customer": ["ann"], "total": [30]})
+        db.view("spent", lambda t: t.orders.group_by("customer").sum("total"))
+        with pytest.raises(AttributeError, match=message):
+            use(db)
+        for private in "_repr_png_", "_ipython_display_":
+            assert not hasattr(db, private)
+            assert not hasattr(db["spent"], private)

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from hypothesis import given, settings, strategies as st
 
 from differential import Session
 from differential.errors import DataError, SessionError
 from differential.session import sessions, sliding, tumbling
 from differential.session.clock import Clocks
+from differential.session.item import Item, Share
+from differential.session.site import Site
 from differential.session.sources import csv
 
 HOUR = dt.timedelta(hours=1)
@@ -215,6 +220,64 @@ def test_rows_expire_beside_other_changes_and_are_not_late(workers: int) -> None
             visits.expire(39)
 
 
+@given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 2), st.integers(0, 4)), max_size=25), st.integers(1, 2))
+@settings(max_examples=10, deadline=None)
+def test_expiring_removes_the_rows_before_the_limit_and_reads_no_others(
+    steps: list[tuple[int, int, int]], workers: int
+) -> None:
+    day = dt.date(2026, 3, 1)
+    there: Counter[tuple[str, dt.date]] = Counter()
+    read: list[int] = []
+    read_before = Site.read_before
+
+    def counted(site: Site, index: Item, limit: int) -> Share:
+        share = read_before(site, index, limit)
+        read.append(int(share.counts.sum()))
+        return share
+
+    with Session(workers) as db, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Site, "read_before", counted)
+        visits = db.table("visits", {"name": str, "at": dt.date}, key="name").event_time("at")
+        patch.setattr(Site, "read", None)
+        for at, copies, kind in steps:
+            moment = day + dt.timedelta(days=at)
+            if kind == 4 and visits.watermark is not None:
+                read.clear()
+                old = {row for row in there if row[1] < visits.watermark}
+                visits.expire(visits.watermark)
+                assert sum(read) == sum(there.pop(row) for row in old)
+            elif kind == 3:
+                visits.advance_watermark(moment)
+            elif visits.watermark is None or moment >= visits.watermark:
+                visits.insert(name=["ann", "bob", "ann"][: copies + 1], at=[moment] * (copies + 1))
+                there.update([("ann", moment), ("bob", moment), ("ann", moment)][: copies + 1])
+            db.commit()
+            assert len(visits) == there.total()
+        patch.undo()
+        assert Counter(visits.records()) == there
+        assert len(visits.late) == 0
+
+
+def test_the_index_by_event_time_is_counted_and_goes_with_its_table() -> None:
+    with Session() as db:
+        visits = db.table("visits", {"at": np.arange(1000)}).event_time("at", lateness=0)
+        db.commit()
+        before = db.status()
+        visits.expire(0)
+        after = db.status()
+        assert after.nbytes >= before.nbytes + 8000
+        assert len(after.items) == len(before.items)
+        visits.expire(10)
+        visits.insert(at=[5, 2000])  # 5 is late
+        db.commit()
+        visits.delete(at=999)  # so is this
+        visits.expire(20)
+        db.commit()
+        assert (len(visits), len(visits.late)) == (981, 2)
+        db.drop("visits")
+        assert len(db._catalog.engine._sites[0]._items) == 0
+
+
 def test_windows_keep_the_column_of_event_times_where_it_is() -> None:
     with Session() as db:
         db.table("visits", {"at": int, "name": str}).event_time("at")
@@ -240,6 +303,9 @@ def test_windows_in_several_processes() -> None:
         visits.insert(name="a", at=20)
         db.commit()
         assert visits.late.records() == [("a", 20, "insert")]
+        visits.expire(50)
+        db.commit()
+        assert (visits.records(), counts.records()) == ([("c", 100)], [("c", 100, 110, 1)])
 
 
 def test_a_watermark_inside_of_a_loop_is_refused() -> None:
