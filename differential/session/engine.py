@@ -14,10 +14,11 @@ this work when none comes for a moment, or after some calls in a row.
 
 from __future__ import annotations
 
+import os
 import time as clock
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
-from threading import Lock, Thread, current_thread, get_ident
+from threading import Event, Lock, Thread, current_thread, get_ident, main_thread
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from differential.session.agreement import Agreement
@@ -34,6 +35,8 @@ P = ParamSpec("P")
 
 PATIENCE = 1.0
 """How many seconds a function that is to end may still run, unless an engine has another `patience`."""
+EXIT_PATIENCE = 0.1
+"""The same while Python exits."""
 ATTEMPTS = 50
 """How often a function is interrupted before it is left alone: one that waits in C cannot be."""
 MOMENT = 0.001
@@ -47,6 +50,7 @@ class Engine:
 
     def __init__(self, workers: int, name: str, cluster: Cluster | None = None) -> None:
         self.workers = workers
+        self._process = os.getpid()
         self.cluster = cluster
         self.patience = PATIENCE
         self.is_closing = False
@@ -113,7 +117,15 @@ class Engine:
         return last
 
     def refuse_inside(self) -> None:
-        """Raise SessionError on a thread of the workers, which cannot wait for itself."""
+        """Raise SessionError on a thread of the workers, which cannot wait for itself, and in a process without them.
+
+        While Python exits, only daemon threads still run beside the main thread, which ends the session. If one of them
+        calls the session then, it waits: an error that it raises would be printed, and nobody could handle it.
+        """
+        if self._process != os.getpid():
+            raise SessionError("the session belongs to the process that has forked this one: open another session here")
+        if is_exiting() and self.is_closing and current_thread() is not main_thread():
+            Event().wait()
         own = get_ident()
         if any(site.worker.activity.thread == own for site in tuple(self._sites.values())):
             raise SessionError("a definition, or a function of it, cannot use its session: the session is running it")
@@ -152,21 +164,21 @@ class Engine:
     def release(self, item: Item, call: Call[Any] | None = None) -> None:
         """Wait until no worker runs a function of an item that has failed; interrupt functions that take too long."""
         self.wake()
-        self._until(lambda: self._has_left(item, call))
+        self._until(lambda: self._has_left(item, call), self.patience)
 
-    def _until(self, is_over: Callable[[], bool]) -> None:
+    def _until(self, is_over: Callable[[], bool], patience: float) -> None:
         """Wait for what ends when the program's functions return; interrupt those that take too long.
 
         The number of attempts is bounded, and not the time, for a busy machine may let this thread wait.
         """
-        end = clock.monotonic() + self.patience
+        end = clock.monotonic() + patience
         while clock.monotonic() < end and not is_over():
             clock.sleep(0.002)
         for _ in range(ATTEMPTS):
             if is_over():
                 return
             self.interrupt()
-            clock.sleep(self.patience / ATTEMPTS)
+            clock.sleep(patience / ATTEMPTS)
 
     def interrupt(self) -> bool:
         """Interrupt the functions of the program that workers run; return whether there are any here."""
@@ -181,15 +193,18 @@ class Engine:
 
     def close(self) -> None:
         """End the threads. A function of the program that does not return is interrupted. More calls do nothing."""
+        if self._process != os.getpid():
+            return
         self.is_closing = True
+        patience = EXIT_PATIENCE if is_exiting() else self.patience
         self._agreement.abort()
         if self.cluster is not None:
             self.cluster.close()
         self.wake()
         if current_thread() is self._thread:
             return
-        self._thread.join(self.patience / 2)
-        self._until(lambda: not self._thread.is_alive())
+        self._thread.join(patience / 2)
+        self._until(lambda: not self._thread.is_alive(), patience)
         if self.cluster is not None:
             self.cluster.kill()
         self._abandon(SessionError("the session was closed"))
@@ -236,6 +251,8 @@ class Engine:
         self._abandon(SessionError(f"the session has ended: {self.ended}"))
 
     def _abandon(self, error: SessionError) -> None:
+        if is_exiting():
+            return
         error.__cause__ = self.ended
         with self._lock:
             self.is_closing = True if self.ended is None else self.is_closing
@@ -273,6 +290,15 @@ class Engine:
                 del function, arguments
         except Closing:
             site.close()
+
+
+def is_exiting() -> bool:
+    """Return whether Python exits: it has waited for all threads that are no daemons, the main one among them.
+
+    >>> is_exiting()
+    False
+    """
+    return not main_thread().is_alive()
 
 
 def _nothing() -> None:

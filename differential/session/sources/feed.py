@@ -97,10 +97,13 @@ class Feed:
 
     @property
     def state(self) -> str:
-        """What it does: "reads", "has ended", "is closed", or why it has stopped."""
+        """What it does: "reads", perhaps with what it waits for, "has ended", "is closed", or why it has stopped."""
         if self.error is not None:
             return f"stopped: {self.error}"
-        return "is closed" if self.is_closed else "has ended" if self.is_ended else "reads"
+        note = getattr(self._reader, "note", "")
+        return (
+            "is closed" if self.is_closed else "has ended" if self.is_ended else f"reads; {note}" if note else "reads"
+        )
 
     def gather(self) -> None:
         """Take what has arrived, up to a bound, without waiting."""

@@ -6,7 +6,8 @@ read once, in the order of their names: write a file elsewhere and move it there
 that begin with "." or "_", or end in ".tmp", are left alone.
 
 The position of a file is a byte and a line, or a row, with a digest of the bytes before it: a session that is opened
-again notices that the file is another one.
+again notices that the file is another one. The position of a directory has the names of the files that were read and
+are still there.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ class Files:
     delimiter: str = ","
     header: bool | Sequence[str] = True
     label: str | None = None
+    longest: int = Csv.longest
 
     @property
     def name(self) -> str:
@@ -85,7 +87,7 @@ class Files:
             names = target.names if isinstance(self.header, bool) else self.header
         else:
             names = next(_csv.reader([header], delimiter=self.delimiter), [])
-        return Csv(target, [name.strip() for name in names], self.delimiter)
+        return Csv(target, [name.strip() for name in names], self.delimiter, self.longest)
 
 
 class FilesReader:
@@ -136,6 +138,11 @@ class FilesReader:
                 break
         return Batch((), rejected, self._position()) if rejected else None
 
+    @property
+    def note(self) -> str:
+        """What a person should know of the file that is read, or an empty text."""
+        return self._part.note if isinstance(self._part, TextPart) else ""
+
     def confirm(self, position: Position) -> None:
         """Do nothing: files stay."""
 
@@ -176,7 +183,8 @@ class FilesReader:
     def _finish(self) -> None:
         """Go on to the next file, if there may be one."""
         if self._is_several:
-            self._done.append(self._relative(self._path))
+            there = {self._relative(path) for path in self._source.listed()}
+            self._done = [*(name for name in self._done if name in there), self._relative(self._path)]
         elif self._source.follow and self._path is not None and self._source.form != "table":
             self._place = {}  # it was replaced, and ended
         else:
@@ -236,13 +244,15 @@ def csv(
     delimiter: str = ",",
     header: bool | Sequence[str] = True,
     replaced: Replaced = "stop",
+    longest: int = Csv.longest,
     name: str | None = None,
 ) -> Files:
     """Return a source of CSV: a file, a directory, or a pattern such as "orders/*.csv"; gzip too, by the ending `.gz`.
 
     The first line names the columns, of which the table takes its own; `header=False` has them in the table's order,
     and a list of names in that order. With `follow` the source does not end. `replaced` is what happens if a file is
-    another one than it was: an error, or reading it from its beginning.
+    another one than it was: an error, or reading it from its beginning. If no record ends in `longest` bytes, because a
+    quote is not closed, their first line is a record that is no row.
 
     >>> import tempfile
     >>> from differential.session import Session
@@ -255,7 +265,7 @@ def csv(
     1
     [('cog', 2.0), ('nut', 0.5)]
     """
-    return Files(os.fspath(path), "csv", follow, replaced, delimiter, header, name)
+    return Files(os.fspath(path), "csv", follow, replaced, delimiter, header, name, longest)
 
 
 def json_lines(path: Path, *, follow: bool = False, replaced: Replaced = "stop", name: str | None = None) -> Files:

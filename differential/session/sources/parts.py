@@ -15,8 +15,6 @@ from timely.lowlevel import is_null
 
 BLOCK = 1 << 20
 """So many bytes of text are read at a time."""
-LONGEST = 1 << 24
-"""A record of more bytes is none: a quote was not closed, say."""
 
 Place = dict[str, Any]
 """Where a part is, in values of JSON."""
@@ -68,6 +66,8 @@ class TextPart:
     ) -> None:
         self.is_ended = False
         self.grows = grows
+        self.held_back = 0
+        """How many bytes wait for the end of a record, although they have the ends of lines."""
         self._label = label
         self._target = target
         self._format_of = format_of
@@ -126,19 +126,33 @@ class TextPart:
         return 1
 
     def _block(self, form: Format) -> bytes:
-        """Return the bytes of the next whole records; none if there are none now."""
-        count = BLOCK
+        """Return the bytes of the next whole records; none if there are none now.
+
+        If a record is longer than the format allows, its first line is returned, which is then no record.
+        """
+        count, self.held_back = BLOCK, 0
         while True:
             data, is_all = self.bytes.peek(count)
             end = form.end(data)
             if end:
                 return data[:end]
-            if is_all and self._may_grow() and len(data) < LONGEST:
+            if is_all and self._may_grow() and len(data) < form.longest:
+                self.held_back = len(data) if b"\n" in data else 0
                 return b""
-            if is_all or count >= LONGEST:
+            if len(data) >= form.longest:
+                return data[: data.find(b"\n") + 1] or data
+            if is_all:
                 self.is_ended = not data
-                return data[: data.find(b"\n") + 1] or data if count >= LONGEST else data
+                return data
             count *= 4
+
+    @property
+    def note(self) -> str:
+        """What a person should know of the file now, or an empty text."""
+        if not self.held_back:
+            return ""
+        begins = f"the record that begins in line {self._line}"
+        return f"{self.held_back:,} bytes wait for the end of {begins}: is a quote open?"
 
     def _piece(self, form: Format, block: Block, data: bytes, bad: bool) -> Piece:
         skipped = min(self._skip, len(block.records))

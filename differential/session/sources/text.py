@@ -38,6 +38,9 @@ class Block(NamedTuple):
 class Format(Protocol):
     """How records are written."""
 
+    longest: int
+    """A record of more bytes is none."""
+
     def end(self, data: bytes) -> int:
         """Return how many bytes the whole records at the beginning of some data take."""
         ...
@@ -60,8 +63,12 @@ class Csv:
     (4, [['x', '1'], ['y\\nz', '2']])
     """
 
-    def __init__(self, target: Target, header: Sequence[str], delimiter: str) -> None:
+    longest = 1 << 20
+    """If a quote is not closed, no more than this is taken for one record."""
+
+    def __init__(self, target: Target, header: Sequence[str], delimiter: str, longest: int = longest) -> None:
         """Raises DataError where the header lacks a column, or has one twice."""
+        self.longest = longest
         self._delimiter = delimiter
         self._width = len(header)
         missing = [name for name in target.names if list(header).count(name) != 1]
@@ -116,6 +123,8 @@ class JsonLines:
     >>> form.columns(form.split('{"id": 1}\\n{"id": "x"}\\n').records)
     ([array([1])], {1: "column 'id' (int64): 'x'"})
     """
+
+    longest = 1 << 24
 
     def __init__(self, target: Target) -> None:
         self._names = target.names

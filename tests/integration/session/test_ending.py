@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import os
+import select
 import signal
 import subprocess
 import sys
 import threading
 import time as clock
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol
@@ -279,14 +282,17 @@ ENDINGS = {
     "the program ends": "pass",
     "an error": "raise ValueError",
     "sys.exit": "raise SystemExit(0)",
-    "a view is stuck": "threading.Thread(target=db.commit, daemon=True).start(); begun.wait(20)",
+    "a view is stuck": "numbers.insert(x=4); threading.Thread(target=db.commit, daemon=True).start(); begun.wait(20)",
+    "a thread commits": "threading.Thread(target=commits, daemon=True).start(); begun.wait(20)",
+    "a thread waits for changes": "threading.Thread(target=list, args=(numbers.changes(),), daemon=True).start()",
+    "a child was forked": "if not os.fork(): sys.exit(0)\nos.wait()",
 }
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_the_interpreter_ends_though_a_session_is_open(ending: str) -> None:
     program = f"""
-import threading
+import os, sys, threading
 import differential as dd
 begun = threading.Event()
 def stuck(x):
@@ -295,15 +301,46 @@ def stuck(x):
         while True:
             pass
     return x
+def commits():
+    while True:
+        numbers.insert(x=1)
+        db.commit()
+        begun.set()
 db = dd.Session()
 numbers = db.table("numbers", {{"x": [1, 2]}})
 db.view("stuck", lambda t: t.numbers.map(stuck))
 db.commit()
-numbers.insert(x=4)
 print("here", flush=True)
 {ENDINGS[ending]}
 """
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=50, cwd=ROOT)
     assert ran.stdout == "here\n"
     assert ran.returncode == (1 if ending == "an error" else 0), ran.stderr
-    assert "Fatal" not in ran.stderr
+    if ending != "an error":
+        assert ran.stderr == ""
+
+
+def test_a_forked_process_is_refused_at_once_and_leaves_the_session_as_it_is(db: Session) -> None:
+    numbers = db["numbers"]
+    reader, writer = os.pipe()
+    with db._catalog.exclusive(), warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of a fork beside threads, which is the point
+        process = os.fork()
+    if not process:
+        found = []
+        for call in (db.commit, numbers.records, lambda: numbers.insert(x=1), db.status, db.close):  # type: ignore[union-attr]
+            try:
+                found.append(str(call()))
+            except SessionError as error:
+                found.append(str(error))
+        os.write(writer, "\n".join(found).encode())
+        os._exit(0)
+    os.close(writer)
+    assert select.select([reader], [], [], WAIT)[0], "the forked process waits"
+    with os.fdopen(reader) as file:
+        found = file.read().split("\n")
+    assert os.waitpid(process, 0)[1] == 0
+    assert found == ["the session belongs to the process that has forked this one: open another session here"] * 4 + [
+        "None"
+    ]
+    check_alive(db)

@@ -457,3 +457,63 @@ def test_an_error_of_a_source_that_has_nothing_else_ends_the_run(tmp_path: Path)
         log.write_text("")
         with pytest.raises(SessionError, match="was truncated"):
             db.run(until=lambda: feed.error is not None)
+
+
+def test_a_quote_that_is_not_closed_is_shown_and_holds_back_a_bounded_part_of_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text('id,name,price\n1,ann,1\n2,"bob,2\n')
+    with Session() as db:
+        table = db.table("t", COLUMNS)
+        feed = table.read_from(csv(path, follow=True, longest=100), on_error=db.rejects())
+        db.commit()
+        assert table.records() == [(1, "ann", 1.0)]
+        assert feed.state == "reads; 9 bytes wait for the end of the record that begins in line 3: is a quote open?"
+        assert feed.state in str(db.status())
+        with path.open("a") as file:
+            file.writelines(f"{number},eve,{number}\n" for number in range(3, 40))
+        db.commit()
+        assert len(table) == 38
+        assert [(line, record) for _, _, line, record, _ in db["rejects"].records()] == [(3, '2,"bob,2')]
+        assert feed.state == "reads"
+        with path.open("a") as file:
+            file.write('40,"a name\nof two lines",1\n')
+        db.commit()
+        assert (40, "a name\nof two lines", 1.0) in table.records()
+
+
+def test_a_quote_that_is_not_closed_in_a_file_that_ends_costs_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text('id,name,price\n1,"ann,1\n' + "".join(f"{number},bob,2\n" for number in range(2, 50)))
+    with Session() as db:
+        table = db.table("t", COLUMNS)
+        table.read_from(csv(path, longest=100), on_error=db.rejects())
+        db.run()
+        assert table.records() == [(number, "bob", 2.0) for number in range(2, 50)]
+        assert [(line, record) for _, _, line, record, _ in db["rejects"].records()] == [(2, '1,"ann,1')]
+
+
+def test_the_position_of_a_directory_forgets_files_that_are_gone_and_no_others(tmp_path: Path) -> None:
+    files = tmp_path / "files"
+    files.mkdir()
+    state = str(tmp_path / "state")
+
+    def add(number: int) -> None:
+        (files / f"{number}.csv").write_text(f"id,name,price\n{number},ann,1\n")
+
+    for number in range(4):
+        with Session(state=state) as db:
+            table = db.table("t", COLUMNS)
+            feed = table.read_from(csv(files, follow=True, name="files"))
+            add(number)
+            db.commit()
+            assert len(table) == number + 1
+            done = json.loads(str(feed.position))["done"]
+            there = {os.path.join("files", name) for name in os.listdir(files)}
+            assert set(done) <= there, "the position has a name that is no longer there"
+            if number:
+                (files / f"{number - 1}.csv").unlink()
+    with Session(state=state) as db:
+        table = db.table("t", COLUMNS)
+        table.read_from(csv(files, follow=True, name="files"))
+        db.commit()
+        assert [row[0] for row in table.records()] == [0, 1, 2, 3]
