@@ -63,7 +63,7 @@ from timely.data.logical import NULL, LogicalType
 from timely.data.moments import Durations, time_name, zone_of
 from timely.data.numeric import Decimals, code_floats, float_codes
 from timely.data.opaque import Items, hashable
-from timely.data.text import from_ascii, utf8
+from timely.data.text import text_column, utf8
 from timely.data.typed import Typed, fill_null, is_null, name_of, nullable, typed
 from timely.data.types import logical_type
 from timely.data.user_functions import call, consult, read_only_views
@@ -160,7 +160,6 @@ __all__ = [
     "destinations",
     "fill_null",
     "float_codes",
-    "from_ascii",
     "hash_columns",
     "hashable",
     "inline",
@@ -182,6 +181,7 @@ __all__ = [
     "serve_live",
     "sink",
     "split",
+    "text_column",
     "time_name",
     "typed",
     "user_origin",

@@ -11,12 +11,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from timely.errors import DataError
-from timely.lowlevel import NULL, Typed, from_ascii, logical_type, typed
+from timely.lowlevel import NULL, Typed, logical_type, text_column, typed
 
 Column = NDArray[Any]
 
-_BLOCK = 1 << 16
-"""So many rows of text are converted at a time: what is made on the way stays in the processor's cache."""
 _SIGN = -1 << 63
 
 
@@ -118,29 +116,28 @@ def _booleans(array: pa.ChunkedArray) -> Column:
 
 
 def _text(array: pa.ChunkedArray) -> Column:
-    array = array.cast(pa.large_string())
-    stored = _strings(_filled(array, ""))
-    if not array.null_count:
-        return stored
-    of = logical_type("text?")
-    stored = of.store(stored)
-    stored[_missing(array)] = of.null_storage(1)[0]
-    return Typed(of, stored)  # type: ignore[return-value]
-
-
-def _strings(array: pa.ChunkedArray) -> Column:
-    """Return an array of text without nulls as a column."""
-    pieces = [_piece(chunk.slice(start, _BLOCK)) for chunk in array.chunks for start in range(0, len(chunk), _BLOCK)]
-    return np.concatenate(pieces) if pieces else np.empty(0, np.dtypes.StringDType())
+    pieces = [_piece(chunk) for chunk in array.cast(pa.large_string()).chunks]
+    stored = pieces[0] if len(pieces) == 1 else np.concatenate(pieces or [np.empty(0, np.dtypes.StringDType())])
+    return Typed(logical_type("text?"), stored) if array.null_count else stored  # type: ignore[return-value]
 
 
 def _piece(array: pa.LargeStringArray) -> Column:
+    """Return a piece of text as a column, and nulls as what stands for them."""
     offsets = np.frombuffer(array.buffers()[1], np.int64)[array.offset : array.offset + len(array) + 1]
     content = array.buffers()[2]
     data = np.frombuffer(content if content is not None else b"", np.uint8)[offsets[0] : offsets[-1]]
-    lengths = np.diff(offsets)
-    column = from_ascii(lengths, data)
-    return np.array(array.to_pylist(), np.dtypes.StringDType()) if column is None else column
+    starts, lengths = offsets[:-1] - offsets[0], np.diff(offsets)
+    if not array.null_count:
+        return text_column(lengths, data, starts)
+    missing: NDArray[np.bool_] = _numpy(pa.chunked_array([pc.is_null(array)]))
+    column = text_column(lengths, data, starts, missing, _MISSING)
+    if int(data.max(initial=0)) >= _MISSING.encode()[0]:  # only then may a text begin as a null does
+        logical_type("text?").store(column[~missing])
+    return column
+
+
+_MISSING = str(logical_type("text?").null_storage(1)[0])
+"""What is stored for a null among texts."""
 
 
 def _bytes(array: pa.ChunkedArray) -> Column:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
+from random import Random
 
 import numpy as np
-from hypothesis import example, given, strategies as st
+import pytest
+from hypothesis import example, given, settings, strategies as st
 
+from timely.data import text as text_module
 from timely.data.buffers import columns_from_buffers, columns_to_buffers
-from timely.data.text import count_words, utf8
+from timely.data.text import count_words, text_column, utf8
 from timely.dataflow.routing import LONG, hash_column
 
 TEXT = np.dtypes.StringDType()
@@ -66,3 +70,42 @@ def test_words_are_counted_as_by_hand(parts: list[str]) -> None:
     expected = Counter(data.replace(b"\0", b" ").split())
     assert dict(zip(words.tolist(), counts.tolist(), strict=True)) == expected
     assert len(words) == len(expected)
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+@given(st.lists(st.text(st.sampled_from("aé😀\0z"), max_size=20), max_size=12), st.randoms(use_true_random=False))
+@settings(max_examples=30, deadline=None)
+def test_a_column_of_text_has_the_rows_that_its_bytes_have(is_known: bool, rows: list[str], chance: Random) -> None:
+    contents = [row.encode() for row in rows]
+    order = list(range(len(rows)))
+    chance.shuffle(order)
+    at = np.cumsum([0, *(len(contents[place]) for place in order)])
+    starts = np.zeros(len(rows), np.int64)
+    starts[order] = at[:-1]
+    lengths = np.array([len(content) for content in contents], np.int64)
+    data = np.frombuffer(b"".join(contents[place] for place in order), np.uint8)
+    with pytest.MonkeyPatch.context() as patch:
+        if not is_known:
+            patch.setattr(text_module, "_inline_flags", lambda: None)
+        column = text_column(lengths, data, starts)
+        assert column.tolist() == rows
+        together = np.frombuffer(b"".join(contents), np.uint8)
+        assert text_column(lengths, together).tolist() == rows
+    made = np.array(rows, np.dtypes.StringDType())
+    assert (column == made).all()
+    assert np.sort(column).tolist() == np.sort(made).tolist()
+    column[:] = [f"{row} and more than fits into a row" for row in rows]
+    assert column.tolist() == [f"{row} and more than fits into a row" for row in rows]
+
+
+def test_this_numpy_keeps_short_texts_in_their_rows() -> None:
+    if sys.byteorder == "little":
+        assert text_module._inline_flags() is not None, "columns of text are made at a third of the rate"
+
+
+@pytest.mark.parametrize(
+    ("data", "lengths"), [(b"ab\xff", [2, 1]), ("aé".encode(), [2, 1]), ("é😀".encode(), [3, 3]), (b"a\xc3", [1, 1])]
+)
+def test_bytes_that_are_not_text_are_refused(data: bytes, lengths: list[int]) -> None:
+    with pytest.raises(UnicodeDecodeError):
+        text_column(np.array(lengths), np.frombuffer(data, np.uint8))
