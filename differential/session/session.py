@@ -301,15 +301,17 @@ class Session:
             raise KeyError(f"there is no table or view {name!r}{meant(name, self._catalog.items)}")
         return (Table if item.kind == "table" else View)(self._catalog, item)
 
+    def _ipython_key_completions_(self) -> list[str]:
+        return list(self._catalog.items)
+
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
             plain = f"{type(self).__name__!r} object has no attribute {name!r}"
-            if name.startswith("_"):
-                raise AttributeError(plain)
-            if name in self._catalog.items:
-                raise AttributeError(f"{plain}: db[{name!r}] is {self._catalog.items[name]}")
-            raise AttributeError(plain + meant(name, dir(type(self))))
+            if not name.startswith("_"):
+                item = self._catalog.items.get(name)
+                plain += f": db[{name!r}] is {item}" if item is not None else meant(name, dir(type(self)))
+            raise AttributeError(plain)
 
     def status(self) -> Status:
         """Return the tables and views, with their rows and the bytes of their indexes, the sources and the sinks."""

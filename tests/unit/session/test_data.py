@@ -217,3 +217,10 @@ def test_an_attribute_that_does_not_exist_is_explained(use: Any, message: str) -
         for private in "_repr_png_", "_ipython_display_":
             assert not hasattr(db, private)
             assert not hasattr(db["spent"], private)
+
+
+def test_a_notebook_completes_the_names_of_tables_and_views() -> None:
+    with Session() as db:
+        db.table("orders", {"customer": ["ann"], "total": [30]})
+        db.view("spent", lambda t: t.orders.group_by("customer").sum("total"))
+        assert db._ipython_key_completions_() == ["orders", "spent"]
