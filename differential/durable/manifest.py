@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from timely.errors import StateError
@@ -103,7 +103,12 @@ class Manifest:
 
     def to_bytes(self, format: int = FORMAT) -> bytes:
         """Return the contents of the file."""
-        plain = asdict(self)
+        plain = {
+            **vars(self),
+            "owner": vars(self.owner),
+            "parts": [vars(part) for part in self.parts],
+            "states": [vars(state) for state in self.states],
+        }
         if format == 1:
             plain = {name: value for name, value in plain.items() if name not in _SINCE_2}
         body = json.dumps(plain, sort_keys=True, separators=(",", ":"))
