@@ -43,7 +43,6 @@ from timely.lowlevel import (
     new_input as new_stream_input,
 )
 
-
 _FLUSH_AHEAD = 0.1
 """Seconds between two appends of an input that is ahead: few, for each takes time from the dataflow that computes."""
 
