@@ -43,9 +43,6 @@ from timely.lowlevel import (
     new_input as new_stream_input,
 )
 
-_FLUSH_AHEAD = 0.1
-"""Seconds between two appends of an input that is ahead: few, for each takes time from the dataflow that computes."""
-
 
 class DurableSession:
     """Changes a durable collection, epoch by epoch. Use from the worker's thread.
@@ -195,8 +192,7 @@ def durable_input(
     """Return a session that changes a durable collection, and the collection. The first `keys` columns are its key.
 
     Changes of an epoch are durable before the collection holds them. Each append covers all epochs that are over;
-    `flush`, such as "1s", is the least time between two appends. By default, each begins as soon as the one before has
-    ended or, with `ahead`, 100 milliseconds after it began: nothing but what must be durable waits for it then.
+    `flush`, such as "1s", is the least time between two appends.
 
     With `ahead`, the dataflow computes with changes while they are made durable, and outputs that `persist` makes
     durable wait for them. What else the program reads of an answer, such as an `output()`, may then be of changes that
@@ -225,7 +221,7 @@ def durable_input(
     """
     if scope.width != 1:
         raise BuildError(f"a durable input needs times of one coordinate, and those of {scope} have {scope.width}")
-    seconds = (_FLUSH_AHEAD if ahead else 0.0) if flush is None else seconds_of(flush)
+    seconds = 0.0 if flush is None else seconds_of(flush)
     shard.take(INPUT)
     session = DurableSession(scope, shard, shard.name)
     history, loaded = _history(scope, shard)

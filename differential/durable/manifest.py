@@ -36,7 +36,7 @@ class Part:
 
     `digest` is the sum of hash times diff of all rows, modulo 2 ** 64. It does not change when rows are added up or
     their times advance, so the digests of parts add up to that of the collection. Only those of outputs are compared.
-    In other collections it is 0, because it takes as long to compute as the file takes to encode.
+    In other collections it is 0, because it takes half as long to compute as the file takes to encode.
     """
 
     name: str

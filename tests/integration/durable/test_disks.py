@@ -37,7 +37,7 @@ def run(state: Path, last: int, ahead: bool) -> int:
     def program(worker: Worker) -> int:
         opened = State.open(worker, str(state))
         with worker.dataflow() as scope:
-            session, numbers = durable_input(scope, opened.shard("numbers"), flush="1ms", ahead=ahead)
+            session, numbers = durable_input(scope, opened.shard("numbers"), ahead=ahead)
             answer = persist(numbers.map(lambda x: x % 7).count(), opened.shard("answer"))
         first = session.epoch
         for epoch in range(first, last):

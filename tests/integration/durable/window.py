@@ -20,7 +20,7 @@ def program(worker: Worker, steps: int) -> None:
     """Make the epochs that are not durable yet, this worker's share of each."""
     state = State.open(worker, replay=True)
     with worker.dataflow("window") as scope:
-        edges, graph = durable_input(scope, state.shard("edges"), flush="1ms", ahead=True)
+        edges, graph = durable_input(scope, state.shard("edges"), ahead=True)
         sizes = weakly_connected_components(graph.window(WINDOW)).map(lambda node, label: label).count()
         answer = persist(sizes.map(lambda label, size: size).count(), state.shard("components"))
     if worker.index == 0:
