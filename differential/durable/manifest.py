@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from timely.errors import StateError
@@ -35,7 +35,8 @@ class Part:
     """An immutable file of updates at times in [lower, upper): its name, and what its contents must be.
 
     `digest` is the sum of hash times diff of all rows, modulo 2 ** 64. It does not change when rows are added up or
-    their times advance, so the digests of parts add up to that of the collection.
+    their times advance, so the digests of parts add up to that of the collection. Only those of outputs are compared.
+    In other collections it is 0, because it takes half as long to compute as the file takes to encode.
     """
 
     name: str
@@ -94,7 +95,7 @@ class Manifest:
 
     @property
     def digest(self) -> int:
-        """The digest of the collection as of `upper` - 1."""
+        """The digest of an output as of `upper` - 1."""
         return sum(part.digest for part in self.parts) % (1 << 64)
 
     def after(self, **changes: Any) -> Manifest:
@@ -103,7 +104,12 @@ class Manifest:
 
     def to_bytes(self, format: int = FORMAT) -> bytes:
         """Return the contents of the file."""
-        plain = asdict(self)
+        plain = {
+            **vars(self),
+            "owner": vars(self.owner),
+            "parts": [vars(part) for part in self.parts],
+            "states": [vars(state) for state in self.states],
+        }
         if format == 1:
             plain = {name: value for name, value in plain.items() if name not in _SINCE_2}
         body = json.dumps(plain, sort_keys=True, separators=(",", ":"))

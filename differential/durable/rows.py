@@ -211,7 +211,9 @@ def to_bytes(table: Table) -> bytes:
 
 def from_bytes(data: bytes, fields: Sequence[tuple[str, str]]) -> Table:
     """Return the table in a Parquet file."""
-    return pq.read_table(pa.BufferReader(data)).cast(schema_of(fields))
+    with pq.ParquetFile(pa.BufferReader(data)) as file:
+        # Handing a few rows to the threads of Arrow takes longer than reading them.
+        return file.read(use_threads=file.metadata.num_rows > LARGE).cast(schema_of(fields))
 
 
 def _ints(values: Any) -> Ints:

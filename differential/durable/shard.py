@@ -100,9 +100,10 @@ class Shard:
         """Return the contents of a part, None if it does not exist any more. Raises StateError if it is damaged."""
         data = self.store.get(part.name)
         if data is not None and (len(data) != part.size or hashlib.sha256(data).hexdigest() != part.sha256):
+            is_whole = len(data) == part.size
+            reason = "its checksum is wrong" if is_whole else f"it has {len(data)} bytes and should have {part.size}"
             raise StateError(
-                f"{self}: {part.name} is damaged: it has {len(data)} bytes and should have {part.size}, or they are "
-                "others than were written; restore the directory from a copy, or remove it"
+                f"{self}: {part.name} is damaged, because {reason}: restore the directory from a copy, or remove it"
             )
         return data
 

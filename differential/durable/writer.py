@@ -138,7 +138,8 @@ class Writer:
         self._sequence += 1
         name = f"{self.manifest.fence:08d}-{self._sequence:08d}-{sha256[:12]}.parquet"
         _patiently(lambda: self._store.put_new(name, data), self._pause)
-        return Part(name, lower, upper, len(table), len(data), sha256, rows.digest(table))
+        digest = rows.digest(table) if self.manifest.role == "output" else 0
+        return Part(name, lower, upper, len(table), len(data), sha256, digest)
 
     def note(self, offsets: Mapping[str, Position | None]) -> None:
         """Make offsets durable, and nothing else; None removes one."""

@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from tests.examples_loading import example_module
-from tests.integration.durable.killing import BEGINS, UPGRADE, WINDOW, contents, history, run, run_and_kill
+from tests.integration.durable.killing import JOBS, UPGRADE, check, finish, kill_again_and_again, run_and_kill
 
 KILLS = int(os.environ.get("DURABLE_KILLS", "50"))
 """How often the slow test kills the program."""
@@ -32,31 +32,6 @@ def small(tmp_path: Path) -> list[str]:
     return ["--initial", str(tmp_path / "graph.tsv"), "--upgrade", str(tmp_path / "changes.tsv"), "--steps", str(SMALL)]
 
 
-def finish(program: Path, state: Path, processes: int, *arguments: str) -> int:
-    """Run a program to its end; return the step that it began with."""
-    running = run(program, state, processes, *arguments)
-    try:
-        assert running.end(seconds=600) == 0, running.error
-        found = BEGINS.search(running.output)
-        assert found is not None
-        return int(found[1])
-    finally:
-        running.close()
-
-
-ANSWERS = {UPGRADE: ("cycles", "dependants"), WINDOW: ("components",)}
-
-
-def check(program: Path, state: Path, undisturbed: Path, steps: int) -> None:
-    """Compare the state with that of the run that nobody disturbed: contents, and each epoch of the answers."""
-    for name in ANSWERS[program]:
-        since, upper, updates = history(state, name)
-        assert (since, upper) == (0, steps + 1)
-        assert updates == history(undisturbed, name)[2]
-    assert contents(state, "edges") == contents(undisturbed, "edges")
-    assert history(state, "edges")[1] == steps + 1
-
-
 def run_here(state: Path, arguments: list[str]) -> None:
     """Run the upgrade in this process, on one worker: starting another one takes longer."""
     assert example_module("durable").main([*arguments, "--state", str(state)]) == 0
@@ -75,19 +50,6 @@ def test_a_killed_program_goes_on_where_it_stopped(tmp_path: Path, small: list[s
 
 @pytest.mark.slow
 @pytest.mark.timeout(24 * 3600)
-@pytest.mark.parametrize(("program", "steps"), [(UPGRADE, 4000), (WINDOW, 3000)], ids=["upgrade", "window"])
-def test_a_program_that_is_killed_again_and_again_answers_as_if_nobody_did(
-    tmp_path: Path, program: Path, steps: int
-) -> None:
-    arguments = "--steps", str(steps)
-    finish(program, tmp_path / "undisturbed", 1, *arguments)
-    random = Random(SEED)
-    ended, kills = 0, 0
-    while kills < KILLS:
-        is_done = run_and_kill(program, tmp_path / f"state-{ended}", random, 6.0, *arguments)
-        kills += not is_done
-        if is_done or kills == KILLS:
-            finish(program, tmp_path / f"state-{ended}", random.randrange(1, 4), *arguments)
-            check(program, tmp_path / f"state-{ended}", tmp_path / "undisturbed", steps)
-            ended += 1
-        print(f"{kills} kills, {ended} run(s) to the end", flush=True)
+@pytest.mark.parametrize("job", sorted(JOBS))
+def test_a_program_that_is_killed_again_and_again_answers_as_if_nobody_did(tmp_path: Path, job: str) -> None:
+    kill_again_and_again(job, tmp_path, KILLS, SEED)

@@ -6,12 +6,13 @@ of the clients' operations, and the same seed gives the same one.
 
 from __future__ import annotations
 
+from _thread import LockType, allocate_lock
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from random import Random
-from threading import Semaphore, Thread, get_ident
+from threading import Thread, get_ident
 
 import numpy as np
 
@@ -28,47 +29,57 @@ PATIENCE = 30.0
 
 
 class Turns:
-    """Runs functions in threads, one at a time; a call passes the turn on."""
+    """Runs functions in threads, one at a time; a call passes the turn on.
+
+    The client whose turn it is draws the next one, so a client that draws itself goes on without a switch of threads.
+    """
 
     def __init__(self, random: Random) -> None:
         self._random = random
-        self._mine: dict[int, Semaphore] = {}
-        self._main = Semaphore(0)
+        self._waiting: dict[int, LockType] = {}
+        self._numbers: dict[int, int] = {}
         self._errors: list[BaseException] = []
 
     def __call__(self) -> None:
-        mine = self._mine.get(get_ident())
-        if mine is not None:
-            self._main.release()
-            assert mine.acquire(timeout=PATIENCE), "the scheduler never gave this client another turn"
+        mine = self._numbers.get(get_ident())
+        if mine is not None and (drawn := self._draw()) != mine:
+            self._waiting[drawn].release()
+            assert self._waiting[mine].acquire(timeout=PATIENCE), "no client passed the turn on to this one"
 
     def run(self, clients: Sequence[Callable[[], None]]) -> None:
         """Run all clients to their ends; raise what one of them raises."""
-        waiting = [Semaphore(0) for _ in clients]
-        ended: set[int] = set()
+        all_ended = _taken()
+        self._waiting = {number: _taken() for number in range(len(clients))}
 
         def body(number: int) -> None:
-            waiting[number].acquire()
-            self._mine[get_ident()] = waiting[number]
+            self._waiting[number].acquire()
+            self._numbers[get_ident()] = number
             try:
                 clients[number]()
             except BaseException as error:
                 self._errors.append(error)
             finally:
-                ended.add(number)
-                del self._mine[get_ident()]
-                self._main.release()
+                del self._numbers[get_ident()], self._waiting[number]
+                (self._waiting[self._draw()] if self._waiting else all_ended).release()
 
         threads = [Thread(target=body, args=(number,), daemon=True) for number in range(len(clients))]
         for thread in threads:
             thread.start()
-        while len(ended) < len(clients):
-            waiting[self._random.choice([each for each in range(len(clients)) if each not in ended])].release()
-            assert self._main.acquire(timeout=PATIENCE), "a client neither ended nor passed the turn on"
+        self._waiting[self._draw()].release()
+        assert all_ended.acquire(timeout=PATIENCE), "a client neither ended nor passed the turn on"
         for thread in threads:
             thread.join(PATIENCE)
         for error in self._errors:
             raise error
+
+    def _draw(self) -> int:
+        return self._random.choice(list(self._waiting))
+
+
+def _taken() -> LockType:
+    lock = allocate_lock()
+    lock.acquire()
+    return lock
 
 
 @dataclass

@@ -101,3 +101,5 @@ def test_appends_are_linearizable_whatever_fails(interleave: Callable[[int], Non
 def test_appends_are_linearizable_in_many_interleavings(interleave: Callable[[int], None]) -> None:
     for seed in range(QUICK, QUICK + INTERLEAVINGS // 2):
         run(interleave, seed)
+        if (seed + 1) % 5000 == 0:
+            print(f"{interleave.__name__}: {seed + 1 - QUICK} interleavings are linearizable", flush=True)

@@ -133,7 +133,7 @@ def test_a_shard_is_a_multiset_at_each_time(data: st.DataObject) -> None:
     run = data.draw(st.integers(2, 4))
     with patch.object(compaction, "RUN", run):
         shard = Shard("numbers", LocalStore("numbers", SimulatedDisk(Seeded(1))))
-        writer = Writer.claim(shard, "input")
+        writer = Writer.claim(shard, "output")
         made: list[Update] = []
         for _ in range(data.draw(st.integers(1, 12))):
             match data.draw(st.sampled_from(["append", "append", "compact", "claim", "keep"])):
@@ -147,7 +147,7 @@ def test_a_shard_is_a_multiset_at_each_time(data: st.DataObject) -> None:
                 case "compact":
                     writer.compact()
                 case "claim":
-                    writer = Writer.claim(shard, "input")
+                    writer = Writer.claim(shard, "output")
                     writer.remove_garbage()
                 case "keep":
                     writer.keep = Keep(data.draw(st.none() | st.integers(0, 3)))

@@ -54,9 +54,11 @@ def test_digests_are_what_this_version_computes(place: Directory) -> None:
     for name in place.names():
         shard = Shard(name, place.store(name))
         shard.verify()
+        manifest = shard.manifest()
         if name == "state":
             continue
-        assert rows.digest(shard.updates()) == shard.manifest().digest
+        if manifest.role == "output" or manifest.digest:  # those of inputs were computed by earlier versions only
+            assert rows.digest(shard.updates()) == manifest.digest
 
 
 def test_a_writer_goes_on(place: Directory) -> None:

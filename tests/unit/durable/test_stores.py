@@ -105,6 +105,42 @@ def test_a_manifest_that_could_not_be_synced_is_synced_by_the_next_attempt(tmp_p
     assert store.compare_and_set(None, b"1"), "it is there, so the attempt was that of this writer"
 
 
+class Survivors:
+    """What a crash of the machine would leave below a directory: what `os.fsync` has been called for, and no more."""
+
+    def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._contents: dict[int, bytes] = {}
+        self._entries: dict[int, dict[str, int]] = {root.stat().st_ino: {}}
+        self._root = root
+        monkeypatch.setattr("differential.durable.disk.os.fsync", self._sync)
+
+    def _sync(self, descriptor: int) -> None:
+        path = Path(os.readlink(f"/proc/self/fd/{descriptor}"))
+        if path.is_dir():
+            self._entries[path.stat().st_ino] = {each.name: each.stat().st_ino for each in path.iterdir()}
+        else:
+            self._contents[path.stat().st_ino] = path.read_bytes()
+
+    def read(self, path: Path) -> bytes | None:
+        """Return the contents of a file after a crash, None if there is none."""
+        at: int | None = self._root.stat().st_ino
+        for name in path.relative_to(self._root).parts:
+            at = None if at is None else self._entries.get(at, {}).get(name)
+        return None if at is None else self._contents.get(at, b"")
+
+
+def test_what_returns_from_a_directory_has_been_synced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    survivors = Survivors(tmp_path, monkeypatch)
+    directory = tmp_path / "state" / "words"
+    store = LocalStore(str(directory))
+    store.put_new("a", b"1234")
+    assert survivors.read(directory / "parts" / "a") == b"1234"
+    assert store.compare_and_set(None, b"one")
+    assert survivors.read(directory / "manifest.json") == b"one"
+    assert store.compare_and_set(b"one", b"two")
+    assert survivors.read(directory / "manifest.json") == b"two"
+
+
 def test_a_directory_lists_the_collections_in_it(tmp_path: Path) -> None:
     place = Directory(str(tmp_path / "state"))
     assert place.names() == []
