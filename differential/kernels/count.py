@@ -15,11 +15,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from differential.kernels.approach import approach
 from differential.kernels.blocks import block_of
 from differential.kernels.compile import Batches, Ints, Table, bare, inner, kernel
 from differential.kernels.memory import DIFFS, KEYS, VALS, at, column, empty, times_of
 from differential.kernels.reduce_rows import copied
-from differential.kernels.seek import seek
+from differential.kernels.seek import FAR, seek
 from differential.kernels.wide import Overflow, carry, fits
 
 
@@ -55,6 +56,7 @@ def count_changes(
     rows = len(keys)
     new_keys, counts, new_diffs = empty(2 * rows), empty(2 * rows), empty(2 * rows)
     new_index = empty(2 * rows if len(time_index) != 0 else 0)
+    approach(keys, past)
     places = np.zeros(len(past), np.int64)
     row = emitted = total = retracted = 0
     while row < rows:
@@ -109,6 +111,10 @@ def _seek_record(keys: Ints, vals: Ints, start: int, key: int, val: int) -> int:
     rows = len(keys)
     if start >= rows or not _is_before(keys, vals, start, key, val):
         return start
+    far = start + FAR
+    if far < rows and keys[far] < key:
+        # The row before the first one of the key is before the record.
+        start = seek(keys, far, key) - 1
     low, step = start, 1
     while low + step < rows and _is_before(keys, vals, low + step, key, val):
         low += step
@@ -146,6 +152,7 @@ def record_changes(keys: Ints, vals: Ints, diffs: Ints, through: Batches) -> tup
     """
     rows = len(keys)
     before, after = empty(rows), empty(rows)
+    approach(keys, through)
     places = np.zeros(len(through), np.int64)
     total = 0
     for row in range(rows):

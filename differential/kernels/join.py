@@ -26,6 +26,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from differential.kernels.approach import approach
 from differential.kernels.compile import Batches, Ints, Table, bare, inner, kernel
 from differential.kernels.memory import (
     COORDINATES,
@@ -37,7 +38,6 @@ from differential.kernels.memory import (
     at,
     column,
     empty,
-    item,
     times_of,
 )
 from differential.kernels.seek import after, seek
@@ -97,30 +97,6 @@ class Timed(NamedTuple):
     time_index: Ints
 
 
-@inner
-def _places(past: Table, key: int) -> Ints:
-    """Return the first row of each layer whose key is at least `key`.
-
-    The layers are searched abreast, one step of the binary search in each after the other: a step waits for memory, and
-    so the layers wait together.
-    """
-    places = np.zeros(len(past), np.int64)
-    # A binary search, bit by bit: `places[layer]` rows are known to have smaller keys.
-    most = 1
-    for layer in range(len(past)):
-        most = max(most, past[layer, ROWS])
-    step = 1
-    while 2 * step <= most:
-        step *= 2
-    while step > 0:
-        for layer in range(len(past)):
-            probe = min(places[layer] + step, past[layer, ROWS])
-            if probe > places[layer] and item(past[layer, KEYS] + 8 * (probe - 1)) < key:
-                places[layer] = probe
-        step >>= 1
-    return places
-
-
 @bare
 def _most_ranges(new: Table, past: Table, limit: int) -> int:
     """Return after how many ranges a call stops."""
@@ -174,9 +150,9 @@ def _match(new: Table, past: Table, position: int, limit: int) -> tuple[Table, T
             passed += rows * len(past)
             continue
         keys = column(new, batch, KEYS)
-        places = _places(past, keys[0])
+        approach(keys, past)
         for layer in range(len(past)):
-            held, place = column(past, layer, KEYS), places[layer]
+            held, place = column(past, layer, KEYS), 0
             # The batch's rows before `start` are done for this layer. If all are, the loop ends at once.
             row, found_before = max(start - passed, 0), found
             while row < rows and place < len(held) and pairs < limit and found < most:

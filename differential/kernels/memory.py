@@ -51,6 +51,10 @@ def _item(address: int) -> int:
     return np.int64(ctypes.c_int64.from_address(int(address)).value)  # type: ignore[return-value]  # wraps around
 
 
+def _fetch(address: int) -> None:
+    """Do nothing: only speed depends on it."""
+
+
 def _empty(n: int) -> Ints:
     return np.empty(n, np.int64)
 
@@ -98,6 +102,30 @@ def item() -> Callable[[int], int]:
         return types.int64(types.int64), generate
 
     return item  # type: ignore[no-any-return]
+
+
+@primitive(_fetch)
+def fetch() -> Callable[[int], None]:
+    """Have the processor bring the memory at `address` into its cache, and do not wait for it: `fetch(address)`."""
+    types: Any = importlib.import_module("numba.core.types")
+    cgutils: Any = importlib.import_module("numba.core.cgutils")
+    ir: Any = importlib.import_module("llvmlite.ir")
+    extending: Any = importlib.import_module("numba.extending")
+
+    @extending.intrinsic
+    def fetch(typing_context, address):  # type: ignore[no-untyped-def]
+        def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
+            number, integer = context.get_constant, ir.IntType(32)
+            shape = ir.FunctionType(ir.VoidType(), [cgutils.voidptr_t, integer, integer, integer])
+            function = builder.module.declare_intrinsic("llvm.prefetch", [cgutils.voidptr_t], shape)
+            # It is to be read (0), and to be kept in all levels of the cache (3), which is that of data (1).
+            how = [number(types.int32, each) for each in (0, 3, 1)]
+            builder.call(function, [builder.inttoptr(args[0], cgutils.voidptr_t), *how])
+            return context.get_dummy_value()
+
+        return types.void(types.int64), generate
+
+    return fetch  # type: ignore[no-any-return]
 
 
 @primitive(_empty)

@@ -19,8 +19,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from differential.kernels.approach import approach
 from differential.kernels.compile import Ints, Table, bare, inner
-from differential.kernels.memory import DIFFS, KEYS, ROWS, TIME_INDEX, TIME_ROWS, TIMES, VALS, item
+from differential.kernels.memory import DIFFS, KEYS, ROWS, TIME_INDEX, TIME_ROWS, TIMES, VALS, column, item
+from differential.kernels.seek import FAR, guess
 
 POSITION, LOW, HIGH, BASE, LAYER_WIDTH = range(8, 13)
 """What the walk remembers of a layer: its first row not visited; the rows LOW to HIGH (excluded) of the present group;
@@ -115,6 +117,9 @@ def times_in_all(layers: Table) -> int:
 @inner
 def walk_through(delta_table: Table, input_table: Table, output_table: Table, depth: int) -> Walk:
     """Return the walk through three tables of batches, before the first group."""
+    for batch in range(len(delta_table)):
+        approach(column(delta_table, batch, KEYS), input_table)
+        approach(column(delta_table, batch, KEYS), output_table)
     layers, deltas = stack(delta_table, input_table, output_table), len(delta_table)
     return Walk(layers, deltas, deltas + len(input_table), latest_times(layers, depth), np.zeros(GROUP_WIDTH, np.int64))
 
@@ -154,7 +159,9 @@ def _guess(keys: int, row: int, rows: int, key: int) -> int:
     """Return the row, from `row` on, at which a key stands if keys are spread evenly."""
     first, last = float(load(keys, row)), float(load(keys, rows - 1))
     share = (float(key) - first) / (last - first) if last > first else 0.0
-    return row + int(min(max(share, 0.0), 1.0) * (rows - 1 - row))
+    expected = row + int(min(max(share, 0.0), 1.0) * (rows - 1 - row))
+    # A guess for a far row is corrected, which reads what `approach` has asked for.
+    return max(row, guess(keys, rows, key)) if expected - row > FAR else expected
 
 
 @bare

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 
 import numpy as np
+import pytest
 from hypothesis import given, strategies as st
 
-from differential.kernels.compile import NOTHING
+from differential.kernels.compile import NOTHING, Ints
 from differential.kernels.occurrences import occurrences
 from differential.trace.batch import Batch, table_of
 from differential.trace.description import Description
@@ -30,6 +31,23 @@ def test_a_key_is_found_however_far_it_is() -> None:
     sought = np.arange(-1, 1001)
     expected = [3 * (key % 2 == 0 and 0 <= key < 1000) for key in sought.tolist()]
     assert occurrences(sought, table_of([_batch(keys.tolist())])).tolist() == expected
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        np.arange(4000) ** 3,
+        np.concatenate([[-(1 << 63)], np.arange(4000), [(1 << 63) - 1]]),
+        np.concatenate([np.arange(2000), np.full(2000, 1 << 40), (1 << 41) + np.arange(2000)]),
+        np.sort(1 << np.arange(4000) % 62),
+        np.zeros(4000, np.int64),
+    ],
+    ids=["cubes", "extremes", "two clusters and a run", "powers", "one key"],
+)
+def test_a_key_is_found_however_unevenly_keys_are_spread(keys: Ints) -> None:
+    sought = np.unique(np.concatenate([keys, keys[1:] - 1, keys[:-1] + 1, EXTREMES]))
+    expected = np.searchsorted(keys, sought, "right") - np.searchsorted(keys, sought, "left")
+    assert occurrences(sought, table_of([_batch(keys.tolist())])).tolist() == expected.tolist()
 
 
 def _batch(column: list[int]) -> Batch:
