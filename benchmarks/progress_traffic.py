@@ -133,6 +133,8 @@ class Cluster:
 
             dataflow.update = counted
             for operator in dataflow.operators:
+                if operator.progress is not None:
+                    continue  # its region counts by itself, and changes the counts of the dataflow
                 for port in operator.inputs:
                     port.update = counted
                 for output in operator.outputs:

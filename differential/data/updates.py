@@ -29,12 +29,16 @@ from timely.lowlevel import (
     columns_from_buffers,
     columns_to_buffers,
     hashable,
+    less_equal,
     read_only_views,
     register,
 )
 
 Array = NDArray[Any]
 Ints = NDArray[np.int64]
+
+FEW_TIMES = 8
+"""So few times, or coordinates of them, are examined one by one."""
 
 
 class Updates:
@@ -132,11 +136,13 @@ class Updates:
         """
         if self.times.shape[1] != len(time):
             return False
-        least = np.array(time)
-        if bool((self.times >= least).all()):
+        if len(self.times) <= FEW_TIMES:  # to call NumPy takes longer than to compare a few numbers
+            if all(less_equal(time, tuple(each)) for each in self.times.tolist()):
+                return True
+        elif bool((self.times >= np.array(time)).all()):
             return True
         # The table may have times that no row has: `take` leaves it as it is.
-        return len(self.time_index) > 0 and bool((self.times[self.time_index] >= least).all())
+        return len(self.time_index) > 0 and bool((self.times[self.time_index] >= np.array(time)).all())
 
     def as_read_only(self) -> Updates:
         """Return the updates for a program to read, in read-only arrays.
@@ -197,14 +203,14 @@ class Updates:
         dtypes, width = meta
         if not isinstance(width, int) or isinstance(width, bool) or not 0 < width < 256:
             raise ValueError("a time has between 1 and 255 coordinates")
-        times, time_index, diffs = (np.frombuffer(buffer, np.int64) for buffer in buffers[:3])
+        times, time_index, diffs = [np.frombuffer(buffer, np.int64) for buffer in buffers[:3]]
         columns = columns_from_buffers(dtypes, buffers[3:])
         length = len(columns[0]) if columns else 0
         if not columns or any(len(column) != length for column in columns):
             raise ValueError("columns of different lengths, or none")
         if len(times) % width or not len(times):
             raise ValueError("the table of times is cut off")
-        if int(times.view(np.uint64).max()) > LIMIT:  # as unsigned numbers, those below 0 are the largest
+        if not _are_coordinates(times):
             raise ValueError("a time that no scope has")
         table = times.reshape(-1, width)
         if len(time_index) or len(table) > 1:
@@ -215,6 +221,14 @@ class Updates:
         if len(diffs) not in (0, length):
             raise ValueError("not one diff per row")
         return cls(columns, table, time_index, diffs)
+
+
+def _are_coordinates(times: Ints) -> bool:
+    """Return whether numbers, at least one, may be coordinates of times."""
+    if len(times) <= FEW_TIMES:
+        numbers: list[int] = times.tolist()
+        return min(numbers) >= 0 and max(numbers) <= LIMIT
+    return int(times.view(np.uint64).max()) <= LIMIT  # as unsigned numbers, those below 0 are the largest
 
 
 def _values(column: Array) -> list[Any]:

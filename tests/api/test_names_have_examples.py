@@ -91,7 +91,7 @@ BETWEEN_LAYERS = {
     "Delivery": {"deliver", "take"},
     "Feed": {"end", "fail", "gather", "open", "restore", "settle", "statements", "take"},
     "Input": {"send_owned"},
-    "InputPort": {"deliver", "locate", "pusher", "received", "take_only"},
+    "InputPort": {"arrive", "deliver", "locate", "pusher", "received", "take_only"},
     "Log": {"end"},
     "OpenShard": {"take"},
     "OutputPort": {"answer", "connect", "forget", "hold", "locate", "move", "release", "time_of", "validate"},

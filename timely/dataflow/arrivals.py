@@ -67,7 +67,7 @@ class Arrivals:
         elif not admits(batch, width):
             kind = "list" if isinstance(batch, list) else batch.kind
             raise FrameError(f"worker {sender} sent a batch of kind {kind!r} to {self._port(port)}: it takes none such")
-        port.deliver(sender, time, batch)
+        port.arrive(sender, time, batch)
 
     def settle(self, sender: int, channel: int, messages: int) -> None:
         """Settle that operators of another worker took messages of this one; raise `FrameError` if they cannot have."""

@@ -45,9 +45,9 @@ class OperatorBuilder(Generic[S]):
 
         With `cancels` it promises to emit what is left of all it received at a time: never both a change and its
         opposite. With `static` it promises to receive all messages whenever it runs, to emit and to hold capabilities
-        only because of these, and to run for no other reason than messages and frontiers, so that a worker without
-        peers may run it in a region (`timely.dataflow.region`). With `constant` it promises to emit what it has at the
-        start, and nothing later.
+        only because of these, and to run for no other reason than messages and frontiers, so that a worker may run it
+        in a region (`timely.dataflow.region`). With `constant` it promises to emit what it has at the start, and
+        nothing later.
         """
         scope.dataflow.refuse_if_built()
         self.scope = scope

@@ -20,9 +20,10 @@ at that time has ended, and nothing overtakes on the way from one worker to anot
 only passes times on: each edge into it and each edge out of it become one, with the composed summary (`contract`).
 Could-result-in between the places that remain is unchanged.
 
-**Sections run as one operator**, on a worker without peers (`timely.dataflow.sections`). All places of their operators
-become one, the hub of a region. What comes into the region at a time can result in anything that leaves it at that
-time, so the hub has the edges of them all.
+**Sections run as one operator** (`timely.dataflow.sections`). All places of their operators become one, the hub of a
+region. What comes into the region at a time can result in anything that leaves it at that time, so the hub has the
+edges of them all. What other workers send into a region is counted at its hub, and it knows that all of it is here as
+an operator does that drains its input; so there are regions only where progress is `in_order`.
 """
 
 from __future__ import annotations
@@ -39,14 +40,14 @@ MOST_EDGES = 32
 """A place stays tracked if composing it away would add more edges than this."""
 
 
-def compose(plan: Plan, *, in_order: bool, alone: bool) -> Layout:
+def compose(plan: Plan, *, in_order: bool, regions: bool) -> Layout:
     """Return a layout of the plan that tracks as few places as it can.
 
     `in_order` is whether workers send each other their progress on the way that batches take, so that it arrives after
-    the batches sent before. `alone` is whether sections may run as one operator.
+    the batches sent before. With `regions`, sections run as one operator.
     """
     in_line = _in_line(plan)
-    hubs = Hubs(plan, in_line, sections(plan, in_line) if alone else [])
+    hubs = Hubs(plan, in_line, sections(plan, in_line) if regions and in_order else [])
     kept = {*plan.observed, *hubs.places, *hubs.doors}
     counted_at: dict[int, int] = {}
     followers: dict[int, int] = {}
@@ -76,8 +77,8 @@ def compose(plan: Plan, *, in_order: bool, alone: bool) -> Layout:
             counted_at[place] = output
             kept.discard(place)
     kept.difference_update(hubs.doors)
-    regions = hubs.regions(edges, kept)
-    return Layout(sorted(kept), contract(edges, kept), counted_at, followed, in_line, regions)
+    found = hubs.regions(edges, kept)
+    return Layout(sorted(kept), contract(edges, kept), counted_at, followed, in_line, found)
 
 
 def _equivalent_output(node: Node, inlet: Inlet) -> int | None:

@@ -77,8 +77,8 @@ class Dataflow(DataflowCore):
         plan.freeze()
         ranks = plan.ranks()
         route = Route.of(self.worker_index, self.peers // config.workers, config.workers, config.accumulation)
-        alone = self.peers == 1 and not config.general
-        layout = plain(plan) if self.is_plain else compose(plan, in_order=route.is_direct, alone=alone)
+        in_order, regions = route.is_direct, not config.general
+        layout = plain(plan) if self.is_plain else compose(plan, in_order=in_order, regions=regions)
         places = [*plan.places, *(region.place for region in layout.regions)]
         self._places = [places[place] for place in layout.places]
         self._locations = {place: location for location, place in enumerate(layout.places)}
@@ -109,7 +109,7 @@ class Dataflow(DataflowCore):
         # All that follows the first operator of a region follows it, but for what the region itself does not wait for.
         ranked += [(max(map(rank, region.members)), region) for region in self.regions]
         self.schedule.start([each for _, each in sorted(ranked, key=lambda pair: pair[0])])
-        for operator in sorted(alone, key=rank):
+        for operator in alone:
             for output in operator.outputs:
                 output.locate(number[output.place], self.update)
             for port in operator.inputs:
@@ -118,9 +118,17 @@ class Dataflow(DataflowCore):
                 if port.interest:
                     for location in port.frontier_locations:
                         self._listeners[location].append(operator)
-                if port.spreads or not port.drains:
+        for scheduled in self.schedule.operators:
+            self._count_outstanding(scheduled)
+
+    def _count_outstanding(self, scheduled: Schedulable) -> None:
+        """Count what is outstanding at the inputs of what the schedule runs."""
+        for operator in scheduled.members if isinstance(scheduled, Region) else [scheduled]:
+            assert isinstance(operator, Operator)
+            for port in operator.inputs:
+                if port.spreads or (not port.drains and operator.region is None):
                     port.ledger = Ledger(self.outstanding, self.worker_index, self.peers, self.index, port.channel)
-                    self.schedule.count(operator, port.ledger)
+                    self.schedule.count(scheduled, port.ledger)
 
     def _found_regions(self, layout: Layout) -> None:
         """Make the regions, with their operators in them."""

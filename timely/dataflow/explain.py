@@ -118,9 +118,9 @@ def held_here(dataflow: Dataflow, location: int, time: Time) -> list[str]:
 
 def counted_elsewhere(dataflow: Dataflow, location: int, time: Time) -> list[str]:
     """Return a line for each pointstamp that other workers hold, as far as this one knows."""
-    own = Counter(
-        (location, operator.tracked(time)) for operator in dataflow.operators for location, time in _held_by(operator)
-    )
+    alone = [operator for operator in dataflow.operators if operator.progress is None]
+    own = Counter(held for operator in alone for held in _held_by(operator))
+    own.update((region.location, time) for region in dataflow.regions for time in region.counted)
     holds = _holding(dataflow, location, time)
     lines = []
     for holder, held, count in sorted(dataflow.tracker.pointstamps()):

@@ -7,6 +7,9 @@ in one scheduling step reach the tracker together:
   counts -1;
 - a capability counts +1 at its output while it is held.
 
+In a region this holds for the region's own counts, and the tracker counts what the region holds in all. A message from
+another worker counts with the tracker until the region has run.
+
 Invariant: the worker's own part of the count at a location is the number of capabilities held there plus the number of
 messages queued at inputs that are counted there. `validate` checks the part of the capabilities.
 
@@ -270,6 +273,12 @@ class InputPort:
         if not operator.active:
             self.dataflow.schedule.activate(operator)
 
+    def arrive(self, sender: int, time: Time, batch: Batch) -> None:
+        """Queue a message of another worker, which the tracker counts until it is taken, or until a region has run."""
+        if self.operator.progress is not None:
+            self.operator.progress.arrived.append(time)
+        self.deliver(sender, time, batch)
+
     def _push_here(self, time: Time, batch: Batch) -> None:
         dataflow = self.dataflow
         if self.recorder is not None:
@@ -291,7 +300,7 @@ class InputPort:
                 else:
                     # What cannot be sent is not counted: a program may catch the error, and go on.
                     dataflow.send(worker, self.channel, time, part := for_other_worker(part))
-                    self.update(self.location, time, 1)
+                    dataflow.update(self.location, time, 1)
                     ledger.send(worker, OVERHEAD + weight_of(part))
         except Exception as error:
             raise self.operator.failure(error, time) from error

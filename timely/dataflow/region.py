@@ -1,4 +1,4 @@
-"""Regions: operators of a worker without peers that run as one, in an order that is known beforehand.
+"""Regions: operators that run as one, in an order that is known beforehand.
 
 A region runs a section of a plan (`timely.dataflow.sections`). For the rest of the dataflow it is one operator:
 progress is counted at one place, its *hub* (`timely.dataflow.hubs`), and the region is scheduled when one of its
@@ -15,6 +15,9 @@ knows in which order its operators run, and so what may still arrive where.
 The scopes count what is held by time (`timely.progress.static`), and the region holds the least of these times at its
 hub, as they are outside of its loops.
 
+**With several workers** each has its own part of a region, and nothing inside it comes from other workers. What these
+send to the region's first operators is counted at the hub, by the ordinary protocol, until the region has run.
+
 **One meaning.** An operator does not know whether it is in a region. The same capabilities permit the same messages. A
 frontier is never ahead of what the tracker would compute, and is the same when the region has run.
 `TIMELY_GENERAL=1` (`Config.general`) does without regions.
@@ -27,7 +30,7 @@ where there is no room for more.
 from __future__ import annotations
 
 import time as clock
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from timely.dataflow.core import DataflowCore
 from timely.dataflow.operator import Operator
@@ -69,9 +72,15 @@ class Region(Schedulable):
         """The times at which this holds capabilities at the hub: an antichain."""
         self._outermost = outermost
         self._progress = outermost.progress
+        self.taken: list[Time] = []
+        """The times of messages from other workers that this counts itself, and the tracker still counts, too."""
         self._sources: list[tuple[int, PathSummary | None]] = []
+        self._revision = -1
+        self._arriving: list[tuple[Antichain | None, Sequence[Time]]] = []
+        self._frontier = Antichain()
         self._turn: Iterator[bool] | None = None
         self._progress.changed = self._changed
+        self._progress.catch_up = self._catch_up
         for member in self.members:
             member.region = self
 
@@ -79,46 +88,97 @@ class Region(Schedulable):
         """Hold capabilities at `location`; wait for what may result from other locations, each along its summary."""
         self.location = location
         self._sources = sources
+        self._arriving = [(None, ()) for _ in sources]
 
     def frontier(self) -> Antichain:
-        """Return the times that may still come in."""
+        """Return the times that may still come in; the same object until they change."""
         tracker = self.dataflow.tracker
-        times: list[Time] = []
-        for location, summary in self._sources:
-            times += images(tracker.frontier(location).elements, summary)
-        return Antichain(times)
+        if tracker.revision != self._revision:
+            self._revision = tracker.revision
+            arriving, is_changed = self._arriving, False
+            for place, (location, summary) in enumerate(self._sources):
+                front = tracker.frontier(location)
+                if front is not arriving[place][0]:
+                    arriving[place] = front, images(front.elements, summary)
+                    is_changed = True
+            if is_changed:
+                self._frontier = Antichain([time for _, times in arriving for time in times])
+        return self._frontier
+
+    def is_due(self) -> bool:
+        """Return whether a member waits for a frontier. If none does, a turn would only move the frontiers inside."""
+        self._progress.is_behind = True
+        return any(member.waits and member.asks for member in self.members)
+
+    def _catch_up(self) -> None:
+        """Move the frontiers inside, between turns, to where those outside are; nothing is due."""
+        self._progress.is_behind = False
+        if self._turn is None and not self.active:
+            for scope in self._progress.within:
+                outside = scope.outside
+                scope.now = scope.before = self.frontier() if outside is None else scope.entered(outside.before)
+
+    @property
+    def counted(self) -> tuple[Time, ...]:
+        """The times of everything that the tracker counts at the hub because of this worker: one each."""
+        return (*self.held, *self.taken, *self._progress.arrived)
 
     def run(self) -> None:
         """Run until all that can be done is done, or another one should run before."""
         self.active = self.is_held_back = False
-        self.is_running = self._progress.is_running = True
-        pauses = clock.monotonic() + PATIENCE
-        schedule, turn = self.dataflow.schedule, self._turn
+        progress, turn = self._progress, self._turn
         self._turn = None  # where an operator fails, the turn is over
+        self.is_running = progress.is_running = True
+        if progress.arrived:
+            self._take_over()
         is_resumed = turn is not None
         try:
-            turn = self._take_turn() if turn is None else turn
-            for is_piece in turn:
-                if self.is_held_back or (is_piece and schedule.has_ready) or clock.monotonic() > pauses:
-                    self._turn = turn
-                    break
+            if turn is None:
+                turn = self._take_turn() if len(progress.within) > 1 else self._run_through()
+            if turn is not None:
+                self._run_pieces(turn)
         except BaseException:
-            for scope in self._progress.within:
+            for scope in progress.within:
                 scope.place = -1
-            schedule.activate(self)  # whoever goes on after an interrupt goes on with all that is left
+            self.dataflow.schedule.activate(self)  # whoever goes on after an interrupt goes on with all that is left
             raise
         finally:
-            self.is_running = self._progress.is_running = False
+            self.is_running = progress.is_running = False
             self.dataflow.running = self
         self._settle()
         if self._turn is not None:
             if not self.is_held_back:
-                schedule.resume_later(self)
-        elif (is_resumed and self._progress.before != self.frontier()) or any(
-            member.active or member.has_more for member in self.members
-        ):
+                self.dataflow.schedule.resume_later(self)
+        elif (is_resumed and progress.before != self.frontier()) or self._is_more_due():
             # A turn has the frontier with which it began, which may have moved during a pause.
-            schedule.activate(self)
+            self.dataflow.schedule.activate(self)
+
+    def _is_more_due(self) -> bool:
+        """Return whether a member is to run again."""
+        return any(member.active or member.has_more for member in self.members)
+
+    def _run_pieces(self, turn: Iterator[bool]) -> None:
+        """Go on with a turn to its end, or until it pauses."""
+        pauses = clock.monotonic() + PATIENCE
+        for is_piece in turn:
+            if self.is_held_back or (is_piece and self.dataflow.schedule.has_ready) or clock.monotonic() > pauses:
+                self._turn = turn
+                return
+
+    def _run_through(self) -> Iterator[bool] | None:
+        """Take a turn where there is no loop; return the rest of it if an operator has more to emit than at once."""
+        progress = self._progress
+        progress.is_behind = False
+        progress.now = self.frontier()
+        for operator in self.members:
+            if operator.active or operator.has_more or (operator.waits and operator.asks):
+                progress.place = operator.turn
+                self._run_operator(operator)
+                if operator.has_more or self.is_held_back:
+                    return self._finish_turn(operator)
+        progress.before = progress.now
+        progress.place = -1
+        return None
 
     def _take_turn(self) -> Iterator[bool]:
         """Run the operators and loops outside of all loops, each once.
@@ -126,8 +186,17 @@ class Region(Schedulable):
         Yield True where an operator has emitted a piece and has more, and False between the rounds of a loop.
         """
         progress = self._progress
+        progress.is_behind = False
         progress.now = self.frontier()
         yield from self._run_items(self._outermost)
+        progress.before = progress.now
+        progress.place = -1
+
+    def _finish_turn(self, unfinished: Operator) -> Iterator[bool]:
+        """Do the same from an operator on that has run, and has more to emit, or must wait."""
+        progress = self._progress
+        yield from self._run_out(unfinished)
+        yield from self._run_items(self._outermost, unfinished.turn + 1)
         progress.before = progress.now
         progress.place = -1
 
@@ -150,19 +219,24 @@ class Region(Schedulable):
         progress.before = progress.now
         progress.place = -1
 
-    def _run_items(self, loop: Loop) -> Iterator[bool]:
-        """Run what has something to do at the frontier that a scope has now."""
+    def _run_items(self, loop: Loop, first: int = 0) -> Iterator[bool]:
+        """Run what has something to do at the frontier that a scope has now, from the place `first` on."""
         progress = loop.progress
-        for place, item in enumerate(loop.items):
+        for place in range(first, len(loop.items)):
+            item = loop.items[place]
             progress.place = place
             if isinstance(item, Loop):
                 yield from self._go_round(item, progress.now)
             elif item.active or item.has_more or (item.waits and item.asks):
                 self._run_operator(item)
-                while item.has_more or self.is_held_back:
-                    self._drain(item)
-                    yield True
-                    self._run_operator(item)
+                yield from self._run_out(item)
+
+    def _run_out(self, operator: Operator) -> Iterator[bool]:
+        """Run an operator again while it has more to emit, or must wait; what it has emitted is received first."""
+        while operator.has_more or self.is_held_back:
+            self._drain(operator)
+            yield True
+            self._run_operator(operator)
 
     def _run_operator(self, operator: Operator) -> None:
         operator.has_more = False
@@ -178,8 +252,19 @@ class Region(Schedulable):
             if other.active and other is not operator:
                 self._run_operator(other)
 
+    def _take_over(self) -> None:
+        """Count what has arrived from other workers."""
+        progress = self._progress
+        for time in progress.arrived:
+            progress.update(self.location, time, 1)
+        self.taken += progress.arrived
+        progress.arrived.clear()
+
     def _settle(self) -> None:
-        """Hold at the hub what the scopes hold."""
+        """Hold at the hub what the scopes hold, and no more what has been taken over."""
+        for time in self.taken:
+            self.dataflow.update(self.location, time, -1)
+        self.taken.clear()
         least = self._progress.least_held()
         if least != self.held:
             for time in least:

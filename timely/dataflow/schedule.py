@@ -35,11 +35,15 @@ class Schedulable:
         self.region: Schedulable | None = None
         """What runs this one, where a schedule does not."""
         self.has_more = False
-        """Whether this one, in a region, has more to emit for the messages it took."""
+        """Whether this one, in a region, has more to emit for the messages it took, or waits for room to emit it."""
         self.is_running = False
         """Whether this region runs one of its operators."""
         self.is_held_back = False
         """Whether an operator of this region must not emit now."""
+
+    def is_due(self) -> bool:
+        """Return whether this runs now that a frontier has moved."""
+        return self.waits
 
     def run(self) -> None:
         """Activate the operator once."""
@@ -90,7 +94,7 @@ class Schedule:
 
     def wake(self, operator: Schedulable) -> None:
         """Let an operator run because a frontier moved, if it waits for that."""
-        if operator.waits and not operator.active:
+        if operator.is_due() and not operator.active:
             operator.active = True
             heappush(self._ready, operator.rank)
 
@@ -111,10 +115,11 @@ class Schedule:
 
         Until then no message activates it, so an operator that asks for this does not keep others from running.
         """
-        if operator.region is not None:
-            operator = operator.region
+        member, operator = operator, operator.region or operator
         if not self._is_full_behind(operator.rank):
             return False
+        if member is not operator:
+            member.has_more = True
         operator.is_held_back = True
         self._held_back.add(operator.rank)
         return True

@@ -1,9 +1,9 @@
 """Which operators of a plan may run as one: the sections of its scopes.
 
-A *section* is a part of a scope: operators, and loops inside the scope, in topological order. A worker without peers
-runs a section as one scheduled operator (`timely.dataflow.region`): it calls the operators one after the other, and
-each loop round by round, in the order of times. So the section needs one place at which progress is counted instead of
-several for each operator. Two conditions make that right:
+A *section* is a part of a scope: operators, and loops inside the scope, in topological order. A worker runs a section
+as one scheduled operator (`timely.dataflow.region`): it calls the operators one after the other, and each loop round by
+round, in the order of times. So the section needs one place at which progress is counted instead of several for each
+operator. Two conditions make that right:
 
 **Its operators are static.** A static operator receives all that is queued when it runs, emits and holds capabilities
 only for what it has received, and asks for nothing but the frontiers of its inputs. So once everything before it in
@@ -14,14 +14,21 @@ in it are static.
 paths that advance time, such as feedback. What follows in the scope depends on a set of such *entries*, and a section
 consists of what depends on the same set. Its operators then have the same frontier, once they have run. And no path
 leads from a section to another and back to it: from entry to entry the sets only grow.
+
+**With several workers**, whatever is spread over them cuts the scope as well, since a worker does not know what its
+peers are about to send. So a loop that spreads anything does not run as one: its parts between two exchanges do, each
+round of which is a round of the tracker. Of these parts, those that lead to each other round the loop need not wait for
+the same streams from outside of it, for what comes in to one of them gets to all of them a round later.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
+from typing import cast
 
 from timely.dataflow.plan import Node, Plan, Surroundings
+from timely.progress.cycles import strong_components
 
 
 class Section:
@@ -39,18 +46,23 @@ class Section:
             else:
                 yield item
 
-    @property
-    def is_worthwhile(self) -> bool:
-        """Whether there is a loop among the items, or more than one item."""
-        return len(self.items) > 1 or any(isinstance(item, Section) for item in self.items)
+    def is_worthwhile(self, has_peers: bool) -> bool:
+        """Return whether this costs less as one operator: with a loop among the items, or with several items.
+
+        For a worker with peers, two operators outside of all loops cost as much by themselves.
+        """
+        if any(isinstance(item, Section) for item in self.items):
+            return True
+        return len(self.items) > (2 if has_peers and self.scope.width == self.scope.outer else 1)
 
 
 def sections(plan: Plan, in_line: set[int]) -> list[Section]:
-    """Return the sections of a plan that are worth it: with a loop, or of several operators.
+    """Return the sections of a plan that are worth it.
 
     The operators `in_line` are no part of any: they run where what they consume is emitted.
     """
-    return [section for section in _Division(plan, in_line).sections() if section.is_worthwhile]
+    division = _Division(plan, in_line)
+    return [section for section in division.sections() if section.is_worthwhile(division.has_peers)]
 
 
 def loop_of(scope: Surroundings) -> Surroundings:
@@ -77,6 +89,9 @@ class _Division:
         scheduled = [node for node in plan.nodes if node.index not in in_line]
         self._edges = plan.edges
         self._owners = {place: node for node in scheduled for place in node.places}
+        self._spreading = {inlet.place for node in scheduled for inlet in node.inlets if inlet.spreads}
+        self.has_peers = bool(self._spreading)
+        """Whether anything is spread over several workers."""
         self._loops = [loop_of(place.scope) for place in plan.places]
         self._observed = {self._loops[place] for place in plan.observed}
         self._nodes: dict[Surroundings, list[Node]] = {}
@@ -97,7 +112,7 @@ class _Division:
                 self._inner[outside].append(loop)
 
     def sections(self) -> list[Section]:
-        """Return all sections."""
+        """Return all sections, worthwhile or not."""
         return [section for loop in self._nodes if loop.parent is None for section in self._of(loop)]
 
     def _of(self, scope: Surroundings) -> list[Section]:
@@ -114,14 +129,14 @@ class _Division:
         return found
 
     def _as_whole(self, loop: Surroundings) -> Section | None:
-        """Return a loop as one section; None where not all of it is static, or where somebody looks into it."""
+        """Return a loop as one section; None if part of it is not static or spreads batches, or is observed."""
         if loop not in self._whole:
             inner = {each: self._as_whole(each) for each in self._inner[loop]}
             whole = None
             if (
                 loop not in self._observed
                 and None not in inner.values()
-                and all(node.is_static for node in self._nodes[loop])
+                and all(node.is_static and self._spreading.isdisjoint(node.places) for node in self._nodes[loop])
             ):
                 try:
                     order = self._in_order(loop, inner)
@@ -134,7 +149,8 @@ class _Division:
     def _divided(self, scope: Surroundings, loops: dict[Surroundings, Section | None]) -> list[Section]:
         """Return the sections directly in a scope, with the loops in it that are whole."""
         depends: dict[_Part, frozenset[_Entry]] = {}
-        groups: dict[frozenset[_Entry], list[Node | Section]] = {}
+        groups: dict[object, list[Node | Section]] = {}
+        together = self._together(scope) if self.has_peers else {}
         for part, sources in self._in_order(scope, loops).items():
             if isinstance(part, _Foreign) or (isinstance(part, Node) and not part.is_static):
                 # A source that emits all it has at the start holds up nothing later, so nothing is divided by it.
@@ -147,17 +163,34 @@ class _Division:
                 else:
                     entries |= depends[source]
             depends[part] = frozenset(entries)
-            if not isinstance(part, int):
+            if isinstance(part, Node) and part in together:
+                cuts = {entry for entry in entries if not isinstance(entry, tuple) or self._is_within(scope, *entry)}
+                groups.setdefault((together[part], frozenset(cuts)), []).append(part)
+            elif not isinstance(part, int):
                 groups.setdefault(depends[part], []).append(part)
         return [Section(scope, items) for items in groups.values()]
+
+    def _together(self, loop: Surroundings) -> dict[Node, int]:
+        """Return the operators directly in a loop that lead to others and back, with the number of their cycle."""
+        within = {place for place in range(len(self._loops)) if self._is_within(loop, place)}
+        edges = [edge for edge in self._edges if edge.source in within and edge.target in within]
+        found: dict[Node, int] = {}
+        for number, component in enumerate(strong_components(within, edges)):
+            if len(component) > 1:
+                found |= {self._owners[place]: number for place in component if place in self._owners}
+        return {node: number for node, number in found.items() if loop_of(node.scope) is loop}
+
+    def _is_within(self, loop: Surroundings, place: int) -> bool:
+        """Return whether a place is in a loop, or in another one inside it."""
+        return self._loops[place] is loop or self._directly_in(loop, self._loops[place]) is not None
 
     def _in_order(
         self, scope: Surroundings, loops: dict[Surroundings, Section | None]
     ) -> dict[_Part, list[_Part | tuple[int]]]:
         """Return what is directly in a scope, with what each follows: what cuts the scope, then the others in order.
 
-        Whatever advances time, and whatever comes from outside of the scope, is named by its place, as a tuple. Raises
-        CycleError where there is no order.
+        Whatever advances time, whatever is spread over the workers, and whatever comes from outside of the scope, is
+        named by its place, as a tuple. Raises CycleError where there is no order.
         """
         parts: dict[Surroundings, _Part | None] = {scope: None}
         for loop in self._nodes:
@@ -169,10 +202,12 @@ class _Division:
             for place, loop in enumerate(self._loops)
         ]
         follows: dict[_Part, list[_Part | tuple[int]]] = {part: [] for part in of_place if part is not None}
+        emitted = self._emitted(of_place)
         for source, target, summary in self._edges:
             one, other = of_place[source], of_place[target]
             if other is not None and one is not other:
-                follows[other].append((source,) if one is None or summary.advances else one)
+                is_cut = one is None or summary.advances or (target in self._spreading and source in emitted)
+                follows[other].append((source,) if is_cut else cast(_Part, one))
         foreign = [part for part in follows if _is_foreign(part)]
         before = {
             part: [each for each in sources if not isinstance(each, tuple) and not _is_foreign(each)]
@@ -181,6 +216,21 @@ class _Division:
         }
         order: list[_Part] = [*foreign, *TopologicalSorter(before).static_order()]
         return {part: [] if _is_foreign(part) else follows[part] for part in order}
+
+    def _emitted(self, of_place: list[_Part | None]) -> set[int]:
+        """Return the places of what static parts emit: their own, and the streams that follow in the same time."""
+        onward: dict[int, list[int]] = {}
+        for source, target, summary in self._edges:
+            if not summary.advances and isinstance(of_place[target], int):
+                onward.setdefault(source, []).append(target)
+        emitted = {place for place, part in enumerate(of_place) if isinstance(part, (Node, Section))}
+        emitted = {place for place in emitted if not _is_foreign(cast(_Part, of_place[place]))}
+        waiting = list(emitted)
+        while waiting:
+            places = set(onward.get(waiting.pop(), ())) - emitted
+            emitted |= places
+            waiting.extend(places)
+        return emitted
 
     def _directly_in(self, scope: Surroundings, loop: Surroundings) -> Surroundings | None:
         """Return the loop directly in a scope that a loop is, or lies in; None if it lies elsewhere."""

@@ -1,4 +1,4 @@
-"""Progress in a scope whose operators run in a fixed order, on a worker that has no peers.
+"""Progress in a scope whose operators run in a fixed order, and receive nothing from other workers while they do.
 
 Where the order is known, no tracker is needed to know what may still arrive. `StaticProgress` counts what is held in a
 scope, by time: capabilities, and messages in queues. The operators of the scope take *turns*, in topological order.
@@ -32,6 +32,7 @@ class StaticProgress:
 
     Between turns, what is held is at times in advance of `before`. Counts that change while no operator of the region
     runs are reported to `changed` of the outermost scope: with the time outside of all loops, and by how much.
+    `catch_up` is called to move the frontiers between turns when somebody asks for one.
     """
 
     def __init__(self, outside: StaticProgress | None, width: int) -> None:
@@ -44,14 +45,19 @@ class StaticProgress:
         self.width = width
         self.held: dict[Time, int] = {}
         """How many capabilities and messages there are at each time."""
+        self.arrived: list[Time] = []
+        """The times of messages from other workers that have come since the region ran, and are not counted here."""
         self.within: list[StaticProgress] = [self]
         """This scope, and all loops in it."""
         self.place = -1
         """The place in the order whose turn it is; -1 between turns."""
         self.now = self.before = Antichain.of_minimal(((0,) * width,))
         self.is_running = False
-        """Whether operators of the region run: meant for the outermost scope, as is `changed`."""
+        """Whether operators of the region run: meant for the outermost scope, as is what follows."""
+        self.is_behind = False
+        """Whether a frontier outside has moved since the last turn, and no operator waits for that."""
         self.changed: Callable[[Time, int], None] | None = None
+        self.catch_up: Callable[[], None] | None = None
         self._entered = Antichain(), Antichain()
         around = outside
         while around is not None:
@@ -78,6 +84,9 @@ class StaticProgress:
 
     def frontier(self, place: int) -> Antichain:
         """Return the times that may still arrive at a place in the order."""
+        outermost = self.outermost
+        if outermost.is_behind and not outermost.is_running and outermost.catch_up is not None:
+            outermost.catch_up()
         return self.now if place <= self.place else self.before
 
     def entered(self, frontier: Antichain) -> Antichain:
@@ -112,4 +121,6 @@ class StaticProgress:
     def least_held(self) -> tuple[Time, ...]:
         """Return the least times at which anything is held in this scope and the loops in it, as they are here."""
         width = self.width
+        if len(self.within) == 1:
+            return minimal(list(self.held)) if len(self.held) > 1 else tuple(self.held)
         return minimal({time[:width] for scope in self.within for time in scope.held})

@@ -58,7 +58,7 @@ def minimal(plan: Plan, edges: list[Edge], target: int, sources: set[int]) -> di
 @pytest.mark.parametrize("build", [straight, looped, components])
 def test_could_result_in_between_tracked_places_is_as_in_the_plan(build: Build, in_order: bool) -> None:
     plan = planned(build)
-    layout = compose(plan, in_order=in_order, alone=False)
+    layout = compose(plan, in_order=in_order, regions=False)
     tracked = set(layout.places)
     assert tracked < set(plain(plan).places)
     for target in tracked:
@@ -69,7 +69,7 @@ def test_could_result_in_between_tracked_places_is_as_in_the_plan(build: Build, 
 @pytest.mark.parametrize("build", [straight, components])
 def test_an_input_that_is_counted_elsewhere_is_counted_at_a_place_that_is_tracked(build: Build) -> None:
     plan = planned(build)
-    layout = compose(plan, in_order=True, alone=False)
+    layout = compose(plan, in_order=True, regions=False)
     inlets = {inlet.place for node in plan.nodes if node.index not in layout.in_line for inlet in node.inlets}
     assert layout.counted_at
     assert {layout.counted_at.get(place, place) for place in inlets} <= set(layout.places)
@@ -80,7 +80,7 @@ def test_an_input_that_is_counted_elsewhere_is_counted_at_a_place_that_is_tracke
 @pytest.mark.parametrize("build", [straight, looped, components])
 def test_what_could_result_in_what_in_the_plan_still_could_with_regions(build: Build) -> None:
     plan = planned(build)
-    layout = compose(plan, in_order=True, alone=True)
+    layout = compose(plan, in_order=True, regions=True)
     tracked = {place for place in layout.places if place < len(plan.places)}
     regions = [sorted(node.name for node in region.section.nodes()) for region in layout.regions]
     if build is components:

@@ -15,7 +15,8 @@ import timely.dataflow.region as regions
 from differential import Collection, Variable, new_input
 from differential.graphs import bfs, strongly_connected_components, weakly_connected_components
 from tests.oracle import running, scenario
-from timely import Config, Pipeline, Scope, Worker, execute
+from timely import Capability, Columns, Config, Pipeline, Scope, Stream, Worker, execute, new_input as new_stream
+from timely.dataflow.builder import OperatorBuilder
 from timely.errors import OperatorError, UnsettledError
 from timely.observe.events import CapabilityMade, MessageReceived, ScheduleStarted
 
@@ -176,6 +177,46 @@ def test_pairs_are_consumed_piece_by_piece_inside_a_region(monkeypatch: pytest.M
     (found, largest), (general, _) = both_ways(program)
     assert found == general == {(each, 40): 1 for each in range(40)}
     assert largest < 40 * 40 / 4
+
+
+def test_two_operators_of_a_region_that_wait_for_room_both_go_on() -> None:
+    pieces = 60
+
+    def spout(stream: Stream) -> Stream:
+        """Emit many pieces for each message, and none while there is no room for it."""
+        builder = OperatorBuilder(stream.scope, "spout", static=True)
+        input = builder.add_input(stream, Pipeline(), drains=True)
+        output, emitted = builder.add_output()
+        left: list[tuple[Capability, int]] = []
+
+        def logic() -> None:
+            left.extend((capability.retain(), piece) for capability, _ in input for piece in range(pieces))
+            while left and not builder.operator.must_wait():
+                capability, piece = left.pop()
+                output.give(capability, Columns((np.full(500, piece),)))
+                capability.drop()
+
+        builder.build(lambda _: logic)
+        return emitted
+
+    def program(worker: Worker) -> tuple[int, list[list[str]]]:
+        with worker.dataflow() as scope:
+            numbers, stream = new_stream(scope)
+            found: list[int] = []
+            for _ in range(2):
+                spout(stream).unary(
+                    Pipeline(), lambda input, _: found.extend(len(batch) for _, batch in input), name="slow"
+                )
+        numbers.send(1)
+        numbers.close()
+        for _ in range(1000):
+            worker.step()
+        return len(found), members(scope)
+
+    for general in (False, True):
+        received, found = execute(program, Config(general=general, queue_bytes=1 << 16))[0]
+        assert received == 2 * pieces
+        assert found == ([] if general else [["spout", "spout"]])
 
 
 def test_a_region_pauses_between_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
