@@ -348,7 +348,7 @@ class Run:
                 self._look_up(traces, time, found)
 
     def _look_up(self, traces: Sequence[Any], time: Time, held: Multiset) -> None:
-        """Look some keys up, in a random order."""
+        """Look some keys up, in a random order, and all that are less than one of them."""
         keys = self.random.sample(range(SIZE + 1), k=2)
         found: Multiset = Counter()
         for trace in traces:
@@ -357,6 +357,11 @@ class Run:
                 found[keys[at], *value] += count
         right = {record: count for record, count in held.items() if record[0] in keys}
         assert found == right, f"keys {keys} of an input have {found} at {time}, not {right}"
+        less: Multiset = Counter()
+        for trace in traces:
+            less.update(trace.cursor(time).below(keys[0]).records())
+        right = {record: count for record, count in held.items() if record[0] < keys[0]}
+        assert less == right, f"keys below {keys[0]} of an input have {less} at {time}, not {right}"
 
     def _compare(self, number: int, installed: Installed, updates: Sequence[Update], time: Time) -> None:
         found, right = contents(updates, time), self._meaning(number, installed, time)
