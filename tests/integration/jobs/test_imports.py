@@ -39,9 +39,12 @@ def path_of(root: Path, module: str) -> Path:
 
 
 def write_module(root: Path, module: str, lines: str) -> None:
+    """Replace a module at once, so that nobody reads an empty file meanwhile."""
     path = path_of(root, module)
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(lines + "\n")
+    whole = path.with_suffix(".whole")
+    whole.write_text(lines + "\n")
+    whole.replace(path)
 
 
 def statement(random: Random, module: str, target: str) -> str:
