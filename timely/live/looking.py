@@ -4,7 +4,7 @@ Most of it is there anyway: what a worker does, queues, frontiers, activations, 
 the worker's help, and noted nowhere. Only the time and the records of operators are counted for whoever looks
 (`Log.count`), and the epochs of the first worker (`latency`).
 
-**Bounded cost.** An activation that is counted takes about a microsecond longer. If counting all activations of a worker
+**Bounded cost.** An activation that is counted takes about a microsecond longer. If counting all those of a worker
 between two looks would take longer than its part of `SHARE` of the time, it counts about `BUDGET` of them, and then not
 again before what that took, with beginning and ending it, is less than that part. The workers of a process divide
 `SHARE`, because they have one core together. The numbers are extrapolated from what was counted: to all of the time
@@ -37,6 +37,8 @@ BUDGET = 1000
 """How many activations of a worker are counted in a part of the time, about."""
 SHARE = 0.005
 """The most that counting may take of the time of a process whose workers run many activations, about."""
+PERIOD_NANOSECONDS = 500_000_000
+"""The usual time between two looks. Looks that follow each other sooner do not make counting stop sooner."""
 _ACTIVATION_NANOSECONDS = 1500
 """What counting takes for an activation with its messages."""
 SHOWN = 20
@@ -193,7 +195,7 @@ class Watch:
             del self._totals[gone]
             self._fronts.pop(gone, None)
             self._epochs.pop(gone, None)
-        self._count_on(made, elapsed, SHARE * elapsed / workers)
+        self._count_on(made, elapsed, SHARE * max(elapsed, PERIOD_NANOSECONDS) / workers)
         return found
 
     def epochs(self) -> dict[int, list[Epoch]]:
