@@ -41,6 +41,8 @@ PERIOD_NANOSECONDS = 500_000_000
 """The usual time between two looks. Looks that follow each other sooner do not make counting stop sooner."""
 _ACTIVATION_NANOSECONDS = 1500
 """What counting takes for an activation with its messages."""
+LONGEST_PAUSE = 20
+"""After so many looks a worker counts again, whatever that takes."""
 SHOWN = 20
 """How many lines are shown at most of what holds a dataflow up on one worker."""
 
@@ -151,7 +153,7 @@ class Watch:
         self._seen = clock.perf_counter_ns(), 0
         """When the worker was looked at, and for how long it had counted."""
         self._switching = 0
-        """How long it took to begin and end counting the last time."""
+        """How much processor time it took to begin and end counting the last time."""
         self._pause = 0
         """At how many looks more nothing is counted."""
         self._measured = 0
@@ -241,23 +243,24 @@ class Watch:
         if activations * _ACTIVATION_NANOSECONDS > allowed:
             counted = min(activations, BUDGET)
             self.worker.call_after(counted / activations * elapsed / 1e9, self._stop)
-            self._pause = int((self._switching + counted * _ACTIVATION_NANOSECONDS) / allowed)
+            pause = (self._switching + counted * _ACTIVATION_NANOSECONDS) / allowed
+            self._pause = int(min(pause, LONGEST_PAUSE))
 
     def _start(self) -> None:
         if self._uncount is None and not self._has_ended:
-            begun = clock.perf_counter_ns()
+            spent = clock.thread_time_ns()
             self._uncount = self.worker.log.count()
             self._began = clock.perf_counter_ns()
-            self._switching = self._began - begun
+            self._switching = clock.thread_time_ns() - spent
 
     def _stop(self) -> None:
         if self._uncount is not None:
-            ended = clock.perf_counter_ns()
+            spent, ended = clock.thread_time_ns(), clock.perf_counter_ns()
             self._uncount()
             self._uncount = None
             self._counted += ended - self._began
             self._began = 0
-            self._switching += clock.perf_counter_ns() - ended
+            self._switching += clock.thread_time_ns() - spent
         if self._has_ended:
             for epochs in self._epochs.values():
                 epochs.end()
