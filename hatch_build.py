@@ -29,9 +29,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import chdir, contextmanager
 from importlib import metadata
 from itertools import chain
 from pathlib import Path
@@ -146,36 +144,40 @@ def _sources(root: Path, patterns: list[str]) -> list[str]:
 
 
 def _modules(root: Path, sources: list[str], into: Path) -> Path:
-    """Return a directory with the extension modules made of the sources."""
+    """Return a directory with the extension modules made of the sources, by a process that runs this file."""
+    _run([sys.executable, str(root / "hatch_build.py"), str(into), *sources], root)
+    return into / "modules"
+
+
+def _compile_modules(sources: list[str], into: Path) -> None:
+    """Put the extension modules made of the sources into a directory. The current directory is the checkout."""
     from mypyc.build import mypycify
     from setuptools import Distribution
 
-    options = ["--config-file=", "--ignore-missing-imports", "--follow-imports=silent", f"--cache-dir={into / 'cache'}"]
-    with chdir(root), _output_to_errors():
-        extensions = mypycify(
-            [*options, *sources],
-            group_name="timely",
-            opt_level="2",
-            debug_level="0",
-            multi_file=True,  # a file of C for each module, which compile at the same time
-            target_dir=str(into / "c"),
-        )
-        for extension in extensions:  # another compiler's warnings are no reason to do without
-            extension.extra_compile_args = [each for each in extension.extra_compile_args if each != "-Werror"]
-        command = Distribution({"ext_modules": extensions}).get_command_obj("build_ext")
-        command.build_temp, command.build_lib = str(into / "temp"), str(into / "modules")
-        # One extension holds all code and takes longest; meanwhile the others, by which it is imported, are linked.
-        command.parallel = os.cpu_count()
-        command.ensure_finalized()
-        build = command.build_extensions
+    options = ["--config-file=", "--ignore-missing-imports", "--follow-imports=silent", f"--cache-dir={os.devnull}"]
+    extensions = mypycify(
+        [*options, *sources],
+        group_name="timely",
+        opt_level="1",  # what -O2 does beyond this takes 18 s, and made no change faster
+        debug_level="0",
+        multi_file=True,  # a file of C for each module, which compile at the same time
+        target_dir=str(into / "c"),
+    )
+    for extension in extensions:  # another compiler's warnings are no reason to do without
+        extension.extra_compile_args = [each for each in extension.extra_compile_args if each != "-Werror"]
+    command = Distribution({"ext_modules": extensions}).get_command_obj("build_ext")
+    command.build_temp, command.build_lib = str(into / "temp"), str(into / "modules")
+    # One extension holds all code and takes longest; meanwhile the others, by which it is imported, are linked.
+    command.parallel = os.cpu_count()
+    command.ensure_finalized()
+    build = command.build_extensions
 
-        def build_in_parallel() -> None:
-            _compile_in_parallel(command.compiler)
-            build()
+    def build_in_parallel() -> None:
+        _compile_in_parallel(command.compiler)
+        build()
 
-        command.build_extensions = build_in_parallel
-        command.run()
-    return into / "modules"
+    command.build_extensions = build_in_parallel
+    command.run()
 
 
 def _compile_in_parallel(compiler: Any) -> None:
@@ -194,23 +196,24 @@ def _kernels(root: Path, target: str, into: Path) -> Path:
     place = into / "kernels" / "differential" / "kernels"
     place.mkdir(parents=True)
     command = [sys.executable, "-m", "differential.kernels", "--into", str(place), "--for", target]
+    _run(command, root)
+    return into / "kernels"
+
+
+def _run(command: list[str], root: Path) -> None:
+    """Run a step of the build, which imports the packages of the checkout; raise an error with its output if it fails.
+
+    The output is kept, because builders may read what the build itself writes to standard output.
+    """
     # pip shows a build its requirements through this variable, so what is in it must stay.
     path = os.pathsep.join([str(root), *filter(None, [os.environ.get("PYTHONPATH")])])
     done = subprocess.run(command, cwd=root, capture_output=True, text=True, env=os.environ | {"PYTHONPATH": path})
     if done.returncode != 0:
-        raise RuntimeError(f"{' '.join(command)} failed:\n{done.stderr}")
-    return into / "kernels"
+        raise RuntimeError(f"{' '.join(command)} failed:\n{done.stdout}{done.stderr}")
 
 
-@contextmanager
-def _output_to_errors() -> Iterator[None]:
-    """Send what compilers print to standard error, for builders may read standard output."""
+if __name__ == "__main__":
+    _compile_modules(sys.argv[2:], Path(sys.argv[1]))
     sys.stdout.flush()
-    kept = os.dup(1)
-    os.dup2(2, 1)
-    try:
-        yield
-    finally:
-        sys.stdout.flush()
-        os.dup2(kept, 1)
-        os.close(kept)
+    sys.stderr.flush()
+    os._exit(0)  # mypy leaves millions of objects behind; to free each of them takes five seconds

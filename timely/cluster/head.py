@@ -55,7 +55,7 @@ class Head:
 
     def host(self, deadline: float) -> tuple[tuple[str, ...], str]:
         """Return the addresses of all processes, and the generation, when all have come and have been answered."""
-        waiting = Waiting(0)
+        waiting = Waiting(self._place)
         port = reserved_ports(self._config.workers)
         with _listening(self._place.ports) as door, self._selector:
             self._selector.register(door, selectors.EVENT_READ)

@@ -38,7 +38,7 @@ class Member:
         self._seal = seal
         self._keys = keys
         self._declare = declare
-        self._waiting = Waiting(place.process)
+        self._waiting = Waiting(place)
         self._trouble = "nobody answers there"
 
     def attend(self, deadline: float) -> tuple[tuple[str, ...], str, tuple[bytes, bytes]]:

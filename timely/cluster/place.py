@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time as clock
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -13,6 +13,8 @@ from timely.errors import ConfigError, TransportError
 
 WAITING_SECONDS = 5.0
 """The time until the first line about who has not come, and between two lines."""
+LOOK_SECONDS = 2.0
+"""The time between two looks for processes that have ended, where the system permits to look."""
 _NAMES = 8
 """How many missing processes a line names."""
 
@@ -21,7 +23,8 @@ class Place(NamedTuple):
     """What the environment states about a process. `run` is the same for all processes of a run, and for no other.
 
     Process 0 is on the machine `head` and listens at the first free one of `ports`. If `returns`, the system starts
-    processes again that end while others wait for them.
+    processes again that end while others wait for them. `ended` returns the processes that are known to have ended,
+    although they may never have connected to process 0.
     """
 
     process: int
@@ -30,6 +33,7 @@ class Place(NamedTuple):
     run: str
     ports: tuple[int, ...]
     returns: bool = False
+    ended: Callable[[], Sequence[int]] = tuple
 
 
 def number(environ: Mapping[str, str], *names: str, of: str) -> int:
@@ -96,17 +100,26 @@ def named(processes: Sequence[int]) -> str:
 
 
 class Waiting:
-    """Prints for whom a process waits, every few seconds."""
+    """Prints for whom a process waits, every few seconds, and looks for processes that will not come."""
 
-    def __init__(self, process: int) -> None:
-        self._process = process
+    def __init__(self, place: Place) -> None:
+        self._place = place
         self._begun = clock.monotonic()
         self._lines = 0
+        self._looked = self._begun
 
     def note(self, whom: str) -> None:
-        """Print whom the process waits for, if a line is due."""
-        waited = int((clock.monotonic() - self._begun) / WAITING_SECONDS)
+        """Print whom the process waits for, if a line is due; raise `TransportError` if a process has ended."""
+        now = clock.monotonic()
+        if now - self._looked >= LOOK_SECONDS:
+            self._looked = now
+            if ended := self._place.ended():
+                raise TransportError(
+                    f"{named(ended)} ended before all processes had come: killed, or failed with an error of its own"
+                )
+        waited = int((now - self._begun) / WAITING_SECONDS)
         if waited > self._lines:
             self._lines = waited
             seconds = waited * WAITING_SECONDS
-            print(f"timely: process {self._process} has waited {seconds:g} s for {whom}", file=sys.stderr, flush=True)
+            process = self._place.process
+            print(f"timely: process {process} has waited {seconds:g} s for {whom}", file=sys.stderr, flush=True)

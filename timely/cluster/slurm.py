@@ -16,10 +16,12 @@ import os
 import re
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
+from functools import partial
 
 from timely.cluster.place import Place, number
 from timely.cluster.ports import agreed_ports
 from timely.cluster.rendezvous import placed_at
+from timely.cluster.siblings import ended_tasks
 from timely.config import Config
 from timely.errors import ConfigError
 
@@ -55,4 +57,4 @@ def first_node(nodes: str) -> str:
 
 def placed(config: Config) -> AbstractContextManager[Config]:
     """Return a context with the configuration of this task, which is entered when all tasks have come."""
-    return placed_at(place_of(os.environ), config)
+    return placed_at(place_of(os.environ)._replace(ended=partial(ended_tasks, dict(os.environ))), config)

@@ -4,11 +4,12 @@ Most of it is there anyway: what a worker does, queues, frontiers, activations, 
 the worker's help, and noted nowhere. Only the time and the records of operators are counted for whoever looks
 (`Log.count`), and the epochs of the first worker (`latency`).
 
-**Bounded cost.** An activation that is counted takes about a microsecond longer. So a worker that runs more than
-`BUDGET` activations between two looks counts in a part of the time only: about `BUDGET` of them, and then not again
-before what that took, with beginning and ending it, is less than `SHARE` of the time. The numbers are extrapolated from
-the part that was counted: to all of the time between the looks, and to the time until the next part in proportion to
-the activations, of which the number is always known. Without haste, everything is counted.
+**Bounded cost.** An activation that is counted takes about a microsecond longer. If counting all those of a worker
+between two looks would take longer than its part of `SHARE` of the time, it counts about `BUDGET` of them, and then not
+again before what that took, with beginning and ending it, is less than that part. The workers of a process divide
+`SHARE`, because they have one core together. The numbers are extrapolated from what was counted: to all of the time
+between the looks, and to the time until the next part in proportion to the activations, of which the number is always
+known. Without haste, everything is counted.
 """
 
 from __future__ import annotations
@@ -35,9 +36,13 @@ if TYPE_CHECKING:
 BUDGET = 1000
 """How many activations of a worker are counted in a part of the time, about."""
 SHARE = 0.005
-"""The most that counting may take of the time of a worker that runs many activations, about."""
+"""The most that counting may take of the time of a process whose workers run many activations, about."""
+PERIOD_NANOSECONDS = 500_000_000
+"""The usual time between two looks. Looks that follow each other sooner do not make counting stop sooner."""
 _ACTIVATION_NANOSECONDS = 1500
 """What counting takes for an activation with its messages."""
+LONGEST_PAUSE = 20
+"""After so many looks a worker counts again, whatever that takes."""
 SHOWN = 20
 """How many lines are shown at most of what holds a dataflow up on one worker."""
 
@@ -74,6 +79,8 @@ class _Totals:
         self._operators = len(dataflow.operators)
         self._receivers = [port.operator.index for port in dataflow.channels]
         self._senders = [sources[0] if len(sources) == 1 else -1 for sources in dataflow.producers()]
+        ports = [port for operator in dataflow.operators for port in operator.inputs]
+        self._ports, self._owners = ports, np.array([port.operator.index for port in ports], np.int64)
         self._keeping = [operator for operator in dataflow.operators if operator.kept is not None]
         self._sized_at: dict[int, int] = {}
         self._looks = 0
@@ -82,7 +89,11 @@ class _Totals:
         """By how much the counts grew when they were measured last, in all of the time between two looks."""
         self._rows = np.zeros((self._operators + len(dataflow.inlines), 7), np.int64)
 
-    def look(self, factor: float, was_measured: bool) -> NDArray[np.int64]:
+    def activations(self) -> NDArray[np.int64]:
+        """Return how often each operator has run."""
+        return np.array([operator.activations for operator in self._dataflow.operators], np.int64)
+
+    def look(self, activations: NDArray[np.int64], factor: float, was_measured: bool) -> NDArray[np.int64]:
         """Return the numbers; what was counted since the last time, or else measured last, is taken times a factor."""
         if was_measured:
             now = self._counted()
@@ -95,9 +106,9 @@ class _Totals:
             self._more = more
         rows = self._rows.copy()
         rows[:, NANOSECONDS : SENT + 1] += more
-        operators, count = self._dataflow.operators, self._operators
-        rows[:count, RUNS] = [operator.activations for operator in operators]
-        rows[:count, QUEUED] = [sum([len(port.queue) for port in operator.inputs]) for operator in operators]
+        rows[: self._operators, RUNS] = activations
+        queued = [len(port.queue) for port in self._ports]
+        rows[: self._operators, QUEUED] = np.bincount(self._owners, queued, self._operators)
         self._looks += 1
         for operator in self._keeping:
             at = operator.activations
@@ -130,6 +141,8 @@ class Watch:
         self.worker = worker
         self._measures_epochs = measures_epochs
         self._totals: dict[int, _Totals] = {}
+        self._fronts: dict[int, list[tuple[int, int]]] = {}
+        """For each dataflow, its operators with the locations whose frontiers are shown."""
         self._epochs: dict[int, Epochs] = {}
         self._uncount: Callable[[], None] | None = None
         self._has_ended = False
@@ -140,7 +153,7 @@ class Watch:
         self._seen = clock.perf_counter_ns(), 0
         """When the worker was looked at, and for how long it had counted."""
         self._switching = 0
-        """How long it took to begin and end counting the last time."""
+        """How much processor time it took to begin and end counting the last time."""
         self._pause = 0
         """At how many looks more nothing is counted."""
         self._measured = 0
@@ -153,8 +166,8 @@ class Watch:
         self._has_ended = True
         self.worker.call(self._stop)
 
-    def look(self) -> WorkerSeen:
-        """Return what the worker does, and has done."""
+    def look(self, workers: int) -> WorkerSeen:
+        """Return what the worker does, and has done; with so many in the process, it counts for its part only."""
         seen = status(self.worker)
         where = seen.operator or seen.doing
         found = WorkerSeen(self.worker.index, where, "" if seen.line is None else str(seen.line))
@@ -165,7 +178,11 @@ class Watch:
         factor = factor if factor > 1.05 else 1.0
         self._seen = now, counted
         dataflows = self.worker.dataflows
-        running = sum(operator.activations for dataflow in dataflows for operator in dataflow.operators)
+        for dataflow in dataflows:
+            if dataflow.index not in self._totals:
+                self._totals[dataflow.index] = _Totals(dataflow)
+        activations = {dataflow.index: self._totals[dataflow.index].activations() for dataflow in dataflows}
+        running = sum(int(each.sum()) for each in activations.values())
         made = running - self._activations if self._activations >= 0 else None
         self._activations = running
         if measured > 0:
@@ -173,15 +190,14 @@ class Watch:
         elif made is not None:
             factor = made / self._measured if self._measured else 0.0
         for dataflow in dataflows:
-            totals = self._totals.get(dataflow.index)
-            if totals is None:
-                totals = self._totals[dataflow.index] = _Totals(dataflow)
-            rows = steady(totals.look, factor, measured > 0)
+            totals = self._totals[dataflow.index]
+            rows = steady(totals.look, activations[dataflow.index], factor, measured > 0)
             found.dataflows[dataflow.index] = DataflowSeen(rows, self._frontiers(dataflow))
         for gone in self._totals.keys() - {dataflow.index for dataflow in dataflows}:
             del self._totals[gone]
+            self._fronts.pop(gone, None)
             self._epochs.pop(gone, None)
-        self._count_on(made, elapsed)
+        self._count_on(made, elapsed, SHARE * max(elapsed, PERIOD_NANOSECONDS) / workers)
         return found
 
     def epochs(self) -> dict[int, list[Epoch]]:
@@ -207,14 +223,16 @@ class Watch:
     def _frontiers(self, dataflow: Dataflow) -> dict[int, tuple[Time, ...]]:
         if not self._measures_epochs:
             return {}
+        shown = self._fronts.get(dataflow.index)
+        if shown is None:
+            scheduled = [operator for operator in dataflow.operators if operator.inline is None]
+            ports = [port for operator in scheduled for port in (operator.outputs or operator.inputs)[:1]]
+            shown = self._fronts[dataflow.index] = [(port.operator.index, port.location) for port in ports]
         fronts = dataflow.tracker.fronts()
-        ports = (
-            (operator.outputs or operator.inputs)[:1] for operator in dataflow.operators if operator.inline is None
-        )
-        return {port.operator.index: fronts[port.location] for found in ports for port in found}
+        return {operator: fronts[location] for operator, location in shown}
 
-    def _count_on(self, activations: int | None, elapsed: int) -> None:
-        """Count until the next look; or, if there were many activations since the last, for a part of the time."""
+    def _count_on(self, activations: int | None, elapsed: int, allowed: float) -> None:
+        """Count until the next look; or, if counting all activations takes longer than is allowed, for a part of it."""
         if self._has_ended or activations is None:
             return
         if self._pause:
@@ -222,26 +240,27 @@ class Watch:
             return
         if not self._began:
             self.worker.call(self._start)
-        allowed = SHARE * elapsed
-        if activations > 2 * BUDGET and activations * _ACTIVATION_NANOSECONDS > allowed:
-            self.worker.call_after(BUDGET / activations * elapsed / 1e9, self._stop)
-            self._pause = int((self._switching + BUDGET * _ACTIVATION_NANOSECONDS) / allowed)
+        if activations * _ACTIVATION_NANOSECONDS > allowed:
+            counted = min(activations, BUDGET)
+            self.worker.call_after(counted / activations * elapsed / 1e9, self._stop)
+            pause = (self._switching + counted * _ACTIVATION_NANOSECONDS) / allowed
+            self._pause = int(min(pause, LONGEST_PAUSE))
 
     def _start(self) -> None:
         if self._uncount is None and not self._has_ended:
-            begun = clock.perf_counter_ns()
+            spent = clock.thread_time_ns()
             self._uncount = self.worker.log.count()
             self._began = clock.perf_counter_ns()
-            self._switching = self._began - begun
+            self._switching = clock.thread_time_ns() - spent
 
     def _stop(self) -> None:
         if self._uncount is not None:
-            ended = clock.perf_counter_ns()
+            spent, ended = clock.thread_time_ns(), clock.perf_counter_ns()
             self._uncount()
             self._uncount = None
             self._counted += ended - self._began
             self._began = 0
-            self._switching += clock.perf_counter_ns() - ended
+            self._switching += clock.thread_time_ns() - spent
         if self._has_ended:
             for epochs in self._epochs.values():
                 epochs.end()
@@ -279,7 +298,7 @@ class Looking:
         epochs: dict[int, list[Epoch]] = {}
         for watch in watches:
             epochs.update(watch.epochs())
-        return ProcessSeen(self._process, os.getpid(), [watch.look() for watch in watches], epochs)
+        return ProcessSeen(self._process, os.getpid(), [watch.look(len(watches)) for watch in watches], epochs)
 
     def close(self) -> None:
         """Count nothing more."""

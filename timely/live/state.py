@@ -241,7 +241,8 @@ class Changes:
         known = self._frontiers.get(index, {})
         if dataflow.frontiers is not known:
             moved = {node: times for node, times in dataflow.frontiers.items() if known.get(node) != times}
-            found["frontiers"] = [[node, frontier_text(times)] for node, times in moved.items()]
+            texts = {times: frontier_text(times) for times in set(moved.values())}  # most nodes share theirs
+            found["frontiers"] = [[node, texts[times]] for node, times in moved.items()]
             self._frontiers[index] = dataflow.frontiers
         if dataflow.epochs:
             found["epochs"] = [len(dataflow.epochs), *quantiles(dataflow.epochs)]

@@ -16,7 +16,7 @@ import time as clock
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
-from threading import Event, Thread
+from threading import Thread
 
 from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
@@ -32,9 +32,11 @@ from timely.live.figures import EPOCHS, EPOCHS_TEXT, FIGURES, Figure
 from timely.live.notes import Notes
 from timely.live.state import LIMITS, State, frontier_text
 from timely.live.watching import Watching
+from timely.observe.notices import notify
 
 EXPORT_SECONDS = 5.0
-END_SECONDS = 3.0
+END_SECONDS = 1.0
+"""For how long a job that has ended waits for the collector to take the last figures."""
 _OURS = "timely "
 
 
@@ -94,24 +96,31 @@ def begin(endpoint: str, processes: int, directory: Path | None) -> Callable[[],
     """Send to a collector until the result is called."""
     watching = Watching(0, processes, directory, Notes())
     telemetry = Telemetry(endpoint, watching.state)
-    has_ended = Event()
+    loop, has_ended = asyncio.new_event_loop(), asyncio.Event()
 
     async def send() -> None:
-        while not has_ended.is_set():
+        ending = asyncio.ensure_future(has_ended.wait())
+        while not ending.done():
             watching.keep_looking(3600.0)
-            await watching.looked()
+            await asyncio.wait((ending, asyncio.ensure_future(watching.looked())), return_when=asyncio.FIRST_COMPLETED)
             telemetry.take_epochs()
         await watching.close()
 
     def run() -> None:
-        asyncio.run(send())
+        with asyncio.Runner(loop_factory=lambda: loop) as runner:
+            runner.run(send())
         telemetry.close()
 
     thread = Thread(target=run, name=f"{_OURS}telemetry", daemon=True)
     thread.start()
 
     def end() -> None:
-        has_ended.set()
+        with suppress(RuntimeError):  # the loop has ended by an error of its own
+            loop.call_soon_threadsafe(has_ended.set)
         thread.join(END_SECONDS)
+        if thread.is_alive():
+            notify(
+                f"the collector at {endpoint} did not take the last figures within {END_SECONDS:g} s, so they are lost"
+            )
 
     return end

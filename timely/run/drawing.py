@@ -3,6 +3,9 @@
 The script runs as with one worker until that is first stepped, or the program returns. By then it has built its
 dataflows, and may have sent to their inputs, but no operator has run. A script that calls `execute` several times is
 drawn as far as the first call.
+
+A session builds a dataflow for each of its definitions while it runs. So a script with a session runs to its end, with
+all that it reads and writes, and the dataflows that its first worker had are drawn.
 """
 
 from __future__ import annotations
@@ -22,6 +25,10 @@ if TYPE_CHECKING:
     from timely.worker.worker import Worker
 
 
+SESSIONS = "differential.session"
+"""The package whose programs build dataflows while they run."""
+
+
 class _HasBuilt(SystemExit):
     """Ends the program, as `sys.exit(0)` does."""
 
@@ -31,6 +38,9 @@ def draw(output: str | None, target: list[str], is_module: bool) -> int:
     shapes: list[Shape] = []
 
     def around(build: Callable[[Worker], Any]) -> Callable[[Worker], Any]:
+        if (build.__module__ or "").startswith(SESSIONS):
+            return _watched(build, shapes)
+
         def program(worker: Worker) -> None:
             def stop() -> NoReturn:
                 shapes.extend(map(shape_of, worker.dataflows))
@@ -58,3 +68,23 @@ def draw(output: str | None, target: list[str], is_module: bool) -> int:
     else:
         save(shapes, Path(output))
     return 0
+
+
+def _watched(build: Callable[[Worker], Any], shapes: list[Shape]) -> Callable[[Worker], Any]:
+    """Return a program that does the same, and adds the shapes of the first worker's dataflows before each step."""
+
+    def program(worker: Worker) -> Any:
+        step, drawn = worker._step, {-1}
+
+        def drawn_step() -> Any:
+            for dataflow in worker.dataflows:
+                if dataflow.index not in drawn:
+                    drawn.add(dataflow.index)
+                    shapes.append(shape_of(dataflow))
+            return step()
+
+        if worker.index == 0:
+            worker._step = drawn_step  # type: ignore[method-assign]
+        return build(worker)
+
+    return program

@@ -48,6 +48,18 @@ def test_all_end_within_five_seconds_of_one_that_dies(environ: dict[str, str], h
     assert "answer" not in ended.output, ended.all
 
 
+def test_a_task_that_ends_before_the_rendezvous_is_named_by_the_others(environ: dict[str, str], tmp_path: Path) -> None:
+    script = tmp_path / "task.sh"
+    script.write_text(
+        'test "$SLURM_PROCID" = 2 && { sleep 1; echo "ended at $(date +%s.%N)"; exit 9; }\n'
+        f"exec {TIMELY} run --on slurm {SCRIPT}\n"
+    )
+    ended = Ended(f"srun --ntasks=4 sh {script}", environ)
+    assert ended.status == 9, ended.all
+    assert "process 2 ended before all processes had come" in ended.errors, ended.all
+    assert ended.seconds_after_death < 5, ended.all
+
+
 def test_outside_a_job_the_error_names_the_command_to_use() -> None:
     ended = Ended(f"{TIMELY} run --on slurm {SCRIPT}")
     assert ended.status == 2

@@ -137,3 +137,24 @@ def texts_of(path: Path) -> set[str]:
     """Return the texts in a picture."""
     root = ElementTree.parse(path).getroot()
     return {"".join(each.itertext()).strip() for each in root.iter() if each.tag.endswith("text")}
+
+
+def test_the_dataflows_of_a_session_are_drawn_after_its_script_has_run(tmp_path: Path) -> None:
+    script = tmp_path / "words.py"
+    script.write_text(
+        "from differential import Session\n"
+        "with Session(workers=2) as db:\n"
+        "    words = db.table('words', {'word': ['to', 'be', 'to']})\n"
+        "    db.view('counts', lambda t: t.words.group_by('word').count())\n"
+        "    db.commit()\n"
+        "    print(len(words), 'rows')\n"
+    )
+    command = [sys.executable, "-m", "timely", "viz", "-o", str(tmp_path / "words.json"), str(script)]
+    done = subprocess.run(
+        command, env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.endswith(" rows\n")
+    drawn = json.loads((tmp_path / "words.json").read_text())
+    assert [shape["name"] for shape in drawn] == ["session", "table words", "view counts"]
+    assert "words" in [node["name"] for node in drawn[1]["nodes"]]

@@ -80,6 +80,7 @@ def test_a_state_has_what_operators_did_and_sends_only_what_changes() -> None:
 @pytest.mark.slow
 def test_counts_are_extrapolated_where_a_worker_is_too_busy_to_count_all(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(looking, "BUDGET", 20)
+    monkeypatch.setattr(looking, "PERIOD_NANOSECONDS", 50_000_000)
 
     def program(worker: Worker) -> None:
         numbers, probe = chain(worker)
