@@ -143,7 +143,8 @@ class AskingSocket:
         Waits at most `seconds`; returns None at once if `interrupt` is called. Raises ConfigError if the server refuses
         the keys.
         """
-        self._socket.send(question)
+        with suppress(zmq.Again):  # a connection whose handshake failed may have been given up: the monitor knows
+            self._socket.send(question, zmq.NOBLOCK)
         end = clock.monotonic() + seconds
         poller = zmq.Poller()
         for each in (self._socket, self._monitor, self._bell):

@@ -63,7 +63,8 @@ def test_strangers_are_refused_and_learn_nothing(keys: str, tmp_path: Path) -> N
                         socket.curve_serverkey = server_key
                         socket.curve_publickey, socket.curve_secretkey = zmq.curve_keypair()
                     socket.connect(server.address)
-                    socket.send(b"x")
+                    with suppress(zmq.Again):  # the connection was refused before
+                        socket.send(b"x", zmq.NOBLOCK)
                     assert not socket.poll(300)
         assert asked == []
         member = AskingSocket(server.address, keys)
@@ -103,6 +104,18 @@ def _connect_to(client: AskingSocket, server_key: bytes) -> None:
     client._socket.reconnect_ivl = 50
     client._monitor = client._socket.get_monitor_socket(asking._REFUSED)
     client._socket.connect(client._address)
+
+
+def test_a_question_on_a_connection_that_was_given_up_is_not_waited_for_longer_than_permitted(keys: str) -> None:
+    server = AnsweringSocket("tcp://127.0.0.1:*", keys, lambda question: [question])
+    client = AskingSocket(server.address, keys)
+    try:
+        client._socket.disconnect(server.address)  # as ZeroMQ does if a handshake fails
+        assert client.ask(b"x", 0.3) is None
+        assert client.ask(b"y", 30) == [b"y"]
+    finally:
+        client.close()
+        server.close()
 
 
 def test_a_question_that_is_too_long_and_an_address_that_is_none_are_refused(keys: str) -> None:
