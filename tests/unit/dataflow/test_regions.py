@@ -179,6 +179,7 @@ def test_pairs_are_consumed_piece_by_piece_inside_a_region(monkeypatch: pytest.M
     assert largest < 40 * 40 / 4
 
 
+@pytest.mark.composed
 def test_two_operators_of_a_region_that_wait_for_room_both_go_on() -> None:
     pieces = 60
 

@@ -192,6 +192,7 @@ def test_what_a_loop_emits_is_final_though_what_joins_it_beside_the_loop_is_not(
     assert not any(worker.dataflows for worker in workers)
 
 
+@pytest.mark.composed
 def test_what_regions_of_other_workers_hold_is_counted_once() -> None:
     cluster = Cluster(2, DEFINITIONS["bfs"], 1, general=False)
     first, second = cluster.workers
