@@ -136,7 +136,7 @@ class Region(Schedulable):
             if turn is None:
                 turn = self._take_turn() if len(progress.within) > 1 else self._run_through()
             if turn is not None:
-                self._run_pieces(turn)
+                self._turn = self._unfinished(turn)
         except BaseException:
             for scope in progress.within:
                 scope.place = -1
@@ -157,13 +157,13 @@ class Region(Schedulable):
         """Return whether a member is to run again."""
         return any(member.active or member.has_more for member in self.members)
 
-    def _run_pieces(self, turn: Iterator[bool]) -> None:
-        """Go on with a turn to its end, or until it pauses."""
+    def _unfinished(self, turn: Iterator[bool]) -> Iterator[bool] | None:
+        """Go on with a turn to its end, or until it pauses; return the rest of it."""
         pauses = clock.monotonic() + PATIENCE
         for is_piece in turn:
             if self.is_held_back or (is_piece and self.dataflow.schedule.has_ready) or clock.monotonic() > pauses:
-                self._turn = turn
-                return
+                return turn
+        return None
 
     def _run_through(self) -> Iterator[bool] | None:
         """Take a turn where there is no loop; return the rest of it if an operator has more to emit than at once."""
