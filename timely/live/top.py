@@ -20,6 +20,8 @@ OPERATORS, HELD, NOTES = 14, 6, 5
 """How many lines of each are shown."""
 _FIRST_TICKS = 4
 """After so many ticks there are rates: the first ones only begin to count."""
+_TEXTS = ("operator", "does", "frontier", "built at", "")
+"""The columns that are cut off where a terminal is narrow: numbers keep their width."""
 _UNITS = ("", "k", "M", "G", "T")
 
 
@@ -87,7 +89,7 @@ def _workers(view: View) -> Table:
     for index, process, pid, busy, records, queued, doing, line, silent in view.workers:
         does = f"no answer for {silent:.0f} s" if silent else f"{doing}, at {line}" if line else doing
         bar = "█" * round(10 * busy)
-        table.add_row(str(index), str(process), str(pid), _share(busy), bar, _short(records), str(queued), does)
+        _row(table, str(index), str(process), str(pid), _share(busy), bar, _short(records), str(queued), does)
     return table
 
 
@@ -100,9 +102,9 @@ def _operators(flow: Mirror, workers: int) -> Table:
         share = _share(rates[NANOSECONDS] / 1e9 / max(1, workers)) if node["kind"] == "operator" else ""
         moving = [_short(rates[column]) for column in (RECEIVED, SENT, RUNS)]
         kept = [_short(totals[column]) for column in (QUEUED, ROWS, BYTES)]
-        table.add_row(node["name"], share, *moving, *kept, flow.frontiers.get(number, ""), node["origin"])
+        _row(table, node["name"], share, *moving, *kept, flow.frontiers.get(number, ""), node["origin"])
     if len(numbers) > OPERATORS:
-        table.add_row(f"and {len(numbers) - OPERATORS} more", *[""] * 9)
+        _row(table, f"and {len(numbers) - OPERATORS} more", *[""] * 9)
     return table
 
 
@@ -110,10 +112,17 @@ def _table(*names: str) -> Table:
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False, header_style="dim")
-    texts = ("operator", "does", "frontier", "built at", "")
     for name in names:
-        table.add_column(name, justify="left" if name in texts else "right", no_wrap=True, overflow="ellipsis")
+        is_text = name in _TEXTS
+        table.add_column(name, justify="left" if is_text else "right", no_wrap=not is_text, overflow="ellipsis")
     return table
+
+
+def _row(table: Table, *cells: str) -> None:
+    """Add a row of one line to a table."""
+    from rich.text import Text
+
+    table.add_row(*[Text(cell, no_wrap=True) for cell in cells])
 
 
 def _short(number: float) -> str:

@@ -1,0 +1,32 @@
+"""What `timely top` shows where a terminal is narrow."""
+
+from __future__ import annotations
+
+from io import StringIO
+
+import pytest
+
+from timely.live.client import View
+from timely.live.top import parts
+
+pytest.importorskip("rich")
+
+
+def test_numbers_keep_their_width_and_texts_are_cut_off() -> None:
+    from rich.console import Console
+
+    view = View()
+    where = "/home/somebody/" + "directory/" * 20 + "program.py:12"
+    view.workers = [[0, 0, 4194303, 0.25, 1234.0, 7, "waits for messages", where, 0.0]]
+    console = Console(file=StringIO(), width=100)
+    for part in parts(view):
+        console.print(part)
+    lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
+    assert [line.split() for line in lines if line.lstrip().startswith("worker")] == [
+        ["worker", "process", "pid", "busy", "records/s", "queued", "does"]
+    ]
+    (row,) = [line for line in lines if "waits for" in line]
+    assert row.split()[:3] == ["0", "0", "4194303"]
+    assert " 1.2k " in row
+    assert row.rstrip().endswith("…")
+    assert len(row) <= 100
