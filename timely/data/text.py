@@ -109,19 +109,18 @@ def text_column(
     ['none', 'o']
     """
     starts = np.cumsum(lengths) - lengths if starts is None else starts
-    flags = _inline_flags()
     column = np.zeros(len(lengths), _TEXT)
     if missing is not None:
         starts, lengths = np.where(missing, 0, starts), np.where(missing, 0, lengths)
-    if not _is_utf8(starts, lengths, data):
-        return _long_column(starts, lengths, data)  # raises the error of the row
+    # Bytes of missing rows, or of no row, need not be UTF-8. Then each row is decoded by itself.
+    is_utf8 = _is_utf8(starts, lengths, data)
     if missing is not None and stands:
         content = np.frombuffer(stands.encode(), np.uint8)
         starts[missing], lengths[missing], data = len(data), len(content), np.append(data, content)
-    if not len(data):
+    if not len(column) or not len(data):
         return column
-    is_long = lengths > INLINE
-    if flags is None or 2 * np.count_nonzero(is_long) > len(column):
+    is_long, flags = lengths > INLINE, _inline_flags()
+    if not is_utf8 or flags is None or 2 * np.count_nonzero(is_long) > len(column):
         return _long_column(starts, lengths, data)
     if is_long.any():
         column[is_long] = _long_column(starts[is_long], lengths[is_long], data)

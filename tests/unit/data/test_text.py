@@ -98,6 +98,16 @@ def test_a_column_of_text_has_the_rows_that_its_bytes_have(is_known: bool, rows:
     assert column.tolist() == [f"{row} and more than fits into a row" for row in rows]
 
 
+@given(st.lists(st.text(st.sampled_from("aé😀z"), max_size=20) | st.none(), max_size=12), st.sampled_from(["", "\0é"]))
+@settings(max_examples=60, deadline=None)
+def test_what_stands_for_a_missing_row_does_not_depend_on_its_bytes(rows: list[str | None], stands: str) -> None:
+    contents = [b"\xa9\xff" if row is None else row.encode() for row in rows]
+    lengths = np.array([len(content) for content in contents], np.int64)
+    missing = np.array([row is None for row in rows], bool)
+    column = text_column(lengths, np.frombuffer(b"".join(contents), np.uint8), None, missing, stands)
+    assert column.tolist() == [stands if row is None else row for row in rows]
+
+
 def test_this_numpy_keeps_short_texts_in_their_rows() -> None:
     if sys.byteorder == "little":
         assert text_module._inline_flags() is not None, "columns of text are made at a third of the rate"
