@@ -10,6 +10,9 @@ worker's processor time tell more than those of time: appends run in threads of 
 time from the changes of an epoch until its answer is final, or durable, where the program makes the next epoch after
 that. A restart is the time from opening the state until the answer to one further epoch is durable; loading modules is
 not part of it.
+
+The cases `durable restart` do nothing but load a graph once, which is the first run, and restart: they measure the
+processor time of each, and the most memory.
 """
 
 from __future__ import annotations
@@ -24,6 +27,8 @@ import numpy as np
 
 from benchmarks.graphs import RandomGraph
 from benchmarks.harness import WARM_UP, Case, Figures, check
+from benchmarks.residence import forget_peak, peak
+from benchmarks.wcc import from_scratch
 from differential import Collection, InputSession, new_input
 from differential.durable import Directory, DurableSession, Shard, State, durable_input, persist
 from differential.graphs import weakly_connected_components
@@ -33,6 +38,7 @@ LOAD, PACED, AT_ONCE, CPU = "load edges/s", "changes/s", "changes/s at once", "c
 LOAD_CPU, LOAD_WORKER = "load edges/CPU s", "load edges/CPU s of the worker"
 RESTART, BYTES = "restart s", "bytes on disk/edge"
 FLUSHES = {"each epoch": None, "flush 20 ms": "20ms", "flush 100 ms": "100ms"}
+EDGES = {"100k": 100_000, "1M": 1_000_000, "10M": 10_000_000, "50M": 50_000_000, "100M": 100_000_000}
 Sizes = dict[tuple[Any, ...], int]
 
 CASES = [
@@ -48,6 +54,16 @@ CASES = [
         {"nodes": 1_000_000, "edges": 10_000_000, "epochs": 100, "batch": 10_000},
         quick=False,
         limits={f"share of {PACED}": 0.9},
+    ),
+    *(
+        Case(
+            f"durable restart {name}",
+            "durable",
+            {"nodes": edges // 10, "edges": edges},
+            quick=edges <= 1_000_000,
+            function="measure_restart",
+        )
+        for name, edges in EDGES.items()
     ),
 ]
 
@@ -88,6 +104,30 @@ def measure(nodes: int, edges: int, epochs: int, batch: int, singles: int = 50) 
             made += singles
         source, target = graph.after(made * batch)
         check(Counter(edges_shard.read()) == Counter(zip(source.tolist(), target.tolist())), "the edges are wrong")
+    return figures
+
+
+def measure_restart(nodes: int, edges: int) -> Figures:
+    """Return the processor time of a first run and of a restart, on one worker, and the most memory of both."""
+    with tempfile.TemporaryDirectory() as directory:
+        small = RandomGraph(100, 1000)
+        _durable(small, 0, 0, directory)
+        _restarted(small, 0, 1, 1, None, directory)
+    graph = RandomGraph(nodes, edges)
+    forget_peak()
+    with tempfile.TemporaryDirectory() as directory:
+        used = clock.process_time()
+        _durable(graph, 0, 0, directory)
+        figures = {"first run CPU s": clock.process_time() - used}
+        used = clock.process_time()
+        figures[RESTART], _ = _restarted(graph, 0, 1, 1, None, directory)
+        figures |= {"restart CPU s": clock.process_time() - used, "peak GiB": peak() / (1 << 30)}
+        store = Directory(directory).store
+        edges_shard, found = Shard("edges", store("edges")), Shard("sizes", store("sizes")).read()
+        figures[BYTES] = edges_shard.manifest().size / edges
+    _, labels = from_scratch(*graph.after(1), nodes)
+    expected = Counter(Counter(np.unique(labels, return_counts=True)[1].tolist()).items())
+    check(found == expected, "the answer after the restart is wrong")
     return figures
 
 

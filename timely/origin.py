@@ -10,9 +10,9 @@ import linecache
 import os
 import sys
 import sysconfig
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
 from types import FrameType, TracebackType
 from typing import NamedTuple
@@ -75,12 +75,12 @@ def user_origin() -> Origin:
     while frame is not None and (is_ours(frame.f_code.co_filename) or _is_python(frame.f_code.co_filename)):
         frame = frame.f_back
     if frame is None:
-        return getattr(_attributed, "origin", Origin("<unknown>", 0))
+        return _attributed.get() or Origin("<unknown>", 0)
     return Origin(frame.f_code.co_filename, frame.f_lineno)
 
 
-_attributed = threading.local()
-"""The origin of what this thread builds for a line that is not on its call stack."""
+_attributed: ContextVar[Origin | None] = ContextVar("attributed", default=None)
+"""The origin of what a thread builds for a line that is not on its call stack."""
 
 
 @contextmanager
@@ -93,11 +93,11 @@ def attributed(origin: Origin) -> Iterator[None]:
     ...     print(user_origin().line)  # of this example, which is on the call stack
     2
     """
-    _attributed.origin = origin
+    token = _attributed.set(origin)
     try:
         yield
     finally:
-        del _attributed.origin
+        _attributed.reset(token)
 
 
 def raised_at(traceback: TracebackType | None) -> Origin | None:

@@ -5,6 +5,22 @@ from __future__ import annotations
 from typing import Any
 
 import confluent_kafka as client
+import numpy as np
+
+from differential.session import Change
+from differential.session.sinks import Mark, Outlet, Sink, SinkWriter
+
+CHANGE = Change(1, ("x",), (np.array([1]),), np.array([1]))
+
+
+def two_writers(sink: Sink) -> tuple[SinkWriter, SinkWriter]:
+    """Return two writers of one name, of which the first has written a change before the second one was opened."""
+    first = sink.open(Outlet("all", ("x",)))
+    assert first.mark() is None
+    first.write([CHANGE], Mark("a", 1))
+    second = sink.open(Outlet("all", ("x",)))
+    assert second.mark() == Mark("a", 1)
+    return first, second
 
 
 class Cluster:

@@ -12,19 +12,17 @@ from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from differential import Session
-from differential.session import Change
-from differential.session.sinks import Mark, Outlet
+from differential.session.sinks import Mark
 from timely.errors import SessionError
 from timely.lowlevel import typed
 
 pytest.importorskip("confluent_kafka", reason="confluent-kafka is not installed")
 from differential.session.sinks.kafka import kafka as sink
 from differential.session.sources.kafka import kafka as source
-from tests.integration.session.kafka_cluster import Cluster
+from tests.integration.session.kafka_cluster import CHANGE, Cluster, two_writers
 
 pytestmark = pytest.mark.slow
 QUIET = {"log_level": 0}
@@ -161,14 +159,8 @@ def test_each_commit_is_in_a_topic_once(cluster: Cluster, tmp_path: Path) -> Non
 
 def test_a_second_writer_of_a_name_goes_on_after_the_first(cluster: Cluster) -> None:
     cluster.make("fenced", "timely-commits")
-    topic = sink(cluster.servers, "fenced", config=QUIET)
-    change = Change(1, ("x",), (np.array([1]),), np.array([1]))
-    first = topic.open(Outlet("all", ("x",)))
-    assert first.mark() is None
-    first.write([change], Mark("a", 1))
-    second = topic.open(Outlet("all", ("x",)))
-    assert second.mark() == Mark("a", 1)
-    second.write([change._replace(time=2)], Mark("a", 2))
+    first, second = two_writers(sink(cluster.servers, "fenced", config=QUIET))
+    second.write([CHANGE._replace(time=2)], Mark("a", 2))
     first.close()
     assert second.mark() == Mark("a", 2)
     with pytest.raises(SessionError, match="cannot be emptied"):

