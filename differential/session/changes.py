@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from differential.session.awaiting import interruptible
 from differential.session.table_data import Column, frame_of, items, order_of
 
 
@@ -122,14 +123,16 @@ class Changes:
             self._awaiting.append(waiter)
         try:
             while True:
-                waiter[1].clear()
-                change = self._next()
+                with interruptible():
+                    await asyncio.sleep(0)  # the loop has its turn, even if there is always another change
+                    waiter[1].clear()
+                    if not (self._ready or self._is_over):
+                        await waiter[1].wait()
+                is_over, change = self._is_over, self._next()
                 if change is not None:
                     yield change
-                elif self._is_over:
+                elif is_over:
                     return
-                else:
-                    await waiter[1].wait()
         finally:
             with self._condition:
                 self._awaiting.remove(waiter)

@@ -15,16 +15,15 @@ is an input with an index, each view a dataflow that imports the indexes it read
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from itertools import count
-from threading import Thread
 from typing import TYPE_CHECKING, Any, Literal, Self
 from weakref import finalize
 
 import numpy as np
 
+from differential.session.awaiting import in_thread
 from differential.session.catalog import Catalog
 from differential.session.cluster import Cluster
 from differential.session.engine import Engine
@@ -73,6 +72,7 @@ class Session:
     [('be', 1), ('or', 1), ('to', 2)]
     >>> words.insert(word="not")
     >>> db.rollback()
+    >>> import asyncio
     >>> db.commit(), asyncio.run(db.commit_async())
     (2, 3)
     >>> db.status()
@@ -266,19 +266,8 @@ class Session:
 
     async def commit_async(self) -> int:
         """Commit as `commit` does, in a thread, while the event loop goes on."""
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[int] = loop.create_future()
-
-        def run() -> None:
-            try:
-                number = self._catalog.commit()
-            except BaseException as error:
-                _settle(loop, future.set_exception, future, error)
-            else:
-                _settle(loop, future.set_result, future, number)
-
-        Thread(target=run, name="timely commit", daemon=True).start()
-        return await future
+        engine = self._catalog.engine
+        return await in_thread(self._catalog.commit, engine.patience, engine.interrupt)
 
     def rollback(self) -> None:
         """Forget all changes since the last commit."""
@@ -442,9 +431,3 @@ def _names(columns: Sequence[str] | None) -> tuple[str, ...] | None:
 def _refuse_name(name: str) -> None:
     if not isinstance(name, str) or not name:
         raise SessionError(f"a table or view has a text as its name, and not {name!r:.80}")
-
-
-def _settle(loop: asyncio.AbstractEventLoop, settle: Any, future: asyncio.Future[int], value: Any) -> None:
-    """Settle a future of a loop from another thread, unless nobody awaits it any more."""
-    if not loop.is_closed():
-        loop.call_soon_threadsafe(lambda: None if future.done() else settle(value))

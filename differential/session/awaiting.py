@@ -1,0 +1,140 @@
+"""Wait in an event loop, so that Ctrl-C in a notebook ends the wait.
+
+A Jupyter kernel runs a cell that awaits as a task of its event loop. On SIGINT its handler asks the loop to cancel this
+task, but does not wake the loop, so nothing happens until something else does. While the task of a cell waits for a
+session, another handler cancels the task and wakes the loop, and the cancellation becomes KeyboardInterrupt. This error
+must not leave any other task: it would end the event loop, and the kernel with it. The kernel cancels these tasks
+together with the cell that awaits them, once the loop wakes, which it does several times a second meanwhile.
+
+Outside of notebooks nothing is done: `asyncio.run` handles SIGINT itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import Thread, current_thread, main_thread
+from types import FrameType
+from typing import Any, TypeVar
+
+R = TypeVar("R")
+
+BEAT = 0.2
+"""How many seconds an event loop of a notebook sleeps at most while a task that is not a cell's own waits."""
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Let an interrupt of a notebook end what a coroutine awaits in this block.
+
+    >>> async def wait():
+    ...     with interruptible():
+    ...         return await asyncio.sleep(0, "done")
+    >>> asyncio.run(wait())
+    'done'
+    """
+    task = asyncio.current_task()
+    before = signal.getsignal(signal.SIGINT)
+    if task is None or before is None or "IPython" not in sys.modules or current_thread() is not main_thread():
+        yield
+    elif not in_cell(sys._getframe()):
+        yield from _beating(asyncio.get_running_loop())
+    else:
+        yield from _cancelled_by_signal(task, before)
+
+
+def in_cell(frame: FrameType | None) -> bool:
+    """Return whether IPython runs this frame as a part of a cell, and not the event loop as a task of its own.
+
+    >>> in_cell(sys._getframe())
+    False
+    """
+    while frame is not None:
+        if frame.f_code.co_name == "run_code" and frame.f_globals.get("__name__") == "IPython.core.interactiveshell":
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _cancelled_by_signal(task: asyncio.Task[Any], before: Any) -> Iterator[None]:
+    """Cancel the task of a cell on SIGINT, and raise KeyboardInterrupt in it."""
+    loop = task.get_loop()
+    cancelling: list[asyncio.Handle] = []
+
+    def cancel(signum: int, frame: FrameType | None) -> None:
+        if not cancelling:
+            cancelling.append(loop.call_soon_threadsafe(task.cancel))
+
+    signal.signal(signal.SIGINT, cancel)
+    try:
+        yield
+    except asyncio.CancelledError:
+        if not cancelling:
+            raise
+        task.uncancel()
+        raise KeyboardInterrupt from None
+    finally:
+        signal.signal(signal.SIGINT, before)
+        for handle in cancelling:
+            handle.cancel()
+    if cancelling:  # what it awaited was over before the loop cancelled the task
+        raise KeyboardInterrupt
+
+
+def _beating(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
+    """Wake the loop again and again."""
+
+    timers: list[asyncio.TimerHandle] = []
+
+    def beat() -> None:
+        timers[:] = [loop.call_later(BEAT, beat)]
+
+    beat()
+    try:
+        yield
+    finally:
+        timers[0].cancel()
+
+
+async def in_thread(function: Callable[[], R], patience: float, interrupt: Callable[[], object]) -> R:
+    """Return what a function returns that runs in a thread, while the event loop goes on.
+
+    After an interrupt of a notebook the function goes on. If it still runs `patience` seconds later, `interrupt` is
+    called once, in another thread.
+
+    >>> asyncio.run(in_thread(lambda: 7, 1.0, lambda: None))
+    7
+    """
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[R] = loop.create_future()
+
+    def run() -> None:
+        try:
+            result = function()
+        except BaseException as error:
+            _settle(loop, future.set_exception, future, error)
+        else:
+            _settle(loop, future.set_result, future, result)
+
+    def end() -> None:
+        thread.join(patience)
+        if thread.is_alive():
+            interrupt()
+
+    thread = Thread(target=run, name="timely commit", daemon=True)
+    thread.start()
+    try:
+        with interruptible():
+            return await future
+    except KeyboardInterrupt:
+        Thread(target=end, name="timely commit", daemon=True).start()
+        raise
+
+
+def _settle(loop: asyncio.AbstractEventLoop, settle: Callable[[Any], object], future: Any, value: Any) -> None:
+    """Settle a future of a loop from another thread, unless nobody awaits it any more."""
+    if not loop.is_closed():
+        loop.call_soon_threadsafe(lambda: None if future.done() else settle(value))

@@ -1,0 +1,142 @@
+"""What the program awaits in an event loop leaves the loop its turn, and ends with what SIGINT means there."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import threading
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from differential.session import Change, Changes, awaiting
+
+
+def change(time: int) -> Change:
+    return Change(time, ("x",), (np.array([time]),), np.array([1]))
+
+
+def send_interrupt() -> None:
+    signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+
+
+@pytest.fixture
+def a_cell(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Let the tasks of this list be those of cells, under a handler that notes what it receives, as a kernel's does."""
+    tasks: list[Any] = []
+    monkeypatch.setitem(awaiting.sys.modules, "IPython", SimpleNamespace())  # type: ignore[attr-defined]
+    monkeypatch.setattr(awaiting, "in_cell", lambda frame: asyncio.current_task() in tasks)
+    return tasks
+
+
+def test_other_tasks_run_while_there_is_always_another_change() -> None:
+    async def main() -> int:
+        changes = Changes(lambda changes: None)
+        is_over = False
+
+        async def other() -> None:
+            nonlocal is_over
+            is_over = True
+
+        changes.put(change(0))
+        task = asyncio.create_task(other())
+        async for each in changes:
+            if is_over or each.time == 100:
+                await task
+                return each.time
+            changes.put(change(each.time + 1))
+        return -1
+
+    assert asyncio.run(main()) < 100
+
+
+def test_iteration_ends_after_the_last_change() -> None:
+    async def main() -> list[int]:
+        changes = Changes(lambda changes: None)
+        for time in range(3):
+            changes.put(change(time))
+        changes.end()
+        return [each.time async for each in changes]
+
+    assert asyncio.run(main()) == [0, 1, 2]
+
+
+def test_an_interrupt_of_a_cell_ends_its_task_with_an_interrupt(a_cell: list[Any]) -> None:
+    received: list[int] = []
+
+    async def main() -> tuple[int, object]:
+        a_cell.append(task := asyncio.current_task())
+        before = signal.signal(signal.SIGINT, lambda signum, frame: received.append(signum))
+        try:
+            handler = signal.getsignal(signal.SIGINT)
+            timer = threading.Timer(0.02, send_interrupt)
+            timer.start()
+            with pytest.raises(KeyboardInterrupt):
+                async for _ in Changes(lambda changes: None):
+                    pass
+            assert signal.getsignal(signal.SIGINT) is handler
+            await asyncio.sleep(0)
+            return task.cancelling() if task is not None else -1, received
+        finally:
+            signal.signal(signal.SIGINT, before)
+
+    assert asyncio.run(main()) == (0, [])
+
+
+def test_an_interrupt_that_comes_with_the_result_is_raised(a_cell: list[Any]) -> None:
+    async def main() -> None:
+        a_cell.append(asyncio.current_task())
+        with pytest.raises(KeyboardInterrupt), awaiting.interruptible():
+            send_interrupt()
+        await asyncio.sleep(0)
+
+    asyncio.run(main())
+
+
+def test_a_cancellation_by_the_program_stays_one(a_cell: list[Any]) -> None:
+    async def main() -> None:
+        a_cell.append(asyncio.current_task())
+        async with asyncio.timeout(0.01):
+            async for _ in Changes(lambda changes: None):
+                pass
+
+    with pytest.raises(TimeoutError):
+        asyncio.run(main())
+
+
+def test_a_function_that_does_not_end_after_an_interrupt_is_interrupted(a_cell: list[Any]) -> None:
+    ends, interrupted = threading.Event(), threading.Event()
+
+    async def main() -> None:
+        a_cell.append(asyncio.current_task())
+        threading.Timer(0.02, send_interrupt).start()
+        with pytest.raises(KeyboardInterrupt):
+            await awaiting.in_thread(lambda: ends.wait(20), 0.01, interrupted.set)
+        assert await asyncio.to_thread(interrupted.wait, 20)
+
+    asyncio.run(main())
+    ends.set()
+
+
+def test_the_loop_of_a_notebook_wakes_for_a_task_that_is_not_a_cell(
+    a_cell: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(awaiting, "BEAT", 0.01)
+
+    async def main() -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        loop = asyncio.get_running_loop()
+        before = signal.signal(signal.SIGINT, lambda signum, frame: loop.call_soon(task.cancel))  # it does not wake it
+        timer = threading.Timer(0.02, send_interrupt)
+        timer.start()
+        try:
+            with pytest.raises(asyncio.CancelledError):
+                async for _ in Changes(lambda changes: None):
+                    pass
+        finally:
+            signal.signal(signal.SIGINT, before)
+
+    asyncio.run(main())
