@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from timely.errors import DataError
 from timely.lowlevel import Typed
 
 Column = NDArray[Any]
@@ -64,5 +65,28 @@ def columns_of_pandas(frame: Any) -> tuple[list[str], list[Any]]:
         if isinstance(series.dtype, np.dtype) and series.dtype.kind in "iufbmM":
             columns.append(series.to_numpy())
         else:
-            columns.append(column_of(pa.chunked_array([pa.array(series, from_pandas=True)])))
+            try:
+                columns.append(column_of(pa.chunked_array([_array_of_series(series)])))
+            except pa.ArrowException as error:
+                raise DataError(
+                    f"column {name!r}: Arrow cannot read {series.dtype}: {error}; convert it first"
+                ) from None
     return names, columns
+
+
+def _array_of_series(series: Any) -> Any:
+    """Return a series that is no array of numbers as an Arrow array.
+
+    Arrow before version 26 reads instants with a zone by an attribute that pandas deprecates with a warning since 3.1.
+    So this function makes arrays of UTC of them first.
+    """
+    import pandas
+    import pyarrow as pa
+
+    of = series.dtype
+    if isinstance(of, pandas.CategoricalDtype) and isinstance(of.categories.dtype, pandas.DatetimeTZDtype):
+        return _array_of_series(series.astype(of.categories.dtype))
+    if not isinstance(of, pandas.DatetimeTZDtype):
+        return pa.array(series, from_pandas=True)
+    instants = series.dt.tz_convert(None).to_numpy()
+    return pa.array(instants, pa.timestamp(of.unit, of.tz), from_pandas=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import sys
+import warnings
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -189,6 +190,21 @@ def test_a_frame_of_pandas_comes_back_with_the_types_that_have_nulls() -> None:
     pd.testing.assert_frame_equal(found, given.drop(columns="f"))
 
 
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+@pytest.mark.parametrize("zone", [dt.UTC, dt.timezone(dt.timedelta(hours=2)), "Europe/Berlin"])
+def test_instants_of_pandas_keep_their_zone_and_unit(unit: str, zone: Any) -> None:
+    series = pd.Series(pd.to_datetime(["2024-07-01 10:00:01", None]).as_unit(unit)).dt.tz_localize(zone)
+    for given in (series, series[:0]):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of Arrow before version 26 with pandas since 3.1
+            expected = pa.array(given)
+        found = read(pd.DataFrame({"a": given}))
+        assert found.to_arrow()["a"].combine_chunks().equals(expected)
+        pd.testing.assert_series_equal(found.to_pandas()["a"], given, check_names=False)
+        category = read(pd.DataFrame({"a": given.astype("category")}))
+        assert category.to_arrow()["a"].combine_chunks().equals(expected)
+
+
 @pytest.mark.parametrize(
     ("data", "message"),
     [
@@ -203,6 +219,8 @@ def test_a_frame_of_pandas_comes_back_with_the_types_that_have_nulls() -> None:
         ({"a": [1], "b": [1, 2]}, "different lengths"),
         ({1: [1]}, "a text, not 1"),
         ({}, r"0 column\(s\)"),
+        (pd.DataFrame({"a": [1, "x"]}), "column 'a': Arrow cannot read object: .*; convert it first"),
+        (pd.DataFrame({"a": pd.arrays.SparseArray([0, 1])}), "column 'a': Arrow cannot read Sparse"),
         ([], "an empty list"),
         ([1, 2], r"a row is a tuple.*\[\(value,\), ...\] has one column"),
         ([(1,), (1, 2)], "several lengths"),
