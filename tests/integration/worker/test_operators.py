@@ -67,4 +67,5 @@ def test_no_operator_of_streams_is_forgotten(programs: ModuleType) -> None:
     text = SCRIPT.read_text()
     apart = {"capture_into", "probe", "inspect", "inspect_time"}
     methods = {name for name, value in vars(Stream).items() if callable(value) and not name.startswith("_")}
-    assert {name for name in methods - apart if f".{name}(" not in text and name not in programs.PROGRAMS} == set()
+    forgotten = {name for name in methods - apart if f".{name}(" not in text and name not in programs.PROGRAMS}
+    assert not forgotten, f"add a program that uses each of {forgotten} to {SCRIPT}"
