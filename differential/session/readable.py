@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Callable, Sequence
 from html import escape
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from differential.session.catalog import Catalog
 from differential.session.changes import Change, Changes
@@ -31,6 +31,8 @@ from timely.lowlevel import user_origin
 
 if TYPE_CHECKING:
     from differential.session.serving.publication import Publication
+
+Named = TypeVar("Named", "Table", "View")
 
 
 class Readable:
@@ -423,3 +425,17 @@ def _spread(item: Item, wanted: Sequence[str], given: Sequence[str], values: Seq
             f"{item} has the columns {', '.join(item.columns(0))}; here, {', '.join(wrong)} (at {user_origin()})"
         )
     return tuple(values[given.index(name)] for name in wanted)
+
+
+def existing(catalog: Catalog, name: str, of: type[Named]) -> Named:
+    """Return the table or view of a name. Raises SessionError if there is none, or if it is not of this class."""
+    kind, item = of.__name__.lower(), catalog.items.get(name)
+    if item is None:
+        near = meant(name, [each.name for each in catalog.items.values() if each.kind == kind])
+        made = "{'column': type}" if kind == "table" else "definition"
+        raise SessionError(
+            f"there is no {kind} {name!r} (at {user_origin()}){near}; db.{kind}({name!r}, {made}) makes one"
+        )
+    if item.kind != kind:
+        raise SessionError(f"{item} is not a {kind} (at {user_origin()}): use db.{item.kind}({name!r})")
+    return of(catalog, item)

@@ -29,7 +29,7 @@ from differential.session.cluster import Cluster
 from differential.session.engine import Engine
 from differential.session.item import Item
 from differential.session.near import meant
-from differential.session.readable import Readable, Table, View
+from differential.session.readable import Readable, Table, View, existing
 from differential.session.reading import Run, run
 from differential.session.rows import Rows
 from differential.session.schema import Schema
@@ -126,7 +126,7 @@ class Session:
         key: str | Sequence[str] | None = None,
         added: Mapping[str, Any] | None = None,
     ) -> Table:
-        """Return a new table that has, from the next commit on, the rows of `data`.
+        """Return a new table that has, from the next commit on, the rows of `data`; without `data`, the table there is.
 
         A durable session returns the table that an earlier one has committed, with the rows that it has: then `data`
         only names its columns. If there are more of them now, `added` has their values in the rows that are there.
@@ -139,10 +139,12 @@ class Session:
 
         >>> with Session() as db:
         ...     stock = db.table("stock", {"pieces": int, "item": str}, key="item")
-        ...     stock.insert(pieces=3, item="nut")
+        ...     db.table("stock").insert(pieces=3, item="nut")
         ...     print(db.commit(), stock.columns, stock.records())
         1 ('pieces', 'item') [(3, 'nut')]
         """
+        if data is None and key is None and added is None:
+            return existing(self._catalog, name, Table)
         names, columns = columns_of({} if data is None else data, None)
         chosen = names[:1] if key is None else (key,) if isinstance(key, str) else tuple(key)
         if not names or not chosen or not set(chosen) <= set(names) or len(set(chosen)) < len(chosen):
@@ -176,9 +178,16 @@ class Session:
         return table
 
     def view(
-        self, name: str, definition: Definition, *, columns: Sequence[str] | None = None, durable: bool = False
+        self,
+        name: str,
+        definition: Definition | None = None,
+        *,
+        columns: Sequence[str] | None = None,
+        durable: bool = False,
     ) -> View:
         """Return a view: the answer to `definition(t)`, as of the last commit now, and of each commit from then on.
+
+        Without a definition, the view of this name is returned.
 
         `t` has the tables and views as attributes; the definition returns a collection. `columns` names its columns,
         unless they have names. A view of the same name is replaced.
@@ -196,6 +205,8 @@ class Session:
         ...     print(db.commit(), even.records())
         1 [(4,)]
         """
+        if definition is None:
+            return existing(self._catalog, name, View)
         _refuse_name(name)
         item = Item(name, "view", user_origin(), self._catalog.engine.workers, _names(columns))
         if durable and self._catalog.storage is None:
@@ -285,6 +296,7 @@ class Session:
         self._catalog.drop(target if isinstance(target, str) else target.name)
 
     def __getitem__(self, name: str) -> Table | View:
+        """Return the table or view of a name; `db.table(name)` and `db.view(name)` return it as the type it has."""
         item = self._catalog.items.get(name)
         if item is None:
             raise KeyError(f"there is no table or view {name!r}{meant(name, self._catalog.items)}")

@@ -9,14 +9,14 @@ import sys
 import threading
 import weakref
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, assert_type
 
 import numpy as np
 import pytest
 
 from differential import Collection, Session
 from differential.errors import SessionError
-from differential.session import Change
+from differential.session import Change, Table, View
 
 WAIT = 20.0
 
@@ -29,8 +29,8 @@ def db(request: pytest.FixtureRequest) -> Iterator[Session]:
         yield session
 
 
-def orders(db: Session) -> Any:
-    return db["orders"]
+def orders(db: Session) -> Table:
+    return db.table("orders")
 
 
 def fails_from(limit: int) -> Any:
@@ -85,6 +85,24 @@ def test_a_row_that_occurs_twice_can_be_deleted_twice(db: Session) -> None:
     orders(db).delete(customer=[2, 2, 8], total=[5, 5, 8])
     db.commit()
     assert orders(db).records() == [(1, 20), (1, 30)]
+
+
+def test_tables_and_views_are_found_by_name_and_kind(db: Session) -> None:
+    db.view("sums", lambda t: t.orders.group_by("customer").sum("total"))
+    table, view = assert_type(db.table("orders"), Table), assert_type(db.view("sums"), View)
+    table.insert(customer=3, total=5)
+    db.commit()
+    assert view.records() == db["sums"].records() == [(1, 50), (2, 5), (3, 5)]
+    for call, message in (
+        (lambda: db.table("order"), "there is no table 'order' .*test_session.py.*; did you mean 'orders'.; db.table"),
+        (lambda: db.view("orders"), r"table 'orders' is not a view .*: use db.table\('orders'\)"),
+        (lambda: db.table("sums"), r"view 'sums' is not a table .*: use db.view\('sums'\)"),
+        (lambda: db.view("order"), r"there is no view 'order' .*\); db.view\('order', definition\) makes one"),
+        (lambda: db.table("order", key="customer"), "needs columns"),
+        (lambda: db.table("orders", added={"at": 1}), "needs columns"),
+    ):
+        with pytest.raises(SessionError, match=message):
+            call()
 
 
 def test_a_transaction_that_fails_forgets_its_changes_alone(db: Session) -> None:
