@@ -135,9 +135,7 @@ class Reducer:
         for time, batch in self._input.drain():
             held.hold(time)
             self._new.append(cast(Batch, batch))
-        # The operator that seals appends a batch to the trace and to our queue in one step, so every batch below the
-        # trace's upper has arrived. Without new batches that upper may lag; the input's own frontier does not.
-        upper = self._source.upper if self._new else self._source.upper.join(self._input.frontier)
+        upper = self._closed()
         if self._new or any(not upper.less_equal(time) for time in held.times):
             for chunk in self._reduced(upper):
                 self._batcher.push_columns(chunk)
@@ -152,7 +150,7 @@ class Reducer:
         Then no capability is held: the message itself is the right to send at its time in this activation.
         """
         self._new.append(cast(Batch, message))
-        upper = self._source.upper
+        upper = self._closed()
         chunks = self._reduced(upper)
         is_final = not len(self._pending[2])
         if is_final and len(chunks) == 1 and chunks[0].is_sealed and not upper.less_equal(chunks[0].time()):
@@ -165,6 +163,14 @@ class Reducer:
             self._seal(upper)
         self._source.allow_compaction(upper)
         self._written.allow_compaction(upper)
+
+    def _closed(self) -> Antichain:
+        """Return the frontier up to which everything has arrived.
+
+        The operator that seals appends a batch to the trace and to our queue in one step, so every batch below the
+        trace's upper has arrived. That upper lags where nothing was sealed; the input's own frontier does not.
+        """
+        return self._source.upper.join(self._input.frontier)
 
     def _seal(self, upper: Antichain) -> None:
         """Seal what is not in advance of `upper`; hold capabilities for what is left, and for what is pending."""

@@ -254,6 +254,8 @@ class Dataflow(DataflowCore):
                     continue
                 self.running = operator
                 if isinstance(operator, Region):
+                    if self.peers == 1 and self.tracker.is_behind:
+                        self._propagate()  # a source has run before it: now its operators can answer at once
                     operator.run()  # it records what its operators do
                     budget -= 1
                     continue

@@ -289,6 +289,18 @@ def test_times_before_since_are_advanced_to_it() -> None:
     assert execute_directly(program) == [((0, 1), (1,), 1), ((0, 7), (1,), 1), ((0, 8), (2,), 1)]
 
 
+def test_a_reduction_is_complete_where_the_frontier_is_ahead_of_the_last_batch_imported() -> None:
+    def program(worker: Worker) -> None:
+        graph = Graph(worker, 1)
+        graph.advance()  # without a batch: the trace ends at 1, and its frontier is at 2
+        with worker.dataflow("query") as scope:
+            counts = graph.trace.import_into(scope, since=1).count().output()
+        worker.step_while(lambda: counts.less_than(2))
+        assert counts.changes() == [((0, 1), (1,), 1)]
+
+    execute_directly(program)
+
+
 def test_an_impossible_import_is_refused() -> None:
     def program(worker: Worker) -> None:
         graph = Graph(worker)
