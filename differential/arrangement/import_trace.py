@@ -105,8 +105,12 @@ class Importer:
         while queue:
             time, batch = queue.popleft()
             shown = self._trace.receive(batch)
-            with held.covering(time).delayed(time) as capability:
-                self._output.give(capability, cast(AnyBatch, shown))
+            covering = held.covering(time)
+            if covering.time == time:
+                self._output.give(covering, cast(AnyBatch, shown))
+            else:
+                with covering.delayed(time) as capability:
+                    self._output.give(capability, cast(AnyBatch, shown))
         held.downgrade(self._export.frontier)
         # From now on this handle would hold the trace back for nobody: the readers here have handles of their own.
         self._trace.drop()

@@ -72,7 +72,10 @@ class CapabilitySet:
         Raises CapabilityError, and holds what it held, where one of them is not permitted by what is held now.
         """
         held = self._held
-        times = [as_time(time) for time in frontier]
+        if isinstance(frontier, Antichain):
+            times = list(frontier.elements)
+        else:
+            times = [as_time(time) for time in frontier]
         if len(times) == len(held) == 1:
             [(time, capability)], [later] = held.items(), times
             if later == time:
