@@ -218,12 +218,15 @@ class ArrangementCore(ABC, Generic[C]):
         """Return the stream of the batches as updates, decoded."""
 
         def transform(batch: Any) -> Updates:
-            sealed: Batch = batch
-            length = len(sealed)
-            columns = (*self.key.decode(sealed.keys, length), *self.value.decode(sealed.vals, length))
-            return Updates(columns, sealed.times, sealed.time_index, sealed.diffs)
+            return self.updates_of(batch)
 
         return inline(self.stream, transform, name="as_collection")
+
+    def updates_of(self, batch: Batch) -> Updates:
+        """Return a batch as updates, decoded."""
+        length = len(batch)
+        columns = (*self.key.decode(batch.keys, length), *self.value.decode(batch.vals, length))
+        return Updates(columns, batch.times, batch.time_index, batch.diffs)
 
     @abstractmethod
     def as_collection(self) -> C:

@@ -124,11 +124,14 @@ class Engine:
         """
         if self._process != os.getpid():
             raise SessionError("the session belongs to the process that has forked this one: open another session here")
-        if is_exiting() and self.is_closing and current_thread() is not main_thread():
+        if self.is_closing and is_exiting() and current_thread() is not main_thread():
             Event().wait()
         own = get_ident()
-        if any(site.worker.activity.thread == own for site in tuple(self._sites.values())):
-            raise SessionError("a definition, or a function of it, cannot use its session: the session is running it")
+        for site in tuple(self._sites.values()):
+            if site.worker.activity.thread == own:
+                raise SessionError(
+                    "a definition, or a function of it, cannot use its session: the session is running it"
+                )
 
     def wake(self) -> None:
         """Let every worker look for calls, and for items that have failed."""

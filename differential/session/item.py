@@ -7,6 +7,7 @@ no one reads it any more.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import count
 from threading import Lock
@@ -21,6 +22,8 @@ from differential.operators.input import InputSession
 from differential.session.changes import Change, Changes
 from differential.session.rows import Rows
 from differential.session.table_data import Column
+from differential.trace.batch import Batch
+from differential.trace.columns import FEW
 from timely.errors import DataError, SessionError
 from timely.lowlevel import Origin
 
@@ -118,13 +121,20 @@ class Item:
             f"{', '.join(self.names or ())}"
         )
 
-    def note(self, worker: int, updates: Updates) -> None:
+    def check_width(self, width: int) -> None:
+        """Raise DataError if the rows have another number of columns than there are names."""
+        if self.names is not None and len(self.names) != width:
+            raise DataError(self._wrong_names(width))
+
+    def note(self, worker: int, batch: Batch, decode: Callable[[Batch], Updates]) -> None:
         """Count the rows of a batch, and keep it if somebody follows the changes. On the worker's thread."""
-        if self.names is not None and len(self.names) != len(updates.columns):
-            raise DataError(self._wrong_names(len(updates.columns)))
-        self.totals[worker] += int(updates.diffs.sum()) if len(updates.diffs) else len(updates)
+        diffs = batch.diffs
+        if not len(diffs):
+            self.totals[worker] += len(batch)
+        else:
+            self.totals[worker] += sum(diffs.tolist()) if len(diffs) <= FEW else int(diffs.sum())
         if self._collects[worker]:
-            self._changed[worker].append(updates.for_other_worker())
+            self._changed[worker].append(decode(batch).for_other_worker())
 
     def take_changed(self, worker: int) -> list[Updates]:
         """Return what was kept on a worker, and keep it no longer."""
@@ -157,8 +167,11 @@ class Item:
         for changed in self._changed:
             changed.clear()
         if batches:
-            columns = tuple(np.concatenate(columns) for columns in zip(*(batch.columns for batch in batches)))
-            diffs = np.concatenate([batch.each_diff() for batch in batches])
+            if len(batches) == 1:  # copied, because a program may write to its changes, and the trace has these arrays
+                columns, diffs = tuple([column.copy() for column in batches[0].columns]), batches[0].each_diff().copy()
+            else:
+                columns = tuple(np.concatenate(columns) for columns in zip(*(batch.columns for batch in batches)))
+                diffs = np.concatenate([batch.each_diff() for batch in batches])
             change = Change(time, self.columns(len(columns)), self.reordered(columns), diffs)
             for each in self.followers:
                 if (follower := each()) is not None:

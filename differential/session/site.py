@@ -13,10 +13,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from differential.collection import Arrangement, Collection, Trace
-from differential.data.updates import Updates
 from differential.kernels.compile import NOTHING
 from differential.operators.input import InputSession
-from differential.operators.linear import linear
 from differential.session.agreement import Agreement
 from differential.session.definition import Tables
 from differential.session.interrupt import Closing, Interrupted
@@ -26,9 +24,12 @@ from differential.session.transaction import Found, Net
 from differential.sources import new_input
 from timely import Worker
 from timely.errors import OperatorError, SessionError, TimelyError
-from timely.lowlevel import Input, attributed, new_input as new_stream_input
+from timely.lowlevel import Input, attributed, inline, new_input as new_stream_input
 
 Definition = Callable[[Tables], Any]
+
+COMMITS = 16
+"""After so many commits in a row, indexes are compacted though the next call waits."""
 
 
 class Site:
@@ -50,6 +51,8 @@ class Site:
         """The item whose definition runs."""
         self.interrupted: Item | None = None
         """The item whose function was interrupted last."""
+        self._compacted = 0
+        """The commit as of which indexes were last allowed to be compacted."""
         self._agreement = agreement
         self._is_closing = is_closing
         self._fail = fail
@@ -62,7 +65,7 @@ class Site:
 
     def begin_at(self, epoch: int) -> None:
         """Go on after a commit of an earlier session, before there is a table."""
-        self.epoch = epoch
+        self.epoch = self._compacted = epoch
 
     def add_table(self, item: Item, rows: Net | None = None) -> None:
         """Build a table, which has these rows as of the last commit; none by default."""
@@ -112,9 +115,16 @@ class Site:
             if part.session is not None:
                 part.session.advance_to(epoch + 1)
         self._settle(tuple(self._items.values()))
-        for part in self._parts():
-            part.trace.allow_compaction_to(epoch)
+        if epoch - self._compacted >= COMMITS:
+            self.compact()
         return epoch
+
+    def compact(self) -> None:
+        """Allow indexes to be compacted up to the last commit, which is as of when all that follows reads them."""
+        if self._compacted < self.epoch:
+            self._compacted = self.epoch
+            for part in self._parts():
+                part.trace.allow_compaction_to(self.epoch)
 
     def look_up(self, wanted: Mapping[str, tuple[Item, tuple[Any, ...]]]) -> dict[str, Found]:
         """Return the committed rows of keys of tables that live on this worker."""
@@ -179,6 +189,11 @@ class Site:
             item.end()
 
     def step(self) -> None:
+        """Do what nobody waits for, or sleep until there is something to do. An item that fails is dropped."""
+        self.compact()
+        self._step()
+
+    def _step(self) -> None:
         """Step the worker, or sleep until there is something to do. An item that fails is dropped."""
         try:
             self.worker.step_or_park()
@@ -218,6 +233,7 @@ class Site:
         A worker that leaves the `with` block has built the dataflow, so none does before all others can.
         """
         index = self.worker.index
+        self.compact()  # what is imported arrives as of one time, the same on all workers
         self.building = item
         try:
             with attributed(item.origin), self.worker.dataflow(f"{item.kind} {item.name}") as scope:
@@ -258,12 +274,17 @@ class Site:
         item.keys = collection.keys
         arranged = collection.arrange_by_key()
         index = self.worker.index
+        is_first = True
 
-        def note(updates: Updates) -> Updates:
-            item.note(index, updates)
-            return updates
+        def note(batch: Any) -> Any:
+            nonlocal is_first
+            if is_first:
+                item.check_width(len(arranged.updates_of(batch).columns))
+                is_first = False
+            item.note(index, batch, arranged.updates_of)
+            return batch
 
-        linear(Collection.arranged(arranged), note, name=item.name)
+        inline(arranged.stream, note, name=item.name)
         return arranged.trace()
 
     def _settle(self, items: Any) -> None:
@@ -279,7 +300,7 @@ class Site:
             ]
             if not waiting:
                 return
-            self.step()
+            self._step()
 
     def _parts(self) -> list[Part]:
         index = self.worker.index

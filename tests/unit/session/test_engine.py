@@ -16,6 +16,7 @@ from differential.session import Session, engine as engine_module
 from differential.session.call import Call
 from differential.session.engine import Engine
 from differential.session.site import Site
+from timely import Worker
 
 
 @pytest.fixture(params=[1, 3])
@@ -110,15 +111,16 @@ def test_an_error_that_no_view_is_to_blame_for_ends_the_engine(engine: Engine) -
         engine.call(lambda site: None)
 
 
-def test_commits_in_a_row_are_two_steps_each_and_merging_waits_for_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.composed
+def test_commits_in_a_row_are_one_step_each_and_merging_waits_for_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
     steps: list[Site] = []
-    step = Site.step
+    step = Site._step
 
     def counted(site: Site) -> None:
         steps.append(site)
         step(site)
 
-    monkeypatch.setattr(Site, "step", counted)
+    monkeypatch.setattr(Site, "_step", counted)
     monkeypatch.setattr(engine_module, "MOMENT", 30.0)
     monkeypatch.setattr(engine_module, "CALLS", 1000)
     with Session(workers=1) as db:
@@ -129,12 +131,24 @@ def test_commits_in_a_row_are_two_steps_each_and_merging_waits_for_a_pause(monke
             "placed", lambda t: t.spent.join(t.people, on={"customer": "id"}).select("customer", "city", "total")
         )
         db.commit()
+        worker = db._catalog.engine._sites[0].worker
         with placed.changes() as changes:
             steps.clear()
+            before = activations(worker)
             for total in range(1, 11):
                 orders.insert(customer=1, total=total)
                 db.commit()
-            assert len(steps) == 20
+            assert len(steps) == 10
+            after = activations(worker)
+            assert {name: count - before[name] for name, count in after.items() if count != before[name]} == {
+                "table orders: arrange": 10,
+                "view spent: orders": 10,
+                "view spent: sum": 10,
+                "view placed: spent": 10,
+                "view placed: people": 10,
+                "view placed: join": 10,
+                "view placed: arrange": 10,
+            }
             assert len(changes.read_nowait()) == 10
             assert placed.records() == [(1, "Rome", 55)]
         monkeypatch.setattr(engine_module, "MOMENT", 0.0)
@@ -145,6 +159,12 @@ def test_commits_in_a_row_are_two_steps_each_and_merging_waits_for_a_pause(monke
         while len(steps) < 4 and clock.monotonic() < deadline:
             clock.sleep(0.001)
         assert len(steps) >= 4, "the worker does not go on without a call"
+
+
+def activations(worker: Worker) -> dict[str, int]:
+    """Return how often each operator that has run was activated, by the names of its dataflow and its own."""
+    operators = [(dataflow.name, operator) for dataflow in worker.dataflows for operator in dataflow.operators]
+    return {f"{name}: {operator.name}": operator.activations for name, operator in operators}
 
 
 def test_a_worker_that_listens_hears_every_call_and_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
