@@ -51,6 +51,8 @@ class Dataflow(DataflowCore):
         """The functions that run in line with what they consume."""
         self.regions: list[Region] = []
         """What runs several operators as one."""
+        self.has_moved = False
+        """Whether a frontier had moved when the last step began."""
         self._places: list[Place] = []
         self._locations: dict[int, int] = {}
         self._listeners: list[list[Schedulable]] = []
@@ -231,7 +233,7 @@ class Dataflow(DataflowCore):
             self.recorder.received_progress(changes, sender)
 
     def step(self) -> bool:
-        """Run what is ready. Return whether anything ran.
+        """Run what is ready. Return whether anything ran; if not, `has_moved` states whether a frontier moved.
 
         Raises BuildError where one of its own operators calls this, whose changes are not all made yet.
         """
@@ -240,7 +242,7 @@ class Dataflow(DataflowCore):
                 f"{self.running} steps the worker while it runs, and {self} cannot go on before it returns: "
                 "step in the program, or have worker.call() do what needs steps"
             )
-        self._flush()
+        self.has_moved = self._flush()
         schedule = self.schedule
         if not schedule.is_ready and not schedule.resume():
             return False
@@ -294,12 +296,16 @@ class Dataflow(DataflowCore):
         callbacks, self._on_complete = self._on_complete, []
         close_all(callbacks)
 
-    def _flush(self) -> None:
-        """Send changes and apply what they do to frontiers, until neither has anything for the other."""
-        self._propagate()
+    def _flush(self) -> bool:
+        """Send changes and apply what they do to frontiers, until neither has anything for the other.
+
+        Return whether a frontier moved.
+        """
+        has_moved = self._propagate()
         while (changes := self.protocol.flush()) is not None:
             self._send_progress(changes)
-            self._propagate()
+            has_moved = self._propagate() or has_moved
+        return has_moved
 
     def _send_progress(self, changes: Changes) -> None:
         """Send changes to the workers that receive them from this one; these pass them on to all others."""
@@ -309,11 +315,14 @@ class Dataflow(DataflowCore):
         for peer in self.protocol.targets:
             self.host.allocator.send(peer, message)
 
-    def _propagate(self) -> None:
-        """Compute frontiers from the counts, and schedule the operators that ask for a frontier that changed."""
+    def _propagate(self) -> bool:
+        """Compute frontiers from the counts, and schedule the operators that ask for a frontier that changed.
+
+        Return whether any changed.
+        """
         changed = self.tracker.propagate()
         if not changed:
-            return
+            return False
         if self.recorder is not None:
             self.recorder.frontiers_moved(changed, self.tracker, self.describe)
         listeners, schedule = self._listeners, self.schedule
@@ -324,3 +333,4 @@ class Dataflow(DataflowCore):
             for location in changed:
                 for callback in tuple(self._followers.get(location, ())):
                     callback()
+        return True

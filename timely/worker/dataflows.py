@@ -26,18 +26,24 @@ class Dataflows:
         self.running[dataflow.index] = dataflow
 
     def step(self) -> tuple[bool, bool]:
-        """Step each dataflow once; return whether an operator ran, and whether a dataflow is complete now."""
-        has_run = has_ended = False
+        """Step each dataflow once.
+
+        Return whether an operator ran, and whether the program may see a change though none ran: a frontier has moved,
+        or a dataflow is complete.
+        """
+        has_run = has_changed = False
         running = self.running
         for dataflow in list(running.values()):
             if dataflow.index not in running:
                 continue  # dropped by what ran in another one
             if dataflow.step():
                 has_run = True
+            elif dataflow.has_moved:
+                has_changed = True
             if dataflow.is_complete:
                 self.drop(dataflow.index)
-                has_ended = True
-        return has_run, has_ended
+                has_changed = True
+        return has_run, has_changed
 
     def drop(self, index: int) -> None:
         """Forget a dataflow, complete or not; do nothing if it does not run."""

@@ -192,7 +192,6 @@ class Worker:
         timely.errors.StalledError: nothing is left to do, but the condition of step_while still holds ...
         """
         while condition():
-            # A step that runs no operator may still have moved a frontier.
             if not self._step() and condition():
                 if self.peers == 1 and self.is_stalled and not self.may_be_woken:
                     raise self._stalled()
@@ -356,8 +355,8 @@ class Worker:
             requests = self._requests
             if (requests.calls or requests.timers) and requests.run(self.activity.step_began):
                 busy = True
-            has_run, has_ended = self._dataflows.step()
-            if has_run or has_ended:
+            has_run, has_changed = self._dataflows.step()
+            if has_run or has_changed:
                 busy = True
             if busy:
                 self.activity.slept = 0.0

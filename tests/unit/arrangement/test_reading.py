@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import time as clock
 
 import numpy as np
 import pytest
@@ -44,6 +45,19 @@ def test_contents_are_known_at_every_closed_time() -> None:
         worker.step()
         assert not trace.upper
         assert trace.contents(1000).records() == {(1, 3): 2}
+
+    execute_directly(program)
+
+
+def test_a_program_that_waits_for_a_trace_does_not_sleep_when_only_the_frontier_has_moved() -> None:
+    def program(worker: Worker) -> None:
+        session, trace = _edges(worker)
+        begun = clock.monotonic()
+        for epoch in range(4, 8):
+            session.advance_to(epoch)
+            while trace.upper.less_equal((epoch - 1,)):
+                worker.step_or_park(20.0)
+        assert clock.monotonic() - begun < 20, "the worker slept though the trace had advanced"
 
     execute_directly(program)
 

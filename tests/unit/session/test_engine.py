@@ -27,6 +27,12 @@ def engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
     assert not made.is_running
 
 
+@pytest.fixture(params=[1, 2])
+def session(request: pytest.FixtureRequest) -> Iterator[Session]:
+    with Session(workers=request.param) as made:
+        yield made
+
+
 def test_all_workers_make_all_calls_in_one_order(engine: Engine) -> None:
     made: list[list[int]] = [[] for _ in range(engine.workers)]
 
@@ -159,6 +165,16 @@ def test_commits_in_a_row_are_one_step_each_and_merging_waits_for_a_pause(monkey
         while len(steps) < 4 and clock.monotonic() < deadline:
             clock.sleep(0.001)
         assert len(steps) >= 4, "the worker does not go on without a call"
+
+
+def test_commits_in_which_no_operator_runs_end(session: Session) -> None:
+    table = session.table("table", {"key": int, "value": int}, key="key")
+    for _ in range(3):
+        session.commit()
+    table.upsert(key=0, value=2)
+    table.delete(key=0)  # a message without rows, which the index only learns types from
+    for commit in range(4, 7):
+        assert session.commit() == commit
 
 
 def activations(worker: Worker) -> dict[str, int]:
