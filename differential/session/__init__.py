@@ -4,7 +4,8 @@ from differential.session.changes import Change, Changes
 from differential.session.definition import Tables
 from differential.session.live import Watch
 from differential.session.readable import Table, View
-from differential.session.relation import Groups, Relation, Row, Windows
+from differential.session.relation import Groups, Relation, Windows
+from differential.session.row import Row
 from differential.session.rows import Rows
 from differential.session.session import Session
 from differential.session.status import Status

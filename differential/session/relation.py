@@ -14,14 +14,15 @@ unknown, and `named` gives them again.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from inspect import Parameter, signature
 from typing import Any, Self, cast
 
 from differential.arrangement.arranged import Arranged
 from differential.collection import Arrangement, Collection
 from differential.operators import concat as _concat, distinct as _distinct, filter as _filter, join as _join
 from differential.operators.attempt import Attempt
+from differential.session.aggregate import Aggregate, check_aggregates
 from differential.session.near import known
+from differential.session.row import Row, takes_a_row
 from differential.session.windows import Kind, Sessions, assigned
 from timely import Stream
 from timely.errors import BuildError
@@ -30,29 +31,6 @@ from timely.lowlevel import user_origin
 WINDOW = ("window_start", "window_end")
 """The columns of the bounds of a window."""
 On = str | Sequence[str] | Mapping[str, str]
-
-
-class Row:
-    """The columns of a batch of records by name: `row.total`, or `row["total"]` for any name.
-
-    >>> row = Row(["total", "sum of all"], [np.array([3, 4]), np.array([7, 7])])
-    >>> row.total, row["sum of all"]
-    (array([3, 4]), array([7, 7]))
-    """
-
-    __slots__ = ("_columns",)
-
-    def __init__(self, names: Sequence[str], columns: Sequence[Any]) -> None:
-        self._columns = dict(zip(names, columns))
-
-    def __getattr__(self, name: str) -> Any:
-        try:
-            return self._columns[name]
-        except KeyError:
-            raise AttributeError(f"there is no column {name!r}: {known(name, self._columns)}") from None
-
-    def __getitem__(self, name: str) -> Any:
-        return getattr(self, name)
 
 
 class Relation(Collection):
@@ -264,7 +242,7 @@ class Relation(Collection):
     def _by_name(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Return a function of columns that does what one of a `Row` does; any other function as it is."""
         names = self.names
-        if names is None or len(names) < 2 or not _takes_a_row(function):
+        if names is None or len(names) < 2 or not takes_a_row(function):
             return function
         return lambda *columns: function(Row(names, columns))
 
@@ -329,14 +307,33 @@ class Groups:
     [((1, 25.0), 1), ((2, 5.0), 1)]
     >>> example(lambda scope: groups(scope).min("total").concat(groups(scope).max("total")))
     [((1, 20), 1), ((1, 30), 1), ((2, 5), 2)]
+    >>> example(lambda scope: groups(scope).aggregate(orders="count", spent=("total", "sum"), most=("total", "max")))
+    [((1, 2, 50, 30), 1), ((2, 1, 5, 5), 1)]
     """
 
     def __init__(self, relation: Relation, names: tuple[str, ...]) -> None:
         self._relation = relation
         self._names = names
+        self._indexed: dict[str, Relation] = {}
 
     def __repr__(self) -> str:
         return f"groups by {', '.join(self._names)}, of which count(), sum('column') and others make a collection"
+
+    def aggregate(self, **aggregates: Aggregate) -> Relation:
+        """Return several aggregates of each group, each in the column that its argument names.
+
+        Those of one column share an index, and joins put them together. Raises BuildError for what is neither `"count"`
+        nor a column and `"sum"`, `"min"`, `"max"` or `"mean"`.
+        """
+        check_aggregates(self._names, aggregates)
+        kinds = {"sum": self.sum, "min": self.min, "max": self.max, "mean": self.mean}
+        first, *others = [
+            self.count(name) if of == "count" else kinds[of[1]](of[0]).named(*self._names, name)
+            for name, of in aggregates.items()
+        ]
+        for other in others:
+            first = first.join(other)
+        return first
 
     def count(self, name: str = "count") -> Relation:
         """Return how many records each group has, in a column of this name."""
@@ -367,10 +364,12 @@ class Groups:
         """Return (group, value of a column), indexed by group."""
         if column in self._names:
             raise BuildError(f"group_by (at {user_origin()}): {column!r} is what the groups are equal in")
-        wanted = (*self._names, column)
-        if self._relation.names == wanted:
-            return self._relation.keyed_by(*self._names)
-        return self._relation.select(*wanted, keys=len(self._names))
+        if column not in self._indexed:
+            wanted, keys = (*self._names, column), len(self._names)
+            is_whole = self._relation.names == wanted
+            whole = self._relation
+            self._indexed[column] = whole.keyed_by(*self._names) if is_whole else whole.select(*wanted, keys=keys)
+        return self._indexed[column]
 
 
 class Windows:
@@ -390,6 +389,8 @@ class Windows:
     [((0, 60, 3), 1), ((0, 60, 7), 1), ((60, 120, 70), 2)]
     >>> example(lambda scope: windows(scope).mean("minute"))
     [((0, 60, 3.5), 1), ((60, 120, 70.0), 1)]
+    >>> example(lambda scope: windows(scope).aggregate(visits="count", last=("minute", "max")))
+    [((0, 60, 2, 4), 1), ((60, 120, 1, 70), 1)]
     >>> example(lambda scope: windows(scope).rows())
     [(('a', 3, 0, 60), 1), (('a', 70, 60, 120), 1), (('b', 4, 0, 60), 1)]
     """
@@ -420,6 +421,10 @@ class Windows:
         """Return the groups of records that are equal in these columns and in the same window."""
         return Groups(self.rows(*names if isinstance(self._kind, Sessions) else ()), (*names, *WINDOW))
 
+    def aggregate(self, **aggregates: Aggregate) -> Relation:
+        """Return several aggregates of each window, as `Groups.aggregate` does of each group."""
+        return self.group_by().aggregate(**aggregates)
+
     def count(self, name: str = "count") -> Relation:
         """Return how many records each window has, in a column of this name."""
         return self.group_by().count(name)
@@ -439,12 +444,3 @@ class Windows:
     def mean(self, column: str) -> Relation:
         """Return the mean of a column in each window, as a float."""
         return self.group_by().mean(column)
-
-
-def _takes_a_row(function: Callable[..., Any]) -> bool:
-    """Return whether a function has exactly one parameter that is given by position."""
-    try:
-        parameters = signature(function).parameters.values()
-    except (TypeError, ValueError):
-        return False
-    return [each.kind in (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD) for each in parameters] == [True]

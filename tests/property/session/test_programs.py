@@ -37,6 +37,13 @@ def sums(tables: Mapping[str, Rows]) -> Rows:
     return Counter({(key, total[key]): 1 for key in {row[0] for row in tables["a"]}})
 
 
+def several(tables: Mapping[str, Rows]) -> Rows:
+    groups: dict[Any, list[int]] = {}
+    for key, x in tables["a"].elements():
+        groups.setdefault(key, []).append(x)
+    return Counter((key, len(xs), max(xs), sum(xs), min(xs), sum(xs) / len(xs)) for key, xs in groups.items())
+
+
 def joined(left: Rows, right: Rows) -> Rows:
     return Counter(
         {
@@ -69,6 +76,12 @@ DEFINITIONS = {
         lambda t: Counter(Counter(row[0] for row in t["a"].elements()).items()),
     ),
     "sum": Definition(lambda t: t.a.group_by("k").sum("x"), sums),
+    "several": Definition(
+        lambda t: t.a.group_by("k").aggregate(
+            n="count", most=("x", "max"), total=("x", "sum"), least=("x", "min"), average=("x", "mean")
+        ),
+        several,
+    ),
     "join": Definition(lambda t: t.a.join(t.b, on="k"), lambda t: joined(t["a"], t["b"])),
     "distinct": Definition(lambda t: t.a.select("x").distinct(), lambda t: Counter({(x,) for _, x in t["a"]})),
     "some": Definition(

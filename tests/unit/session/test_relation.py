@@ -44,6 +44,27 @@ def test_groups_have_count_sum_least_largest_and_mean() -> None:
     ]
 
 
+def test_groups_have_several_aggregates_of_which_those_of_one_column_share_an_index() -> None:
+    def several(scope: Scope) -> Relation:
+        made = (
+            orders(scope)
+            .group_by("customer")
+            .aggregate(
+                n="count",
+                spent=("total", "sum"),
+                least=("total", "min"),
+                average=("total", "mean"),
+                last=("item", "max"),
+            )
+        )
+        assert made.names == ("customer", "n", "spent", "least", "average", "last")
+        arranged = [operator.name for operator in scope.dataflow.operators].count("arrange")  # type: ignore[attr-defined]
+        assert arranged == 7, "the records, the values of two columns, the mean, and what three of the joins make"
+        return made
+
+    assert records(several) == [(1, 2, 50, 20, 25.0, "b"), (2, 1, 5, 5, 5.0, "b")]
+
+
 def test_names_lead_through_join_filter_and_select() -> None:
     def named(scope: Scope) -> Relation:
         joined = orders(scope).filter(lambda r: r["total"] >= 20).join(people(scope), on={"customer": "id"})
@@ -87,6 +108,11 @@ def test_functions_of_several_parameters_receive_columns() -> None:
         (lambda made: made.named(), "cannot be the names"),
         (lambda made: made.join(made, on="customer"), "both sides have a column 'item', 'total' besides the key"),
         (lambda made: made.group_by("total").sum("total"), "is what the groups are equal in"),
+        (lambda made: made.group_by("item").aggregate(), "name at least one aggregate"),
+        (lambda made: made.group_by("item").aggregate(item="count"), "'item' is a column of the groups"),
+        (lambda made: made.group_by("item").aggregate(n="cuont"), "n='cuont' is neither 'count' nor a column and one"),
+        (lambda made: made.group_by("item").aggregate(n=("total", "avg")), r"n=\('total', 'avg'\) is neither"),
+        (lambda made: made.group_by("item").aggregate(n=("totl", "sum")), "there is no column 'totl'"),
     ],
 )
 def test_an_error_names_the_columns_and_the_line(wrong: Callable[[Relation], Any], message: str) -> None:

@@ -1,0 +1,41 @@
+"""A batch of records by the names of its columns: what functions over named columns receive."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from inspect import Parameter, signature
+from typing import Any
+
+from differential.session.near import known
+
+
+class Row:
+    """The columns of a batch of records by name: `row.total`, or `row["total"]` for any name.
+
+    >>> row = Row(["total", "sum of all"], [np.array([3, 4]), np.array([7, 7])])
+    >>> row.total, row["sum of all"]
+    (array([3, 4]), array([7, 7]))
+    """
+
+    __slots__ = ("_columns",)
+
+    def __init__(self, names: Sequence[str], columns: Sequence[Any]) -> None:
+        self._columns = dict(zip(names, columns))
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self._columns[name]
+        except KeyError:
+            raise AttributeError(f"there is no column {name!r}: {known(name, self._columns)}") from None
+
+    def __getitem__(self, name: str) -> Any:
+        return getattr(self, name)
+
+
+def takes_a_row(function: Callable[..., Any]) -> bool:
+    """Return whether a function has exactly one parameter that is given by position."""
+    try:
+        parameters = signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return False
+    return [each.kind in (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD) for each in parameters] == [True]
