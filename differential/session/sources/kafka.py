@@ -2,7 +2,11 @@
 
 The position of a topic is the offset of the next message in each of its partitions, and is durable with the rows. The
 offsets that consumer groups commit at the brokers are ignored. Messages of one partition arrive in order, and messages
-of several partitions in any order. Messages of aborted transactions are left out.
+of several partitions in any order.
+
+Messages of aborted transactions are left out, and those of a transaction that is not over wait for its end. Aborted
+messages and the records that end transactions have offsets, too. At the end of a partition the position passes over
+them. Otherwise the brokers could remove them later, and the next session would not find its offset.
 
 librdkafka fetches in threads of its own, so `poll` returns what has arrived and never waits.
 """
@@ -33,6 +37,8 @@ MESSAGES = 10_000
 """A batch has at most this many messages."""
 METADATA_SECONDS = 30.0
 """How many seconds pass before the source looks for new partitions again."""
+PASSED_SECONDS = 10.0
+"""For how many seconds a position that has passed over records which are no messages waits for the next message."""
 ANSWER_SECONDS = 10.0
 """How many seconds opening a topic waits for the brokers."""
 Form = Literal["json", "csv", "raw"]
@@ -82,15 +88,17 @@ class TopicReader:
         self._ended: set[int] = set()
         self._assigned: set[int] = set()
         self._is_stopped = False
+        self._passed: float | None = None
+        """When the position has passed over what is no message, since the last batch."""
         self._consumer = client.Consumer(
             {
                 "bootstrap.servers": source.servers,
                 "group.id": f"timely-{source.name}",
                 **source.config,
                 "enable.auto.commit": False,
-                "enable.partition.eof": not source.follow,
+                "enable.partition.eof": True,
                 "auto.offset.reset": "error",
-                "isolation.level": source.config.get("isolation.level", "read_committed"),
+                "isolation.level": "read_committed",
             }
         )
         try:
@@ -110,9 +118,11 @@ class TopicReader:
             return None
         if self._source.follow and clock.monotonic() - self._looked > METADATA_SECONDS:
             self._assign(0.5)
-        messages = [message for message in self._consumer.consume(MESSAGES, 0) if self._is_message(message)]
+        ends: dict[int, int] = {}
+        messages = [message for message in self._consumer.consume(MESSAGES, 0) if self._is_message(message, ends)]
         if not messages:
-            return None
+            self._pass_over(ends)
+            return self._passed_over()
         changes, rejected = self._records.made(messages)
         if rejected and self._target.stops:
             # The message that comes first in the order of arrival stops the source; those after it are read again.
@@ -122,7 +132,27 @@ class TopicReader:
         for message in messages:
             partition, offset = _place(message)
             self._offsets[partition] = offset + 1
-        return Batch(changes, [rejected[at] for at in sorted(rejected)], json.dumps(self._offsets, sort_keys=True))
+        if not self._is_stopped:
+            self._pass_over(ends)
+        return self._batch(changes, [rejected[at] for at in sorted(rejected)])
+
+    def _batch(self, changes: Sequence[tuple[Kind, tuple[Column, ...]]], rejected: Sequence[Rejected]) -> Batch:
+        """Return a batch that ends at the present offsets."""
+        self._passed = None
+        return Batch(changes, rejected, json.dumps(self._offsets, sort_keys=True))
+
+    def _pass_over(self, ends: Mapping[int, int]) -> None:
+        """Move to the ends of partitions whose messages have all arrived."""
+        for partition, end in ends.items():
+            if end > self._offsets.get(partition, 0):
+                self._offsets[partition] = end
+                self._passed = clock.monotonic() if self._passed is None else self._passed
+
+    def _passed_over(self) -> Batch | None:
+        """Return a batch without rows if the position has moved, and if no message is likely to follow soon."""
+        if self._passed is None or not (self.is_ended or clock.monotonic() - self._passed > PASSED_SECONDS):
+            return None
+        return self._batch([], [])
 
     def confirm(self, position: Position) -> None:
         """Do nothing: the session stores the position with the rows."""
@@ -131,14 +161,18 @@ class TopicReader:
         """Disconnect from the brokers."""
         self._consumer.close()
 
-    def _is_message(self, message: client.Message) -> bool:
-        """Return whether this is a message to read, and not a passing error. Raises SessionError for other errors."""
+    def _is_message(self, message: client.Message, ends: dict[int, int]) -> bool:
+        """Return whether this is a message to read, and not a passing error; note the ends of partitions in `ends`.
+
+        Raises SessionError for other errors.
+        """
         error = message.error()
         partition, offset = _place(message)
         if error is None:
             return offset >= self._offsets.get(partition, 0)
         if error.code() == client.KafkaError._PARTITION_EOF:
             self._ended.add(partition)
+            ends[partition] = offset
             return False
         if error.code() == _FETCHING:
             raise SessionError(
@@ -324,12 +358,17 @@ def kafka(
     `read_from`, these must be the key of the table, and a message without a value deletes the row of its key.
 
     With `follow=False` the source ends once it has read all existing messages. `config` has further properties of
-    librdkafka, such as those of security. `name` is by default the topic. Raises SessionError for an unknown form.
+    librdkafka, such as those of security. `name` is by default the topic. Raises SessionError for an unknown form, and
+    for an `isolation.level` by which the source would read messages of aborted transactions.
 
     >>> kafka("localhost:9092", "orders", key="id").name
     'orders'
     """
     if form not in ("json", "csv", "raw"):
         raise SessionError(f"form is 'json', 'csv' or 'raw', and not {form!r:.80}")
+    if (level := (config or {}).get("isolation.level", "read_committed")) != "read_committed":
+        raise SessionError(
+            f"isolation.level={level!r:.80} would add messages of aborted transactions to the table: leave it out"
+        )
     keys = (key,) if isinstance(key, str) else tuple(key)
     return Topic(servers, topic, form, keys, follow, dict(config or {}), name)
