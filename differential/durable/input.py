@@ -301,6 +301,8 @@ def _append(session: DurableSession, shard: OpenShard, loaded: Stream, flush: fl
             state.ahead.add(shard.name)
 
         def logic() -> None:
+            if ahead and not appender.is_busy:
+                appender.rest(min(_open_times(changes, positions), default=appender.upper))
             if not appender.is_busy and (not changes.frontier or appender.is_due()):
                 _stage(changes, positions, appender)
                 upper = _upper(changes, positions, appender)
@@ -333,11 +335,16 @@ def _stage(changes: InputPort, positions: InputPort, appender: Appender) -> None
 
 def _upper(changes: InputPort, positions: InputPort, appender: Appender) -> int:
     """Return the time before which all that was staged is final."""
-    open_times = [time for input in (changes, positions) for (time,) in input.frontier.elements]
+    open_times = _open_times(changes, positions)
     if open_times:
         return min(open_times)
     last = appender.last_staged()
     return appender.upper if last is None else last + 1
+
+
+def _open_times(changes: InputPort, positions: InputPort) -> list[int]:
+    """Return the first time of each input at which something may still change."""
+    return [time for input in (changes, positions) for (time,) in input.frontier.elements]
 
 
 def _release(changes: Stream, committed: Stream, name: str) -> Stream:

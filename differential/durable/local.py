@@ -62,7 +62,7 @@ class LocalStore:
 
     def compare_and_set(self, expected: bytes | None, manifest: bytes) -> bool:
         with self._attempt("write", self._manifest):
-            self._disk.make_directory(self.directory)
+            self._disk.make_directory(self._parts)  # and so before the first part, which then waits for one sync less
             with self._disk.locked(os.path.join(self.directory, "lock")):
                 present = self._read(self._manifest)
                 if present == manifest:

@@ -22,6 +22,7 @@ from differential.durable import (
     OpenShard,
     Shard,
     State,
+    committing,
     durable_input,
     persist,
     writer,
@@ -351,6 +352,7 @@ def test_answers_computed_ahead_wait_for_the_changes_that_they_are_made_of(
     tmp_path: Path, parts: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(writer, "_FIRST_PAUSE", 0.0)
+    monkeypatch.setattr(committing, "REST", 0)  # so that there are enough appends to fill the disk
     seen: list[tuple[int, int]] = []
 
     def change(session: DurableSession, epoch: int) -> None:
@@ -409,6 +411,42 @@ def test_a_store_that_does_not_answer_holds_answers_back_and_loses_none(tmp_path
 
     execute_directly(run)
     assert updates(str(tmp_path)) == expected(6)
+
+
+def test_an_input_that_is_ahead_rests_between_appends_unless_the_program_waits_for_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A rest lasts for ages here, so the test ends only if there is none where the program waits."""
+    monkeypatch.setattr(committing, "REST", 1e9)
+    place = Silent(str(tmp_path))
+    place.may_return.set()
+
+    def run(worker: Worker) -> list[int]:
+        state = State.open(worker, place)
+        with worker.dataflow() as scope:
+            session, numbers = durable_input(scope, state.shard("numbers"), ahead=True)
+            answer = persist(numbers.count(), state.shard("answer"))
+        for epoch in range(4):
+            alone(session, epoch)
+            session.advance_to(epoch + 1)
+            worker.step_while(lambda: not answer.is_durable(session.epoch))
+        place.may_return.clear()
+        for epoch in range(4, 8):
+            alone(session, epoch)
+            session.advance_to(epoch + 1)
+            for _ in range(20):
+                worker.step()
+        place.may_return.set()
+        worker.step_while(lambda: not session.is_durable(5))
+        for _ in range(50):
+            worker.step()
+        assert not session.is_durable(6), "the next append began at once"
+        session.close()
+        worker.step_while(lambda: not answer.done())
+        return [part.upper for part in state.shard("numbers").shard.manifest().parts]
+
+    assert execute_directly(run) == [1, 2, 3, 4, 5, 8]
+    assert updates(str(tmp_path)) == expected(8)
 
 
 def test_an_input_that_is_ahead_and_closed_ends_with_its_last_change(tmp_path: Path) -> None:

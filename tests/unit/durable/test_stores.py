@@ -141,6 +141,15 @@ def test_what_returns_from_a_directory_has_been_synced(tmp_path: Path, monkeypat
     assert survivors.read(directory / "manifest.json") == b"two"
 
 
+def test_the_first_part_finds_its_directory_synced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = LocalStore(str(tmp_path / "state" / "words"))
+    assert store.compare_and_set(None, b"one")
+    synced: list[str] = []
+    monkeypatch.setattr(OsDisk, "sync_directory", lambda _, path: synced.append(path))
+    store.put_new("a", b"1")
+    assert synced == [str(tmp_path / "state" / "words" / "parts")]
+
+
 def test_a_directory_lists_the_collections_in_it(tmp_path: Path) -> None:
     place = Directory(str(tmp_path / "state"))
     assert place.names() == []
