@@ -25,6 +25,8 @@ Offset = tuple[int, str, Position]
 
 REST = 4
 """A rest is this many times as long as the append before it, so appends take a fifth of the time."""
+LONGEST_REST = 1.0
+"""It has at most so many seconds, because a store may answer late once."""
 
 
 class Appender:
@@ -71,7 +73,7 @@ class Appender:
         """
         took, self._took = self._took, 0.0
         if upper > self.upper:
-            self._next_at = max(self._next_at, clock.monotonic() + REST * took)
+            self._next_at = max(self._next_at, clock.monotonic() + min(REST * took, LONGEST_REST))
 
     def stage(self, updates: Updates) -> None:
         """Append these updates as soon as their times are final."""

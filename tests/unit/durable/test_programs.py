@@ -418,6 +418,7 @@ def test_an_input_that_is_ahead_rests_between_appends_unless_the_program_waits_f
 ) -> None:
     """A rest lasts for ages here, so the test ends only if there is none where the program waits."""
     monkeypatch.setattr(committing, "REST", 1e9)
+    monkeypatch.setattr(committing, "LONGEST_REST", 1e9)
     place = Silent(str(tmp_path))
     place.may_return.set()
 
