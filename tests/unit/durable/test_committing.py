@@ -7,16 +7,18 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, cast
 
+import numpy as np
 import pytest
 
+from differential import Updates
 from differential.durable.committing import Appender
 from timely.errors import StoreError
 
 
-def appender(append: Callable[..., None], activate: Callable[[], None]) -> Appender:
+def appender(append: Callable[..., None], activate: Callable[[], None], flush: float = 0.0) -> Appender:
     writer = SimpleNamespace(append=append, compact=lambda: False, manifest=SimpleNamespace(upper=0))
     shard = SimpleNamespace(writer=writer, name="x", state=SimpleNamespace(limit=lambda _: None))
-    return Appender(cast(Any, shard), 0.0, cast(Any, activate), lambda: True)
+    return Appender(cast(Any, shard), flush, cast(Any, activate), lambda: True)
 
 
 def wait_for(condition: Callable[[], bool]) -> None:
@@ -46,3 +48,53 @@ def test_an_error_in_an_append_is_raised_where_the_operator_asks() -> None:
     for _ in range(2):
         with pytest.raises(StoreError, match="full"):
             _ = tested.is_busy
+
+
+class Activations(list[float]):
+    """Notes after how many seconds the operator is to be activated: at once, or later."""
+
+    def __call__(self) -> None:
+        self.append(0.0)
+
+    def activate_after(self, seconds: float) -> None:
+        self.append(seconds)
+
+
+def test_between_two_appends_is_the_time_that_was_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a clock that does not jump."""
+    now = [1000.0]
+    jumps = iter([1e9, 2e9, 0.0] * 9)
+    activated = Activations()
+    simulated = SimpleNamespace(monotonic=lambda: now[0], time=lambda: next(jumps))
+    monkeypatch.setattr("differential.durable.committing.clock", simulated)
+    tested = appender(lambda *_, **__: None, activated, flush=20.0)
+    assert tested.is_due()
+    tested.append(1)
+    wait_for(lambda: len(activated) == 2)
+    now[0] += 15.0
+    assert (tested.is_due(), tested.is_due(), activated) == (False, False, [0.0, 0.0, 5.0])
+    now[0] += 5.0
+    assert tested.is_due()
+
+
+def test_an_append_has_what_is_staged_before_its_end_and_the_next_one_has_the_rest() -> None:
+    """Another worker may have sent what belongs to later epochs already."""
+    appended: list[tuple[int, list[Any], dict[str, Any]]] = []
+
+    def append(upper: int, batches: list[Updates], offsets: dict[str, Any], **_: object) -> None:
+        appended.append((upper, [row for batch in batches for row in batch.rows()], offsets))
+
+    activated: list[None] = []
+    tested = appender(append, lambda: activated.append(None))
+    tested.stage(Updates((np.array([7, 8, 9]),), np.array([[0], [1], [2]]), np.array([0, 1, 2])))
+    for epoch in range(3):
+        tested.stage_offset((epoch, "file", 10 + epoch))
+    assert tested.last_staged() == 2
+    for upper in (1, 3):
+        tested.append(upper)
+        wait_for(lambda: len(activated) >= 2)
+        activated.clear()
+    assert appended == [
+        (1, [((7,), (0,), 1)], {"file": 10}),
+        (3, [((8,), (1,), 1), ((9,), (2,), 1)], {"file": 12}),
+    ]

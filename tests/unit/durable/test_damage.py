@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from differential import Updates
+from differential.durable import compaction
 from differential.durable.local import LocalStore
 from differential.durable.manifest import Manifest, Owner, Part
 from differential.durable.shard import Shard
@@ -90,6 +91,20 @@ def test_damaged_and_truncated_parts_are_refused(shard: Shard, tmp_path: Path) -
     assert shard.read() == whole == {(0,): 1, (1,): 1, (2,): 1, (7,): 3}
 
 
+def test_a_damaged_part_is_not_merged(shard: Shard, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise it would come out with a checksum that is right."""
+    monkeypatch.setattr(compaction, "RUN", 3)
+    path = Path(shard.paths()[1])
+    data = bytearray(path.read_bytes())
+    data[len(data) // 4] ^= 1
+    path.write_bytes(data)
+    writer = Writer.claim(shard, "output")
+    before = shard.manifest()
+    with pytest.raises(StateError, match=f"{path.name} is damaged"):
+        writer.compact()
+    assert (shard.manifest(), len(shard.store.names())) == (before, 3)
+
+
 def test_a_missing_part_is_named(shard: Shard) -> None:
     path = Path(shard.paths()[1])
     path.unlink()
@@ -106,9 +121,10 @@ def test_remains_of_crashed_writes_are_no_part_of_the_collection(shard: Shard, t
         (tmp_path / "parts" / name).write_bytes(b"PAR1")
     assert shard.updates() == whole
     writer = Writer.claim(shard, "output")
+    (tmp_path / "parts" / "00000002-00000001-abc.parquet").write_bytes(b"of this writer")
     (tmp_path / "parts" / "00000003-00000001-abc.parquet").write_bytes(b"of a later writer")
     assert writer.remove_garbage() == remains
-    assert len(shard.store.names()) == 4
+    assert len(shard.store.names()) == 5
     writer.append(4, [Updates.at((3,), (np.array([7]),))])
     assert shard.read()[7,] == 4
 

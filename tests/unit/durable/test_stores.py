@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import obstore.store
@@ -79,6 +82,14 @@ class Failing(OsDisk):
         self.fail("make")
         super().make_directory(path)
 
+    def read(self, path: str) -> bytes:
+        self.fail("read")
+        return super().read(path)
+
+    def names(self, path: str) -> list[str]:
+        self.fail("names")
+        return super().names(path)
+
 
 @pytest.mark.parametrize("operation", ["write", "rename"])
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EIO])
@@ -93,6 +104,85 @@ def test_a_failed_write_changes_nothing_and_names_the_file(tmp_path: Path, opera
     with pytest.raises(StoreError, match=f"cannot write {directory}/manifest.json: {os.strerror(number)}"):
         failing.compare_and_set(b"1", b"2")
     assert (whole.get("a"), whole.get("b"), whole.get_manifest()) == (b"1", None, b"1")
+
+
+@pytest.mark.parametrize("number", [errno.EIO, errno.EACCES])
+def test_what_cannot_be_read_is_not_taken_for_missing(tmp_path: Path, number: int) -> None:
+    """Otherwise a collection that cannot be read would be begun again."""
+    disk = Failing("", number)
+    store = LocalStore(str(tmp_path), disk)
+    store.put_new("a", b"1")
+    assert store.compare_and_set(None, b"1")
+    disk.operation = "read"
+    for read in (lambda: store.get("a"), store.get_manifest, lambda: store.compare_and_set(None, b"2")):
+        with pytest.raises(StoreError, match=os.strerror(number)):
+            read()
+    disk.operation = "names"
+    with pytest.raises(StoreError, match=f"cannot list {tmp_path}/parts: {os.strerror(number)}"):
+        store.names()
+
+
+def test_remains_of_a_longer_write_are_no_part_of_a_shorter_one(tmp_path: Path) -> None:
+    store = LocalStore(str(tmp_path))
+    store.put_new("a", b"1")
+    (tmp_path / "parts" / "b.tmp").write_bytes(b"torn by a crash")
+    (tmp_path / "manifest.json.tmp").write_bytes(b"torn by a crash")
+    store.put_new("b", b"2")
+    assert store.compare_and_set(None, b"3")
+    assert (store.get("b"), store.get_manifest()) == (b"2", b"3")
+
+
+def test_a_write_of_which_the_system_takes_a_part_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write = os.write
+    monkeypatch.setattr("differential.durable.disk.os.write", lambda file, data: write(file, data[:3]))
+    store = LocalStore(str(tmp_path))
+    store.put_new("a", b"12345678")
+    assert store.get("a") == b"12345678"
+
+
+def test_one_at_a_time_holds_a_lock(tmp_path: Path) -> None:
+    path = str(tmp_path / "lock")
+    other = os.open(path, os.O_RDWR | os.O_CREAT)
+    try:
+        with OsDisk().locked(path), pytest.raises(BlockingIOError):
+            fcntl.flock(other, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        fcntl.flock(other, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    finally:
+        os.close(other)
+
+
+class Watching(OsDisk):
+    """A file system that notes what is read and replaced while the lock is not held."""
+
+    def __init__(self) -> None:
+        self.is_locked = False
+        self.unlocked: list[str] = []
+
+    @contextmanager
+    def locked(self, path: str) -> Iterator[None]:
+        with super().locked(path):
+            self.is_locked = True
+            yield
+        self.is_locked = False
+
+    def read(self, path: str) -> bytes:
+        if not self.is_locked:
+            self.unlocked.append(path)
+        return super().read(path)
+
+    def rename(self, old: str, new: str) -> None:
+        if not self.is_locked:
+            self.unlocked.append(new)
+        super().rename(old, new)
+
+
+def test_a_manifest_is_compared_and_replaced_under_the_lock(tmp_path: Path) -> None:
+    disk = Watching()
+    store = LocalStore(str(tmp_path), disk)
+    assert store.compare_and_set(None, b"1")
+    assert store.compare_and_set(b"1", b"2")
+    assert not store.compare_and_set(b"1", b"3")
+    assert disk.unlocked == []
 
 
 def test_a_manifest_that_could_not_be_synced_is_synced_by_the_next_attempt(tmp_path: Path) -> None:
@@ -148,6 +238,36 @@ def test_the_first_part_finds_its_directory_synced(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(OsDisk, "sync_directory", lambda _, path: synced.append(path))
     store.put_new("a", b"1")
     assert synced == [str(tmp_path / "state" / "words" / "parts")]
+
+
+def test_a_change_that_has_happened_is_no_change_of_another_writer(tmp_path: Path) -> None:
+    """The answer to the first attempt may have been lost."""
+    for store in (LocalStore(str(tmp_path)), ObjectStore(obstore.store.MemoryStore(), "words")):
+        assert store.compare_and_set(None, b"1")
+        assert store.compare_and_set(None, b"1")
+        assert store.compare_and_set(b"1", b"2")
+        assert store.compare_and_set(b"1", b"2")
+
+
+@pytest.mark.parametrize("before", [None, b"1"])
+def test_an_object_that_is_replaced_after_it_was_compared_stays(
+    before: bytes | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    objects = obstore.store.MemoryStore()
+    one, other = ObjectStore(objects, "words"), ObjectStore(objects, "words")
+    if before is not None:
+        assert one.compare_and_set(None, before)
+    get = one._get
+
+    def late(path: str) -> tuple[bytes, str | None] | None:
+        found = get(path)
+        assert other.compare_and_set(before, b"2")
+        return found
+
+    with monkeypatch.context() as patch:
+        patch.setattr(one, "_get", late)
+        assert not one.compare_and_set(before, b"3")
+    assert one.get_manifest() == b"2"
 
 
 def test_a_directory_lists_the_collections_in_it(tmp_path: Path) -> None:

@@ -152,6 +152,36 @@ def test_marks_stay_few(shard: Shard, monkeypatch: pytest.MonkeyPatch) -> None:
     assert 3600 <= 19_999 - marks[0][1] <= 3600 + 2 * 3600 / 64
 
 
+def test_after_a_clock_goes_back_times_are_marked_by_it() -> None:
+    """Otherwise the past would be kept until the clock is where it was."""
+    keep = Keep("1h")
+    marks = keep.marked(keep.marked((), 1, 1e9), 2, 1e9 - 86_400)
+    assert marks == ((1, 1e9), (2, 1e9 - 86_400))
+    assert keep.marked(marks, 3, 1e9 - 86_390) == marks, "so soon after the last one there is no other"
+
+
+def test_what_nobody_relied_on_is_retracted_append_by_append(shard: Shard) -> None:
+    writer = Writer.claim(shard, "output")
+    for epoch in range(4):
+        writer.append(epoch + 1, [of(epoch, epoch)], limit=1)
+    writer.retract(5)
+    assert writer.manifest.upper == 4
+    writer.retract(3)
+    assert (writer.manifest.upper, shard.read()) == (3, {(0,): 1, (1,): 1, (2,): 1})
+    writer.append(4, [of(3, 9)])
+    assert shard.read() == {(0,): 1, (1,): 1, (2,): 1, (9,): 1}
+
+
+def test_what_was_added_up_cannot_be_retracted(shard: Shard) -> None:
+    writer = Writer.claim(shard, "output")
+    writer.keep = Keep(0)
+    for epoch in range(3):
+        writer.append(epoch + 1, [of(epoch, epoch)])
+    with pytest.raises(StateError, match="cannot be read as of 1, so what came later cannot be given up"):
+        writer.retract(2)
+    assert (writer.manifest.upper, len(shard.manifest().parts)) == (3, 3)
+
+
 @pytest.mark.parametrize("keep", [-1, "1", "an hour", "1 week", ""])
 def test_what_is_no_retention_is_refused(keep: int | str) -> None:
     with pytest.raises(ConfigError):
