@@ -13,6 +13,7 @@ from differential.durable import compaction, writer as module
 from differential.durable.keep import Keep
 from differential.durable.local import LocalStore
 from differential.durable.shard import Shard
+from differential.durable.simulated import Seeded, SimulatedStore
 from differential.durable.writer import Writer
 from tests.unit.durable.test_stores import Failing
 from timely.errors import ConfigError, DataError, FencedError, StateError, StoreError
@@ -54,6 +55,9 @@ def test_appends_follow_each_other(shard: Shard) -> None:
             writer.append(late, [of(early, 7)])
     writer.append(5, [], {"file": 3})
     assert (shard.manifest().upper, len(shard.manifest().parts), shard.manifest().offsets) == (5, 1, {"file": 3})
+    writer.append(6, [], {"other": "b"})
+    writer.append(7, [], {"file": 4})
+    assert shard.manifest().offsets == {"file": 4, "other": "b"}
 
 
 def test_records_of_other_kinds_are_refused(shard: Shard) -> None:
@@ -98,6 +102,61 @@ def test_a_disk_that_has_room_again_at_once_is_no_error(tmp_path: Path) -> None:
         disk.operation = operation
         writer.append(writer.manifest.upper + 1, [of(writer.manifest.upper, 7)])
     assert shard.read() == {(7,): 3}
+
+
+def test_a_part_that_cannot_be_written_is_no_part(shard: Shard, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The manifest could still be: it is small, or on another disk."""
+    writer = Writer.claim(shard, "input", pause=lambda _: None)
+
+    def fail(*_: object) -> None:
+        raise StoreError("full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(shard.store, "put_new", fail)
+        with pytest.raises(StoreError, match="full"):
+            writer.append(1, [of(0, 7)])
+    assert (shard.manifest().upper, shard.manifest().parts) == (0, ())
+    writer.append(1, [of(0, 7)])
+    assert shard.read() == {(7,): 1}
+
+
+class Mute(SimulatedStore):
+    """A store that makes some changes of the manifest, and does not answer."""
+
+    def __init__(self, unanswered: int) -> None:
+        super().__init__(Seeded(1))
+        self.unanswered = unanswered
+
+    def compare_and_set(self, expected: bytes | None, manifest: bytes) -> bool:
+        is_done = super().compare_and_set(expected, manifest)
+        if self.unanswered:
+            self.unanswered -= 1
+            raise StoreError("no answer")
+        return is_done
+
+
+@pytest.mark.parametrize("unanswered", [1, 2, 4])
+def test_a_change_whose_answer_was_lost_happens_once_and_is_no_change_of_another(unanswered: int) -> None:
+    shard = Shard("numbers", store := Mute(0))
+    writer = Writer.claim(shard, "input", pause=lambda _: None)
+    store.unanswered = unanswered
+    writer.append(1, [of(0, 7)])
+    writer.append(2, [of(1, 8)])
+    assert (shard.read(), len(store.committed), writer.manifest) == ({(7,): 1, (8,): 1}, 3, shard.manifest())
+
+
+def test_a_change_that_is_never_answered_ends_the_writer() -> None:
+    pauses: list[float] = []
+    shard = Shard("numbers", store := Mute(0))
+    writer = Writer.claim(shard, "input", pause=pauses.append)
+    store.unanswered = 1000
+    with pytest.raises(StoreError, match="no answer"):
+        writer.append(1, [of(0, 7)])
+    assert pauses == sorted(set(pauses)), "each pause is longer than the one before"
+    assert 3 <= len(pauses) < 20
+    store.unanswered = 0
+    Writer.claim(shard, "input").append(2, [of(1, 8)])
+    assert shard.read() == {(7,): 1, (8,): 1}, "it had happened, as the next writer finds"
 
 
 @pytest.mark.parametrize(("keep", "since"), [(None, 0), (0, 9), (3, 6), (100, 0)])
@@ -205,6 +264,29 @@ def test_compaction_changes_no_answer_and_leaves_few_parts(shard: Shard) -> None
     for as_of in range(94, 100):
         expected = {(number,): len(range(number, as_of + 1, 3)) for number in range(3)}
         assert shard.read(as_of) == expected | ({(9,): 1} if as_of % 2 == 0 else {})
+
+
+def test_merges_in_the_midst_leave_the_parts_around_them(shard: Shard, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small parts before and after large ones."""
+    monkeypatch.setattr(compaction, "RUN", 3)
+    monkeypatch.setattr(compaction, "_FIRST_BITS", 1)
+    writer = Writer.claim(shard, "output")
+    expected: dict[tuple[int], int] = {}
+    found: set[tuple[bool, bool]] = set()
+    sizes = [1, 1, 40, 40, 1, 1, 40, 1, 1, 1, 40, 40, 1, 1, 1, 40]
+    for epoch, size in enumerate(sizes):
+        writer.append(epoch + 1, [of(epoch, *range(epoch, epoch + size))])
+        expected |= {(number,): expected.get((number,), 0) + 1 for number in range(epoch, epoch + size)}
+        if epoch % 7 == 6 or epoch == len(sizes) - 1:
+            while (chosen := compaction.choose(writer.manifest.parts)) is not None:
+                found.add((chosen[0] > 0, chosen[1] < len(writer.manifest.parts)))
+                assert writer.compact()
+                assert (shard.read(), shard.store.names()) == (
+                    expected,
+                    sorted(part.name for part in shard.manifest().parts),
+                )
+                shard.verify()
+    assert found >= {(True, True)}, found
 
 
 def test_a_compaction_that_a_crash_interrupts_is_garbage(shard: Shard, monkeypatch: pytest.MonkeyPatch) -> None:
