@@ -53,6 +53,7 @@ WORKLOADS = (
     "session_peers",
     "logging",
     "live",
+    "listeners",
     "construction",
     "loading",
     "frames",

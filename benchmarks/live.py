@@ -98,7 +98,7 @@ def viewer(seconds: float) -> Iterator[Callable[[str], Any]]:
 
 
 def _work(worker: Worker, work: str) -> Step:
-    return _changes(worker) if work == "changes" else Barrier(worker).wait
+    return changes(worker) if work == "changes" else Barrier(worker).wait
 
 
 def _server() -> float:
@@ -136,7 +136,8 @@ def _steps(
     return spent
 
 
-def _changes(worker: Worker) -> Step:
+def changes(worker: Worker) -> Step:
+    """Return a step that changes an edge of a graph whose distances are maintained, and undoes it."""
     graph = RandomGraph(100_000, 1_000_000)
     with worker.dataflow() as scope:
         edges, stream = new_input(scope, name="edges")
@@ -166,7 +167,7 @@ def _many(rounds: int, seconds: float, look: Callable[[str], Callable[[], None]]
     def program(worker: Worker) -> dict[str, list[float]]:
         with worker.dataflow("many") as scope:
             numbers, stream = new_stream(scope, name="numbers")
-            probes = [_chain(scope, stream).probe() for _ in range(CHAINS)]
+            probes = [chain(scope, stream).probe() for _ in range(CHAINS)]
         spent: dict[str, list[float]] = {NOBODY: [], OPEN: []}
         for number in range(rounds + 1):
             for way in (NOBODY, OPEN) if number % 2 else (OPEN, NOBODY):
@@ -188,7 +189,8 @@ def _many(rounds: int, seconds: float, look: Callable[[str], Callable[[], None]]
     return execute(program, Config(workers=WORKERS))[0]
 
 
-def _chain(scope: Any, stream: Any) -> Any:
+def chain(scope: Any, stream: Any) -> Any:
+    """Return a stream after a chain of operators that pass on what they receive."""
     for _ in range(LENGTH - 1):
         stream = stream.unary(Pipeline(), _forward, name="forward")
     return stream.exchange()

@@ -62,6 +62,7 @@ class Watching:
         self._until = 0.0
         self._looks = 0
         self._looked = asyncio.Event()
+        self._is_closed = False
 
     def join(self) -> Viewer:
         """Return a new viewer, who first receives everything that is known."""
@@ -81,26 +82,26 @@ class Watching:
         """Look for so many seconds more though nobody views; return when the state is that of now."""
         self.keep_looking(max(seconds, 4 * PERIOD))
         is_new = self._task is None or self._task.done()
-        self._looked.clear()
-        self._begin()
-        await asyncio.wait_for(self._looked.wait(), 5.0)
+        await asyncio.wait_for(self.looked(), 5.0)
         if is_new:  # the first look only begins to count
-            self._looked.clear()
-            await asyncio.wait_for(self._looked.wait(), 5.0)
+            await asyncio.wait_for(self.looked(), 5.0)
 
     def keep_looking(self, seconds: float) -> None:
         """Look for so many seconds more though nobody views."""
         self._until = max(self._until, clock.monotonic() + seconds)
 
     async def looked(self) -> State:
-        """Wait for the next look, and return the state after it."""
-        self._looked.clear()
-        self._begin()
-        await self._looked.wait()
+        """Wait for the next look, unless this is closed; return the state after it."""
+        if not self._is_closed:
+            self._looked.clear()
+            self._begin()
+            await self._looked.wait()
         return self.state
 
     async def close(self) -> None:
-        """Look no more, and send viewers away."""
+        """Look no more, and send viewers away. Whoever waits for a look receives the state as it is."""
+        self._is_closed = True
+        self._looked.set()
         for viewer in self._viewers:
             viewer.end()
         if self._task is not None:

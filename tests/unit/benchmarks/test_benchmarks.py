@@ -149,6 +149,7 @@ PATH = Path()
         *(("frames", (kind, 1000), "in, M rows/s") for kind in frames.KINDS),
         *(("graphlinq", (name, 100, 300), "second run s") for name in graphlinq.DEFINITIONS),
         *(("loading", (name, 100, 1000), "M rows/s") for name in loading.FORMATS),
+        pytest.param("listeners", ("operators", 1, 0.05), "page open, ratio", marks=pytest.mark.lengthy),
         ("logging", ("barrier", 2, 20), "everything, us"),
         *(("memory", (kind, 20), "us an epoch") for kind in ("rows", "texts")),
         ("queries", (50, 500, 100, 0.2), "stale, median ms"),

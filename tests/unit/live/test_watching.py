@@ -113,3 +113,16 @@ def test_warnings_and_notices_are_kept_but_not_the_secret(
     notes.close()
     notify("nobody listens")
     assert notes.since(0)[-1].text != "nobody listens"
+
+
+def test_whoever_waits_for_a_look_receives_the_state_when_looking_ends() -> None:
+    async def watch() -> None:
+        watching = Watching(0, 1, None, Notes())
+        first = asyncio.ensure_future(watching.look_for(5.0))
+        await asyncio.sleep(0.01)
+        assert not first.done()
+        await watching.close()
+        await asyncio.wait_for(first, 1.0)
+        assert await asyncio.wait_for(watching.looked(), 1.0) is watching.state
+
+    asyncio.run(watch())
