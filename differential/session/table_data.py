@@ -76,10 +76,29 @@ def ordered(column: Column) -> Column:
 
 def order_of(columns: Sequence[Column]) -> Column:
     """Return the positions of the rows of columns in order: by the first column, then the second, and so on."""
-    order = np.arange(len(columns[0]))
-    for column in reversed(columns):
-        order = order[np.argsort(ordered(column)[order], kind="stable")]
+    keys = [ordered(column) for column in columns]
+    order = np.arange(len(keys[0]))
+    if are_in_order(keys):  # as an index has the rows of a key of numbers
+        return order
+    for key in reversed(keys):
+        order = order[np.argsort(key[order], kind="stable")]
     return order
+
+
+def are_in_order(keys: Sequence[Column]) -> bool:
+    """Return whether rows ascend by the first column, then the second, and so on, in linear time.
+
+    >>> are_in_order([np.array([1, 1, 2]), np.array([3, 4, 0])]), are_in_order([np.array([1, 1]), np.array([4, 3])])
+    (True, False)
+    """
+    tied = np.ones(len(keys[0][1:]), np.bool_)
+    for key in keys:
+        if (tied & (key[:-1] > key[1:])).any():
+            return False
+        tied &= key[:-1] == key[1:]
+        if not tied.any():
+            break
+    return True
 
 
 def items(column: Column) -> list[Any]:

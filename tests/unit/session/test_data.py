@@ -6,11 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 
 from differential import Session
 from differential.errors import DataError, SessionError, TimelyError
 from differential.session.rows import SHOWN, Rows
+from differential.session.table_data import order_of
+from timely.lowlevel import typed
 
 COLUMNS: dict[str, list[Any]] = {"name": ["ann", "bob"], "age": [30, 41], "height": [1.5, 1.75], "here": [True, False]}
 RECORDS = [("ann", 30, 1.5, True), ("bob", 41, 1.75, False)]
@@ -224,3 +226,15 @@ def test_a_notebook_completes_the_names_of_tables_and_views() -> None:
         db.table("orders", {"customer": ["ann"], "total": [30]})
         db.view("spent", lambda t: t.orders.group_by("customer").sum("total"))
         assert db._ipython_key_completions_() == ["orders", "spent"]
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.sampled_from(["", "a", "ab", "b"]), st.integers(0, 2)), max_size=8))
+@settings(max_examples=60)
+@pytest.mark.parametrize("is_sorted", [False, True])
+def test_rows_are_in_order_of_their_columns(is_sorted: bool, rows: list[tuple[int, str, int]]) -> None:
+    rows = sorted(rows) if is_sorted else rows
+    numbers, texts, others = zip(*rows) if rows else ((), (), ())
+    nulls: Any = typed([None if number == 2 else number for number in others], "int64?")  # nulls come last
+    objects = np.array([text.encode() for text in texts], object)
+    columns = (np.array(numbers, float), np.array(texts, np.dtypes.StringDType()), objects, nulls)
+    assert order_of(columns).tolist() == sorted(range(len(rows)), key=lambda at: rows[at])
