@@ -117,15 +117,13 @@ def measure(work: str, rounds: int, seconds: float) -> Figures:
 
 def _rounds(worker: Worker, work: str, rounds: int, seconds: float) -> tuple[Spent, Spent]:
     """Return the processor time of a step on the worker, and that of other threads in a second, by way and round."""
-    account = Account(worker)
     step = {"changes": live.changes, "operators": _operators, "bulk": _bulk}[work](worker)
-    account.close()
     spent: Spent = {way: [] for way in WAYS}
     beside: Spent = {way: [] for way in WAYS}
     for number in range(rounds + 1):
         for place in range(len(WAYS)):
             way = WAYS[(number + place) % len(WAYS)]
-            with looking(worker, account, way):
+            with looking(worker, way):
                 _run(step, seconds)  # whoever looks receives everything first, and then what changes
                 wall, all_threads, own_thread = clock.monotonic(), clock.process_time(), clock.thread_time()
                 steps = _run(step, seconds * (SENT_EVERY if way == TELEMETRY else 1))
@@ -149,7 +147,7 @@ def _run(step: Step, seconds: float) -> int:
 
 
 @contextmanager
-def looking(worker: Worker, account: Account, way: str) -> Iterator[None]:
+def looking(worker: Worker, way: str) -> Iterator[None]:
     """Run the block while somebody looks in one of the ways."""
     with ExitStack() as open_things:
         if way in (SERVED, PAGE, TOP, PROMETHEUS):
@@ -161,8 +159,7 @@ def looking(worker: Worker, account: Account, way: str) -> Iterator[None]:
             port = open_things.enter_context(_viewer(way, ""))
             open_things.callback(begin_telemetry(f"http://127.0.0.1:{port}", 1, None))
         elif way == PROFILE:
-            account.resume()
-            open_things.callback(account.close)
+            open_things.callback(Account(worker).close)
         for kinds, name in LISTENERS.items():
             if way == name:
                 open_things.enter_context(listening(worker.log, kinds))

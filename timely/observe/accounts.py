@@ -191,27 +191,6 @@ class Account:
         """Listen no longer."""
         self._stop()
 
-    def resume(self) -> None:
-        """Listen again after `close`. What happened meanwhile is not counted, nor are dataflows that were built then.
-
-        >>> def program(worker):
-        ...     account = Account(worker)
-        ...     with worker.dataflow() as scope:
-        ...         numbers, stream = new_input(scope)
-        ...         stream.exchange().probe()
-        ...     for number in range(3):
-        ...         account.close() if number == 1 else account.resume()
-        ...         numbers.send(number)
-        ...         numbers.flush()
-        ...         worker.step()
-        ...     account.close()
-        ...     return [each.records_in for each in account.operators() if each.name == "exchange"]
-        >>> execute_directly(program)
-        [2]
-        """
-        self._stop()
-        self._stop = self._log.listen(self._take, *_KINDS)
-
     def _take(self, events: Sequence[Any]) -> None:
         for event in events:
             kind = type(event)
