@@ -60,6 +60,7 @@ WORKLOADS = (
     "allreduce",
     "upgrade",
     "durable",
+    "restart",
     "recovery",
     "graphlinq",
     "progress_traffic",
