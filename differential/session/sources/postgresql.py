@@ -9,6 +9,10 @@ commit:
 A round begins when the previous one is confirmed, so no commit has only a part of a round. The position of a table is a
 place in the log: the table has the transactions that end before it. The server keeps the log after the confirmed place,
 and a place is confirmed only once all tables have committed it.
+
+A table that is added to a slot begins with a snapshot as of a later place than the position of the others. Its rows
+wait until the others have the transactions before that place and none after it, so they are in a commit that has all
+tables as of the place of the snapshot.
 """
 
 from __future__ import annotations
@@ -73,6 +77,8 @@ class Database:
         self._whole: list[tuple[Commit, list[Change]]] = []
         self._end = 0
         """The place in the log before which the server has sent everything."""
+        self.copied: int | None = None
+        """The place of the snapshot of tables whose rows wait until the other tables have reached it."""
         self._confirmed = 0
         self._answered = self._moved = 0.0
         self._is_stopped = False
@@ -98,9 +104,10 @@ class Database:
         if clock.monotonic() < self._retry_at:
             return
         try:
-            if any(reader.position is None for reader in readers.values()):
+            if self.copied is None and any(reader.position is None for reader in readers.values()):
                 self._copy()
-                return
+                if self.copied is None:
+                    return
             self._receive()
         except StoreError as error:
             self._lose(error)
@@ -120,25 +127,36 @@ class Database:
     def end(self) -> None:
         """Close the connection."""
         stream, self._stream = self._stream, None
-        self._open, self._whole, self._relations = [], [], {}
+        self._open, self._whole, self._relations, self._end = [], [], {}, 0
         if stream is not None:
             stream.close()
 
     def forget(self) -> None:
         """Forget the readers, so that the tables can be read again from other positions."""
         self.readers.clear()
-        self._is_stopped, self._failing_since = False, None
+        self._is_stopped, self._failing_since, self.copied = False, None, None
 
     def _copy(self) -> None:
-        """Give the readers without a position the rows of their tables, as of one snapshot."""
+        """Read the tables of readers without a position as of one snapshot, and give the rows if no table is ahead."""
         new = [reader for reader in self.readers.values() if reader.position is None]
         prepare(self.dsn, self.slot, self.publication, [reader.info for reader in self.readers.values()])
         at, found = snapshot(self.dsn, [(reader.info, reader.target.names) for reader in new])
         for reader, rows in zip(new, found):
             self._is_stopped |= reader.convert([(Kind.INSERT, rows)])
+        if not self._is_stopped and len(new) < len(self.readers):
+            self.copied = at
+            return
         for reader in new:
             if not self._is_stopped or reader.is_refusing:
                 reader.give(at)
+
+    def _join(self, at: int) -> None:
+        """Give the rows of a snapshot: the other readers have the transactions before it, and none after it."""
+        self.copied = None
+        for reader in self.readers.values():
+            if reader.position is not None:
+                reader.convert(())
+            reader.give(at)
 
     def _receive(self) -> None:
         if self._stream is None:
@@ -205,28 +223,32 @@ class Database:
 
     def _give(self) -> None:
         """Divide whole transactions among the readers, up to the first transaction at which a reader stops."""
-        readers = self.readers
+        transactions = [each for each in self._whole if self.copied is None or each[0].commit < self.copied]
+        self._whole = self._whole[len(transactions) :]
+        if self.copied is not None and not transactions and self._end >= self.copied:
+            self._join(self.copied)
+            return
+        readers = {table: reader for table, reader in self.readers.items() if reader.position is not None}
         gathered: dict[str, list[tuple[Kind, list[Values]]]] = {table: [] for table in readers}
-        transactions, self._whole = self._whole, []
         position = max(reader.position or 0 for reader in readers.values())
         for commit, changes in transactions:
             for table, change in changes:
-                if commit.commit >= (readers[table].position or 0):
+                if table in readers and commit.commit >= (readers[table].position or 0):
                     readers[table].rows.add(gathered[table], change)
             position = max(position, commit.end)
         if not any(gathered.values()):
             is_due = self._end > position and clock.monotonic() - self._moved > IDLE_SECONDS
-            if self._open or not is_due:
+            if self._open or self._whole or not is_due:
                 return
             position = self._end
         self._moved = clock.monotonic()
         refusing = [reader for table, reader in readers.items() if reader.convert(gathered[table])]
         if refusing and len(transactions) > 1:
             # One of the transactions stops a reader. The transactions before it are in this round or a later one.
-            half = len(transactions) // 2
+            half, later = len(transactions) // 2, self._whole
             self._whole = transactions[:half]
             self._give()
-            self._whole += transactions[half:]
+            self._whole += transactions[half:] + later
             return
         self._is_stopped = bool(refusing)
         for reader in refusing or readers.values():
@@ -305,6 +327,12 @@ class TableReader:
     def is_settled(self) -> bool:
         """Whether the last batch is confirmed."""
         return self._batch is None and self.position == self.confirmed and not self._is_closed
+
+    @property
+    def note(self) -> str:
+        """What the rows of the table wait for, if they do."""
+        waits = self.position is None and self._database.copied is not None
+        return "waits until the other tables of the slot have reached its snapshot" if waits else ""
 
     def poll(self) -> Batch | None:
         """Return this table's part of the round, None if there is none. Raises SessionError."""

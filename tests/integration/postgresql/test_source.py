@@ -17,6 +17,7 @@ from timely.lowlevel import typed
 
 psycopg = pytest.importorskip("psycopg", reason="psycopg is not installed")
 from differential.session.sources.postgresql import postgresql  # noqa: E402
+from tests.integration.postgresql.clients import Clients  # noqa: E402
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 PATIENCE = 30
@@ -228,6 +229,40 @@ def test_a_session_goes_on_where_it_was_and_notices_a_slot_that_was_made_again(d
             stock.read_from(postgresql(dsn, "stock", slot="again")["stock"])
             with pytest.raises(SessionError, match="what came in between is lost"):
                 committed(db, lambda: False)
+
+
+def test_a_table_that_is_added_later_has_the_transactions_of_the_others(dsn: str, tmp_path: Path) -> None:
+    with psycopg.connect(dsn, autocommit=True) as sql:
+        sql.execute("CREATE TABLE accounts (id int PRIMARY KEY, balance int)")
+        sql.execute("CREATE TABLE payments (number int PRIMARY KEY, account int, amount int)")
+
+        def paid() -> list[Any]:
+            return sql.execute("SELECT account, sum(amount) FROM payments GROUP BY 1 ORDER BY 1").fetchall()
+
+        clients = Clients(dsn, 7)
+        try:
+            with Session(state=str(tmp_path)) as db:
+                accounts = db.table("accounts", {"id": int, "balance": int}, key="id")
+                accounts.read_from(postgresql(dsn, "accounts", slot="added")["accounts"])
+                committed(db, lambda: len(accounts) > 5)
+            time.sleep(0.3)  # transactions of which the session has neither table
+            with Session(state=str(tmp_path)) as db:
+                server = postgresql(dsn, "payments", "accounts", slot="added")
+                accounts = db.table("accounts", {"id": int, "balance": int}, key="id")
+                payments = db.table("payments", {"number": int, "account": int, "amount": int}, key="number")
+                payments.read_from(server["payments"])
+                accounts.read_from(server["accounts"])
+                sums = db.view("sums", lambda t: t.payments.group_by("account").sum("amount"))
+
+                def same() -> bool:
+                    assert sums.records() in ([], accounts.records())
+                    return len(payments) > 0
+
+                committed(db, same)
+                clients.end()
+                committed(db, lambda: same() and sums.records() == paid())
+        finally:
+            clients.end()
 
 
 def test_the_log_is_released_while_other_tables_change(
