@@ -375,14 +375,17 @@ def test_answers_computed_ahead_wait_for_the_changes_that_they_are_made_of(
 
 
 class Silent(Directory):
-    """A place in which writes of parts do not return until they may."""
+    """A place in which writes of parts, of all collections or of one, do not return until they may."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, only: str | None = None) -> None:
         super().__init__(path)
+        self.only = only
         self.may_return = Event()
 
     def store(self, name: str) -> LocalStore:
         store, whole = super().store(name), LocalStore.put_new
+        if self.only not in (None, name):
+            return store
 
         def put_new(part: str, data: bytes) -> None:
             assert self.may_return.wait(30), "the test never lets the store answer"
@@ -452,6 +455,56 @@ def test_an_input_that_is_ahead_rests_between_appends_unless_the_program_waits_f
 
     assert execute_directly(run) == [1, 2, 3, 4, 5, 8]
     assert updates(str(tmp_path)) == expected(8)
+
+
+@pytest.mark.parametrize("slow", ["left", "right"])
+def test_answers_computed_ahead_wait_for_the_input_that_is_behind(tmp_path: Path, slow: str) -> None:
+    place = Silent(str(tmp_path), slow)
+
+    def run(worker: Worker) -> None:
+        state = State.open(worker, place)
+        with worker.dataflow() as scope:
+            left, one = durable_input(scope, state.shard("left"), ahead=True)
+            right, other = durable_input(scope, state.shard("right"), ahead=True)
+            answer = persist(one.concat(other), state.shard("answer"))
+        fast = right if slow == "left" else left
+        for session in (left, right):
+            session.insert(7)
+            session.advance_to(1)
+        worker.step_while(lambda: not fast.is_durable(1))
+        for _ in range(50):
+            worker.step()
+        assert not answer.is_durable(1)
+        assert updates(place) == []
+        place.may_return.set()
+        left.close()
+        right.close()
+        worker.step_while(lambda: not answer.done())
+
+    execute_directly(run)
+    assert updates(str(tmp_path)) == [((7,), 0, 2)]
+
+
+def test_an_input_keeps_what_the_output_that_is_behind_needs(tmp_path: Path) -> None:
+    place = Silent(str(tmp_path), "slow")
+
+    def run(worker: Worker) -> None:
+        state = State.open(worker, place)
+        with worker.dataflow() as scope:
+            session, numbers = durable_input(scope, state.shard("numbers", keep=0))
+            fast, slow = (persist(numbers, state.shard(name)) for name in ("fast", "slow"))
+        for epoch in range(4):
+            session.insert(epoch)
+            session.advance_to(epoch + 1)
+            worker.step_while(lambda: not fast.is_durable(session.epoch))
+        assert not slow.is_durable(1)
+        assert Shard("numbers", place.store("numbers")).manifest().since == 0
+        place.may_return.set()
+        session.close()
+        worker.step_while(lambda: not slow.done())
+
+    execute_directly(run)
+    assert updates(str(tmp_path), "slow") == updates(str(tmp_path), "fast") == [((x,), x, 1) for x in range(4)]
 
 
 def test_an_input_that_is_ahead_and_closed_ends_with_its_last_change(tmp_path: Path) -> None:

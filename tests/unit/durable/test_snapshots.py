@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+import time as clock
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from hypothesis import given, settings, strategies as st
 
 from differential import Collection, new_input
 from differential.durable import Directory, Shard, State, durable_input, persist, stateful
+from differential.durable.local import LocalStore
 from differential.durable.writer import Writer
 from tests.thorough import examples
 from timely import Config, Worker, execute, execute_directly
@@ -73,13 +75,15 @@ def run(
     every: int = 2,
     is_ahead: bool = False,
     is_paced: bool = True,
+    replay: bool = False,
+    keep: int | None = 0,
 ) -> int:
     """Make the epochs that are not durable; return the first of them. Worker 0 may crash before one."""
 
     def program(worker: Worker) -> int:
-        state = State.open(worker, where)
+        state = State.open(worker, where, replay=replay)
         with worker.dataflow() as scope:
-            session, numbers = durable_input(scope, state.shard("numbers", keep=0), ahead=is_ahead)
+            session, numbers = durable_input(scope, state.shard("numbers", keep=keep), ahead=is_ahead)
             streaks = stateful(numbers, Streaks, state.shard("streaks"), every=every)
             lengths = streaks.map(lambda number, best: best).count()
             answers = [persist(streaks, state.shard("answer")), persist(lengths, state.shard("lengths"))]
@@ -173,6 +177,34 @@ def test_a_snapshot_waits_for_the_outputs(tmp_path: Path, monkeypatch: pytest.Mo
     run(str(tmp_path), EPOCHS * 2, workers=2)
     assert kept
     assert all(upper <= min(uppers) for upper, uppers in kept)
+
+
+def test_a_snapshot_has_the_parts_of_all_workers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One worker writes its part after the other."""
+    kept: list[int] = []
+    put_new, keep_states = LocalStore.put_new, Writer.keep_states
+
+    def late(self: LocalStore, name: str, data: bytes) -> None:
+        if name.endswith(".npz") and "-0001-" in name:
+            clock.sleep(0.02)
+        put_new(self, name, data)
+
+    def keep(self: Writer, upper: int, states: Any) -> None:
+        kept.append(len(states))
+        keep_states(self, upper, states)
+
+    monkeypatch.setattr(LocalStore, "put_new", late)
+    monkeypatch.setattr(Writer, "keep_states", keep)
+    run(str(tmp_path), EPOCHS, workers=2)
+    assert set(kept) == {2}
+
+
+def test_a_snapshot_of_another_time_than_that_of_the_inputs_is_not_restored(tmp_path: Path) -> None:
+    run(str(tmp_path), EPOCHS[:6], keep=None)
+    assert Shard("streaks", Directory(str(tmp_path)).store("streaks")).manifest().states
+    before = Streaks.restored
+    run(str(tmp_path), EPOCHS, replay=True, keep=None)
+    assert (Streaks.restored, updates(str(tmp_path))) == (before, expected(EPOCHS))
 
 
 def test_a_damaged_snapshot_is_refused(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from differential import Updates
 from differential.durable import compaction, writer as module
 from differential.durable.keep import Keep
 from differential.durable.local import LocalStore
+from differential.durable.manifest import Part
 from differential.durable.shard import Shard
 from differential.durable.simulated import Seeded, SimulatedStore
 from differential.durable.writer import Writer
@@ -287,6 +288,50 @@ def test_merges_in_the_midst_leave_the_parts_around_them(shard: Shard, monkeypat
                 )
                 shard.verify()
     assert found >= {(True, True)}, found
+
+
+def test_a_merge_has_a_bound() -> None:
+    def of_rows(*rows: int) -> list[Part]:
+        return [Part(str(at), at, at + 1, each, 0, "", 0) for at, each in enumerate(rows)]
+
+    most = compaction.MOST_ROWS
+    assert compaction.choose(of_rows(*[most // 4] * 8)) is None
+    assert compaction.choose(of_rows(*[most // 16] * 20)) == (4, 20)
+
+
+def test_what_a_merge_has_advanced_is_read_at_its_new_time(shard: Shard, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The interval of its part ends before."""
+    monkeypatch.setattr(compaction, "RUN", 3)
+    monkeypatch.setattr(compaction, "_FIRST_BITS", 1)
+    writer = Writer.claim(shard, "output")
+    writer.keep = Keep(0)
+    for epoch, size in enumerate((1, 1, 1, 40)):
+        writer.append(epoch + 1, [of(epoch, *range(size))])
+    assert writer.compact()
+    assert [(part.lower, part.upper) for part in writer.manifest.parts] == [(0, 3), (3, 4)]
+    assert (writer.manifest.since, shard.updates(lower=3).to_pylist()[0]) == (3, {"column_0": 0, "time": 3, "diff": 4})
+
+
+def test_a_record_that_occurs_too_often_is_refused(shard: Shard) -> None:
+    writer = Writer.claim(shard, "output")
+    with pytest.raises(DataError, match=f"a record occurs {1 << 63} times, which does not fit into 64 bits"):
+        writer.append(1, [Updates.at((0,), (np.array([7, 7]),), np.array([1 << 62, 1 << 62]))])
+    assert shard.manifest().upper == 0
+
+
+def test_a_snapshot_is_there_until_the_next_one_is(shard: Shard, monkeypatch: pytest.MonkeyPatch) -> None:
+    writer = Writer.claim(shard, "snapshot", pause=lambda _: None)
+    states = [Part(name, upper - 1, upper, 0, 1, "", 0) for name, upper in (("first", 2), ("second", 4))]
+    for state in states:
+        shard.store.put_new(state.name, b"1")
+    writer.keep_states(2, states[:1])
+    with monkeypatch.context() as patch:
+        patch.setattr(LocalStore, "compare_and_set", lambda *_: (_ for _ in ()).throw(StoreError("crashed")))
+        with pytest.raises(StoreError, match="crashed"):
+            writer.keep_states(4, states[1:])
+    assert shard.store.names() == ["first", "second"]
+    writer.keep_states(4, states[1:])
+    assert (shard.store.names(), shard.manifest().upper) == (["second"], 4)
 
 
 def test_a_compaction_that_a_crash_interrupts_is_garbage(shard: Shard, monkeypatch: pytest.MonkeyPatch) -> None:
