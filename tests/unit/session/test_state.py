@@ -183,6 +183,31 @@ def test_a_commit_over_two_tables_is_there_for_both_or_for_none(
     assert outcomes == [(100, 0)] * 4 + [(90, 10) if operation == "after" else (100, 0)]
 
 
+def test_a_table_of_a_commit_that_was_not_decided_is_as_if_it_had_never_been(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(20):
+        path = tmp_path / str(number)
+        with session(path) as db:
+            db.table("one", {"x": [1]})
+            db.commit()
+            with monkeypatch.context() as patched:
+                failing(patched, number, "before")
+                db.table("two", {"x": [2]})
+                try:
+                    db.commit()
+                except Full:
+                    pass
+                else:
+                    break
+        with session(path) as db:
+            db.table("two", {"name": ["of another kind"]})
+            db.commit()
+        with session(path) as db:
+            assert (db["one"].records(), db["two"].records()) == ([(1,)], [("of another kind",)])
+    assert number == 4, "the claim, a part, its manifest, and the decision"
+
+
 def test_a_full_disk_is_an_error_and_nothing_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with session(tmp_path) as db:
         table: Any = db.table("numbers", {"x": [1]})
