@@ -77,6 +77,27 @@ def test_between_two_appends_is_the_time_that_was_asked_for(monkeypatch: pytest.
     assert tested.is_due()
 
 
+@pytest.mark.parametrize(("seconds", "rests"), [(0.125, 0.5), (10.0, 1.0)])
+def test_after_an_append_that_the_program_did_not_wait_for_there_is_a_rest(
+    monkeypatch: pytest.MonkeyPatch, seconds: float, rests: float
+) -> None:
+    now = [1000.0]
+    activated = Activations()
+    monkeypatch.setattr("differential.durable.committing.clock", SimpleNamespace(monotonic=lambda: now[0]))
+
+    def append(*_: object, **__: object) -> None:
+        now[0] += seconds
+
+    tested = appender(append, activated)
+    for further in (0, 1):
+        activated.clear()
+        tested.append(1)
+        wait_for(lambda: len(activated) == 2)
+        tested.rest(further)
+        assert tested.is_due() == (not further)
+    assert activated == [0.0, 0.0, rests]
+
+
 def test_an_append_has_what_is_staged_before_its_end_and_the_next_one_has_the_rest() -> None:
     """Another worker may have sent what belongs to later epochs already."""
     appended: list[tuple[int, list[Any], dict[str, Any]]] = []

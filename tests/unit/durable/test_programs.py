@@ -457,9 +457,47 @@ def test_an_input_that_is_ahead_rests_between_appends_unless_the_program_waits_f
     assert updates(str(tmp_path)) == expected(8)
 
 
+def test_changes_of_an_epoch_have_no_effect_before_they_are_durable(tmp_path: Path) -> None:
+    place = Silent(str(tmp_path))
+    place.may_return.set()
+
+    def run(worker: Worker) -> None:
+        state = State.open(worker, place)
+        with worker.dataflow() as scope:
+            session, numbers = durable_input(scope, state.shard("numbers"))
+            output = numbers.output()
+        session.insert(0)
+        session.advance_to(1)
+        worker.step_while(lambda: output.less_than(1))
+        place.may_return.clear()
+        for epoch in (1, 2):
+            session.insert(epoch)
+            session.advance_to(epoch + 1)
+            for _ in range(20):
+                worker.step()
+        assert output.contents() == {(0,): 1}
+        place.may_return.set()
+        session.close()
+        worker.step_while(lambda: not output.done())
+        assert output.contents() == {(0,): 1, (1,): 1, (2,): 1}
+
+    execute_directly(run)
+
+
 @pytest.mark.parametrize("slow", ["left", "right"])
-def test_answers_computed_ahead_wait_for_the_input_that_is_behind(tmp_path: Path, slow: str) -> None:
+def test_answers_computed_ahead_wait_for_the_input_that_is_behind(
+    tmp_path: Path, slow: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     place = Silent(str(tmp_path), slow)
+    seen: list[tuple[int, int]] = []
+    append = writer.Writer.append
+
+    def seeing(self: writer.Writer, upper: int, *rest: Any, **options: Any) -> None:
+        if self.shard.name == "answer":
+            seen.append((upper, Shard(slow, place.store(slow)).manifest().upper))
+        append(self, upper, *rest, **options)
+
+    monkeypatch.setattr(writer.Writer, "append", seeing)
 
     def run(worker: Worker) -> None:
         state = State.open(worker, place)
@@ -483,6 +521,8 @@ def test_answers_computed_ahead_wait_for_the_input_that_is_behind(tmp_path: Path
 
     execute_directly(run)
     assert updates(str(tmp_path)) == [((7,), 0, 2)]
+    assert seen
+    assert all(upper <= durable for upper, durable in seen)
 
 
 def test_an_input_keeps_what_the_output_that_is_behind_needs(tmp_path: Path) -> None:
