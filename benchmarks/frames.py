@@ -3,6 +3,10 @@
 A column of an Arrow table is read as a frame, and the frame is converted to Arrow again. The first conversion is not
 measured. The result is compared with the table. The last figures are the times that pyarrow takes to make a NumPy array
 of the column, of Python's strings where it is text.
+
+The cases of a session make a table of integers and floats from the frame of a library and commit it, and read the
+table as a frame of the same library. The last figure is the time that pyarrow takes to sort the same rows: a table is
+indexed, and read in order.
 """
 
 from __future__ import annotations
@@ -18,6 +22,7 @@ from benchmarks.harness import Case, Figures, check
 
 IN, OUT, ARROW = "in, M rows/s", "out, M rows/s", "pyarrow, M rows/s"
 KINDS = ("integers", "integers with nulls", "floats", "timestamps", "text", "text with nulls", "decimals")
+LIBRARIES = ("numpy", "pandas", "polars", "arrow")
 LIMITS = {"integers": {IN: 1000.0, OUT: 1000.0}, "floats": {IN: 500.0, OUT: 1000.0}}
 """The least rates of what is not copied."""
 
@@ -28,6 +33,11 @@ CASES = [
             f"frames 10M {kind}", "frames", {"kind": kind, "rows": 10_000_000}, quick=False, limits=LIMITS.get(kind, {})
         )
         for kind in KINDS
+    ),
+    *(
+        Case(f"frames {size} of a session, {library}", "frames", {"kind": library, "rows": rows}, quick=False)
+        for size, rows in (("1M", 1_000_000), ("10M", 10_000_000))
+        for library in LIBRARIES
     ),
 ]
 
@@ -57,12 +67,48 @@ def measure(kind: str, rows: int) -> Figures:
 
     from differential.frames import read
 
+    if kind in LIBRARIES:
+        return _of_session(kind, rows)
     table = pa.table({"column": column(kind, rows)})
     frame, into = _timed(lambda: read(table))
     found, out = _timed(frame.to_arrow)
     _, arrow = _timed(lambda: table["column"].to_numpy())
     check(found["column"].combine_chunks().equals(table["column"].combine_chunks()), "the column has changed")
     return {IN: 1e-6 * rows / into, OUT: 1e-6 * rows / out, ARROW: 1e-6 * rows / arrow}
+
+
+def _of_session(library: str, rows: int) -> Figures:
+    """Return how many rows a session takes and returns in a second, and how many pyarrow sorts."""
+    import pyarrow as pa
+
+    from differential import Session
+
+    numbers = np.argsort(splitmix(np.arange(rows)))
+    columns = {"number": numbers, "share": numbers / 7}
+    table = pa.table(columns)
+    frames = {"numpy": lambda: columns, "pandas": table.to_pandas, "polars": lambda: _polars(table)}
+    frame = frames.get(library, lambda: table)()
+    with Session() as db:
+
+        def commit() -> None:
+            db.drop("rows")
+            db.table("rows", frame)
+            db.commit()
+
+        db.table("rows", {"number": int, "share": float})
+        _, into = _timed(commit)
+        found = db.table("rows")
+        reads = {"numpy": lambda: found.rows().arrays(), "pandas": found.to_pandas, "polars": found.to_polars}
+        _, out = _timed(reads.get(library, found.to_arrow))
+        ordered, arrow = _timed(lambda: table.sort_by([("number", "ascending"), ("share", "ascending")]))
+        check(found.to_arrow().combine_chunks().equals(ordered.combine_chunks()), "the rows have changed")
+    return {IN: 1e-6 * rows / into, OUT: 1e-6 * rows / out, ARROW: 1e-6 * rows / arrow}
+
+
+def _polars(table: Any) -> Any:
+    import polars
+
+    return polars.from_arrow(table)
 
 
 def _timed(convert: Callable[[], Any]) -> tuple[Any, float]:

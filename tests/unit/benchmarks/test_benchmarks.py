@@ -146,7 +146,7 @@ PATH = Path()
         ("construction", (3, 10, 2), "build CPU s"),
         ("exchange", (100, 5), "M records/s"),
         ("exposures", (50, 10, 4, 3, 100), "tweets/s"),
-        *(("frames", (kind, 1000), "in, M rows/s") for kind in frames.KINDS),
+        *(("frames", (kind, 1000), "in, M rows/s") for kind in (*frames.KINDS, *frames.LIBRARIES)),
         *(("graphlinq", (name, 100, 300), "second run s") for name in graphlinq.DEFINITIONS),
         *(("loading", (name, 100, 1000), "M rows/s") for name in loading.FORMATS),
         pytest.param("listeners", ("operators", 1, 0.05), "page open, ratio", marks=pytest.mark.lengthy),
