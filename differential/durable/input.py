@@ -301,9 +301,10 @@ def _append(session: DurableSession, shard: OpenShard, loaded: Stream, flush: fl
             state.ahead.add(shard.name)
 
         def logic() -> None:
-            if ahead and not appender.is_busy:
+            is_busy = appender.is_busy  # asked once, because it may end at any moment: then this is activated again
+            if ahead and not is_busy:
                 appender.rest(min(_open_times(changes, positions), default=appender.upper))
-            if not appender.is_busy and (not changes.frontier or appender.is_due()):
+            if not is_busy and (not changes.frontier or appender.is_due()):
                 _stage(changes, positions, appender)
                 upper = _upper(changes, positions, appender)
                 if upper > appender.upper:
