@@ -232,6 +232,16 @@ def test_what_nobody_relied_on_is_retracted_append_by_append(shard: Shard) -> No
     assert shard.read() == {(0,): 1, (1,): 1, (2,): 1, (9,): 1}
 
 
+def test_a_collection_that_is_begun_again_has_nothing_of_the_former_one(shard: Shard) -> None:
+    writer = Writer.claim(shard, "output", about={"created": 0})
+    writer.keep = Keep("1h")
+    writer.append(3, [of(1, 7)], {"file": 3})
+    writer.begin_again(2, {"created": 2}, "input")
+    found = shard.manifest()
+    assert (found.role, found.since, found.upper, found.about) == ("input", 2, 2, {"created": 2})
+    assert (found.fields, found.parts, found.marks, found.offsets) == ((), (), (), {})
+
+
 def test_what_was_added_up_cannot_be_retracted(shard: Shard) -> None:
     writer = Writer.claim(shard, "output")
     writer.keep = Keep(0)
