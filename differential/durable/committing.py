@@ -66,14 +66,16 @@ class Appender:
             self._activate.activate_after(remaining)
         return remaining <= 0
 
-    def rest(self, upper: int) -> None:
+    def rest(self, upper: int, has_arrived: bool) -> None:
         """Delay the next append if the last one has just ended and further times, before `upper`, are over.
 
-        In this case the program has gone on during the append, so it does not wait for it.
+        In this case the program has gone on during the append, so it does not wait for it. While changes that have
+        arrived meanwhile are not staged, nobody knows yet which times are over.
         """
-        took, self._took = self._took, 0.0
         if upper > self.upper:
-            self._next_at = max(self._next_at, clock.monotonic() + min(REST * took, LONGEST_REST))
+            self._next_at = max(self._next_at, clock.monotonic() + min(REST * self._took, LONGEST_REST))
+        if upper > self.upper or not has_arrived:
+            self._took = 0.0
 
     def stage(self, updates: Updates) -> None:
         """Append these updates as soon as their times are final."""

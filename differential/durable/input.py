@@ -303,7 +303,7 @@ def _append(session: DurableSession, shard: OpenShard, loaded: Stream, flush: fl
         def logic() -> None:
             is_busy = appender.is_busy  # asked once, because it may end at any moment: then this is activated again
             if ahead and not is_busy:
-                appender.rest(min(_open_times(changes, positions), default=appender.upper))
+                appender.rest(min(_open_times(changes, positions), default=appender.upper), bool(changes.queue))
             if not is_busy and (not changes.frontier or appender.is_due()):
                 _stage(changes, positions, appender)
                 upper = _upper(changes, positions, appender)
