@@ -29,7 +29,7 @@ WITHIN = 120.0
 
 CASES = [
     Case(
-        f"upgrade restarted, {name}",
+        f"restart of the upgrade, {name}",
         "restart",
         {"processes": processes, "steps": 4000, "restarts": 5},
         quick=False,
