@@ -7,7 +7,8 @@ with the other workers.
 
 A step applies what is known of progress, runs the operators that have messages or a frontier that moved, in topological
 order, and sends the net changes of counts as one atomic batch. Invariant: no change of a step reaches the tracker, or
-another worker, before the operator that makes it has returned. So no frontier moves while an operator runs.
+another worker, before the operator that makes it has returned. So no frontier moves while an operator runs. Without
+peers, progress is also applied before a region runs, so that it can complete the times that a source has just passed.
 """
 
 from __future__ import annotations

@@ -15,8 +15,8 @@ from differential.errors import SessionError
 from differential.session import Session, engine as engine_module
 from differential.session.call import Call
 from differential.session.engine import Engine
-from differential.session.site import Site
-from timely import Worker
+from differential.session.site import COMMITS, Site
+from timely import Antichain, Worker
 
 
 @pytest.fixture(params=[1, 3])
@@ -165,6 +165,21 @@ def test_commits_in_a_row_are_one_step_each_and_merging_waits_for_a_pause(monkey
         while len(steps) < 4 and clock.monotonic() < deadline:
             clock.sleep(0.001)
         assert len(steps) >= 4, "the worker does not go on without a call"
+
+
+def test_indexes_are_compacted_after_some_commits_though_the_worker_never_pauses(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(engine_module, "MOMENT", 30.0)
+    monkeypatch.setattr(engine_module, "CALLS", 1000)
+    with Session(workers=1) as db:
+        numbers = db.table("numbers", {"x": int})
+        for x in range(3 * COMMITS):
+            numbers.insert(x=x)
+            db.commit()
+        [part] = db._catalog.items["numbers"].parts
+        assert part is not None
+        assert part.trace.logical == Antichain([(3 * COMMITS,)])
 
 
 def test_commits_in_which_no_operator_runs_end(session: Session) -> None:
