@@ -18,14 +18,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from operator import index
-from typing import SupportsIndex, TypeGuard
+from typing import Final, SupportsIndex, TypeGuard
 
 Time = tuple[int, ...]
 
 Changes = tuple[tuple[int, Time, int], ...]
 """Net changes of the counts of pointstamps: (location, time, difference)."""
 
-LIMIT = 2**62
+LIMIT: Final = 2**62
 """The largest coordinate of a time; the smallest is 0."""
 
 Moment = SupportsIndex | Sequence[SupportsIndex]

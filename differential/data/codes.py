@@ -27,7 +27,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from enum import Enum
 from itertools import repeat
-from typing import Any, NamedTuple, Protocol, cast
+from typing import Any, Final, NamedTuple, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -129,8 +129,8 @@ class Encoder:
         """Return one code per row; the absent column when there are no columns."""
         if len(columns) == 1:
             column = columns[0]
-            if column.dtype == np.int64 and self.kinds == _ONE_INT:
-                return column if column.flags.c_contiguous and column.flags.writeable else column.copy()
+            if column.dtype is _INT64 and self.kinds == _ONE_INT:
+                return column if column.flags.carray else column.copy()
         kinds = self.learn(columns)
         if not columns:
             return NOTHING
@@ -313,7 +313,8 @@ class Encoder:
         return [np.fromiter((row[position] for row in rows), np.int64, len(rows)) for position in range(count)]
 
 
-_ONE_INT = (Kind.INT,)
+_ONE_INT: Final = (Kind.INT,)
+_INT64: Final = np.dtype(np.int64)
 
 
 def is_string(kind: AnyKind) -> bool:

@@ -6,7 +6,7 @@ name the statement of the program that is wrong. So an input checks every record
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -80,8 +80,8 @@ def _kind_kept(field: Any) -> str | None:
     return field.type.name if type(field) is Typed else _KINDS.get(field.dtype.char)
 
 
-_ARRAYS = {np.ndarray, Interned, Typed}
-_KINDS = {"?": "b", "l": "i", "q": "i", "d": "d", "f": "f", "e": "e", "T": "T", "O": "O"}
+_ARRAYS: Final = {np.ndarray, Interned, Typed}
+_KINDS: Final = {"?": "b", "l": "i", "q": "i", "d": "d", "f": "f", "e": "e", "T": "T", "O": "O"}
 """The kinds of the types that columns have where they are kept (see `input.owned`), by the letters of the types."""
 _WHOLE = {"b", "i"}
 _FLOATS = {"d", "f", "e"}

@@ -9,7 +9,7 @@ consolidated; arranging does both.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,7 +37,9 @@ from timely.lowlevel import (
 Array = NDArray[Any]
 Ints = NDArray[np.int64]
 
-FEW_TIMES = 8
+_ONE: Final = np.ones(1, np.int64)
+
+FEW_TIMES: Final = 8
 """So few times, or coordinates of them, are examined one by one."""
 
 
@@ -74,7 +76,7 @@ class Updates:
     @classmethod
     def at(cls, time: Time, columns: tuple[Array, ...], diffs: Ints = NOTHING) -> Updates:
         """Return a batch of updates that all happen at `time`."""
-        return cls(columns, table_of_times((time,)), NOTHING, diffs)
+        return Updates(columns, table_of_times((time,)), NOTHING, diffs)
 
     def __len__(self) -> int:
         return len(self.columns[0])
@@ -172,7 +174,7 @@ class Updates:
 
     def each_diff(self) -> Ints:
         """Return the diffs, spelled out."""
-        return self.diffs if len(self.diffs) else np.ones(len(self), np.int64)
+        return self.diffs if len(self.diffs) else _ONE.repeat(len(self))
 
     def each_time(self) -> list[Time]:
         """Return the time of every row."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import numpy as np
 
@@ -284,12 +284,12 @@ def _are_integers(record: tuple[Any, ...]) -> bool:
     return length >= 0
 
 
-_STRINGS = "TO"
-_ARRAYS = (np.ndarray, Interned, Typed)
-_SCALARS = {int, float, bool, str, bytes}
-_NUMPY_SCALARS = (np.number, np.bool_, np.character)
-_MOST = 1 << 63
-_INT64 = np.dtype(np.int64)
+_STRINGS: Final = "TO"
+_ARRAYS: Final = (np.ndarray, Interned, Typed)
+_SCALARS: Final = {int, float, bool, str, bytes}
+_NUMPY_SCALARS: Final = (np.number, np.bool_, np.character)
+_MOST: Final = 1 << 63
+_INT64: Final = np.dtype(np.int64)
 
 
 def _widened(column: np.ndarray[Any, Any], *, copy: bool = False) -> np.ndarray[Any, Any]:

@@ -190,11 +190,8 @@ class Joiner:
             return None, onward
         left, right = self._left, self._right
         left_vals, right_vals = (new_vals, past_vals) if new_is_left else (past_vals, new_vals)
-        columns = (
-            *left.key.decode(keys, length),
-            *left.value.decode(left_vals, length),
-            *right.value.decode(right_vals, length),
-        )
+        columns = left.key.decode(keys, length)
+        columns += left.value.decode(left_vals, length) + right.value.decode(right_vals, length)
         return Updates(as_columns(call(self._function, columns), length), times, time_index, diffs), onward
 
 

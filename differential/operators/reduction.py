@@ -226,14 +226,15 @@ class BuiltIn:
     def __call__(
         self, new: Batches, pending: Pending, input: Batches, output: Batches, upper: Times
     ) -> tuple[list[Columns], Pending]:
-        block, rows, times, is_sealed, *put_off, fault = kernels.reduce(
-            self._kind, self._parameter, new, *pending, input, output, upper
+        keys, vals, at = pending
+        block, rows, times, is_sealed, keys, vals, at, fault = kernels.reduce(
+            self._kind, self._parameter, new, keys, vals, at, input, output, upper
         )
         if len(fault):
             raise GroupFault(fault, self.by_value, kind=self._kind)
         chunks = []
         if rows:
-            columns = Columns(rows, times, put_off[2].shape[1], block, None)
+            columns = Columns(rows, times, at.shape[1], block, None)
             columns.is_sealed = is_sealed
             chunks.append(columns)
-        return chunks, cast(Pending, tuple(put_off))
+        return chunks, (keys, vals, at)

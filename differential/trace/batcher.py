@@ -12,6 +12,7 @@ memory follows the number of distinct updates, and each row is sorted twice at m
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 import numpy as np
 
@@ -26,7 +27,7 @@ from differential.trace.parts import consolidated
 from timely.lowlevel import CLOSED, Antichain, Time
 
 _PILE = 16
-_GROWTH = 2
+_GROWTH: Final = 2
 """Chunks are consolidated when there are `_PILE` more, and `_GROWTH` times the rows, than after the last time."""
 
 
@@ -200,7 +201,7 @@ class _Chunk:
     def __init__(self, columns: Columns, runs: Table | None = None, least: Table | None = None) -> None:
         self.columns = columns
         self.runs = runs
-        self._least = None if least is None else tuple(map(tuple, least.tolist()))
+        self._least = None if least is None else tuple([tuple(time) for time in least.tolist()])
 
     def __len__(self) -> int:
         return len(self.columns) if self.runs is None else int((self.runs[:, 1] - self.runs[:, 0]).sum())
@@ -213,7 +214,7 @@ class _Chunk:
                 if self.runs is None:
                     keys, vals, index, diffs, times = columns.rows
                     self.columns = columns = Columns.of((keys, vals, *_used(index, times, diffs)))
-                self._least = tuple(tuple(time) for time in minimal(columns.rows[4]).tolist())
+                self._least = tuple([tuple(time) for time in minimal(columns.rows[4]).tolist()])
             else:
                 self._least = (columns.time(),)
         return self._least
@@ -269,5 +270,5 @@ def _used(index: Ints, times: Table, diffs: Ints) -> tuple[Ints, Ints, Table]:
     return index, diffs, times
 
 
-NOT_DUE = Batch.empty(NO_TIMES, 1)
+NOT_DUE: Final = Batch.empty(NO_TIMES, 1)
 """Stands for updates that are not due yet."""

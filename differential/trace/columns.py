@@ -57,7 +57,7 @@ class Columns:
     def of(cls, rows: Rows) -> Columns:
         """Return columns that are in arrays."""
         times = rows[4]
-        return cls(len(rows[0]), len(times), times.shape[1], None, rows)
+        return Columns(len(rows[0]), len(times), times.shape[1], None, rows)
 
     def __len__(self) -> int:
         return self._length

@@ -41,7 +41,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from typing import cast
+from typing import Final, cast
 
 from differential.trace.batch import Batch
 from differential.trace.claims import Claim, Claims
@@ -61,17 +61,17 @@ FEW = 512
 TINY = 64
 """Layers of up to this many rows are merged only with each other, `TINY_LAYERS` or more at once."""
 
-TINY_LAYERS = 8
+TINY_LAYERS: Final = 8
 
-MANY_TIMES = 64
-NEARLY_ALL = 8
+MANY_TIMES: Final = 64
+NEARLY_ALL: Final = 8
 """A layer with at least `MANY_TIMES` times is compacted soon if readers distinguish at most one in `NEARLY_ALL`."""
 
 LEAST_EFFORT = 4096
 """How many rows of such a layer each insert pays for while every reader of it reads more, and how many `tend` moves."""
 
-SPREAD = 4
-SHARE = 8
+SPREAD: Final = 4
+SHARE: Final = 8
 
 _LEAST_PAUSE = 1024
 

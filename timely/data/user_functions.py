@@ -24,7 +24,7 @@ from collections.abc import Callable
 from dis import opmap
 from inspect import signature
 from sys import getrefcount
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -131,7 +131,7 @@ def consult(function: Callable[..., Any], columns: tuple[Array, ...], *before: A
     return as_column(result) if isinstance(result, np.ma.MaskedArray) else result
 
 
-_MISTAKES = (TypeError, ValueError, AttributeError)
+_MISTAKES: Final = (TypeError, ValueError, AttributeError)
 """Errors raised by functions that were not written for columns."""
 
 
@@ -225,7 +225,7 @@ def _has_base_alone(view: Array) -> bool:
     return type(base) is np.ndarray and base.base is None and getrefcount(base) <= _limits[3]
 
 
-_limits = [0, 0, 0, 0]
+_limits: Final = [0, 0, 0, 0]
 """The reference counts of a fresh array that is the result, of a tuple that is, of an array in it, or behind a view."""
 
 _MOST_REFERENCES = 16

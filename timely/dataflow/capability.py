@@ -23,13 +23,13 @@ import os
 import sys
 import warnings
 from types import CodeType, TracebackType
-from typing import Any
+from typing import Any, Final
 
 from timely.errors import CapabilityError, CapabilityWarning
 from timely.order import LIMIT, Moment, Time, as_time, less_equal
 from timely.origin import Origin, is_ours
 
-_CARRIERS = (
+_CARRIERS: Final = (
     __file__,
     *(os.path.join(os.path.dirname(__file__), f"{name}.py") for name in ("operator", "ports", "capability_set")),
 )
@@ -232,5 +232,6 @@ class Capability:
             raise CapabilityError(f"{time} is not a time of this scope, whose times look like {self.time}")
         if not less_equal(self.time, time):
             raise CapabilityError(f"a capability for {self.time} cannot go back to {time}: times may only move forward")
-        if max(time) > LIMIT:
-            raise CapabilityError(f"{time} is too late: no coordinate of a time may be larger than 2 ** 62")
+        for coordinate in time:
+            if coordinate > LIMIT:
+                raise CapabilityError(f"{time} is too late: no coordinate of a time may be larger than 2 ** 62")

@@ -73,17 +73,23 @@ class CapabilitySet:
         """
         held = self._held
         if isinstance(frontier, Antichain):
-            times = list(frontier.elements)
+            times = frontier.elements
         else:
-            times = [as_time(time) for time in frontier]
+            times = tuple([as_time(time) for time in frontier])
+        if not times:
+            self._held = {}
+            for capability in held.values():
+                capability.drop()
+            return
         if len(times) == len(held) == 1:
-            [(time, capability)], [later] = held.items(), times
-            if later == time:
-                return
-            if len(later) == len(time) and less_equal(time, later):  # moving on costs less than another capability
-                capability.downgrade(later)
-                self._held = {later: capability}
-                return
+            later = times[0]
+            for time, capability in held.items():
+                if later == time:
+                    return
+                if len(later) == len(time) and less_equal(time, later):  # moving on costs less than another capability
+                    capability.downgrade(later)
+                    self._held = {later: capability}
+                    return
         sources = {time: held[time] if time in held else self.covering(time) for time in times}
         if sources.keys() == held.keys():
             return

@@ -24,6 +24,7 @@ Antichain([(0, 5), (1, 0)])
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
+from typing import Final
 
 from timely import order
 from timely.order import Time
@@ -147,6 +148,9 @@ class Antichain:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Antichain) and self.elements == other.elements
 
+    def __ne__(self, other: object) -> bool:  # compiled code would ask for a method of Python otherwise
+        return not self == other
+
     def __hash__(self) -> int:
         return hash(self.elements)
 
@@ -154,7 +158,7 @@ class Antichain:
         return f"Antichain({list(self.elements)})"
 
 
-CLOSED = Antichain()
+CLOSED: Final = Antichain()
 """The empty frontier: nothing arrives any more."""
 
 

@@ -104,19 +104,26 @@ class StaticProgress:
         advance of its `frontier`. Return None if nothing is due.
         """
         outer = self.width - 1
-        heads: set[Time] = set()
+        heads: list[Time] = []
         least = -1
         for scope in self.within:
             for time in scope.held:
                 head = time[:outer]
                 if not frontier.less_equal(head):
-                    heads.add(head)
+                    if not heads or head != heads[-1]:
+                        heads.append(head)
                     if least < 0 or time[outer] < least:
                         least = time[outer]
         if least < 0:
             return None
-        later = [(*head, least + 1) for head in minimal(heads)]
-        return Antichain.of_minimal(tuple(sorted([*later, *self.entered(frontier).elements])))
+        after = (least + 1,)
+        later, ahead = minimal(heads), self.entered(frontier).elements
+        if len(later) == 1:
+            first = later[0] + after
+            if len(ahead) == 1:  # mostly: one epoch is in the loop, and the next has yet to come
+                second = ahead[0]
+                return Antichain.of_minimal((first, second) if first < second else (second, first))
+        return Antichain.of_minimal(tuple(sorted([*[head + after for head in later], *ahead])))
 
     def least_held(self) -> tuple[Time, ...]:
         """Return the least times at which anything is held in this scope and the loops in it, as they are here."""
