@@ -154,7 +154,7 @@ class Arranger:
 
     def run(self) -> None:
         self._interner.collect()
-        only = None if self._sealer.held.times else self._input.take_only()
+        only = None if len(self._sealer.held) else self._input.take_only()
         if only is not None:
             self._answer(*only)
             return

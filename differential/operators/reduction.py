@@ -136,7 +136,7 @@ class Reducer:
             held.hold(time)
             self._new.append(cast(Batch, batch))
         upper = self._closed()
-        if self._new or any(not upper.less_equal(time) for time in held.times):
+        if self._new or held.is_any_due(upper):
             for chunk in self._reduced(upper):
                 self._batcher.push_columns(chunk)
             self._seal(upper)

@@ -74,7 +74,8 @@ class Reader(ABC):
             if known is batches:
                 return table
             if len(batches) == len(known) + 1 and batches[:-1] == known:
-                table = (*table, batches[-1].columns.head)
+                newest = (batches[-1].columns.head,)
+                table = table + newest
                 self._table = batches, table
                 return table
         table = table_of(batches)

@@ -147,7 +147,8 @@ class Spine:
         else:
             layers.append(batch)
             if known is not None:
-                self._batches = (*known, batch)
+                newest = (batch,)
+                self._batches = known + newest
         if 0 < rows <= TINY:
             self._tiny += 1
         else:
@@ -362,7 +363,9 @@ class Spine:
         if len(full) <= 1:
             only = full[0] if full else batches[0]
             return only.described(batches[0].description.through(batches[-1].description, only.since))
-        rows = sum(map(len, batches))
+        rows = 0
+        for batch in full:
+            rows += len(batch)
         self._moved += rows
         if rows <= FEW:
             return self._merged_few(batches)

@@ -29,6 +29,9 @@ from timely.errors import CapabilityError, CapabilityWarning
 from timely.order import LIMIT, Moment, Time, as_time, less_equal
 from timely.origin import Origin, is_ours
 
+_SHORT: Final = LIMIT - 1
+"""Compiled code compares integers up to this one without making objects of them."""
+
 _CARRIERS: Final = (
     __file__,
     *(os.path.join(os.path.dirname(__file__), f"{name}.py") for name in ("operator", "ports", "capability_set")),
@@ -80,9 +83,9 @@ class Held:
 
     __slots__ = ("_code", "_file", "_line", "output", "time")
 
-    def __init__(self, output: Holder, time: Time, is_initial: bool) -> None:
+    def __init__(self, output: Holder, time: Time, is_initial: bool, is_own: bool) -> None:
         self._code: CodeType | None = None
-        if is_initial:
+        if is_initial or is_own:
             self._file, self._line = output.built_at
         else:
             frame = sys._getframe()
@@ -156,9 +159,12 @@ class Capability:
 
     __slots__ = ("_held",)
 
-    def __init__(self, output: Holder, time: Time, *, is_initial: bool = False) -> None:
-        """Count one more at the output; what it starts with (`is_initial`) is counted already, for all workers."""
-        self._held = Held(output, time, is_initial)
+    def __init__(self, output: Holder, time: Time, *, is_initial: bool = False, is_own: bool = False) -> None:
+        """Count one more at the output; what it starts with (`is_initial`) is counted already, for all workers.
+
+        The line that made it is where the operator was built, if the operator is one of this library (`is_own`).
+        """
+        self._held = Held(output, time, is_initial, is_own)
 
     @property
     def time(self) -> Time:
@@ -233,5 +239,5 @@ class Capability:
         if not less_equal(self.time, time):
             raise CapabilityError(f"a capability for {self.time} cannot go back to {time}: times may only move forward")
         for coordinate in time:
-            if coordinate > LIMIT:
+            if coordinate > _SHORT and coordinate > LIMIT:
                 raise CapabilityError(f"{time} is too late: no coordinate of a time may be larger than 2 ** 62")

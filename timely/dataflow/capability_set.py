@@ -45,14 +45,15 @@ class CapabilitySet:
     @property
     def times(self) -> list[Time]:
         """The times held, in lexicographic order."""
-        return sorted(self._held)
+        times = list(self._held.keys())
+        return sorted(times) if len(times) > 1 else times
 
     def insert(self, right: Capability | InputCapability) -> None:
         """Hold what `right`, a capability or what came with a message, permits on this output. It stays the caller's.
 
         Raises CapabilityError where it permits nothing there.
         """
-        self.hold(self._output.time_of(right))
+        self._hold(self._output.time_of(right), False)
 
     def __getitem__(self, time: Moment) -> Capability:
         return self._held[as_time(time)]
@@ -77,9 +78,9 @@ class CapabilitySet:
         else:
             times = tuple([as_time(time) for time in frontier])
         if not times:
-            self._held = {}
             for capability in held.values():
                 capability.drop()
+            held.clear()
             return
         if len(times) == len(held) == 1:
             later = times[0]
@@ -108,10 +109,20 @@ class CapabilitySet:
 
     def hold(self, time: Time) -> None:
         """Hold the right to send at `time`, which the caller must have at this moment; nothing is checked."""
+        self._hold(time, True)
+
+    def is_any_due(self, frontier: Antichain) -> bool:
+        """Return whether a time held is not in advance of `frontier`."""
+        for time in self._held:  # noqa: SIM110 (a generator would double the cost)
+            if not frontier.less_equal(time):
+                return True
+        return False
+
+    def _hold(self, time: Time, is_own: bool) -> None:
         held = self._held
         if held:
             if time in held or any(less_equal(other, time) for other in held):
                 return
             for other in [other for other in held if less_equal(time, other)]:
                 held.pop(other).drop()
-        held[time] = Capability(self._output, time)
+        held[time] = Capability(self._output, time, is_own=is_own)

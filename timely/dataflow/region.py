@@ -29,8 +29,9 @@ where there is no room for more.
 
 from __future__ import annotations
 
-import time as clock
 from collections.abc import Iterator, Sequence
+from time import monotonic
+from typing import Final
 
 from timely.dataflow.core import DataflowCore
 from timely.dataflow.operator import Operator
@@ -42,6 +43,8 @@ from timely.progress.summary import PathSummary, images
 
 PATIENCE = 0.001
 """Seconds after which a region lets its worker do other things."""
+
+_now: Final = monotonic
 
 
 class Loop:
@@ -159,9 +162,9 @@ class Region(Schedulable):
 
     def _unfinished(self, turn: Iterator[bool]) -> Iterator[bool] | None:
         """Go on with a turn to its end, or until it pauses; return the rest of it."""
-        pauses = clock.monotonic() + PATIENCE
+        pauses = _now() + PATIENCE
         for is_piece in turn:
-            if self.is_held_back or (is_piece and self.dataflow.schedule.has_ready) or clock.monotonic() > pauses:
+            if self.is_held_back or (is_piece and self.dataflow.schedule.has_ready) or _now() > pauses:
                 return turn
         return None
 

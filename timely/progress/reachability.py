@@ -125,27 +125,32 @@ class Tracker:
             # Keys increase along edges. What enters or leaves the frontier here is at or after a time whose support
             # has just changed, so its key is at least `key`, and that of its image is larger: nothing that has been
             # settled changes again.
-            for image, constant_key, key_of in outgoing[location]:
-                for times, diff in ((lost, -1), (gained, 1)):
-                    for time in times:
-                        moved = time
-                        if image is not None:
-                            result = image(time)
-                            if result is None:
-                                continue  # past the limit of coordinates: results in no time
-                            moved = result
-                        key = constant_key if key_of is None else key_of(moved)
-                        if key not in pending:
-                            pending[key] = {moved: diff}
-                            heappush(agenda, key)
-                        else:
-                            changes = pending[key]
-                            changes[moved] = changes.get(moved, 0) + diff
+            for edge in outgoing[location]:
+                for time in lost:
+                    self._pass_on(edge, time, -1)
+                for time in gained:
+                    self._pass_on(edge, time, 1)
         # In a loop a location is settled once for each of several keys, so its frontier may have changed and returned.
         changed = [location for location, old in before.items() if fronts[location] != old]
         for location in changed:
             self._frontiers[location] = None
         return changed
+
+    def _pass_on(self, edge: Outgoing, time: Time, diff: int) -> None:
+        """Change the support of what `time` results in at the end of an edge, when it is the turn of its key."""
+        image, constant_key, key_of = edge
+        if image is not None:
+            moved = image(time)
+            if moved is None:
+                return  # past the limit of coordinates: results in no time
+            time = moved
+        key = constant_key if key_of is None else key_of(time)
+        changes = self._pending.get(key)
+        if changes is None:
+            self._pending[key] = {time: diff}
+            heappush(self._agenda, key)
+        else:
+            changes[time] = changes.get(time, 0) + diff
 
     @property
     def is_idle(self) -> bool:
@@ -257,11 +262,13 @@ class Tracker:
             if (before > 0) != (after > 0):
                 key_of = self._keys[location]
                 key = key_of(time) if key_of else self._constant_keys[location]
+                change = 1 if after > 0 else -1
                 changes = self._pending.get(key)
                 if changes is None:
-                    changes = self._pending[key] = {}
+                    self._pending[key] = {time: change}
                     heappush(self._agenda, key)
-                changes[time] = changes.get(time, 0) + (1 if after > 0 else -1)
+                else:
+                    changes[time] = changes.get(time, 0) + change
         self._buffer.clear()
 
     def _check(self, edge: Edge) -> None:
@@ -294,7 +301,7 @@ def _settle(support: dict[Time, int], front: tuple[Time, ...], changes: dict[Tim
                 vanished = True
     if vanished:
         # Any supported time may be minimal now, not only those that have just appeared.
-        return minimal(support) if len(support) > 1 else tuple(support)
+        return minimal(list(support.keys()))
     uncovered = []
     for time in appeared:
         for element in front:

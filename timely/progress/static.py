@@ -129,5 +129,5 @@ class StaticProgress:
         """Return the least times at which anything is held in this scope and the loops in it, as they are here."""
         width = self.width
         if len(self.within) == 1:
-            return minimal(list(self.held)) if len(self.held) > 1 else tuple(self.held)
+            return minimal(list(self.held.keys()))
         return minimal({time[:width] for scope in self.within for time in scope.held})
