@@ -5,7 +5,7 @@ count that were emitted for a key add up, value times diff, to its present count
 before it. So `count_changes` reads the output so far, which has few rows for a key, and not the input.
 
 `record_changes` does the same for the count of a record (key, value), on which `distinct` depends. It reads the input's
-trace, and needs no output.
+trace, and needs no output. `distinct_block` makes of it what `distinct` answers to a small batch.
 
 *Cost.* A gallop for each key (or record) in each layer, then its rows there, then one step for each new row. A position
 in each layer only moves forward, because the new rows are sorted.
@@ -170,3 +170,33 @@ def record_changes(keys: Ints, vals: Ints, diffs: Ints, through: Batches) -> tup
             raise Overflow(key, val)
         after[row] = total
     return before, after
+
+
+@kernel
+def distinct_block(new: Batches, through: Batches) -> tuple[Ints, int]:
+    """Return the changes of which records occur, due to a batch at one time, as a block, and how many there are.
+
+    `through` is the input's trace with this batch, and no later one. Raises Overflow as `record_changes` does, and
+    Negative, with the row in place of the time, if a record occurs a negative number of times.
+    """
+    keys, vals = column(new, 0, KEYS), column(new, 0, VALS)
+    before, after = record_changes(keys, vals, column(new, 0, DIFFS), through)
+    rows = changed = valued = retracted = 0
+    for row in range(len(keys)):
+        if after[row] < 0:
+            raise Negative(keys[row], after[row], row)
+        if (after[row] != 0) != (before[row] != 0):
+            changed += 1
+            valued += at(vals, row, 0) != 0
+            retracted += after[row] == 0
+    new_keys = empty(changed)
+    new_vals, diffs = empty(changed if valued != 0 else 0), empty(changed if retracted != 0 else 0)
+    for row in range(len(keys)):
+        if (after[row] != 0) != (before[row] != 0):
+            new_keys[rows] = keys[row]
+            if valued != 0:
+                new_vals[rows] = vals[row]
+            if retracted != 0:
+                diffs[rows] = 1 if after[row] != 0 else -1
+            rows += 1
+    return block_of(new_keys, new_vals, np.empty(0, np.int64), diffs, times_of(new, 0)), rows

@@ -369,8 +369,8 @@ def reduce(
     n = counts[POSTPONED]
     return (
         chunk_block(emitted, depth),
-        counts[ROW_COUNT],
-        counts[TIME_COUNT],
+        int(counts[ROW_COUNT]),  # interpreted, kernels return integers of Python, too
+        int(counts[TIME_COUNT]),
         is_sealed(emitted),
         copied(postponed[0], n),
         copied(postponed[1], n if by_value else 0),

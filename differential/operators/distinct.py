@@ -27,7 +27,7 @@ def distinct(collection: Keyed[C], *, name: str = "distinct") -> C:
     """
     source = collection.arrange_by_key()
     if source.is_in_order:
-        return threshold_in_order(source, _occurs, name, is_narrow=True).as_collection()
+        return threshold_in_order(source, None, name).as_collection()
     return _same_values(source, BuiltIn(kernels.DISTINCT, 0), name)
 
 
@@ -64,11 +64,6 @@ def threshold(collection: Keyed[C], function: Callable[[Codes], Codes], *, name:
     if source.is_in_order:
         return threshold_in_order(source, in_order, name).as_collection()
     return _same_values(source, InPython(apply), name)
-
-
-def _occurs(counts: Codes) -> Codes:
-    ones: Codes = (counts != 0).astype(np.int64)
-    return ones
 
 
 def _same_values(source: ArrangementCore[C], reduction: Reduction, name: str) -> C:

@@ -17,30 +17,29 @@ from differential.data.codes import Codes, Encoder
 from differential.data.interning import interner_of
 from differential.data.negative import negative_count
 from differential.data.overflow import refusing
-from differential.kernels.count import record_changes
+from differential.kernels.count import Negative, distinct_block, record_changes
 from differential.kernels.wide import Overflow
 from differential.trace.batch import Batch
+from differential.trace.columns import FEW, Columns, Rows
 from differential.trace.description import Description
 from differential.trace.handle import TraceHandle
 from differential.trace.parts import consolidated
 from differential.trace.spine import Spine
+from timely.errors import DataError
 from timely.lowlevel import InputPort, OperatorBuilder, OutputPort, Pipeline
 
 
 def threshold_in_order(
-    source: ArrangementCore[C], function: Callable[[Codes], Codes], name: str, *, is_narrow: bool = False
+    source: ArrangementCore[C], function: Callable[[Codes], Codes] | None, name: str
 ) -> ArrangementCore[C]:
-    """Return the arrangement in which a record that occurs n times, n > 0, occurs `function(n)` times.
-
-    With `is_narrow`, differences of the results of `function` never overflow, and are not examined.
-    """
+    """Return the arrangement in which a record that occurs n times, n > 0, occurs `function(n)` times; once if None."""
     scope = source.scope
     builder = OperatorBuilder(scope, name, static=True)
     input = builder.add_input(source.stream, Pipeline(), drains=True)
     output, stream = builder.add_output()
     value = Encoder(interner_of(scope.dataflow.host), "value")
     spine = new_trace(output, source.key, value)
-    operator = ThresholdInOrder(input, source, output, spine, function, value, is_narrow)
+    operator = ThresholdInOrder(input, source, output, spine, function, value)
     builder.build(lambda _: refusing(operator.run, source.key, source.value))
     scope.dataflow.when_complete(operator.drop)
     return source.derived(stream, TraceHandle(spine), value)
@@ -55,9 +54,8 @@ class ThresholdInOrder:
         source: ArrangementCore[C],
         output: OutputPort,
         spine: Spine,
-        function: Callable[[Codes], Codes],
+        function: Callable[[Codes], Codes] | None,
         result: Encoder,
-        is_narrow: bool,
     ) -> None:
         self._input = input
         self._source = source.reader()
@@ -65,7 +63,6 @@ class ThresholdInOrder:
         self._output = output
         self._spine = spine
         self._function = function
-        self._is_narrow = is_narrow
 
     def run(self) -> None:
         arrived = list(self._input.received())
@@ -85,19 +82,34 @@ class ThresholdInOrder:
     def _answer(self, new: list[Batch], through: Codes) -> Batch:
         if self._value.kinds is not None:
             self._result.adopt(self._value)
-        rows = [batch.columns.rows for batch in new]
-        keys, vals, time_index, diffs, times = rows[0] if len(rows) == 1 else consolidated(rows)
+        description = Description(self._spine.upper, new[-1].upper, self._spine.origin)
+        first = new[0].columns
+        if self._function is None and len(new) == 1 and first.time_count == 1 and len(first) <= FEW:
+            try:
+                block, count = distinct_block((first.head,), through)
+            except Negative as fault:
+                _, occurrences, row = fault.args
+                raise self._negative(first.rows, int(row), int(occurrences)) from None
+            return Batch(Columns(count, 1, first.depth, block, None), description)
+        parts = [batch.columns.rows for batch in new]
+        rows = parts[0] if len(parts) == 1 else consolidated(parts)
+        keys, vals, time_index, diffs, times = rows
         before, after = record_changes(keys, vals, diffs, through)
         if len(after) and int(after.min()) < 0:
-            row = int(after.argmin())
-            time = times[time_index[row] if len(time_index) else 0]
-            record = self._key.decode(keys[row : row + 1], 1) + self._value.decode(vals[row : row + 1], 1)
-            raise negative_count(record, int(after[row]), tuple(time.tolist()))
-        new_count, old_count = self._function(after), self._function(before)
-        change = new_count - old_count
-        if not self._is_narrow:
+            raise self._negative(rows, int(after.argmin()), int(after.min()))
+        if self._function is None:
+            change = (after != 0).astype(np.int64) - (before != 0)
+        else:
+            new_count, old_count = self._function(after), self._function(before)
+            change = new_count - old_count
             wide = np.flatnonzero(((new_count ^ old_count) & (new_count ^ change)) < 0)  # a difference of other sign
             if len(wide):
                 raise Overflow(int(keys[wide[0]]), int(vals[wide[0]]) if len(vals) else 0)
-        description = Description(self._spine.upper, new[-1].upper, self._spine.origin)
         return Batch.build(keys, vals, time_index, change, times, description)
+
+    def _negative(self, rows: Rows, row: int, occurrences: int) -> DataError:
+        """Return the error for the record of a row, which occurs a negative number of times."""
+        keys, vals, time_index, _, times = rows
+        time = times[time_index[row] if len(time_index) else 0]
+        record = self._key.decode(keys[row : row + 1], 1) + self._value.decode(vals[row : row + 1], 1)
+        return negative_count(record, occurrences, tuple(time.tolist()))

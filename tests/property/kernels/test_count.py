@@ -11,7 +11,8 @@ import pytest
 from hypothesis import assume, given, settings, strategies as st
 
 from differential.kernels.compile import NOTHING
-from differential.kernels.count import Negative, count_changes, record_changes
+from differential.kernels.blocks import columns_of
+from differential.kernels.count import Negative, count_changes, distinct_block, record_changes
 from differential.kernels.wide import Overflow
 from differential.trace.batch import Batch, table_of
 from differential.trace.description import Description
@@ -82,6 +83,36 @@ def test_the_count_of_a_record_is_known_before_and_after_each_of_its_rows(data: 
         assert before[row] == total[key, val]
         total[key, val] += diff
         assert after[row] == total[key, val]
+
+
+@settings(deadline=None)
+@given(st.data())
+def test_a_record_is_distinct_where_it_begins_or_ceases_to_occur(data: Any) -> None:
+    drawn = data.draw(batches(1))
+    new = Batch.build(drawn.keys, drawn.vals, NOTHING, drawn.diffs, np.array([[3]]), Description(LEAST, LEAST, LEAST))
+    past = [batch for batch in data.draw(st.lists(batches(1), max_size=4)) if len(batch)]
+    occurrences: defaultdict[tuple[int, int], int] = defaultdict(int)
+    for key, val, _, diff in rows_of_batches(past):
+        occurrences[key, val] += diff
+    changes, through = [], table_of([*past, new])
+    for row, (key, val, time, diff) in enumerate(rows_of_batch(new)):
+        before, after = occurrences[key, val], occurrences[key, val] + diff
+        if after < 0:
+            with pytest.raises(Negative) as negative:
+                distinct_block((new.columns.head,), through)
+            assert negative.value.args == (key, after, row)
+            return
+        if bool(before) != bool(after):
+            changes.append((key, val, time, 1 if after else -1))
+    block, count = distinct_block((new.columns.head,), through)
+    assert count == len(changes)
+    keys, vals, index, diffs, times = columns_of(block)
+    assert rows_of((keys, vals, index, diffs, times)) == changes
+    if changes:
+        together = Batch.build(keys, vals, index, diffs, times, Description(LEAST, LEAST, LEAST))
+        assert [column.tolist() for column in (keys, vals, index, diffs)] == [
+            column.tolist() for column in (together.keys, together.vals, together.time_index, together.diffs)
+        ]
 
 
 def test_a_record_is_found_however_far_it_is() -> None:
