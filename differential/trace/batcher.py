@@ -62,8 +62,8 @@ class Batcher:
         Read-only and strided arrays, which messages may have, are copied: kernels do not accept them.
         """
         if len(keys):
-            arrays = [one if one.flags.carray else one.copy() for one in (keys, vals, time_index, diffs, times)]
-            self.push_columns(Columns.of((arrays[0], arrays[1], arrays[2], arrays[3], arrays[4])))
+            rows = _writable(keys), _writable(vals), _writable(time_index), _writable(diffs), _writable(times)
+            self.push_columns(Columns.of(rows))
 
     def push_columns(self, columns: Columns) -> None:
         """Hold the given updates, which a kernel made and which are at least one, all in advance of `upper`."""
@@ -262,6 +262,11 @@ class _Chunk:
         after = np.cumsum(runs[:, 1] - runs[:, 0])
         bounds = np.column_stack((after - (runs[:, 1] - runs[:, 0]), after))
         return _Chunk(Columns.of((keys, vals, NOTHING, diffs, times)), bounds)
+
+
+def _writable(array: Ints) -> Ints:
+    """Return an array that kernels accept."""
+    return array if array is NOTHING or array.flags.carray else array.copy()
 
 
 def _used(index: Ints, times: Table, diffs: Ints) -> tuple[Ints, Ints, Table]:

@@ -69,7 +69,8 @@ class Columns:
         if head is None:
             assert self._rows is not None
             if self._length <= FEW:
-                head = self._head = pack_block(*self._rows)
+                keys, vals, index, diffs, times = self._rows
+                head = self._head = pack_block(keys, vals, index, diffs, times)
             else:
                 head = self._head = owning([address_of(*self._rows)], self._rows)[0]
         return head

@@ -13,7 +13,7 @@ from __future__ import annotations
 import reprlib
 from collections.abc import Sequence
 from datetime import date, datetime, time, timedelta
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,10 +72,11 @@ def rows_and_columns(made: Any, rows: int) -> tuple[NDArray[np.int64], tuple[Arr
     return positions.astype(np.int64), as_columns(made[1:], len(positions))
 
 
-TEXT = np.dtypes.StringDType()
+TEXT: Final = np.dtypes.StringDType()
 """The dtype of columns of text."""
 
-_KINDS = "biufT"
+_INT64: Final = np.dtype(np.int64)
+_KINDS: Final = "biufT"
 """The kinds of dtypes that columns have as they are: booleans, integers, floats, text."""
 
 
@@ -86,9 +87,11 @@ def _are_columns(values: tuple[Any, ...], length: int | None) -> bool:
             return False
         if value.ndim != 1:
             return False
-        kind = value.dtype.kind
-        if kind not in _KINDS or (kind == "T" and value.dtype != TEXT) or (kind == "f" and _has_odd_nan(value)):
-            return False
+        dtype = value.dtype
+        if dtype is not _INT64:
+            kind = dtype.kind
+            if kind not in _KINDS or (kind == "T" and dtype != TEXT) or (kind == "f" and _has_odd_nan(value)):
+                return False
         if length is None:
             length = len(value)
         elif len(value) != length:

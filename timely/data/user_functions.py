@@ -109,7 +109,7 @@ def call(function: Callable[..., Any], columns: tuple[Array, ...], *before: Any)
     """
     views = read_only_views(columns)
     try:
-        result = function(*before, *views)
+        result = _applied(function, before, views)
     except _MISTAKES as error:
         add_hint(error, function, before, views)
         raise
@@ -124,11 +124,23 @@ def consult(function: Callable[..., Any], columns: tuple[Array, ...], *before: A
     """
     views = read_only_views(columns)
     try:
-        result = function(*before, *views)
+        result = _applied(function, before, views)
     except _MISTAKES as error:
         add_hint(error, function, before, views)
         raise
     return as_column(result) if isinstance(result, np.ma.MaskedArray) else result
+
+
+def _applied(function: Callable[..., Any], before: tuple[Any, ...], views: tuple[Array, ...]) -> Any:
+    """Return `function(*before, *views)`; in compiled code a call with few arguments need not gather them first."""
+    if not before:
+        if len(views) == 1:
+            return function(views[0])
+        if len(views) == 2:
+            return function(views[0], views[1])
+        if len(views) == 3:
+            return function(views[0], views[1], views[2])
+    return function(*before, *views)
 
 
 _MISTAKES: Final = (TypeError, ValueError, AttributeError)

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings, strategies as st
 
-from differential.kernels.compile import NOTHING
 from differential.kernels.blocks import columns_of
+from differential.kernels.compile import NOTHING
 from differential.kernels.count import Negative, count_changes, distinct_block, record_changes
 from differential.kernels.wide import Overflow
 from differential.trace.batch import Batch, table_of
