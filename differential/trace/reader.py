@@ -74,8 +74,7 @@ class Reader(ABC):
             if known is batches:
                 return table
             if len(batches) == len(known) + 1 and batches[:-1] == known:
-                newest = (batches[-1].columns.head,)
-                table = table + newest
+                table = table + (batches[-1].columns.head,)  # noqa: RUF005 (unpacking would make a list first)
                 self._table = batches, table
                 return table
         table = table_of(batches)

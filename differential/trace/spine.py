@@ -147,8 +147,7 @@ class Spine:
         else:
             layers.append(batch)
             if known is not None:
-                newest = (batch,)
-                self._batches = known + newest
+                self._batches = known + (batch,)  # noqa: RUF005 (unpacking would make a list first)
         if 0 < rows <= TINY:
             self._tiny += 1
         else:
@@ -363,9 +362,7 @@ class Spine:
         if len(full) <= 1:
             only = full[0] if full else batches[0]
             return only.described(batches[0].description.through(batches[-1].description, only.since))
-        rows = 0
-        for batch in full:
-            rows += len(batch)
+        rows = sum([len(batch) for batch in full])
         self._moved += rows
         if rows <= FEW:
             return self._merged_few(batches)
