@@ -83,7 +83,7 @@ BETWEEN_LAYERS = {
     "Antichain": {"of_minimal"},
     "Arrangement": {"with_updates"},
     "Capability": {"check"},
-    "CapabilitySet": {"hold"},
+    "CapabilitySet": {"hold", "is_any_due"},
     "Changes": {"from_parts", "parts"},
     "Collection": {"indexed"},
     "Columns": {"from_buffers", "to_buffers"},
