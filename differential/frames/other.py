@@ -53,8 +53,30 @@ def _series(column: Column) -> Any:
     return array_of(column).to_pandas(types_mapper=types.get, timestamp_as_object=False)
 
 
+def without_columns(kind: str) -> Any:
+    """Return a frame that has no columns and no rows: `kind` is `"pandas"`, `"polars"` or `"pyarrow"`.
+
+    >>> without_columns("pandas").shape
+    (0, 0)
+    """
+    if kind == "pyarrow":
+        import pyarrow as pa
+
+        return pa.table({})
+    if kind == "polars":
+        import polars
+
+        return polars.DataFrame()
+    import pandas
+
+    return pandas.DataFrame()
+
+
 def columns_of_pandas(frame: Any) -> tuple[list[str], list[Any]]:
-    """Return the names and the columns of a pandas frame: arrays of numbers as they are, others as Arrow arrays."""
+    """Return the names and the columns of a pandas frame: arrays of numbers as they are, others as Arrow arrays.
+
+    A column of nulls alone is a list.
+    """
     import pyarrow as pa
 
     from differential.frames.arrow_in import column_of
@@ -66,7 +88,9 @@ def columns_of_pandas(frame: Any) -> tuple[list[str], list[Any]]:
             columns.append(series.to_numpy())
         else:
             try:
-                columns.append(column_of(pa.chunked_array([_array_of_series(series)])))
+                array = _array_of_series(series)
+                is_untyped = pa.types.is_null(array.type)
+                columns.append(array.to_pylist() if is_untyped else column_of(pa.chunked_array([array])))
             except pa.ArrowException as error:
                 raise DataError(
                     f"column {name!r}: Arrow cannot read {series.dtype}: {error}; convert it first"

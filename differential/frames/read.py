@@ -45,7 +45,7 @@ def read(data: Any, names: Sequence[str] | None = None, *, types: Mapping[str, s
     >>> read([("ann", 41), ("bob", 28)], ["name", "age"], types={"age": "int64?"}).types
     {'name': 'text', 'age': 'int64?'}
     """
-    found, columns = _columns_of(data)
+    found, columns = columns_of(data)
     if names is None:
         names = found if found is not None else [f"c{place}" for place in range(len(columns))]
     if types and (unknown := set(types) - set(names)):
@@ -68,8 +68,12 @@ def _stated(names: Sequence[str], columns: Sequence[Any], types: Mapping[str, st
     return made
 
 
-def _columns_of(data: Any) -> Named:
-    """Return the names and the columns of whatever `read` reads."""
+def columns_of(data: Any) -> Named:
+    """Return the names and the columns of whatever `read` reads; of Python values, and of nulls alone, lists.
+
+    >>> columns_of({"a": [1, 2]})
+    (['a'], [[1, 2]])
+    """
     if isinstance(data, Frame):
         return data.names, data.columns
     if isinstance(data, (str, os.PathLike)):
@@ -117,7 +121,10 @@ def _of_arrow(data: Any) -> Named:
 
     from differential.frames.arrow_in import columns_of
 
-    table = data if isinstance(data, pa.Table) else pa.table(data)
+    try:
+        table = data if isinstance(data, pa.Table) else pa.table(data)
+    except pa.ArrowException as error:
+        raise DataError(f"{type(data).__name__} is no table to Arrow: {error}; a frame has named columns") from None
     return table.column_names, columns_of(table)
 
 

@@ -11,15 +11,13 @@ from contextlib import AbstractContextManager, contextmanager
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from differential.data.raised import raised
 from differential.session.call import Call
 from differential.session.changes import Change, Changes
 from differential.session.clock import Clocks
 from differential.session.deliveries import Deliveries
 from differential.session.engine import Engine
 from differential.session.feeds import Feeds
-from differential.session.interrupt import Interrupted
-from differential.session.item import Item
+from differential.session.item import Item, failure
 from differential.session.live import Watch
 from differential.session.near import meant
 from differential.session.rows import Rows
@@ -27,7 +25,7 @@ from differential.session.schema import Schema
 from differential.session.site import Definition, Site
 from differential.session.table_data import Column
 from differential.session.transaction import Kind, Net, Statement, plan, settled
-from timely.errors import SessionError, TimelyError
+from timely.errors import SessionError
 
 if TYPE_CHECKING:
     from differential.session.storage import Past, Storage
@@ -191,10 +189,12 @@ class Catalog:
             published = self.storage.publish(number)
         untaken = self.deliveries.deliver(number, published, lambda: self.engine.is_closing)
         stopped = self.feeds.settle() or untaken or stopped
-        self._deliver()
+        refused = self._deliver()
         self.reap(number)
         if stopped is not None:
             raise SessionError(f"{stopped} (commit {number} is complete)") from stopped
+        if refused is not None:
+            raise refused
         return number
 
     def _changes(self) -> dict[str, tuple[Item, Net]]:
@@ -354,10 +354,17 @@ class Catalog:
             for each in beside:
                 self.drop(each.name)
 
+    def withdraw(self, item: Item) -> None:
+        """Drop a view that was to be more than it can be. What an earlier one of its name has on the disk stays."""
+        with self.exclusive():
+            self._drop(item)
+            self.items.pop(item.name, None)
+
     def read(self, item: Item) -> Rows:
         """Return the rows of an item as of the last commit."""
         self.check(item)
-        return item.rows(self.engine.call(Site.read, item))
+        schema = self._schemas.get(item)
+        return item.rows(self.engine.call(Site.read, item), {} if schema is None else schema.types())
 
     def check(self, item: Item) -> None:
         """Raise SessionError where an item was dropped or has failed."""
@@ -408,10 +415,16 @@ class Catalog:
             self._watches.append(watch)
         return watch
 
-    def _deliver(self) -> None:
-        self._watches = [watch for watch in self._watches if not watch.is_closed]
+    def _deliver(self) -> Exception | None:
+        """Deliver to all watches; return the first error of a callback."""
+        refused = None
         for watch in self._watches:
-            watch.deliver()
+            try:
+                watch.deliver()
+            except Exception as error:
+                refused = refused or error
+        self._watches = [watch for watch in self._watches if not watch.is_closed]
+        return refused
 
     def _drop(self, item: Item) -> None:
         """Drop an item. Should an interrupt come, workers drop it in their next step."""
@@ -424,14 +437,3 @@ class Catalog:
         readers = [str(each) for each in tuple(self.items.values()) if item in each.reads.values()]
         if readers:
             raise SessionError(f"{item} cannot be {what}: {', '.join(readers)} reads it; drop that first")
-
-
-def failure(item: Item, error: BaseException | None) -> SessionError:
-    """Return the error to raise where an item has failed."""
-    if isinstance(error, SessionError):
-        return SessionError(str(error))
-    if isinstance(error, (Interrupted, KeyboardInterrupt)):
-        return SessionError(f"{item} was interrupted, and is dropped")
-    what = f"{error}" if isinstance(error, TimelyError) else f"{type(error).__name__}: {error}"
-    line = raised(error) if not isinstance(error, TimelyError) else None
-    return SessionError(f"{item} failed{'' if line is None else f' ({line})'}: {what}")

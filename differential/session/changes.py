@@ -22,6 +22,7 @@ class Change(NamedTuple):
     """The rows that a commit changed, in columns, and by how much more often each occurs.
 
     `to_pandas`, `to_polars` and `to_arrow` make a frame that has the columns `time` and `diff` after those of the rows.
+    If the rows have a column of such a name, the further one is `time_` or `diff_`.
 
     >>> change = Change(2, ("x",), (np.array([5, 3]),), np.array([1, -1]))
     >>> change.records()
@@ -56,7 +57,13 @@ class Change(NamedTuple):
 
     def _frame(self, kind: str) -> Any:
         time = np.full(len(self.diff), self.time)
-        return frame_of((*self.columns, "time", "diff"), (*self.rows, time, self.diff), kind)
+        names = (*self.columns, *(_free(name, self.columns) for name in ("time", "diff")))
+        return frame_of(names, (*self.rows, time, self.diff), kind)
+
+
+def _free(name: str, taken: tuple[str, ...]) -> str:
+    """Return a name that no column has yet."""
+    return _free(f"{name}_", taken) if name in taken else name
 
 
 class Changes:
@@ -102,9 +109,9 @@ class Changes:
             return self._next()
 
     def read_nowait(self) -> list[Change]:
-        """Return the changes that are there, without waiting."""
-        found = []
-        while (change := self._next()) is not None:
+        """Return the changes that are there, without waiting. If there are none, raise an error that ended the view."""
+        found: list[Change] = []
+        while (self._ready or not found) and (change := self._next()) is not None:
             found.append(change)
         return found
 

@@ -7,25 +7,28 @@ no one reads it any more.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import count
 from threading import Lock
+from types import MappingProxyType
 from typing import Any, NamedTuple
 from weakref import ref
 
 import numpy as np
 
 from differential.collection import Trace
+from differential.data.raised import raised
 from differential.data.updates import Updates
 from differential.operators.input import InputSession
 from differential.session.changes import Change, Changes
+from differential.session.interrupt import Interrupted
 from differential.session.rows import Rows
 from differential.session.table_data import Column
 from differential.trace.batch import Batch
 from differential.trace.columns import FEW
-from timely.errors import DataError, SessionError
-from timely.lowlevel import Origin
+from timely.errors import DataError, SessionError, TimelyError
+from timely.lowlevel import Origin, typed
 
 _numbers = count()
 
@@ -192,14 +195,28 @@ class Item:
         """Return columns in the order in which they are read."""
         return columns if self.shown is None or not columns else tuple(columns[place] for place in self.shown)
 
-    def rows(self, shares: list[Share]) -> Rows:
-        """Return what all workers have of the item as rows."""
+    def rows(self, shares: list[Share], types: Mapping[str, str] = MappingProxyType({})) -> Rows:
+        """Return what all workers have of the item as rows; `types` are the types of columns that are known by name.
+
+        A column of no rows has the type that is known; if none is, it has the type of opaque values.
+        """
         full = [share for share in shares if len(share.counts)]
         if not full:
-            empty = next((share.columns for share in shares if share.columns), None)
-            names = self.columns(0 if empty is None else len(empty))
-            values = (np.empty(0),) * len(names) if empty is None else self.reordered(empty)
-            return Rows(names, values, np.empty(0, np.int64))
+            empty = next((share.columns for share in shares if share.columns), ())
+            if self.names is not None and len(empty) != len(self.names):  # no worker knows the kinds of all columns
+                empty = tuple([typed([], types.get(name, "value")) for name in self.names])
+            return Rows(self.columns(len(empty)), self.reordered(empty), np.empty(0, np.int64))
         columns = tuple(np.concatenate(parts) for parts in zip(*(share.columns for share in full)))
         counts = np.concatenate([share.counts for share in full])
         return Rows(self.columns(len(columns)), self.reordered(columns), counts)
+
+
+def failure(item: Item, error: BaseException | None) -> SessionError:
+    """Return the error to raise where an item has failed."""
+    if isinstance(error, SessionError):
+        return SessionError(str(error))
+    if isinstance(error, (Interrupted, KeyboardInterrupt)):
+        return SessionError(f"{item} was interrupted, and is dropped")
+    what = f"{error}" if isinstance(error, TimelyError) else f"{type(error).__name__}: {error}"
+    line = raised(error) if not isinstance(error, TimelyError) else None
+    return SessionError(f"{item} failed{'' if line is None else f' ({line})'}: {what}")

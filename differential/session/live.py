@@ -29,9 +29,17 @@ class Watch:
         self.is_closed = False
 
     def deliver(self) -> None:
-        """Call the callback with the changes that are there. An error of it ends the watch."""
+        """Call the callback with the changes that are there. An error of it ends the watch.
+
+        A view that has failed ends the watch, too. Its error is not raised here, because the commit raises it.
+        """
         try:
-            for change in self._changes.read_nowait():
+            changes = self._changes.read_nowait()
+        except Exception:
+            self.close()
+            return
+        try:
+            for change in changes:
                 self._callback(change)
         except BaseException:
             self.close()

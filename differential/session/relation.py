@@ -353,7 +353,7 @@ class Groups:
 
     def mean(self, column: str) -> Relation:
         """Return the mean of a column in each group, as a float."""
-        sums, counts = self._values(column).sum(), self.count()
+        sums, counts = self._values(column).sum(), self._relation.keyed_by(*self._names).count()
         divided = sums.join_map(counts, lambda *both: (*both[:-2], both[-2] / both[-1]), keys=len(self._names))
         return self._made(divided, column)
 

@@ -61,14 +61,18 @@ def adopted(
 
 
 def keep_view(catalog: Catalog, item: Item) -> None:
-    """Make a view of a durable session durable, too."""
+    """Make a new view of a durable session durable, too. If that fails, there is no such view."""
     storage = catalog.storage
     assert storage is not None
     with catalog.exclusive():
-        changes = catalog.follow(item)
-        values = catalog.read(item).arrays()
-        contents = Net(values, np.ones(len(values[0]), np.int64)) if values and len(values[0]) else None
-        storage.follow(item, changes, contents)
+        try:
+            changes = catalog.follow(item)
+            values = catalog.read(item).arrays()
+            contents = Net(values, np.ones(len(values[0]), np.int64)) if values and len(values[0]) else None
+            storage.follow(item, changes, contents)
+        except BaseException:
+            catalog.withdraw(item)
+            raise
 
 
 def _table(catalog: Catalog, storage: Storage, name: str, kept: Kept) -> tuple[Item, Schema, bool, Net | None]:

@@ -26,7 +26,7 @@ from differential.data.codes import FLOAT_TYPES, AnyKind, Kind, kind_of
 from differential.operators.input import owned
 from differential.session.table_data import NAMES, Column, is_untyped
 from timely.errors import DataError
-from timely.lowlevel import LogicalType, Typed, typed
+from timely.lowlevel import LogicalType, Typed, is_null, typed
 
 _INT64 = np.dtype(np.int64)
 _WIDTH: dict[AnyKind, int] = {Kind.FLOAT16: 0, Kind.FLOAT32: 1, Kind.FLOAT: 2}
@@ -100,11 +100,15 @@ def _of_nulls(column: Column, kind: AnyKind | None) -> Column:
         raise DataError("holds nulls alone, which have no type: db.table(..., {'column': str | None}) states one")
     name = type_name(kind)
     if isinstance(kind, Kind):
-        raise DataError(
-            f"holds {kind.value} and no nulls: {_nullable(name)} as its type in db.table() makes a column that may "
-            "have them"
-        )
+        raise _without_nulls(kind)
     return cast(Column, typed([None] * len(column), name))
+
+
+def _without_nulls(kind: Kind) -> DataError:
+    stated = _nullable(type_name(kind))
+    return DataError(
+        f"holds {kind.value} and no nulls: {stated} as its type in db.table() makes a column that may have them"
+    )
 
 
 def _nullable(name: str) -> str:
@@ -121,6 +125,10 @@ def _fitting(column: Column, kind: AnyKind) -> Column:
         return column
     if not isinstance(kind, Kind):
         return _stated(column, found, kind)
+    if not isinstance(found, Kind) and found.name == f"{type_name(kind)}?":
+        if is_null(column).any():
+            raise _without_nulls(kind)
+        return cast(Column, typed(column, type_name(kind)))
     wider = column
     if kind is Kind.INT and found is Kind.BOOL:
         wider = column.astype(np.int64)

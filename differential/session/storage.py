@@ -14,7 +14,7 @@ A store that fails ends the writing: it is not known what is durable, and openin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
 from secrets import token_hex
 from typing import Any, NamedTuple
@@ -113,13 +113,15 @@ class Storage:
     def add(self, item: Item, has_key: bool, columns: Mapping[str, Column]) -> None:
         """Keep a new table, from the next commit on; `columns` are examples of those whose kinds are known."""
         self._check(item.name)
-        kinds = {name: kind_of(column) for name, column in columns.items()}
         names = item.names or ()
+        _check_columns(f"{item} (at {item.origin})", names)
+        kinds = {name: kind_of(column) for name, column in columns.items()}
         self._tables[item.name] = Kept(names, kinds, item.keys, has_key, item.shown or tuple(range(len(names))))
 
     def add_columns(self, name: str, added: Mapping[str, tuple[Column, Any]]) -> None:
         """Give a durable table more columns: an example of each, and the value in the rows that are there."""
         kept = self._tables[name]
+        _check_columns(f"table {name!r}", tuple(added))
         kinds = {column: (kind_of(example), value) for column, (example, value) in added.items()}
         width = len(kept.columns)
         kept = kept._replace(
@@ -193,6 +195,7 @@ class Storage:
     def follow(self, item: Item, changes: Changes, contents: Net | None) -> None:
         """Keep a view durable, from its contents as of the last commit on."""
         self._check(item.name)
+        _check_columns(f"{item} (at {item.origin})", item.names or ())
         self._refuse_failed()
         self._attempt(lambda: self._follow(item, changes, contents))
 
@@ -332,6 +335,16 @@ class Storage:
         except BaseException as error:
             self.fail(error)
             raise
+
+
+def _check_columns(what: str, names: Sequence[str]) -> None:
+    """Raise SessionError for a column with the name of one that every durable collection has."""
+    taken = [name for name in (rows.TIME, rows.DIFF) if name in names]
+    if taken:
+        raise SessionError(
+            f"{what} has a column {taken[0]!r}, and a durable collection has one of this name for each of its changes: "
+            "give the column another name"
+        )
 
 
 def _key(writer: Writer, table: str, source: str) -> str:

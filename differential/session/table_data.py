@@ -15,8 +15,9 @@ from typing import Any, Union, cast, get_args, get_origin
 import numpy as np
 
 from differential.frames.frame import Frame
+from differential.frames.other import without_columns
 from differential.frames.python import column_of
-from differential.frames.read import read
+from differential.frames.read import columns_of as columns_of_data
 from timely.errors import DataError, SessionError
 from timely.lowlevel import Typed, as_column, as_columns, float_codes, hashable, is_null, typed
 
@@ -59,8 +60,15 @@ def frame_of(names: Sequence[str], columns: Sequence[Column], kind: str) -> Any:
 
     Raises ImportError, with what to install, where the library is missing.
     """
-    frame = Frame(names, columns)
+    if not names:
+        return without_columns(kind)  # of a view without rows, whose definition does not name its columns
+    frame = Frame(names, [typed([], "bytes?") if _has_no_objects(each) else each for each in columns])
     return {"pandas": frame.to_pandas, "polars": frame.to_polars, "pyarrow": frame.to_arrow}[kind]()
+
+
+def _has_no_objects(column: Column) -> bool:
+    """Return whether this is a column of bytes without rows: elsewhere, an array of no objects may be of any type."""
+    return column.dtype == np.object_ and not len(column) and not isinstance(column, Typed)
 
 
 def ordered(column: Column) -> Column:
@@ -137,13 +145,22 @@ def _given(data: Any, names: Sequence[str] | None) -> Mapping[str, Any]:
             f"{type(data).__name__} is no table: give a dictionary of columns, a list of rows, a frame of pandas or "
             "Polars, an Arrow table, or the path of a file"
         )
-    frame = read(data, names)
+    found, columns = columns_of_data(data)
+    given = found or names or [f"c{place}" for place in range(len(columns))]
+    frame = Frame(given, [_of_nulls(each) for each in columns])
     return dict(zip(frame.names, frame.columns))
+
+
+def _of_nulls(column: Any) -> Any:
+    """Return a list of nulls alone as a column, and any other column as it is."""
+    is_untyped = isinstance(column, list) and column and all(value is None for value in column)
+    return typed(column, "value") if is_untyped else column
 
 
 def _of_rows(rows: Sequence[Any], names: Sequence[str] | None) -> Mapping[str, Any]:
     if rows and all(isinstance(row, Mapping) for row in rows):
-        return {name: [row[name] for row in rows] for name in rows[0]}
+        found = dict.fromkeys(name for row in rows for name in row)  # a field that a row lacks is null
+        return {name: [row.get(name) for row in rows] for name in found}
     if names is None:
         raise SessionError("rows that are tuples need names of columns: give a dictionary of columns instead")
     for row in rows:

@@ -107,7 +107,7 @@ class Timestamps(Counted):
         exact = getattr(value, "to_datetime64", None)  # pandas counts nanoseconds
         if exact is not None:
             return exact()
-        return value if value.tzinfo is None else value.astimezone(UTC).replace(tzinfo=None)
+        return _naive(value)
 
 
 class Durations(Counted):
@@ -163,6 +163,33 @@ class TimesOfDay(Counted):
         if value.tzinfo is not None:
             raise self.refused(values, row, "has a zone")
         return timedelta(hours=value.hour, minutes=value.minute, seconds=value.second, microseconds=value.microsecond)
+
+
+def as_operand(value: Any, is_instant: bool) -> Any:
+    """Return a date, time or duration of Python's classes as NumPy's, as functions see those of columns.
+
+    Beside an object, NumPy would make objects of a whole column, and None of its nulls. A time with a zone is converted
+    if the column has instants; any other value is returned as it is.
+
+    >>> as_operand(date(2026, 3, 1), False), as_operand(time(1), False), as_operand(7, False)
+    (np.datetime64('2026-03-01'), np.timedelta64(3600000000,'us'), 7)
+    """
+    if isinstance(value, datetime):
+        if value.tzinfo is None or is_instant:
+            exact = getattr(value, "to_datetime64", None)  # of pandas, which has nanoseconds
+            return np.datetime64(_naive(value)) if exact is None else exact()
+    elif isinstance(value, date):
+        return np.datetime64(value)
+    elif isinstance(value, timedelta):
+        exact = getattr(value, "to_timedelta64", None)
+        return np.timedelta64(value) if exact is None else exact()
+    elif isinstance(value, time) and value.tzinfo is None:
+        return np.timedelta64(datetime.combine(date.min, value) - datetime.min)
+    return value
+
+
+def _naive(value: datetime) -> datetime:
+    return value if value.tzinfo is None else value.astimezone(UTC).replace(tzinfo=None)
 
 
 def zone_of(value: datetime) -> str:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from timely.data.column_like import ColumnLike
 from timely.data.logical import TEXT, Array, LogicalType
-from timely.data.moments import time_name
+from timely.data.moments import as_operand, time_name
 from timely.data.nullable import of_strings
 from timely.data.numeric import Booleans, Floats, Numbers
 from timely.data.types import logical_type
@@ -92,7 +92,11 @@ class Typed(NDArrayOperatorsMixin, ColumnLike):
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
         if method == "__call__" and not options and any(map(_is_strict, inputs)):
             return _skipping_nulls(ufunc, inputs)
-        return getattr(ufunc, method)(*map(_plain, inputs), **_all_plain(options))
+        plain = list(map(_plain, inputs))
+        if self.dtype.kind in "mM":
+            is_instant = any(getattr(each.type, "zone", None) for each in inputs if isinstance(each, Typed))
+            plain = [as_operand(each, is_instant) for each in plain]
+        return getattr(ufunc, method)(*plain, **_all_plain(options))
 
     def __array_function__(
         self, function: Callable[..., Any], types: Any, args: tuple[Any, ...], options: dict[str, Any]

@@ -112,8 +112,13 @@ class Publication:
 
 
 def publish(catalog: Catalog, item: Item, address: str, keys: str) -> Publication:
-    """Publish a table or view, and return it. Raises ConfigError if the address or the keys cannot be used."""
+    """Publish a table or view, and return it.
+
+    Raises ConfigError if the address or the keys cannot be used, SessionError for a column named `diff`.
+    """
     catalog.check(item)
+    if "diff" in (item.names or ()):
+        raise SessionError(f"{item} has a column 'diff', the name of one that readers receive: rename it in a view")
     publication = Publication(catalog, item, address, keys)
     catalog.services.append(publication)
     return publication

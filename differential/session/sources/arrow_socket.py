@@ -142,7 +142,8 @@ def packed(change: Change) -> bytes:
     """Return the rows of a change, with a further column `diff`, as an Arrow IPC stream."""
     import pyarrow as pa
 
-    table = change.to_arrow().drop_columns("time")
+    table = change.to_arrow()
+    table = table.remove_column(table.num_columns - 2)  # the time
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)

@@ -252,6 +252,39 @@ def test_a_value_that_is_not_of_a_type_is_refused(values: Any, name: str, messag
         typed(values, name)
 
 
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("date", [dt.date(2026, 3, 1), dt.date(1969, 1, 1)]),
+        ("timestamp[us]", [dt.datetime(2026, 3, 1, 12), dt.datetime(1969, 1, 1)]),
+        (
+            "timestamp[us, Europe/Berlin]",
+            [dt.datetime(2026, 3, 1, tzinfo=dt.UTC), dt.datetime(1969, 1, 1, tzinfo=dt.UTC)],
+        ),
+        ("timestamp[ns]", [dt.datetime(2026, 3, 1, 12), dt.datetime(1969, 1, 1)]),
+        ("duration[us]", [dt.timedelta(1), dt.timedelta(-1)]),
+        ("time[us]", [dt.time(12), dt.time(1, 2, 3)]),
+    ],
+)
+def test_times_are_compared_with_those_of_python_and_a_null_is_none_of_them(name: str, values: list[Any]) -> None:
+    late, early = values
+    column = typed([late, None, early], name)
+    assert (column == late).tolist() == [True, False, False]
+    assert (column < late).tolist() == [False, False, True]
+    assert (early < column).tolist() == [True, False, False]
+    assert (column != early).tolist() == [True, True, False]
+
+
+def test_times_are_computed_with_those_of_python() -> None:
+    moments = typed([dt.datetime(2026, 3, 1), None], "timestamp[us]")
+    assert (moments + dt.timedelta(hours=1)).tolist() == [dt.datetime(2026, 3, 1, 1), None]
+    assert (dt.datetime(2026, 3, 2) - moments).tolist() == [dt.timedelta(1), None]
+    days = typed([dt.date(2026, 3, 1), None], "date")
+    assert (days + dt.timedelta(days=1)).astype("M8[D]").tolist() == [dt.date(2026, 3, 2), None]
+    with pytest.raises(TypeError, match="offset-naive and offset-aware"):
+        moments[:1] < dt.datetime(2026, 3, 1, tzinfo=dt.UTC)  # noqa: B015
+
+
 def test_columns_of_two_types_are_not_joined_end_to_end() -> None:
     with pytest.raises(DataError, match=r"beside one of .*: convert one with typed\(column"):
         np.concatenate([typed([None], "date"), typed([None], "timestamp[us]")])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from typing import Any
 
 import numpy as np
@@ -56,6 +57,92 @@ def test_rows_become_frames_of_each_library() -> None:
         assert change.to_pandas().to_dict("list") == changed
         assert change.to_polars().to_dict(as_series=False) == changed
         assert change.to_arrow().to_pydict() == changed
+
+
+@pytest.mark.parametrize("kind", ["dictionary", "rows", "pandas", "polars", "pyarrow"])
+def test_columns_are_found_by_name_in_any_order(kind: str) -> None:
+    with Session() as db:
+        table = db.table("people", {"here": bool, "height": float, "name": str, "age": int}, key="age")
+        table.insert(people_as(kind))
+        table.delete(people_as(kind))
+        table.upsert(people_as(kind))
+        db.commit()
+        assert table.records() == sorted((here, height, name, age) for name, age, height, here in RECORDS)
+        other = db.table("other", {"years": int, "name": str, "height": float, "here": bool})
+        with pytest.raises(SessionError, match="'years' missing, 'age' unknown"):
+            other.insert(people_as(kind))
+
+
+def test_a_field_that_a_row_lacks_is_null_and_one_that_is_unknown_is_refused() -> None:
+    with Session() as db:
+        table = db.table("people", {"name": str, "age": int | None})
+        table.insert([{"name": "ann"}, {"name": "bob", "age": 41}])
+        db.commit()
+        assert table.records() == [("ann", None), ("bob", 41)]
+        with pytest.raises(SessionError, match="'size' unknown"):
+            table.insert([{"name": "cem", "age": 3}, {"name": "dan", "age": 4, "size": 5}])
+        with pytest.raises(DataError, match=r"column 'name' of table 'people' holds text and no nulls: `str [|] None`"):
+            table.insert([{"name": "cem", "age": 3}, {"age": 4}])
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow"])
+def test_a_column_of_nulls_alone_fits_a_column_that_may_have_them(kind: str) -> None:
+    library = pytest.importorskip(kind, reason="the extra `test` has it")
+    make = library.table if kind == "pyarrow" else library.DataFrame
+    with Session() as db:
+        table = db.table("people", {"name": str | None, "age": int | None})
+        table.insert(make({"age": [None, None], "name": ["ann", None]}))
+        db.commit()
+        assert table.records() == [("ann", None), (None, None)]
+
+
+def test_a_nullable_column_without_nulls_fits_a_column_that_has_none() -> None:
+    values = {"name": typed(["ann"], "text?"), "age": typed([3], "int64?"), "raw": typed([b"x"], "bytes?")}
+    with Session() as db:
+        table = db.table("people", {"name": str, "age": int, "raw": bytes})
+        table.insert(values)
+        db.commit()
+        assert table.records() == [("ann", 3, b"x")]
+        with pytest.raises(DataError, match="column 'age' of table 'people' holds integers and no nulls"):
+            table.insert(values | {"age": typed([None], "int64?")})
+
+
+def test_a_table_without_rows_has_the_types_of_its_columns() -> None:
+    types = {"name": str, "day": dt.date, "raw": bytes, "age": int, "size": float | None}
+    expected = ["string", "date32[day]", "binary", "int64", "double"]
+    with Session() as db:
+        table = db.table("people", types, key="day")
+        assert [str(field.type) for field in table.to_arrow().schema] == expected
+        assert table.to_pandas().dtypes["age"] == np.int64
+        table.insert(name="ann", day=dt.date(2026, 3, 1), raw=b"x", age=3, size=None)
+        db.commit()
+        table.delete(day=dt.date(2026, 3, 1))
+        db.commit()
+        assert [str(field.type) for field in table.to_arrow().schema] == expected
+
+
+def test_a_view_without_rows_becomes_a_frame() -> None:
+    with Session() as db:
+        db.table("people", {"name": str, "age": int})
+        ages = db.view("ages", lambda t: t.people.group_by("name").aggregate(n="count", age=("age", "max")))
+        unnamed = db.view("unnamed", lambda t: t.people.map(lambda name, age: (age, name)))
+        db.commit()
+        for read in ("to_pandas", "to_polars", "to_arrow"):
+            frame = getattr(ages, read)()
+            assert (list(getattr(frame, "column_names", frame.columns)), len(frame)) == (["name", "n", "age"], 0)
+            assert len(getattr(unnamed, read)()) == 0
+
+
+def test_changes_of_columns_with_the_names_of_the_added_ones_have_all_columns() -> None:
+    with Session() as db:
+        table = db.table("visits", {"time": int, "diff": str})
+        changes = table.changes()
+        table.insert(time=7, diff="x")
+        db.commit()
+        (change,) = changes.read_nowait()
+        expected = {"time": [7], "diff": ["x"], "time_": [1], "diff_": [1]}
+        assert change.to_pandas().to_dict("list") == expected
+        assert change.to_arrow().to_pydict() == expected
 
 
 def test_an_empty_view_has_the_names_of_its_columns() -> None:

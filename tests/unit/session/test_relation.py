@@ -44,6 +44,13 @@ def test_groups_have_count_sum_least_largest_and_mean() -> None:
     ]
 
 
+def test_a_mean_is_taken_of_groups_by_a_column_of_any_name() -> None:
+    def mean(scope: Scope) -> Any:
+        return orders(scope).named("count", "total", "item").group_by("count").mean("total")
+
+    assert records(mean) == [(1, 25.0), (2, 5.0)]
+
+
 def test_groups_have_several_aggregates_of_which_those_of_one_column_share_an_index() -> None:
     def several(scope: Scope) -> Relation:
         made = (

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from differential import Collection, Session
-from differential.errors import SessionError
+from differential.errors import OperatorError, SessionError
 from differential.session import Change, Table, View
 
 WAIT = 20.0
@@ -277,6 +277,40 @@ def test_a_watch_that_fails_ends_and_the_error_comes_out_of_the_commit(db: Sessi
         db.commit()
     assert watch.is_closed
     assert (db.commit(), len(orders(db))) == (3, 4)
+
+
+def test_the_error_of_a_watched_view_comes_out_of_its_commit_alone(db: Session) -> None:
+    numbers = db.table("numbers", {"x": int})
+    seen: list[list[Any]] = [[], []]
+    doomed = db.view("doomed", lambda t: t.numbers.map(lambda x: [7 // each for each in x.tolist()]))
+    doomed.watch(lambda change: seen[0].append(change.time))
+    collected = doomed.changes()
+    numbers.watch(lambda change: seen[1].append(change.time))
+    numbers.insert(x=1)
+    db.commit()
+    numbers.insert(x=0)
+    with pytest.raises(SessionError, match=r"view 'doomed' failed: .*ZeroDivisionError.*commit 3 is complete"):
+        db.commit()
+    numbers.insert(x=2)
+    assert db.commit() == 4
+    assert seen == [[2], [2, 3, 4]]
+    assert [change.time for change in collected.read_nowait()] == [2]
+    with pytest.raises(OperatorError, match="ZeroDivisionError"):
+        collected.read_nowait()
+
+
+def test_a_watch_that_fails_keeps_nothing_from_the_others(db: Session) -> None:
+    numbers = db.table("numbers", {"x": int})
+    seen = []
+    doomed = db.view("doomed", lambda t: t.numbers.map(lambda x: [7 // each for each in x.tolist()]))
+    numbers.watch(lambda change: {}["no such key"])
+    numbers.watch(lambda change: seen.append(change.time))
+    numbers.insert(x=0)
+    with pytest.raises(SessionError, match="view 'doomed' failed"):  # what has failed in the dataflow comes first
+        db.commit()
+    assert seen == [2]
+    with pytest.raises(SessionError, match="view 'doomed' failed"):
+        len(doomed)
 
 
 def test_changes_wait_in_a_thread_and_end_with_the_session(db: Session) -> None:

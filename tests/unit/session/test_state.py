@@ -375,3 +375,26 @@ def test_what_is_kept_can_be_read_as_of_earlier_commits(tmp_path: Path) -> None:
     numbers = shard(tmp_path, "numbers")
     for time in (9, 10, 11):
         assert numbers.read(time) == {(x,): 1 for x in range(time)}
+
+
+@pytest.mark.parametrize("name", ["time", "diff"])
+def test_a_column_with_the_name_of_one_that_is_added_is_refused_before_anything_is_made(
+    tmp_path: Path, name: str
+) -> None:
+    with session(tmp_path) as db:
+        with pytest.raises(SessionError, match=rf"table 'visits' .*has a column {name!r}, and a durable collection"):
+            db.table("visits", {"page": str, name: int})
+        db.table("visits", {"page": ["home"]})
+        db.view("pages", lambda t: t.visits, durable=True)
+        db.commit()
+        with pytest.raises(SessionError, match=rf"view 'pages' .*has a column {name!r}, and a durable collection"):
+            db.view("pages", lambda t: t.visits.select(**{name: "page"}), durable=True)
+        with pytest.raises(KeyError):
+            db["pages"]
+        db.table("visits").insert(page="help")
+        assert db.commit() == 2
+    with session(tmp_path) as db:
+        with pytest.raises(SessionError, match=f"table 'visits' has a column {name!r}"):
+            db.table("visits", {"page": str, name: int}, added={name: 0})
+        assert db.table("visits").records() == [("help",), ("home",)]
+    assert shard(tmp_path, "pages").read() == {("home",): 1}
