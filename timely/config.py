@@ -70,8 +70,8 @@ class Config:
     The default comes from the environment variable `TIMELY_PLAIN`. With `general`, only regions are left out (see
     `timely.dataflow.region`); the default comes from `TIMELY_GENERAL`.
 
-    With `rings`, small messages between processes of one machine go through shared memory and not by sockets (see
-    `timely.communication.inbox`). The default comes from `TIMELY_RINGS`.
+    With `rings`, small messages between processes of one machine go through shared memory and not by sockets, where the
+    system permits it (see `timely.communication.inbox`). This is the default unless `TIMELY_RINGS` is 0.
 
     >>> config, rest = Config.from_args(["-n", "2", "-w", "4", "-p", "1", "edges.csv"], {})
     >>> config.processes, config.workers, config.process, rest
@@ -107,7 +107,7 @@ class Config:
     telemetry: str | None = None
     plain: bool = field(default_factory=lambda: os.environ.get("TIMELY_PLAIN") == "1")
     general: bool = field(default_factory=lambda: os.environ.get("TIMELY_GENERAL") == "1")
-    rings: bool = field(default_factory=lambda: os.environ.get("TIMELY_RINGS") == "1")
+    rings: bool = field(default_factory=lambda: os.environ.get("TIMELY_RINGS", "1") == "1")
 
     def __post_init__(self) -> None:
         if isinstance(self.addresses, list):

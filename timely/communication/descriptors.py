@@ -13,6 +13,7 @@ end, and each worker three more for its memory and its own bell.
 from __future__ import annotations
 
 import resource
+from contextlib import suppress
 
 from timely.errors import TransportError
 
@@ -42,3 +43,13 @@ def reserve(links: int, workers: int, rings: bool = False) -> None:
             f"may open {hard}; allow more ('ulimit -Hn', or LimitNOFILE of a service), or run fewer workers per "
             "process: the number of connections grows with its square"
         ) from None
+
+
+def reserve_most(links: int, workers: int, rings: bool) -> bool:
+    """Reserve what rings need if they are wanted and the system permits it, or else do without; return which."""
+    if rings:
+        with suppress(TransportError):
+            reserve(links, workers, rings)
+            return True
+    reserve(links, workers)
+    return False

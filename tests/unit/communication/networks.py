@@ -38,8 +38,8 @@ def free_ports(count: int) -> list[int]:
 
 
 def configs(addresses: Sequence[str], **changes: Any) -> list[Config]:
-    """Return the configuration of each process at these addresses."""
-    settings: dict[str, Any] = {"generation": "test", "rendezvous_seconds": 30.0} | changes
+    """Return the configuration of each process at these addresses. Without `rings`, messages go by sockets."""
+    settings: dict[str, Any] = {"generation": "test", "rendezvous_seconds": 30.0, "rings": False} | changes
     return [
         Config(processes=len(addresses), process=process, addresses=tuple(addresses), **settings)
         for process in range(len(addresses))

@@ -42,6 +42,17 @@ def test_a_limit_that_the_system_forbids_to_raise_is_reported_with_numbers(monke
         descriptors.reserve(12, 4)
 
 
+def test_without_descriptors_for_rings_a_process_does_without_rings(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object) -> None:
+        raise ValueError("beyond the hard limit")
+
+    monkeypatch.setattr(descriptors.resource, "setrlimit", refused)
+    for most, has_rings in ((392, True), (391, False)):
+        monkeypatch.setattr(descriptors.resource, "getrlimit", lambda _, most=most: (most, most))
+        assert descriptors.reserve_most(12, 4, True) is has_rings
+        assert not descriptors.reserve_most(12, 4, False)
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="counts descriptors in /proc")
 def test_a_cluster_runs_with_a_low_bound_and_opens_no_more_descriptors_than_it_reserved(tmp_path: Path) -> None:
@@ -52,4 +63,4 @@ def test_a_cluster_runs_with_a_low_bound_and_opens_no_more_descriptors_than_it_r
     assert ended.returncode == 0, ended.stderr
     held = [int(line.split()[-1]) for line in ended.stdout.splitlines() if "HELD" in line]
     assert len(held) == 3
-    assert 100 < max(held) <= descriptors.needed(18, 3)
+    assert 100 < max(held) <= descriptors.needed(18, 3, rings=True)
