@@ -11,7 +11,8 @@ import numpy as np
 from differential.collection import Collection
 from differential.session.clock import sources
 from differential.session.item import Item
-from differential.session.relation import WINDOW, Index, Relation
+from differential.session.relation import Index, Relation
+from differential.session.windows import WINDOW
 from timely import Scope
 from timely.errors import SessionError
 from timely.lowlevel import user_origin

@@ -11,6 +11,7 @@ from differential.session.catalog import Catalog
 from differential.session.changes import Change, Changes
 from differential.session.clock import Clock
 from differential.session.event_time import begin, expired
+from differential.session.guesses import RELATION, TABLE, absent
 from differential.session.item import Item
 from differential.session.live import Watch, live
 from differential.session.near import meant
@@ -413,7 +414,12 @@ def _absent(readable: Readable, name: str) -> str:
         )
     if isinstance(readable, View) and hasattr(Table, name):
         return f"{plain}: a view is computed, and changes with the tables that it is made of"
-    return plain + meant(name, dir(type(readable)))
+    if name in (readable._item.names or ()):
+        return f"{plain}: it is a column, whose values are in to_pandas()[{name!r}]"
+    near = RELATION.get(name)
+    if near is not None and name not in TABLE:
+        return f"{plain}: in a definition, as of db.ask(lambda t: ...) or db.view(...), {near}"
+    return absent(readable, name, TABLE)
 
 
 def _spread(item: Item, wanted: Sequence[str], given: Sequence[str], values: Sequence[Column]) -> tuple[Column, ...]:

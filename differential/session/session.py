@@ -27,6 +27,7 @@ from differential.session.awaiting import in_thread
 from differential.session.catalog import Catalog
 from differential.session.cluster import Cluster
 from differential.session.engine import Engine
+from differential.session.guesses import SESSION, absent
 from differential.session.item import Item
 from differential.session.near import meant
 from differential.session.readable import Readable, Table, View, existing
@@ -211,7 +212,7 @@ class Session:
         item = Item(name, "view", user_origin(), self._catalog.engine.workers, _names(columns))
         if durable and self._catalog.storage is None:
             raise SessionError(f"{item} cannot be durable in a session that is not: open it with Session(state=...)")
-        self._catalog.add_view(item, definition)
+        item = self._catalog.add_view(item, definition)
         if durable:
             from differential.session.restoring import keep_view
 
@@ -308,11 +309,9 @@ class Session:
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            plain = f"{type(self).__name__!r} object has no attribute {name!r}"
-            if not name.startswith("_"):
-                item = self._catalog.items.get(name)
-                plain += f": db[{name!r}] is {item}" if item is not None else meant(name, dir(type(self)))
-            raise AttributeError(plain)
+            items = {} if name.startswith("_") else self._catalog.items
+            there = {each: f"db[{each!r}] is {item}" for each, item in items.items()}
+            raise AttributeError(absent(self, name, SESSION | there))
 
     def status(self) -> Status:
         """Return the tables and views, with their rows and the bytes of their indexes, the sources and the sinks."""

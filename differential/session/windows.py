@@ -30,6 +30,8 @@ from differential.operators.groups import Groups
 from timely.errors import BuildError
 from timely.lowlevel import user_origin
 
+WINDOW = ("window_start", "window_end")
+"""The columns of the bounds of a window."""
 Duration = int | dt.timedelta | np.timedelta64
 
 
