@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from typing import Any
 
-from timely.errors import BuildError
+from timely.errors import BuildError, SessionError
 from timely.lowlevel import user_origin
 
 
@@ -20,13 +20,19 @@ def known(name: str, names: Iterable[str]) -> str:
     return f"the columns are {', '.join(there)}{meant(name, there)}"
 
 
-def meant(name: str, names: Iterable[str]) -> str:
+def refuse_name(name: object) -> None:
+    """Raise SessionError for what cannot be the name of a table or view."""
+    if not isinstance(name, str) or not name:
+        raise SessionError(f"a table or view has a text as its name, and not {name!r:.80}")
+
+
+def meant(name: object, names: Iterable[str]) -> str:
     """Return the end of an error that suggests the most similar of some names; an empty text if none is similar.
 
     >>> meant("order", ["orders", "people"])
     "; did you mean 'orders'?"
     """
-    near = get_close_matches(name, list(names), 1)
+    near = get_close_matches(name, list(names), 1) if isinstance(name, str) else []
     return f"; did you mean {near[0]!r}?" if near else ""
 
 

@@ -15,7 +15,7 @@ is an input with an index, each view a dataflow that imports the indexes it read
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from itertools import count
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -29,7 +29,7 @@ from differential.session.cluster import Cluster
 from differential.session.engine import Engine
 from differential.session.guesses import SESSION, absent
 from differential.session.item import Item
-from differential.session.near import meant
+from differential.session.near import meant, refuse_name
 from differential.session.readable import Readable, Table, View, existing
 from differential.session.reading import Run, run
 from differential.session.rows import Rows
@@ -85,6 +85,8 @@ class Session:
     table 'words': 4 rows, indexed by word (defined at ...)
     view 'counts': 3 rows, indexed by word, reads table 'words' (defined at ...)
     >>> db.drop("counts")
+    >>> list(db), "counts" in db
+    (['words'], False)
     >>> db
     <Session at commit 3: words>
     >>> db.close()
@@ -153,7 +155,7 @@ class Session:
                 f"table {name!r} (at {user_origin()}) needs columns, and a key among them: the columns are "
                 f"{', '.join(names) or 'none'}, the key {', '.join(chosen) or 'none'}"
             )
-        _refuse_name(name)
+        refuse_name(name)
         if self._catalog.storage is not None:
             from differential.session.restoring import adopted
 
@@ -208,7 +210,7 @@ class Session:
         """
         if definition is None:
             return existing(self._catalog, name, View)
-        _refuse_name(name)
+        refuse_name(name)
         item = Item(name, "view", user_origin(), self._catalog.engine.workers, _names(columns))
         if durable and self._catalog.storage is None:
             raise SessionError(f"{item} cannot be durable in a session that is not: open it with Session(state=...)")
@@ -302,6 +304,12 @@ class Session:
         if item is None:
             raise KeyError(f"there is no table or view {name!r}{meant(name, self._catalog.items)}")
         return (Table if item.kind == "table" else View)(self._catalog, item)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._catalog.items
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(tuple(self._catalog.items))
 
     def _ipython_key_completions_(self) -> list[str]:
         return list(self._catalog.items)
@@ -437,8 +445,3 @@ def _names(columns: Sequence[str] | None) -> tuple[str, ...] | None:
     if isinstance(columns, str) or (columns is not None and len(set(columns)) < len(columns)):
         raise SessionError(f"columns are names, each another one, and not {columns!r:.80}")
     return None if columns is None else tuple(columns)
-
-
-def _refuse_name(name: str) -> None:
-    if not isinstance(name, str) or not name:
-        raise SessionError(f"a table or view has a text as its name, and not {name!r:.80}")

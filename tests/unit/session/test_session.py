@@ -407,6 +407,25 @@ def test_status_and_explain_name_tables_views_and_lines(db: Session) -> None:
     assert "test_session.py:" in db.explain()
 
 
+def test_a_session_and_a_definition_have_the_names_of_tables_and_views(db: Session) -> None:
+    db.view("totals", lambda t: t.orders.select("total"))
+    assert (list(db), "orders" in db, "order" in db, 3 in db) == (["orders", "totals"], True, False, False)
+    seen: list[Any] = []
+    db.ask(lambda t: (seen.append((list(t), "totals" in t, "total" in t)), t.orders)[1])
+    assert seen[0] == (["orders", "totals"], True, False)
+    with pytest.raises(KeyError, match="there is no table or view 3"):
+        db[3]  # type: ignore[index]
+
+
+def test_what_is_left_of_a_session_that_was_closed_can_be_shown() -> None:
+    with Session() as db:
+        orders = db.table("orders", {"total": int})
+    assert repr(orders) == "<table 'orders' of a session that was closed>"
+    assert orders._repr_html_() == "<p>&lt;table &#x27;orders&#x27; of a session that was closed&gt;</p>"
+    with pytest.raises(SessionError, match="the session was closed"):
+        db.start()
+
+
 def test_two_sessions_live_side_by_side(db: Session) -> None:
     with Session() as other:
         other.table("orders", {"customer": [7]})
