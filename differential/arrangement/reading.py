@@ -220,6 +220,15 @@ class TraceCore:
         self.set_logical_compaction(frontier)
         self._handle.set_physical_compaction(physical)
 
+    def consolidate(self) -> None:
+        """Merge all batches that no reader distinguishes, in linear time, so that updates that cancel are gone.
+
+        A trace merges its batches by itself, a little with each insert. Until then, a dataflow that imports it receives
+        both updates of a record that was inserted and removed, and its functions receive the record.
+        """
+        self._check()
+        self._handle.spine.consolidate()
+
     def contents(self, time: Moment, *, signed: bool = False) -> Contents:
         """Return this worker's share of the collection as of `time`, in columns that are the caller's own.
 

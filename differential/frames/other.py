@@ -75,14 +75,17 @@ def without_columns(kind: str) -> Any:
 def columns_of_pandas(frame: Any) -> tuple[list[str], list[Any]]:
     """Return the names and the columns of a pandas frame: arrays of numbers as they are, others as Arrow arrays.
 
-    A column of nulls alone is a list.
+    A column of nulls alone is a list. The levels of an index that have names are columns, too, before the others.
     """
     import pyarrow as pa
 
     from differential.frames.arrow_in import column_of
 
+    named = [name for name in frame.index.names if name is not None]
+    if taken := [name for name in named if name in frame.columns]:
+        raise DataError(f"the index and a column are both named {taken[0]!r}: rename one, or reset_index(drop=True)")
     names, columns = [], []
-    for name, series in frame.items():
+    for name, series in (frame.reset_index(level=named) if named else frame).items():
         names.append(name)
         if isinstance(series.dtype, np.dtype) and series.dtype.kind in "iufbmM":
             columns.append(series.to_numpy())

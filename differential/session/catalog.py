@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from threading import RLock
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from differential.session.call import Call
 from differential.session.changes import Change, Changes
@@ -22,22 +22,16 @@ from differential.session.live import Watch
 from differential.session.near import meant
 from differential.session.rows import Rows
 from differential.session.schema import Schema
+from differential.session.service import Service
 from differential.session.site import Definition, Site
 from differential.session.table_data import Column
 from differential.session.transaction import Kind, Net, Statement, plan, settled
-from timely.errors import SessionError
+from timely.errors import OperatorError, SessionError
 
 if TYPE_CHECKING:
     from differential.session.storage import Past, Storage
 
 R = TypeVar("R")
-
-
-class Service(Protocol):
-    """What answers other programs."""
-
-    def close(self) -> None:
-        """Answer no more."""
 
 
 class Catalog:
@@ -275,8 +269,11 @@ class Catalog:
             self._keyed.discard(former)
             self._drop(former)
 
-    def add_view(self, item: Item, definition: Definition) -> None:
-        """Build a view, complete as of the last commit, in the place of one of the same name that no view reads."""
+    def add_view(self, item: Item, definition: Definition) -> Item:
+        """Build a view, complete as of the last commit, in the place of one of the same name that no view reads.
+
+        Return the item that it has become.
+        """
         with self.exclusive():
             self.reap()
             former = self.items.get(item.name)
@@ -284,25 +281,36 @@ class Catalog:
                 raise SessionError(f"{item.name!r} is the name of a table: give the view another one")
             if former is not None:
                 self._refuse_readers(former, "replaced")
-            items = dict(self.items)
-            self.install(item, Site.add_view, (item, definition, items))
+            item, _ = self._installed(item, Site.add_view, definition)
             self.items[item.name] = item
             if former is not None:
                 self._drop(former)
+            return item
 
     def ask(self, item: Item, definition: Definition) -> Rows:
         """Return the answer to a question as of the last commit, after dropping it."""
         with self.exclusive():
             self.reap()
-            items = dict(self.items)
-            try:
-                shares = self.install(item, Site.ask, (item, definition, items))
-            except BaseException:
-                self.engine.fail(item, SessionError(f"{item} was dropped"))
-                raise
+            item, shares = self._installed(item, Site.ask, definition)
             if self.engine.workers > 1:
                 self._drop(item)
             return item.rows(shares)
+
+    def _installed(self, item: Item, build: Callable[..., R], definition: Definition) -> tuple[Item, list[R]]:
+        """Build a view or question; return it, and what all workers return.
+
+        If a function fails, the reason may be a row that is gone, but not yet from the indexes: then it is built again,
+        as another item.
+        """
+        while True:
+            try:
+                return item, self.install(item, build, (item, definition, dict(self.items)))
+            except BaseException as error:
+                self.engine.fail(item, SessionError(f"{item} was dropped"))
+                has_failed = isinstance(error, SessionError) and isinstance(item.error, OperatorError)
+                if not has_failed or not any(self.engine.call(Site.consolidate, [*item.reads.values()])):
+                    raise
+            item = item.again()
 
     def install(
         self,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from typing import Any
 
@@ -11,7 +11,8 @@ import numpy as np
 from differential.collection import Collection
 from differential.session.clock import sources
 from differential.session.item import Item
-from differential.session.relation import WINDOW, Index, Relation
+from differential.session.relation import Index, Relation
+from differential.session.windows import WINDOW
 from timely import Scope
 from timely.errors import SessionError
 from timely.lowlevel import user_origin
@@ -130,13 +131,19 @@ class Tables:
     def _item(self, name: str) -> Item:
         item = self._items.get(name)
         if item is None:
-            near = get_close_matches(name, self._items, 1)
+            near = get_close_matches(name, self._items, 1) if isinstance(name, str) else []
             known = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(sorted(self._items)) or 'none'}"
             raise AttributeError(f"there is no table or view {name!r}: {known}")
         return item
 
     def __getitem__(self, name: str) -> Relation:
         return self.__getattr__(name)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._items
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._items)
 
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *self._items]

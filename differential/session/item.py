@@ -103,6 +103,10 @@ class Item:
     def __str__(self) -> str:
         return "the question" if self.kind == "question" else f"{self.kind} {self.name!r}"
 
+    def again(self) -> Item:
+        """Return another item for the same definition."""
+        return Item(self.name, self.kind, self.origin, self.peers, self.names)
+
     def fail(self, error: BaseException) -> None:
         """Keep the first error; each worker then drops its part."""
         if self.error is None:

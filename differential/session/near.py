@@ -1,9 +1,13 @@
-"""Suggest an existing name for one that does not exist."""
+"""Names that a definition uses: those that exist, a suggestion for one that does not, and those of a join."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
+from typing import Any
+
+from timely.errors import BuildError, SessionError
+from timely.lowlevel import user_origin
 
 
 def known(name: str, names: Iterable[str]) -> str:
@@ -16,11 +20,68 @@ def known(name: str, names: Iterable[str]) -> str:
     return f"the columns are {', '.join(there)}{meant(name, there)}"
 
 
-def meant(name: str, names: Iterable[str]) -> str:
+def refuse_name(name: object) -> None:
+    """Raise SessionError for what cannot be the name of a table or view."""
+    if not isinstance(name, str) or not name:
+        raise SessionError(f"a table or view has a text as its name, and not {name!r:.80}")
+
+
+def meant(name: object, names: Iterable[str]) -> str:
     """Return the end of an error that suggests the most similar of some names; an empty text if none is similar.
 
     >>> meant("order", ["orders", "people"])
     "; did you mean 'orders'?"
     """
-    near = get_close_matches(name, list(names), 1)
+    near = get_close_matches(name, list(names), 1) if isinstance(name, str) else []
     return f"; did you mean {near[0]!r}?" if near else ""
+
+
+def known_columns(
+    names: tuple[str, ...] | None, what: str, wanted: Sequence[Any], where: str = "there is"
+) -> tuple[str, ...]:
+    """Return the names of all columns. Raises BuildError unless the wanted ones are among them, and different.
+
+    >>> known_columns(("customer", "total"), "group_by", ["customer"])
+    ('customer', 'total')
+    """
+    here = f"{what} (at {user_origin()})"
+    if names is None:
+        raise BuildError(f"{here}: the columns have no names here; give them with .named(name, ...)")
+    for name in wanted:
+        if callable(name):
+            raise BuildError(f"{here}: a computed column needs a name, as in select({names[0]!r}, name=function)")
+        if not isinstance(name, str):
+            raise BuildError(f"{here} takes names of columns, each as an argument of its own, and not {name!r:.80}")
+        if name not in names:
+            raise BuildError(f"{here}: {where} no column {name!r}: {known(name, names)}")
+    if len(set(wanted)) < len(wanted):
+        raise BuildError(f"{here}: {', '.join(wanted)} names a column twice")
+    return names
+
+
+def joined_names(left: tuple[str, ...], right: tuple[str, ...], is_named: bool) -> tuple[str, ...] | None:
+    """Return the names of the columns of a join: those of the left side, then those of the right one besides its key.
+
+    If both sides have a column of the same name, return None, or raise BuildError if the join `is_named`.
+
+    >>> joined_names(("customer", "total"), ("city",), True)
+    ('customer', 'total', 'city')
+    """
+    names = (*left, *right)
+    twice = sorted({each for each in names if names.count(each) > 1})
+    if twice and is_named:
+        raise BuildError(
+            f"join (at {user_origin()}): both sides have a column {', '.join(map(repr, twice))} besides the key: "
+            "give one another name with select()"
+        )
+    return None if twice else names
+
+
+def refuse_stranger(what: str, other: object) -> None:
+    """Raise BuildError for what is no collection, such as a table instead of the collection of its rows."""
+    if not hasattr(other, "arrange_by_key"):
+        shown = f"{type(other).__name__} {getattr(other, 'name', other)!r:.40}"
+        raise BuildError(
+            f"{what} (at {user_origin()}): {shown} is no collection of this definition: the tables and views of the "
+            "session are attributes of what the definition receives, as t.orders is"
+        )

@@ -11,6 +11,7 @@ from differential.session.catalog import Catalog
 from differential.session.changes import Change, Changes
 from differential.session.clock import Clock
 from differential.session.event_time import begin, expired
+from differential.session.guesses import RELATION, TABLE, absent
 from differential.session.item import Item
 from differential.session.live import Watch, live
 from differential.session.near import meant
@@ -158,10 +159,14 @@ class Readable:
         item = self._item
         if item.error is not None:
             return f"<{item}, dropped>"
+        if not self._catalog.engine.is_running:
+            return f"<{item} of a session that was closed>"
         rows = self.rows()
         return f"{item}, {len(rows):,} rows as of commit {self._catalog.last}\n{rows}"
 
     def _repr_html_(self) -> str:
+        if self._item.error is not None or not self._catalog.engine.is_running:
+            return f"<p>{escape(repr(self))}</p>"
         rows = self.rows()
         heading = f"<p><b>{escape(self.name)}</b>: {len(rows):,} rows as of commit {self._catalog.last}</p>"
         return heading + rows._repr_html_()
@@ -413,7 +418,11 @@ def _absent(readable: Readable, name: str) -> str:
         )
     if isinstance(readable, View) and hasattr(Table, name):
         return f"{plain}: a view is computed, and changes with the tables that it is made of"
-    return plain + meant(name, dir(type(readable)))
+    if name in (readable._item.names or ()):
+        return f"{plain}: it is a column, whose values are in to_pandas()[{name!r}]"
+    if name in RELATION and name not in TABLE:
+        return f"{plain}: in a definition, as of db.ask(lambda t: ...) or db.view(...), {RELATION[name]}"
+    return absent(readable, name, TABLE)
 
 
 def _spread(item: Item, wanted: Sequence[str], given: Sequence[str], values: Sequence[Column]) -> tuple[Column, ...]:

@@ -58,6 +58,7 @@ class Run:
     """
 
     def __init__(self, catalog: Catalog, every: float) -> None:
+        catalog.engine.refuse_ended()
         self._catalog = catalog
         self._stop = Event()
         self._last = catalog.last

@@ -14,22 +14,21 @@ unknown, and `named` gives them again.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 
 from differential.arrangement.arranged import Arranged
 from differential.collection import Arrangement, Collection
 from differential.operators import concat as _concat, distinct as _distinct, filter as _filter, join as _join
 from differential.operators.attempt import Attempt
 from differential.session.aggregate import Aggregate, check_aggregates
-from differential.session.near import known
+from differential.session.guesses import GROUPS, RELATION, absent
+from differential.session.near import joined_names, known_columns, refuse_stranger
 from differential.session.row import Row, takes_a_row
-from differential.session.windows import Kind, Sessions, assigned
+from differential.session.windows import WINDOW, Kind, Sessions, assigned
 from timely import Stream
 from timely.errors import BuildError
 from timely.lowlevel import user_origin
 
-WINDOW = ("window_start", "window_end")
-"""The columns of the bounds of a window."""
 On = str | Sequence[str] | Mapping[str, str]
 
 
@@ -140,7 +139,7 @@ class Relation(Collection):
         >>> example(program)
         [((1, 30), 1)]
         """
-        return self._alike(_filter.filter(self, self._by_name(predicate), name=name))
+        return self._alike(_filter.filter(self, self._by_name("filter", predicate), name=name))
 
     def attempt(self, function: Callable[..., Any], *, keys: int = 1, name: str = "attempt") -> Attempt[Relation]:
         """Return `results`, as those of `map`, and `rejects`, the records for which `function` raises an error.
@@ -154,7 +153,7 @@ class Relation(Collection):
         >>> example(program)
         [(('ann', 2), 1)]
         """
-        return Attempted(self, self._by_name(function), keys, name)
+        return Attempted(self, self._by_name("attempt", function), keys, name)
 
     def join(self, other: Collection, *, on: On | None = None, name: str = "join") -> Relation:  # type: ignore[override]
         """Return the records (key, other columns here, other columns of `other`) of pairs with equal keys.
@@ -171,12 +170,7 @@ class Relation(Collection):
         >>> example(program)
         [((1, 30, 'Rome'), 1)]
         """
-        if not hasattr(other, "arrange_by_key"):
-            shown = f"{type(other).__name__} {getattr(other, 'name', other)!r:.40}"
-            raise BuildError(
-                f"join (at {user_origin()}): {shown} is no collection of this definition: the tables and views of the "
-                "session are attributes of what the definition receives, as t.orders is"
-            )
+        refuse_stranger("join", other)
         left, right = self, other
         if on is not None:
             names = [on] if isinstance(on, str) else on
@@ -189,14 +183,8 @@ class Relation(Collection):
         result = cast(Relation, _join.join(left, cast(Self, right), name=name))
         if left.names is None or not isinstance(right, Relation) or right.names is None:
             return result
-        names = (*left.names, *right.names[right.keys :])
-        twice = sorted({each for each in names if names.count(each) > 1})
-        if twice and on is not None:
-            raise BuildError(
-                f"join (at {user_origin()}): both sides have a column {', '.join(map(repr, twice))} besides the key: "
-                "give one another name with select()"
-            )
-        return result if twice else result.named(*names)
+        columns = joined_names(left.names, right.names[right.keys :], on is not None)
+        return result if columns is None else result.named(*columns)
 
     def group_by(self, *names: str) -> Groups:
         """Return the groups of records that are equal in these columns, of which `sum` and others make collections.
@@ -239,9 +227,13 @@ class Relation(Collection):
         """Return each record once."""
         return self._alike(_distinct.distinct(self, name=name))
 
-    def _by_name(self, function: Callable[..., Any]) -> Callable[..., Any]:
+    def _by_name(self, what: str, function: Callable[..., Any]) -> Callable[..., Any]:
         """Return a function of columns that does what one of a `Row` does; any other function as it is."""
         names = self.names
+        if not callable(function):
+            raise BuildError(
+                f"{what} (at {user_origin()}) takes a function of a row of columns, and not {function!r:.80}"
+            )
         if names is None or len(names) < 2 or not takes_a_row(function):
             return function
         return lambda *columns: function(Row(names, columns))
@@ -257,20 +249,20 @@ class Relation(Collection):
         moved = self.map(lambda *columns: tuple([columns[place] for place in order]), keys=keys).named(*names)
         return moved.at(self.event_time)
 
-    def _known(self, what: str, names: Sequence[str], where: str = "there is") -> tuple[str, ...]:
+    def _known(self, what: str, names: Sequence[Any], where: str = "there is") -> tuple[str, ...]:
         """Return the names of all columns; raise BuildError unless the given ones are among them."""
-        if self.names is None:
-            raise BuildError(
-                f"{what} (at {user_origin()}): the columns have no names here; give them with .named(name, ...)"
+        return known_columns(self.names, what, names, where)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            raise AttributeError(absent(self, name, RELATION, self.names or ()))
+
+        def __getitem__(self, name: Any) -> Any:
+            raise TypeError(
+                f"a collection has no items, here {name!r:.80}: select('column') takes columns, and "
+                "filter(lambda r: r.column > 0) takes records"
             )
-        absent = [name for name in names if name not in self.names]
-        if absent or len(set(names)) < len(names):
-            if absent:
-                wrong = f"{where} no column {absent[0]!r}: {known(absent[0], self.names)}"
-            else:
-                wrong = f"{', '.join(names)} names a column twice"
-            raise BuildError(f"{what} (at {user_origin()}): {wrong}")
-        return self.names
 
 
 class Attempted(Attempt[Relation]):
@@ -337,7 +329,7 @@ class Groups:
 
     def count(self, name: str = "count") -> Relation:
         """Return how many records each group has, in a column of this name."""
-        return self._made(self._relation.keyed_by(*self._names).count(), name)
+        return self._made(self._counts(), name)
 
     def sum(self, column: str) -> Relation:
         """Return the sum of a column in each group."""
@@ -353,12 +345,24 @@ class Groups:
 
     def mean(self, column: str) -> Relation:
         """Return the mean of a column in each group, as a float."""
-        sums, counts = self._values(column).sum(), self._relation.keyed_by(*self._names).count()
+        sums, counts = self._values(column).sum(), self._counts()
         divided = sums.join_map(counts, lambda *both: (*both[:-2], both[-2] / both[-1]), keys=len(self._names))
         return self._made(divided, column)
 
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            columns = {each: f"sum({each!r}) adds up the column" for each in self._relation.names or ()}
+            raise AttributeError(absent(self, name, GROUPS | columns))
+
     def _made(self, made: object, column: str) -> Relation:
         return cast(Relation, made).named(*self._names, column)
+
+    def _counts(self) -> Relation:
+        """Return (group, number of records), for which only the groups are indexed, unless the records are already."""
+        whole, keys = self._relation, len(self._names)
+        is_indexed = whole.names is not None and whole.names[: whole.keys] == self._names
+        return cast(Relation, (whole if is_indexed else whole.select(*self._names, keys=keys)).count())
 
     def _values(self, column: str) -> Relation:
         """Return (group, value of a column), indexed by group."""
@@ -407,12 +411,12 @@ class Windows:
                 f"window (at {user_origin()}): no column of event times is known here: window(..., at='column') names "
                 "it, and db.table(...).event_time('column') does so for all views"
             )
-        relation._known("window", [column])
+        known_columns(relation.names, "window", [column])
         self._relation, self._kind, self._column = relation, kind, column
 
     def rows(self, *by: str) -> Relation:
         """Return each record once for each of its windows; sessions are those of records that are equal in `by`."""
-        known = self._relation._known("rows", by)
+        known = known_columns(self._relation.names, "rows", by)
         places = tuple(known.index(name) for name in by)
         made = assigned(self._relation, self._kind, known.index(self._column), places)
         return cast(Relation, made).named(*known, *WINDOW).at(self._column)

@@ -15,7 +15,7 @@ is an input with an index, each view a dataflow that imports the indexes it read
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from itertools import count
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -27,8 +27,9 @@ from differential.session.awaiting import in_thread
 from differential.session.catalog import Catalog
 from differential.session.cluster import Cluster
 from differential.session.engine import Engine
+from differential.session.guesses import SESSION, absent
 from differential.session.item import Item
-from differential.session.near import meant
+from differential.session.near import meant, refuse_name
 from differential.session.readable import Readable, Table, View, existing
 from differential.session.reading import Run, run
 from differential.session.rows import Rows
@@ -84,6 +85,8 @@ class Session:
     table 'words': 4 rows, indexed by word (defined at ...)
     view 'counts': 3 rows, indexed by word, reads table 'words' (defined at ...)
     >>> db.drop("counts")
+    >>> list(db), "counts" in db
+    (['words'], False)
     >>> db
     <Session at commit 3: words>
     >>> db.close()
@@ -152,7 +155,7 @@ class Session:
                 f"table {name!r} (at {user_origin()}) needs columns, and a key among them: the columns are "
                 f"{', '.join(names) or 'none'}, the key {', '.join(chosen) or 'none'}"
             )
-        _refuse_name(name)
+        refuse_name(name)
         if self._catalog.storage is not None:
             from differential.session.restoring import adopted
 
@@ -207,11 +210,11 @@ class Session:
         """
         if definition is None:
             return existing(self._catalog, name, View)
-        _refuse_name(name)
+        refuse_name(name)
         item = Item(name, "view", user_origin(), self._catalog.engine.workers, _names(columns))
         if durable and self._catalog.storage is None:
             raise SessionError(f"{item} cannot be durable in a session that is not: open it with Session(state=...)")
-        self._catalog.add_view(item, definition)
+        item = self._catalog.add_view(item, definition)
         if durable:
             from differential.session.restoring import keep_view
 
@@ -302,17 +305,21 @@ class Session:
             raise KeyError(f"there is no table or view {name!r}{meant(name, self._catalog.items)}")
         return (Table if item.kind == "table" else View)(self._catalog, item)
 
+    def __contains__(self, name: object) -> bool:
+        return name in self._catalog.items
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(tuple(self._catalog.items))
+
     def _ipython_key_completions_(self) -> list[str]:
         return list(self._catalog.items)
 
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            plain = f"{type(self).__name__!r} object has no attribute {name!r}"
-            if not name.startswith("_"):
-                item = self._catalog.items.get(name)
-                plain += f": db[{name!r}] is {item}" if item is not None else meant(name, dir(type(self)))
-            raise AttributeError(plain)
+            items = {} if name.startswith("_") else self._catalog.items
+            there = {each: f"db[{each!r}] is {item}" for each, item in items.items()}
+            raise AttributeError(absent(self, name, SESSION | there))
 
     def status(self) -> Status:
         """Return the tables and views, with their rows and the bytes of their indexes, the sources and the sinks."""
@@ -438,8 +445,3 @@ def _names(columns: Sequence[str] | None) -> tuple[str, ...] | None:
     if isinstance(columns, str) or (columns is not None and len(set(columns)) < len(columns)):
         raise SessionError(f"columns are names, each another one, and not {columns!r:.80}")
     return None if columns is None else tuple(columns)
-
-
-def _refuse_name(name: str) -> None:
-    if not isinstance(name, str) or not name:
-        raise SessionError(f"a table or view has a text as its name, and not {name!r:.80}")

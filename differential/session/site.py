@@ -9,7 +9,7 @@ Times are numbers of commits. `commit` ends the present epoch at all tables, the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from differential.collection import Arrangement, Collection, Trace
@@ -85,7 +85,15 @@ class Site:
 
     def add_view(self, item: Item, definition: Definition, items: Mapping[str, Item]) -> None:
         """Build a view or a question, and step until it is complete as of the last commit, or fails (`Item.error`)."""
-        if self._build(item, lambda tables: (definition(tables), None), items):
+
+        def build(tables: Tables) -> tuple[Any, None]:
+            if not callable(definition):
+                raise SessionError(
+                    f"the definition of {item} is {definition!r:.120}: give a function, such as lambda t: t.orders"
+                )
+            return definition(tables), None
+
+        if self._build(item, build, items):
             self._settle([item])
 
     def ask(self, item: Item, definition: Definition, items: Mapping[str, Item]) -> Share:
@@ -125,6 +133,20 @@ class Site:
             self._compacted = self.epoch
             for part in self._parts():
                 part.trace.allow_compaction_to(self.epoch)
+
+    def consolidate(self, items: Sequence[Item]) -> bool:
+        """Rid the indexes of some items of rows that are gone; return whether there were any.
+
+        An index keeps the updates that have removed a row beside those that inserted it, until they are merged.
+        """
+        self.compact()
+        self.sweep()
+        traces = [part.trace for item in items if (part := item.parts[self.worker.index]) is not None]
+        before = sum(trace.statistics().rows for trace in traces)
+        for trace in traces:
+            trace.set_physical_compaction(self.epoch + 1)
+            trace.consolidate()
+        return sum(trace.statistics().rows for trace in traces) < before
 
     def look_up(self, wanted: Mapping[str, tuple[Item, tuple[Any, ...]]]) -> dict[str, Found]:
         """Return the committed rows of keys of tables that live on this worker."""

@@ -27,9 +27,11 @@ import numpy as np
 from differential.collection import Collection
 from differential.data.ticks import count_of, of_ticks, ticks
 from differential.operators.groups import Groups
-from timely.errors import BuildError
+from timely.errors import BuildError, DataError
 from timely.lowlevel import user_origin
 
+WINDOW = ("window_start", "window_end")
+"""The columns of the bounds of a window."""
 Duration = int | dt.timedelta | np.timedelta64
 
 
@@ -116,6 +118,7 @@ def _slid(collection: Collection, kind: Sliding, at: int) -> Collection:
         times = ticks(columns[at])
         size, step = count_of(kind.size, columns[at]), count_of(kind.step, columns[at])
         offset = 0 if kind.offset is None else count_of(kind.offset, columns[at])
+        _refuse_far(times, size + step + abs(offset))
         last = (times - offset) // step * step + offset
         each = -(-size // step)
         rows = np.tile(np.arange(len(times)), each)
@@ -143,9 +146,10 @@ def _joined(collection: Collection, gap: Duration, at: int, by: tuple[int, ...])
     def runs(groups: Groups) -> tuple[Any, ...]:
         cells, firsts, lasts = groups.values
         length = count_of(gap, firsts)
+        _refuse_far(ticks(lasts), length)
         order = np.lexsort((cells, groups.index))
         index, first, last = groups.index[order], ticks(firsts)[order], ticks(lasts)[order]
-        begins = np.append(True, (index[1:] != index[:-1]) | (first[1:] - last[:-1] >= length))
+        begins = np.append(True, (index[1:] != index[:-1]) | (first[1:] >= last[:-1] + length))
         run = np.cumsum(begins) - 1
         starts, ends = first[begins], last[np.append(begins[1:], True)] + length
         return (index, cells[order], *(of_ticks(each[run], firsts) for each in (starts, ends)))
@@ -161,6 +165,16 @@ def _joined(collection: Collection, gap: Duration, at: int, by: tuple[int, ...])
     by_group = spans.map(lambda *columns: columns, keys=group, name="cells of a group")
     found = by_group.reduce(runs, name="sessions").map(lambda *columns: columns, keys=group + 1, name="cell")
     return records.join_map(found, rejoined, keys=collection.keys, name="window")
+
+
+def _refuse_far(times: Any, margin: int) -> None:
+    """Raise DataError if the bounds of a window may not fit into 64 bits."""
+    for time in (int(times.min()), int(times.max())) if len(times) else ():
+        if not -(1 << 63) <= time - margin <= time + margin < 1 << 63:
+            raise DataError(
+                f"an event time is {time} units from 0 or 1970, so that the bounds of its windows do not fit into 64 "
+                "bits: filter such records before the window"
+            )
 
 
 def _refuse_none(what: str, duration: Duration) -> None:

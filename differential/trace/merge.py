@@ -6,6 +6,8 @@ or a time is no longer in use, it copies the result into columns that fit, as gr
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 import numpy as np
 
 from differential.kernels.blocks import merged_block
@@ -13,6 +15,7 @@ from differential.kernels.compile import NOTHING, Ints
 from differential.kernels.merge import DONE, FIRST, NEEDS_DIFFS, SECOND, USED, WRITTEN, merge, plan
 from differential.trace.batch import Batch, frontier_table, no_times, table_of
 from differential.trace.columns import Columns
+from differential.trace.description import Description
 from differential.trace.storage import MEMORY, Storage
 from timely.lowlevel import Antichain
 
@@ -160,6 +163,40 @@ class _Settling:
                 target[piece] = self._place[source[piece]] if which == 2 and len(self._place) else source[piece]
         self._done = min(self._done + fuel, len(self._sources[0]))
         return not self.remaining
+
+
+def alone(layer: Batch, since: Antichain, storage: Storage = MEMORY, effort: int = 0) -> Merge:
+    """Return a merge of a batch with nothing, which only advances times."""
+    nothing = Batch.empty(Description(layer.upper, layer.upper, layer.since), layer.depth)
+    return Merge(layer, nothing, since, storage, effort)
+
+
+def consolidated(
+    layers: Sequence[Batch | Merge],
+    since: Antichain,
+    physical: Antichain,
+    storage: Storage,
+    made: Callable[[Batch, Sequence[Batch]], object],
+) -> list[Batch]:
+    """Return layers with those before the frontier `physical` as one, in which times are advanced to `since`.
+
+    `made` is called with the result of each merge and its sources. The newest layers, which are the smallest, are
+    merged first.
+    """
+
+    def done(merge: Merge) -> Batch:
+        batch = merge.complete()
+        made(batch, (merge.first, merge.second))
+        return batch
+
+    found = [done(layer) if isinstance(layer, Merge) else layer for layer in layers]
+    whole = sum(batch.upper.dominates(physical) for batch in found)
+    while whole > 1:
+        whole -= 1
+        found[whole - 1 : whole + 1] = [done(Merge(found[whole - 1], found[whole], since, storage))]
+    if whole and found[0].time_count > 1:
+        found[0] = done(alone(found[0], since, storage))
+    return found
 
 
 def merge_at_once(batches: list[Batch], since: Antichain) -> Batch:

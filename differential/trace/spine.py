@@ -46,33 +46,25 @@ from typing import Final, cast
 from differential.trace.batch import Batch
 from differential.trace.claims import Claim, Claims
 from differential.trace.classes import classes, minority
-from differential.trace.description import Description
-from differential.trace.merge import Merge, merge_at_once
+from differential.trace.merge import Merge, alone, consolidated, merge_at_once
 from differential.trace.report import Observer, Statistics, size_of
 from differential.trace.storage import MEMORY, Storage
 from timely.lowlevel import Antichain
 
 EFFORT = 4
 """How many rows of each merge under way an inserted row pays for."""
-
 FEW = 512
 """Up to this many rows are merged at once, whatever was inserted."""
-
 TINY = 64
 """Layers of up to this many rows are merged only with each other, `TINY_LAYERS` or more at once."""
-
 TINY_LAYERS: Final = 8
-
 MANY_TIMES: Final = 64
 NEARLY_ALL: Final = 8
 """A layer with at least `MANY_TIMES` times is compacted soon if readers distinguish at most one in `NEARLY_ALL`."""
-
 LEAST_EFFORT = 4096
 """How many rows of such a layer each insert pays for while every reader of it reads more, and how many `tend` moves."""
-
 SPREAD: Final = 4
 SHARE: Final = 8
-
 _LEAST_PAUSE = 1024
 
 
@@ -195,6 +187,17 @@ class Spine:
             self._forget_left_behind()
         self._is_awake = is_tended
         return is_tended
+
+    def consolidate(self) -> None:
+        """Make one layer of those that no reader cuts any more, without updates that cancel; this takes linear time."""
+        self._is_working = True
+        try:
+            self._layers[:] = consolidated(self._layers, self.logical, self.physical, self._storage, self._made)
+        finally:
+            self._is_working = False
+        self._batches, self._is_merging, self._tiny, self._is_unsettled = None, False, 0, True
+        self._forget_left_behind()
+        self.untidy()
 
     def _tend(self) -> bool:
         self._forget_left_behind()
@@ -418,7 +421,7 @@ class Spine:
             if is_urgent or (self._until_compaction < 0 and 2 * distinct <= now):
                 self._moved += len(layer)
                 few, effort = len(layer) <= FEW, LEAST_EFFORT if is_urgent else 0
-                compacted = self._merged_few([layer]) if few else self._alone(layer, since, effort)
+                compacted = self._merged_few([layer]) if few else alone(layer, since, self._storage, effort)
                 self._replace(place, place + 1, compacted)
         if self._until_compaction < 0:
             self._until_compaction = max(_LEAST_PAUSE, sum(map(len, self._layers)))
@@ -435,13 +438,10 @@ class Spine:
                 if SHARE * minority(layer, since) >= len(layer):
                     self._moved += len(layer)
                     few = len(layer) <= FEW
-                    self._replace(place, place + 1, self._merged_few([layer]) if few else self._alone(layer, since, 0))
+                    self._replace(
+                        place, place + 1, self._merged_few([layer]) if few else alone(layer, since, self._storage)
+                    )
                     return
-
-    def _alone(self, layer: Batch, since: Antichain, effort: int) -> Merge:
-        # An empty batch adjacent to the layer, so that the merge only advances times.
-        nothing = Batch.empty(Description(layer.upper, layer.upper, layer.since), self.depth)
-        return Merge(layer, nothing, since, self._storage, effort)
 
 
 def _are_close(older: int, newer: int, spread: int) -> bool:

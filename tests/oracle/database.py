@@ -12,25 +12,31 @@ Question = Callable[[Mapping[str, Rows]], Rows]
 
 
 class Database:
-    """Tables of rows whose first column is the key, and views; each a function of what the database has."""
+    """Tables of rows, and views; each a function of what the database has.
 
-    def __init__(self) -> None:
+    `keys` are the places of the key's columns in the rows of tables, by default the first.
+    """
+
+    def __init__(self, keys: Mapping[str, tuple[int, ...]] | None = None) -> None:
         self.tables: dict[str, Rows] = {}
         self.views: dict[str, Question] = {}
         self.pending: list[tuple[str, str, list[Row]]] = []
+        self._keys = keys or {}
 
     def commit(self) -> bool:
         """Make the pending changes, statement by statement; or none, and return False, where a row does not exist."""
         pending, self.pending = self.pending, []
         tables = {name: Counter(rows) for name, rows in self.tables.items()}
         for name, kind, rows in pending:
-            table = tables[name]
+            table, places = tables[name], self._keys.get(name, (0,))
+            if kind == "delete by key":
+                keys = set(rows)
+            elif kind == "upsert":
+                rows = list({_key(row, places): row for row in rows}.values())
+                keys = {_key(row, places) for row in rows}
             if kind in ("upsert", "delete by key"):
-                keys = {row[0] for row in rows}
-                for row in [row for row in table if row[0] in keys]:
+                for row in [row for row in table if _key(row, places) in keys]:
                     del table[row]
-            if kind == "upsert":
-                rows = list({row[0]: row for row in rows}.values())
             if kind in ("insert", "upsert"):
                 table.update(rows)
             if kind == "delete":
@@ -47,6 +53,10 @@ class Database:
     def ask(self, question: Question) -> Rows:
         """Return the answer to a question."""
         return +question(_Lazy(self))
+
+
+def _key(row: Row, places: tuple[int, ...]) -> Row:
+    return tuple(row[place] for place in places)
 
 
 class _Lazy(dict[str, Rows]):

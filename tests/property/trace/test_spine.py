@@ -98,6 +98,9 @@ class Run:
         for _ in range(self.data.draw(st.integers(1, 4))):
             self.spine.tend()
 
+    def consolidate(self) -> None:
+        self.spine.consolidate()
+
     def rest(self, tiny: int) -> None:
         """Maintain the trace until nothing is left to do, and check its contents."""
         pieces = 0
@@ -156,7 +159,7 @@ def test_readers_see_the_same_collection_whatever_is_merged_and_compacted(data: 
         steps = (
             [run.insert] * 4
             + [run.compact_logically, run.compact_physically] * 2
-            + [run.exert, run.tend, run.clone, run.drop]
+            + [run.exert, run.tend, run.clone, run.drop, run.consolidate]
         )
         for step in data.draw(st.lists(st.sampled_from(steps), max_size=14)):
             step()
@@ -189,6 +192,29 @@ def test_an_idle_trace_holds_at_most_a_few_copies_of_what_can_be_distinguished(d
         for reader in run.readers:
             reader.handle.set_logical_compaction(reader.handle.logical.join(run.spine.upper))
         run.rest(tiny)
+
+
+@pytest.mark.timeout(300)
+@settings(deadline=None, max_examples=examples(50))
+@given(st.data())
+def test_a_trace_that_is_consolidated_holds_what_can_be_distinguished_and_no_more(data: Any) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(spine_module, "FEW", data.draw(st.sampled_from([0, 30, 512])))
+        run = Run(data)
+        steps = (
+            [run.insert] * 3 + [run.insert_what_is_removed_again] * 2 + [run.compact_logically, run.exert, run.clone]
+        )
+        for step in data.draw(st.lists(st.sampled_from(steps), max_size=14)):
+            step()
+        for reader in run.readers:
+            reader.handle.set_physical_compaction(run.spine.upper)
+            reader.cuts = reader.cuts[-1:]
+        run.consolidate()
+        run.check()
+        assert sum(map(len, run.spine.batches())) == run.distinguishable()
+        assert len(run.spine.batches()) <= 1
+        run.insert()
+        run.check()
 
 
 def _insert_range(spine: Spine, epoch: int, keys: np.ndarray[Any, Any], diffs: np.ndarray[Any, Any]) -> None:

@@ -283,3 +283,15 @@ def test_columns_are_selected_renamed_cast_and_taken_by_rows() -> None:
         frame.cast({"score": "int64"})
     with pytest.raises(DataError, match="must be different texts"):
         frame.rename("a", "a", "b")
+
+
+def test_the_levels_of_an_index_that_have_names_are_columns() -> None:
+    pandas = pytest.importorskip("pandas", reason="the extra `test` has it")
+    frame = pandas.DataFrame({"city": ["Rome", "Oslo", "Rome"], "day": [1, 1, 2], "total": [3, 4, 5]})
+    assert read(frame.groupby("city")[["total"]].sum()).to_dict() == {"city": ["Oslo", "Rome"], "total": [4, 8]}
+    by_both = frame.set_index(["city", "day"])
+    assert read(by_both).to_dict() == frame.to_dict("list")
+    assert read(by_both.rename_axis([None, "day"])).names == ("day", "total")
+    assert read(frame.iloc[[2, 0]]).to_dict() == {"city": ["Rome", "Rome"], "day": [2, 1], "total": [5, 3]}
+    with pytest.raises(DataError, match="the index and a column are both named 'day'"):
+        read(frame.set_index("day", drop=False))

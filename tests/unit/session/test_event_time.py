@@ -18,6 +18,7 @@ from differential.session.clock import Clocks
 from differential.session.item import Item, Share
 from differential.session.site import Site
 from differential.session.sources import csv
+from timely.lowlevel import typed
 
 HOUR = dt.timedelta(hours=1)
 NOON = dt.datetime(2026, 3, 1, 12)
@@ -193,6 +194,27 @@ def test_a_record_at_the_end_of_a_session_begins_another_one() -> None:
         db["visits"].insert(at=14)  # type: ignore[union-attr]
         db.commit()
         assert db.ask(lambda t: t.visits.window(sessions(8)).count()).records() == [(0, 23, 4)]
+
+
+@pytest.mark.parametrize("far", [2**63 - 1, -(2**63), 2**63 - 60])
+@pytest.mark.parametrize("kind", [tumbling(60), sliding(60, 7), tumbling(60, offset=5), sessions(60)])
+def test_a_window_whose_bounds_do_not_fit_is_refused(kind: Any, far: int) -> None:
+    with Session() as db:
+        visits = db.table("visits", {"at": [0, far]})
+        db.commit()
+        with pytest.raises(SessionError, match=rf"event time is {far} units .*do not fit into 64 bits: filter such"):
+            db.ask(lambda t: t.visits.window(kind, at="at").count())
+        visits.delete(at=far)
+        db.commit()
+        assert db.ask(lambda t: t.visits.window(kind, at="at").count()).records()
+
+
+def test_unsigned_event_times_are_refused() -> None:
+    with Session() as db:
+        db.table("visits", {"at": typed([2**63 + 5, 3], "uint64")})
+        db.commit()
+        with pytest.raises(SessionError, match="event times are integers, dates or timestamps, and not uint64"):
+            db.ask(lambda t: t.visits.window(tumbling(5), at="at").count())
 
 
 @pytest.mark.parametrize("workers", [1, 2])

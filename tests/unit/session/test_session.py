@@ -179,6 +179,36 @@ def test_a_view_that_fails_in_a_commit_is_dropped_with_its_readers_and_others_go
     db.view("bad", lambda t: t.orders.count())
 
 
+def test_a_function_does_not_receive_rows_that_are_gone(db: Session) -> None:
+    def definition(t: Any) -> Collection:
+        return t.orders.map(lambda customer, total: (customer, [60 // each for each in total.tolist()]))  # type: ignore[no-any-return]
+
+    orders(db).insert(customer=3, total=0)
+    db.commit()
+    with pytest.raises(SessionError, match="ZeroDivisionError"):
+        db.view("parts", definition)
+    orders(db).upsert(customer=3, total=60)
+    db.commit()
+    assert db.ask(definition).records() == [(1, 2), (1, 3), (2, 12), (3, 1)]
+    parts = db.view("parts", definition)
+    orders(db).delete(customer=2)
+    db.commit()
+    assert parts.records() == [(1, 2), (1, 3), (3, 1)]
+    assert "parts" in db.explain()
+
+
+def test_a_function_that_fails_on_rows_that_are_there_is_not_called_again(db: Session) -> None:
+    calls = []
+
+    def fail(customer: Any, total: Any) -> Any:
+        calls.append(customer)
+        raise ValueError("never")
+
+    with pytest.raises(SessionError, match="never"):
+        db.ask(lambda t: t.orders.filter(fail))
+    assert len(calls) <= 2  # once on each worker
+
+
 def test_a_view_that_is_defined_again_is_replaced(db: Session) -> None:
     first = db.view("view", lambda t: t.orders.count())
     second = db.view("view", lambda t: t.orders.group_by("customer").max("total"))
@@ -375,6 +405,25 @@ def test_status_and_explain_name_tables_views_and_lines(db: Session) -> None:
     assert "<table>" in status._repr_html_()
     assert "view 'spent': 2 rows, indexed by customer, reads table 'orders' (defined at" in db.explain()
     assert "test_session.py:" in db.explain()
+
+
+def test_a_session_and_a_definition_have_the_names_of_tables_and_views(db: Session) -> None:
+    db.view("totals", lambda t: t.orders.select("total"))
+    assert (list(db), "orders" in db, "order" in db, 3 in db) == (["orders", "totals"], True, False, False)
+    seen: list[Any] = []
+    db.ask(lambda t: (seen.append((list(t), "totals" in t, "total" in t)), t.orders)[1])
+    assert seen[0] == (["orders", "totals"], True, False)
+    with pytest.raises(KeyError, match="there is no table or view 3"):
+        db[3]  # type: ignore[index]
+
+
+def test_what_is_left_of_a_session_that_was_closed_can_be_shown() -> None:
+    with Session() as db:
+        orders = db.table("orders", {"total": int})
+    assert repr(orders) == "<table 'orders' of a session that was closed>"
+    assert orders._repr_html_() == "<p>&lt;table &#x27;orders&#x27; of a session that was closed&gt;</p>"
+    with pytest.raises(SessionError, match="the session was closed"):
+        db.start()
 
 
 def test_two_sessions_live_side_by_side(db: Session) -> None:

@@ -1,0 +1,62 @@
+"""A name from another library raises an error that names the method to use, which exists."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from differential import Session
+from differential.collection import Collection
+from differential.session import Groups, Relation, Table, View
+from differential.session.guesses import GROUPS, RELATION, SESSION, TABLE
+from timely.errors import SessionError
+
+GUESSES = {Relation: RELATION, Groups: GROUPS, Table: TABLE, View: TABLE, Session: SESSION}
+FUNCTIONS = {"len", "table", "reduce", "top_k", "count", "select", "transaction"}
+
+
+@pytest.mark.parametrize("owner", GUESSES)
+def test_a_guess_is_no_name_and_names_methods_that_exist(owner: type) -> None:
+    for name, meaning in GUESSES[owner].items():
+        assert not hasattr(owner, name), name
+        for method in re.findall(r"(\w+)\(", meaning):
+            assert any(hasattr(each, method) for each in (Session, Table, Relation, Groups, Collection)) or (
+                method in FUNCTIONS
+            ), (name, method)
+
+
+@pytest.mark.parametrize(
+    ("use", "message"),
+    [
+        (lambda t: t.orders.groupby("customer"), r"has no attribute 'groupby': group_by\('column'\) makes groups"),
+        (lambda t: t.orders.group_by("customer").agg(n="count"), r"'agg': aggregate\(n='count'"),
+        (lambda t: t.orders.group_by("customer").total, r"'total': sum\('total'\) adds up the column"),
+        (lambda t: t.orders.group_by(["customer"]), r"each as an argument of its own, and not \['customer'\]"),
+        (lambda t: t.orders.total, r"it is a column, which functions receive, as in filter\(lambda r: r.total > 0\)"),
+        (lambda t: t.orders["total"], r"has no items, here 'total': select\('column'\)"),
+        (lambda t: t.orders.filter("total > 3"), r"filter \(at .*\) takes a function .*, and not 'total > 3'"),
+        (lambda t: t.orders.select("customer", lambda r: r.total), r"a computed column needs a name, as in select"),
+        ("SELECT 1", "the definition of the question is 'SELECT 1': give a function, such as lambda t: t.orders"),
+    ],
+)
+def test_what_a_definition_guesses_is_explained(use: Any, message: str) -> None:
+    with Session() as db:
+        db.table("orders", {"customer": ["ann"], "total": [3]})
+        with pytest.raises(SessionError, match=message):
+            db.ask(use)
+
+
+def test_what_a_program_guesses_is_explained() -> None:
+    with Session() as db:
+        orders: Any = db.table("orders", {"customer": ["ann"], "total": [3]})
+        with pytest.raises(AttributeError, match=r"'append': insert\(\.\.\.\) adds rows"):
+            orders.append([("bob", 4)])
+        with pytest.raises(AttributeError, match="'total': it is a column, whose values are in to_pandas"):
+            _ = orders.total
+        with pytest.raises(AttributeError, match=r"'groupby': in a definition, .* group_by\('column'\) makes groups"):
+            orders.groupby("customer")
+        program: Any = db
+        with pytest.raises(AttributeError, match=r"'sql': ask\(definition\) answers a question"):
+            program.sql("SELECT 1")
