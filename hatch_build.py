@@ -178,10 +178,11 @@ def _compile_modules(sources: list[str], into: Path) -> None:
         skip_cgen_input=_generated(paths, directory),
     )
     shared = _shared(others, directory)
-    for extension in (group, *shared):  # another compiler's warnings are no reason to do without
+    extensions = [group, *(extension for extension, _ in shared)]
+    for extension in extensions:  # another compiler's warnings are no reason to do without
         extension.extra_compile_args = [each for each in extension.extra_compile_args if each != "-Werror"]
         extension.extra_compile_args.append(OWN_SYMBOLS)
-    command = Distribution({"ext_modules": [group, *shared]}).get_command_obj("build_ext")
+    command = Distribution({"ext_modules": extensions}).get_command_obj("build_ext")
     command.build_temp, command.build_lib = str(into / "temp"), str(into / "modules")
     command.ensure_finalized()
     build = command.build_extensions
@@ -192,7 +193,7 @@ def _compile_modules(sources: list[str], into: Path) -> None:
 
     command.build_extensions = build_in_parallel
     command.run()
-    for extension, names in shared.items():
+    for extension, names in shared:
         made = Path(command.get_ext_fullpath(extension.name))
         for place in [Path(command.get_ext_fullpath(name)) for name in names if name != extension.name]:
             place.parent.mkdir(parents=True, exist_ok=True)
@@ -235,7 +236,7 @@ def _generated(paths: list[str], directory: Path) -> Any:
     return None if checked.errors or errors.num_errors else (code, sorted(needed))
 
 
-def _shared(extensions: list[Any], directory: Path) -> dict[Any, list[str]]:
+def _shared(extensions: list[Any], directory: Path) -> list[tuple[Any, list[str]]]:
     """Return extensions that each have the code of many, and the names of these.
 
     mypyc makes one for each module, which only has the function that imports the module. To compile and link it takes
@@ -249,7 +250,7 @@ def _shared(extensions: list[Any], directory: Path) -> dict[Any, list[str]]:
         if part is None:
             parts.append(part := {})
         part[last] = extension
-    shared = {}
+    shared = []
     for number, part in enumerate(parts):
         source = directory / f"modules{number}.c"
         sources = [each for one in part.values() for each in one.sources]
@@ -261,7 +262,7 @@ def _shared(extensions: list[Any], directory: Path) -> dict[Any, list[str]]:
         source.write_text("".join(lines))
         first = next(iter(part.values()))
         first.sources = [str(source)]
-        shared[first] = [one.name for one in part.values()]
+        shared.append((first, [one.name for one in part.values()]))
     return shared
 
 
