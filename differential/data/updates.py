@@ -38,6 +38,7 @@ Array = NDArray[Any]
 Ints = NDArray[np.int64]
 
 _ONE: Final = np.ones(1, np.int64)
+_ABSENT: Final = read_only_views((NOTHING,))[0]
 
 FEW_TIMES: Final = 8
 """So few times, or coordinates of them, are examined one by one."""
@@ -152,8 +153,8 @@ class Updates:
         >>> Updates.at((7,), (np.array([1, 2]),)).as_read_only().times.flags.writeable
         False
         """
-        times, time_index, diffs = read_only_views((self.times, self.time_index, self.diffs))
-        return Updates(read_only_views(strings_of(self.columns)), times, time_index, diffs)
+        columns, (times,) = read_only_views(strings_of(self.columns)), read_only_views((self.times,))
+        return Updates(columns, times, _protected(self.time_index), _protected(self.diffs))
 
     def for_other_worker(self) -> Updates:
         """Return the updates with arrays of strings instead of numbers in this worker's table (`data.interned`).
@@ -223,6 +224,11 @@ class Updates:
         if len(diffs) not in (0, length):
             raise ValueError("not one diff per row")
         return cls(columns, table, time_index, diffs)
+
+
+def _protected(column: Ints) -> Ints:
+    """Return a read-only view of a column; always the same one of a column that is absent."""
+    return _ABSENT if column is NOTHING else read_only_views((column,))[0]
 
 
 def _are_coordinates(times: Ints) -> bool:

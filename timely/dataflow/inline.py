@@ -80,9 +80,10 @@ def inline_timed(
     def bind(function: Function) -> Push:
         def push(time: Time, batch: Batch) -> None:
             try:
-                later, result = function(time, batch)
+                made: tuple[Time, Batch | None] = function(time, batch)
             except Exception as error:
                 raise operator_error(dataflow, name, origin, error, time) from error
+            later, result = made
             if result is not None and len(result):
                 tee.push(later, result)
 
