@@ -13,7 +13,15 @@ import pyarrow as pa
 
 from differential.jobs.command_line import parse, program_of
 from differential.jobs.display import Display
-from differential.jobs.files import OutputFile, print_lines, write_changes, write_csv, write_json, write_parquet
+from differential.jobs.files import (
+    OutputFile,
+    print_lines,
+    refuse_same,
+    write_changes,
+    write_csv,
+    write_json,
+    write_parquet,
+)
 from differential.jobs.gathered import Delta, added_up
 from differential.jobs.input.changes import Changes
 from differential.jobs.input.edges import Graph
@@ -93,12 +101,13 @@ def _work(worker: Worker, task: Task) -> None:
 def _open(stack: ExitStack, task: Task) -> dict[str, OutputFile]:
     """Open all files to write, before anything is read."""
     options, files = task.options, {}
-    for option in ("changes_to", "json", "csv", "parquet", "rejects", "plot"):
-        name = getattr(options, option)
-        if name is not None:
-            binary = option in ("csv", "parquet", "plot")
-            live = option == "changes_to" and options.follow
-            files[option] = stack.enter_context(OutputFile(name, is_live=live, binary=binary))
+    given = {option: getattr(options, option) for option in ("changes_to", "json", "csv", "parquet", "rejects", "plot")}
+    names = {option: name for option, name in given.items() if name is not None}
+    refuse_same(names, (options.graph, options.changes))
+    for option, name in names.items():
+        binary = option in ("csv", "parquet", "plot")
+        live = option == "changes_to" and options.follow
+        files[option] = stack.enter_context(OutputFile(name, is_live=live, binary=binary))
     return files
 
 

@@ -14,7 +14,7 @@ import os
 import select
 import stat
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -52,6 +52,8 @@ class OutputFile:
         encoding = None if binary else "utf-8"
         try:
             if name == STANDARD:
+                if sys.stdout is None:
+                    raise OSError(9, "standard output is closed")
                 self._file: IO[Any] = sys.stdout.buffer if binary else sys.stdout
             elif is_live or _is_stream(self._path):
                 self._file = open(self._path, mode, encoding=encoding)  # noqa: SIM115  __exit__ closes it
@@ -121,8 +123,28 @@ class OutputFile:
         return DataError(f"cannot write {self.name}: {error.strerror or error}")
 
 
-def print_lines(lines: Iterable[str], stream: IO[str]) -> None:
-    """Print the lines of a summary. Raises DataError where the stream cannot be written, as on a full disk."""
+def refuse_same(outputs: Mapping[str, str], inputs: Iterable[str | None] = ()) -> None:
+    """Raise DataError if two outputs, or an output and an input, are one file. `outputs` are files by their options.
+
+    >>> refuse_same({"csv": "answer.csv", "json": "-"}, ["graph.txt"])
+    """
+    taken = {os.path.realpath(name): name for name in inputs if name is not None and name != STANDARD}
+    for name in outputs.values():
+        path = os.path.realpath(name)
+        if name == STANDARD or _is_stream(Path(name)):
+            continue
+        if path in taken:
+            raise DataError(f"cannot write {name}: it is the same file as {taken[path]}, which the job needs, too")
+        taken[path] = name
+
+
+def print_lines(lines: Iterable[str], stream: IO[str] | None) -> None:
+    """Print the lines of a summary. Raises DataError where the stream is closed, or cannot be written.
+
+    Python has None in the place of a standard stream that was closed before the program started.
+    """
+    if stream is None:
+        raise DataError("cannot write the summary: its stream is closed")
     try:
         print(*lines, sep="\n", file=stream, flush=True)
     except BrokenPipeError:
@@ -133,6 +155,8 @@ def print_lines(lines: Iterable[str], stream: IO[str]) -> None:
 
 def empty_standard_output() -> None:
     """Flush standard output; discard what it holds if that fails, or Python would complain once more at exit."""
+    if sys.stdout is None:
+        return
     with suppress(OSError, ValueError):
         sys.stdout.flush()
         return

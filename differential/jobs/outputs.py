@@ -12,7 +12,15 @@ from typing import Any, Self
 
 from differential.jobs.display import Display
 from differential.jobs.extra import needed_for
-from differential.jobs.files import OutputFile, print_lines, write_changes, write_json, write_parquet, write_records
+from differential.jobs.files import (
+    OutputFile,
+    print_lines,
+    refuse_same,
+    write_changes,
+    write_json,
+    write_parquet,
+    write_records,
+)
 from differential.jobs.picture import PANEL, Panel, save, suffix_of
 from timely import Worker
 
@@ -57,6 +65,7 @@ class Outputs:
     def __enter__(self) -> Self:
         with ExitStack() as stack:
             self._require()
+            refuse_same(self._names)
             for option, name in self._names.items():
                 is_live = option == "changes_to" and getattr(self._options, "follow", False)
                 self._files[option] = stack.enter_context(OutputFile(name, is_live=is_live, binary=option in BINARY))

@@ -127,9 +127,22 @@ def edge_form(label: str, head: bytes, layout: Layout) -> Form:
     header = _header(label, rows, layout)
     body, line = (found[0].end, found[0].number + 1) if header else (0, 1)
     data = rows[1:] if header else rows
+    if separator in (",", ";"):
+        _refuse_quotes(label, found[-len(data) :], data)
     width = _width(data or rows)
     where = places(label, layout, width, rows[0] if header else None)
     return Form(separator, width, _columns(data, where, layout), mark + body, line)
+
+
+def _refuse_quotes(label: str, found: Sequence[Line], rows: Sequence[Sequence[str]]) -> None:
+    """Raise DataError for fields in quotes, which would become part of the names."""
+    for line, row in zip(found, rows):
+        quoted = next((field for field in row if len(field) > 1 and field[0] == field[-1] == '"'), None)
+        if quoted is not None:
+            raise DataError(
+                f"{label}, line {line.number}: has a field in quotes: {quoted!r:.80}. Remove the quotes, or convert "
+                "the file to Parquet, as duckdb and pandas do"
+            )
 
 
 def _columns(rows: Sequence[Sequence[str]], where: Places, layout: Layout) -> tuple[Column, ...]:
@@ -163,8 +176,8 @@ def integers(rows: Sequence[Sequence[str]], where: Places) -> float:
 
 
 def _width(rows: Sequence[Sequence[str]]) -> int:
-    """Return how many columns most rows have."""
-    return Counter(map(len, rows)).most_common(1)[0][0]
+    """Return how many columns most rows have; of two numbers that equally many have, the larger one."""
+    return max(Counter(map(len, rows)).items(), key=lambda each: each[::-1])[0]
 
 
 def _header(label: str, rows: Sequence[Sequence[str]], layout: Layout) -> bool:

@@ -33,6 +33,7 @@ from timely.errors import DataError
         ("from to\n1 2\n", [(1, 2)]),
         ("from to\n\n# 1\n3 4\n1 2\n", [(1, 2), (3, 4)]),
         ("# FromNodeId\tToNodeId\n1\t2\n", [(1, 2)]),
+        ('"from","to"\n1,2\n', [(1, 2)]),
         ("a b\tc\nd\te f\n", [("a b", "c"), ("d", "e f")]),
         ("a,b c\nd,e\n", [("a", "b c"), ("d", "e")]),
         ("a b\nc d\n", [("a", "b"), ("c", "d")]),
@@ -168,6 +169,8 @@ def test_a_text_that_becomes_shorter_while_it_is_read(tmp_path: Path) -> None:
         (gzip.compress(b"", mtime=0), "FILE is empty; an empty graph has a header"),
         (b"# nothing\n", "FILE has comments but no edges"),
         (b"1\n2\n", "FILE: an edge needs two columns, but there is only one column"),
+        (b'ann,bob\n"bob","cem"\n', "FILE, line 2: has a field in quotes: '\"bob\"'. Remove the quotes"),
+        (b'"a";"b"\n"ann";"bob"\n', "FILE, line 1: has a field in quotes: '\"a\"'. Remove the quotes"),
         (zipped(), "FILE is a zip archive; unpack it"),
         (archived(), "FILE is an archive of files (tar); unpack it"),
         (gzip.compress(archived(), mtime=0), "FILE is an archive of files (tar); unpack it"),
@@ -302,3 +305,10 @@ def test_weights_of_a_pattern(tmp_path: Path) -> None:
     path = tmp_path / "graph.mtx"
     path.write_text("%%MatrixMarket matrix coordinate pattern general\n1 1 1\n1 1\n")
     assert refusal(path, Layout(weight="3")) == "FILE has no weights: it is a pattern matrix"
+
+
+def test_a_short_line_among_two_is_a_fault_and_not_the_form(tmp_path: Path) -> None:
+    path = tmp_path / "graph"
+    path.write_bytes(b"1 2\n3\n4 5\n")
+    with pytest.raises(DataError, match="line 2: has 1 column instead of 2: '3'"):
+        rows(open_graph(str(path), Layout(), Faults("stop")))

@@ -1,0 +1,37 @@
+"""Files that a job writes: none is another that the job needs, and a closed stream is an error."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from differential.jobs.files import OutputFile, empty_standard_output, print_lines, refuse_same
+from differential.jobs.status import status_of
+from timely.errors import DataError
+
+
+def test_an_output_is_no_input_and_no_other_output(tmp_path: Path) -> None:
+    graph, answer, link = (str(tmp_path / name) for name in ("graph.txt", "answer.csv", "link.csv"))
+    Path(graph).touch()
+    Path(link).symlink_to(graph)
+    refuse_same(
+        {"csv": answer, "json": "-", "changes": "-", "rejects": "/dev/null", "plot": "/dev/null"}, [graph, None]
+    )
+    for outputs in ({"csv": graph}, {"csv": link}, {"csv": answer, "json": answer}):
+        with pytest.raises(DataError, match=r"is the same file as .*, which the job needs, too"):
+            refuse_same(outputs, [graph])
+    with pytest.raises(DataError, match="is the same file"):
+        refuse_same({"csv": str(tmp_path / "absent" / ".." / "answer.csv"), "json": answer})
+
+
+def test_a_standard_output_that_is_closed_is_an_error_of_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "stdout", None)
+    with pytest.raises(DataError, match="cannot write -: standard output is closed"):
+        OutputFile("-", binary=True)
+    empty_standard_output()
+    assert status_of("degrees", lambda: print_lines(["3 nodes"], sys.stdout)) == 1
+    assert capsys.readouterr().err == "degrees: cannot write the summary: its stream is closed\n"
