@@ -281,6 +281,7 @@ class Session:
 
     async def commit_async(self) -> int:
         """Commit as `commit` does, in a thread, while the event loop goes on."""
+        self._catalog.blocks.refuse_inside()
         engine = self._catalog.engine
         return await in_thread(self._catalog.commit, engine.patience, engine.interrupt)
 
