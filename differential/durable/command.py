@@ -9,7 +9,7 @@ import time as clock
 from differential.durable.manifest import Manifest
 from differential.durable.places import Directory
 from differential.durable.shard import Shard
-from timely.errors import ConfigError, StateError
+from timely.errors import ConfigError, StateError, StoreError
 
 _HEADER = ("collection", "role", "since", "upper", "rows", "bytes", "parts", "fields", "last writer")
 
@@ -34,7 +34,7 @@ def show(directory: str, verify: bool) -> int:
             table.append(_row(name, manifest))
             if verify:
                 shard.verify()
-        except StateError as error:
+        except (StateError, StoreError) as error:
             faults.append(str(error))
     widths = [max(len(row[column]) for row in table) for column in range(len(_HEADER))]
     for row in table:

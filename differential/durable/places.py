@@ -58,13 +58,24 @@ class Directory:
         return self.path
 
 
-def place_of(where: str | Place | None) -> Place:
+def place_of(where: str | os.PathLike[str] | Place | None) -> Place:
     """Return the place that a program names, or that `timely run --state DIR` does. Raises ConfigError if none does."""
     if where is None:
         where = os.environ.get(VARIABLE)
     if where is None:
         raise ConfigError("where is the state? Run the program with 'timely run --state DIR', or give State.open a DIR")
-    return Directory(where) if isinstance(where, str) else where
+    if not isinstance(where, (str, os.PathLike)):
+        if not hasattr(where, "store"):
+            raise ConfigError(
+                f"the place of durable collections is a directory, or Objects(...), and not {where!r:.80}"
+            )
+        return where
+    path = os.fspath(where)
+    if not path:
+        raise ConfigError("the directory of durable collections has no name: give one, such as './db'")
+    if os.path.exists(os.path.join(path, MANIFEST)):
+        raise ConfigError(f"{path} is one durable collection: name the directory that has it and others")
+    return Directory(path)
 
 
 def check_name(name: str) -> None:

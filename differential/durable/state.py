@@ -15,6 +15,7 @@ is at most `upper` - 1 of every output or, if there are none, of every input, wh
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
@@ -131,7 +132,9 @@ class State:
         self._began: tuple[int, int] | None = None
 
     @classmethod
-    def open(cls, worker: Worker, where: str | Place | None = None, *, replay: bool = False) -> State:
+    def open(
+        cls, worker: Worker, where: str | os.PathLike[str] | Place | None = None, *, replay: bool = False
+    ) -> State:
         """Return the state at a place, on each worker: a directory, by default that of `timely run --state DIR`.
 
         With `replay`, all that the inputs retain happens again at its own times. That takes longer, and serves programs

@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager, contextmanager
 from threading import RLock
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from differential.session.blocks import Blocks
 from differential.session.call import Call
 from differential.session.changes import Change, Changes
 from differential.session.clock import Clocks
@@ -47,7 +48,7 @@ class Catalog:
         self._keyed: set[Item] = set()
         self._pending: list[tuple[Item, Statement]] = []
         self._watches: list[Watch] = []
-        self._depth = 0
+        self.blocks = Blocks()
         self.feeds = Feeds()
         self.clocks = Clocks()
         """The sources of tables."""
@@ -80,6 +81,7 @@ class Catalog:
         names = (item.names or ())[: len(statement.columns)]
         with self.exclusive():
             self.engine.refuse_ended()
+            self.blocks.refuse_other_task()
             self.check(item)
             columns = self._schemas[item].fit(item.name, names, statement.columns)
             statement = Statement(statement.kind, columns, statement.origin)
@@ -98,8 +100,8 @@ class Catalog:
         Where a view fails, the error names it and comes after the commit.
         """
         with self.exclusive():
-            if self._depth:
-                raise SessionError("the transaction() block commits at its end: leave out commit() inside of it")
+            self.blocks.refuse_other_task()
+            self.blocks.refuse_inside()
             return self._commit()
 
     def commit_apart(self, statements: Iterable[tuple[Item, Statement]]) -> int:
@@ -122,6 +124,7 @@ class Catalog:
     def rollback(self, kept: int = 0) -> None:
         """Forget all but the first statements of the transaction."""
         with self.exclusive():
+            self.blocks.refuse_other_task()
             del self._pending[kept:]
             for schema in self._schemas.values():
                 schema.forget()
@@ -133,16 +136,15 @@ class Catalog:
     def transaction(self) -> Iterator[None]:
         """Commit at the end of the block, or forget its changes after an error; blocks inside it do not commit."""
         with self.exclusive():
+            self.blocks.refuse_other_task()
             begun = len(self._pending)
-            self._depth += 1
-            try:
-                yield
-            except BaseException:
-                self.rollback(begun)
-                raise
-            finally:
-                self._depth -= 1
-            if not self._depth:
+            with self.blocks.block():
+                try:
+                    yield
+                except BaseException:
+                    self.rollback(begun)
+                    raise
+            if not self.blocks.depth:
                 self._commit()
 
     def _commit(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -19,7 +20,7 @@ from timely.errors import SessionError
 from timely.lowlevel import user_origin
 
 
-def restore(catalog: Catalog, where: str | Place, keep: int | str | None) -> None:
+def restore(catalog: Catalog, where: str | os.PathLike[str] | Place, keep: int | str | None) -> None:
     """Let the tables of a session be durable, and build those that are there already."""
     storage = Storage(where, keep)
     catalog.storage, catalog.last = storage, storage.last
@@ -53,6 +54,8 @@ def adopted(
             f"table {name!r} is durable without {', '.join(map(repr, missing))}: added={{{missing[0]!r}: value}} gives "
             "that value to the rows that are there"
         )
+    if unknown := [each for each in added if each not in columns]:
+        raise SessionError(f"added= has values of {unknown[0]!r}, but table {name!r} has no such column")
     storage.unused.discard(name)
     if more:
         storage.add_columns(name, more)

@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from itertools import count
+from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, Self
 from weakref import finalize
 
@@ -96,7 +97,7 @@ class Session:
         self,
         workers: int | None = None,
         processes: bool = False,
-        state: str | Place | None = None,
+        state: str | PathLike[str] | Place | None = None,
         keep: int | str | None = 0,
     ) -> None:
         launched = Config.from_environ()
@@ -280,6 +281,7 @@ class Session:
 
     async def commit_async(self) -> int:
         """Commit as `commit` does, in a thread, while the event loop goes on."""
+        self._catalog.blocks.refuse_inside()
         engine = self._catalog.engine
         return await in_thread(self._catalog.commit, engine.patience, engine.interrupt)
 

@@ -14,6 +14,7 @@ A store that fails ends the writing: it is not known what is durable, and openin
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
 from secrets import token_hex
@@ -66,7 +67,7 @@ class Past(NamedTuple):
 class Storage:
     """The durable tables and views of one session. Use under the lock of the session's catalog."""
 
-    def __init__(self, where: str | Place, keep: int | str | None) -> None:
+    def __init__(self, where: str | os.PathLike[str] | Place, keep: int | str | None) -> None:
         """Claim all that is there. Raises StateError if something is damaged, StoreError if the store fails."""
         self._place = place_of(where)
         self._keep = Keep(keep)
@@ -116,6 +117,8 @@ class Storage:
         names = item.names or ()
         _check_columns(f"{item} (at {item.origin})", names)
         kinds = {name: kind_of(column) for name, column in columns.items()}
+        if item.name in self._writers:  # of a view of an earlier session, which the next commit replaces
+            del self._writers[item.name], self._reaches[item.name]
         self._tables[item.name] = Kept(names, kinds, item.keys, has_key, item.shown or tuple(range(len(names))))
 
     def add_columns(self, name: str, added: Mapping[str, tuple[Column, Any]]) -> None:

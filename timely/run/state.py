@@ -13,11 +13,12 @@ import argparse
 import importlib
 import os
 import platform
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from timely.errors import ConfigError
+from timely.errors import ConfigError, TimelyError
 
 VARIABLE = "TIMELY_STATE_DIR"
 """The environment variable that names the directory to the program."""
@@ -106,5 +107,14 @@ def _locked(directory: str) -> int:
 
 
 def _show(options: argparse.Namespace) -> int:
-    status: int = importlib.import_module(_COMMAND).show(options.directory, options.verify)
+    show = importlib.import_module(_COMMAND).show
+    if sys.stdout is None:
+        raise TimelyError("standard output is closed")
+    try:
+        status: int = show(options.directory, options.verify)
+        sys.stdout.flush()
+    except OSError as error:
+        # What Python still holds, it would write at exit, and complain once more.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise TimelyError(f"cannot write to standard output: {error.strerror}") from None
     return status

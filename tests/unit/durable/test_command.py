@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
 
+from differential.durable import LocalStore
 from tests.unit.durable.golden import write
+from timely.errors import StoreError
 from timely.run.cli import main
 
 
@@ -53,3 +56,32 @@ def test_what_is_no_state_is_refused(
 ) -> None:
     assert main(["state", str(tmp_path / name)]) == 2
     assert complaint in capsys.readouterr().err
+
+
+def test_an_output_that_cannot_be_written_is_one_line(
+    directory: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with open("/dev/full", "w") as full:
+        monkeypatch.setattr(sys, "stdout", full)
+        assert main(["state", str(directory)]) == 1
+        assert capsys.readouterr().err == "timely: cannot write to standard output: No space left on device\n"
+        monkeypatch.setattr(sys, "stdout", None)
+        assert main(["state", str(directory)]) == 1
+        assert capsys.readouterr().err == "timely: standard output is closed\n"
+
+
+def test_a_collection_that_cannot_be_read_hides_no_other(
+    directory: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = LocalStore.get_manifest
+
+    def refuse(store: LocalStore) -> bytes | None:
+        if "counts" in str(store):
+            raise StoreError("cannot read counts: Permission denied")
+        return read(store)
+
+    monkeypatch.setattr(LocalStore, "get_manifest", refuse)
+    assert main(["state", str(directory)]) == 1
+    printed = capsys.readouterr()
+    assert "cannot read counts: Permission denied" in printed.err
+    assert "words" in printed.out

@@ -381,6 +381,37 @@ def test_commits_and_changes_can_be_awaited(db: Session) -> None:
     assert asyncio.run(main()) == [2, 3]
 
 
+def test_a_block_is_its_tasks_alone(db: Session) -> None:
+    async def in_a_block(entered: asyncio.Event, go_on: asyncio.Event) -> None:
+        with db.transaction():
+            orders(db).insert(customer=4, total=4)
+            with pytest.raises(SessionError, match="leave out commit"):
+                await db.commit_async()
+            entered.set()
+            await go_on.wait()
+            orders(db).insert(customer=5, total=5)
+
+    async def program() -> None:
+        entered, go_on = asyncio.Event(), asyncio.Event()
+        task = asyncio.create_task(in_a_block(entered, go_on))
+        await entered.wait()
+        for change in (
+            db.commit,
+            db.rollback,
+            lambda: orders(db).insert(customer=6, total=6),
+            lambda: db.transaction().__enter__(),
+        ):
+            with pytest.raises(SessionError, match="another task of this event loop awaits inside of a transaction"):
+                change()
+        waits = asyncio.create_task(db.commit_async())  # in a thread, which waits for the end of the block
+        assert len(orders(db)) == len(db.ask(lambda t: t.orders)) == 3
+        go_on.set()
+        await asyncio.gather(task, waits)
+        assert len(orders(db)) == 5
+
+    asyncio.run(asyncio.wait_for(program(), WAIT))
+
+
 def test_changes_that_nobody_keeps_are_not_collected(db: Session) -> None:
     kept = orders(db).changes()
     orders(db).changes()

@@ -398,3 +398,51 @@ def test_a_column_with_the_name_of_one_that_is_added_is_refused_before_anything_
             db.table("visits", {"page": str, name: int}, added={name: 0})
         assert db.table("visits").records() == [("help",), ("home",)]
     assert shard(tmp_path, "pages").read() == {("home",): 1}
+
+
+def test_a_table_takes_the_name_of_a_view_of_an_earlier_session(tmp_path: Path) -> None:
+    with session(tmp_path) as db:
+        db.table("visits", {"page": ["home"]})
+        db.view("pages", lambda t: t.visits, durable=True)
+        db.commit()
+    with session(tmp_path) as db:
+        db.table("pages", {"number": [1, 2]}, key="number")
+        db.commit()
+        db.table("pages").upsert(number=3)
+        db.commit()
+    assert shard(tmp_path, "pages").read() == {(1,): 1, (2,): 1, (3,): 1}
+    with session(tmp_path) as db:
+        assert (list(db), db.table("pages").records()) == (["pages", "visits"], [(1,), (2,), (3,)])
+        db.table("none", {"x": int})
+        db.view("all", lambda t: t.pages, durable=True)
+        db.commit()
+    with session(tmp_path) as db:
+        db.table("all", {"x": int})
+        db.commit()
+    with session(tmp_path) as db:
+        assert set(db) == {"all", "none", "pages", "visits"}
+
+
+def test_the_place_of_a_session_is_a_directory_by_any_kind_of_path(tmp_path: Path) -> None:
+    with dd.Session(state=tmp_path / "db") as db:
+        db.table("visits", {"page": ["home"]})
+        db.commit()
+    with session(tmp_path) as db:
+        assert db.table("visits").records() == [("home",)]
+    for place, message in (
+        ("", "has no name"),
+        (tmp_path / "db" / "visits", "is one durable collection: name the directory that has it"),
+        (3, "is a directory, or Objects[(]...[)], and not 3"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            dd.Session(state=place)  # type: ignore[arg-type]
+
+
+def test_a_value_of_a_column_that_is_not_added_is_refused(tmp_path: Path) -> None:
+    with session(tmp_path) as db:
+        db.table("visits", {"page": ["home"]})
+        db.commit()
+    with session(tmp_path) as db:
+        with pytest.raises(SessionError, match="added= has values of 'cnt', but table 'visits' has no such column"):
+            db.table("visits", {"page": str, "count": int}, added={"count": 0, "cnt": 0})
+        assert db.table("visits", {"page": str, "count": int}, added={"count": 0}).records() == [("home", 0)]
