@@ -66,6 +66,7 @@ ELSEWHERE = {
     "Relation.by_key": "called by Extension.propose",
     "Statement.from_parts": "what is written in files: test_capture reads them",
     "Statement.parts": "what is written in files: test_capture writes them",
+    "Trace.consolidate": "leaves contents as they are: tests/property/trace/test_spine",
     "Trace.imported": "called by Trace.import_into",
     "UpsertSession.epoch": "reports the epoch",
     "UpsertSession.time": "reports the time",
