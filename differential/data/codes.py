@@ -27,6 +27,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from enum import Enum
 from itertools import repeat
+from operator import itemgetter
 from typing import Any, Final, NamedTuple, Protocol, cast
 
 import numpy as np
@@ -310,7 +311,7 @@ class Encoder:
 
     def _separate_rows(self, codes: Codes, count: int) -> list[Codes]:
         rows = self.interner.decode(codes - INTERNED)
-        return [np.fromiter((row[position] for row in rows), np.int64, len(rows)) for position in range(count)]
+        return [np.fromiter(map(itemgetter(position), rows), np.int64, len(rows)) for position in range(count)]
 
 
 _ONE_INT: Final = (Kind.INT,)

@@ -148,3 +148,19 @@ def test_a_follower_goes_on_when_the_durable_session_that_it_follows_is_opened_a
                     clock.sleep(0.01)
                 reader.close()
                 assert sorted((x, y) for y, x in copy.records()) == sorted(numbers.records())
+
+
+def test_a_column_named_time_arrives_and_one_named_diff_is_refused(keys: str) -> None:
+    with Session() as db, Session() as other:
+        visits = db.table("visits", {"page": ["home"], "time": [7]})
+        db.commit()
+        publication = visits.publish("tcp://127.0.0.1:*", keys=keys)
+        copy = other.table("copy", {"page": str, "time": int})
+        copy.read_from(arrow_socket(publication.address, keys=keys))
+        visits.insert(page="help", time=8)
+        db.commit()
+        run_until(other, lambda: copy.records() == [("help", 8), ("home", 7)])
+        publication.close()
+        db.table("changes", {"diff": [1]})
+        with pytest.raises(SessionError, match="table 'changes' has a column 'diff', the name of one that readers"):
+            db.table("changes").publish("tcp://127.0.0.1:*", keys=keys)
