@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol
 from differential.session.schema import as_type
 from differential.session.sources.bytes_of import Bytes, PipeBytes
 from differential.session.sources.source import Rejected, Target
-from differential.session.sources.text import Block, Format
+from differential.session.sources.text import MARK, Block, Format
 from differential.session.table_data import Column
 from timely.errors import DataError
 from timely.lowlevel import is_null
@@ -121,7 +121,7 @@ class TextPart:
                 return None
             end = len(data)
         text = _decoded(data[:end])[0]
-        self._format = self._format_of(text.lstrip("\ufeff").rstrip("\r\n"))
+        self._format = self._format_of(text.removeprefix(MARK).rstrip("\r\n"))
         source.advance(end)
         return 1
 

@@ -19,6 +19,9 @@ from differential.session.sources.source import Target
 from differential.session.table_data import Column
 from timely.errors import DataError
 
+MARK = "\ufeff"
+"""What some programs write at the beginning of a text in UTF-8."""
+
 
 class Block(NamedTuple):
     """The records in a piece of text, as the format splits them."""
@@ -73,9 +76,11 @@ class Csv:
         self._width = len(header)
         missing = [name for name in target.names if list(header).count(name) != 1]
         if missing:
+            others = [each for each in ";\t|," if len(header) == 1 and each != delimiter and each in header[0]]
+            hint = f"; delimiter={others[0]!r} separates them" if others else ""
             raise DataError(
                 f"the header does not have the column {missing[0]!r} once: it has {', '.join(header)}, and table "
-                f"{target.table!r} has {', '.join(target.names)}"
+                f"{target.table!r} has {', '.join(target.names)}{hint}"
             )
         self._places = [list(header).index(name) for name in target.names]
         self._converter = Converter(target.names, target.types, of_text)
@@ -84,7 +89,7 @@ class Csv:
         return end_of_csv(data)
 
     def split(self, text: str) -> Block:
-        lines = list(io.StringIO(text, newline="\n"))
+        lines = list(io.StringIO(text.removeprefix(MARK), newline="\n"))
         reader = csv.reader(lines, delimiter=self._delimiter, strict=True)
         records: list[Any] = []
         starts: list[int] = []
@@ -145,7 +150,7 @@ class JsonLines:
             if line.isspace():
                 continue
             try:
-                record = decode(line)
+                record = decode(line.removeprefix(MARK))
                 if type(record) is not dict:
                     raise ValueError("this is no object")
             except (ValueError, RecursionError) as error:

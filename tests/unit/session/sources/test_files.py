@@ -238,6 +238,33 @@ def test_a_file_that_is_no_table_is_rejected_whole(tmp_path: Path) -> None:
         assert "there is no column 'price'" in errors[2][1]
 
 
+@pytest.mark.parametrize(
+    ("source", "text"),
+    [(csv, "id,name\r\n1,ann\r\n"), (json_lines, '{"id": 1, "name": "ann"}\r\n'), (None, "1,ann\r\n")],
+)
+def test_a_mark_at_the_beginning_of_a_text_is_no_part_of_it(tmp_path: Path, source: Any, text: str) -> None:
+    path = tmp_path / "t"
+    path.write_bytes(text.encode("utf-8-sig"))
+    with Session() as db:
+        table = db.table("people", {"id": int, "name": str})
+        table.read_from(csv(path, header=False) if source is None else source(path))
+        db.run()
+        assert table.records() == [(1, "ann")]
+
+
+def test_another_delimiter_is_suggested(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("id;name\n1;ann\n")
+    with Session() as db:
+        table = db.table("people", {"id": int, "name": str})
+        table.read_from(csv(path))
+        with pytest.raises(SessionError, match=r"it has id;name, .* has id, name; delimiter=';' separates them"):
+            db.run()
+        table.read_from(csv(path, delimiter=";", name="again"))
+        db.run()
+        assert table.records() == [(1, "ann")]
+
+
 def test_a_header_without_a_column_is_an_error_that_names_it(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("id,names\n1,ann\n")
     with Session() as db:
