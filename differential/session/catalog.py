@@ -18,6 +18,7 @@ from differential.session.clock import Clocks
 from differential.session.deliveries import Deliveries
 from differential.session.engine import Engine
 from differential.session.feeds import Feeds
+from differential.session.interrupt import Deferral
 from differential.session.item import Item, failure
 from differential.session.live import Watch
 from differential.session.near import meant
@@ -159,8 +160,8 @@ class Catalog:
             for item in tuple(self.items.values()):
                 item.publish(self.last)
 
-        if self.storage is not None:
-            self.storage.commit(self.last + 1, changes, self.feeds.positions())
+        at, positions = self.last + 1, self.feeds.positions()
+        interrupt = Deferral() if self.storage is None else self.storage.commit(at, changes, positions)
         call = Call(Site.commit, (changes,), self.engine.workers, elsewhere=({},), done=done)
         for schema in self._schemas.values():
             schema.keep()
@@ -169,6 +170,7 @@ class Catalog:
             self.feeds.take()
             self.engine.submit(call)
             self.clocks.settle()
+            interrupt.release()
             call.wait()
         except BaseException as stop:
             if not call.is_submitted:
@@ -301,8 +303,7 @@ class Catalog:
     def _installed(self, item: Item, build: Callable[..., R], definition: Definition) -> tuple[Item, list[R]]:
         """Build a view or question; return it, and what all workers return.
 
-        If a function fails, the reason may be a row that is gone, but not yet from the indexes: then it is built again,
-        as another item.
+        If a function fails, the reason may be a row that is gone, but not yet from the indexes: then it is built again.
         """
         while True:
             try:

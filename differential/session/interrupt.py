@@ -7,8 +7,11 @@ exception then leaves an operator as any error of a function would. What waits i
 
 from __future__ import annotations
 
+import signal
 import sys
+from threading import current_thread, main_thread
 from types import FrameType
+from typing import Any, Self
 
 _OURS = {"timely", "differential", "threading", "numpy", "numba", "msgpack", "zmq"}
 
@@ -19,6 +22,51 @@ class Interrupted(BaseException):
 
 class Closing(BaseException):
     """The session ends."""
+
+
+class Deferral:
+    """A block in which SIGINT waits for the end, unless it comes twice; `release` then does what it would have done.
+
+    A write to the disk must not be left halfway: nobody would know what is durable. Only the main thread receives
+    SIGINT; in other threads nothing is done.
+
+    >>> before = signal.signal(signal.SIGINT, lambda *_: print("interrupted"))
+    >>> with Deferral() as deferral:
+    ...     signal.raise_signal(signal.SIGINT)
+    ...     print("written")
+    written
+    >>> deferral.release()
+    interrupted
+    >>> handler = signal.signal(signal.SIGINT, before)
+    """
+
+    def __init__(self) -> None:
+        self._before: Any = None
+        self._frame: FrameType | None = None
+        self._has_come = False
+
+    def __enter__(self) -> Self:
+        if current_thread() is main_thread():
+            before = signal.getsignal(signal.SIGINT)
+            if callable(before):
+                self._before = before
+                signal.signal(signal.SIGINT, self._receive)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._before is not None:
+            signal.signal(signal.SIGINT, self._before)
+
+    def release(self) -> None:
+        """Handle a signal that has come meanwhile as it would have been handled."""
+        if self._has_come:
+            self._has_come, frame, self._frame = False, self._frame, None
+            self._before(signal.SIGINT, frame)
+
+    def _receive(self, signum: int, frame: FrameType | None) -> None:
+        if self._has_come:
+            self.release()
+        self._has_come, self._frame = True, frame
 
 
 def runs_the_program(thread: int) -> bool:

@@ -29,6 +29,7 @@ from differential.durable.places import Place, check_name, place_of
 from differential.durable.shard import Shard
 from differential.durable.writer import Writer
 from differential.session.changes import Change, Changes
+from differential.session.interrupt import Deferral
 from differential.session.item import Item
 from differential.session.retained import Reaches, Retained
 from differential.session.table_data import Column
@@ -142,13 +143,14 @@ class Storage:
         number: int,
         changes: Mapping[str, tuple[Item, Net]],
         positions: Mapping[str, Mapping[str, Position]] | None = None,
-    ) -> None:
+    ) -> Deferral:
         """Make a commit durable, and with it the positions of sources of tables, by the names of both.
 
-        Raises SessionError if the storage has failed, StateError if it fails now.
+        An interrupt that comes meanwhile is for the caller to release, once the workers have the commit, too. Raises
+        SessionError if the storage has failed, StateError if it fails now.
         """
         self._refuse_failed()
-        self._attempt(lambda: self._commit(number, changes, positions or {}))
+        return self._write(lambda: self._commit(number, changes, positions or {}))
 
     def position(self, table: str, source: str) -> Position | None:
         """Return the position of a source as of the last commit, None if it has none."""
@@ -333,11 +335,16 @@ class Storage:
             ) from self._failure
 
     def _attempt(self, write: Callable[[], object]) -> None:
-        try:
-            write()
-        except BaseException as error:
-            self.fail(error)
-            raise
+        self._write(write).release()
+
+    def _write(self, write: Callable[[], object]) -> Deferral:
+        with Deferral() as deferral:
+            try:
+                write()
+            except BaseException as error:
+                self.fail(error)
+                raise
+        return deferral
 
 
 def _check_columns(what: str, names: Sequence[str]) -> None:

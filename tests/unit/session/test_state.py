@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from decimal import Decimal
@@ -446,3 +447,32 @@ def test_a_value_of_a_column_that_is_not_added_is_refused(tmp_path: Path) -> Non
         with pytest.raises(SessionError, match="added= has values of 'cnt', but table 'visits' has no such column"):
             db.table("visits", {"page": str, "count": int}, added={"count": 0, "cnt": 0})
         assert db.table("visits", {"page": str, "count": int}, added={"count": 0}).records() == [("home", 0)]
+
+
+@pytest.mark.parametrize("writes", [1, 2, 3])
+def test_an_interrupt_waits_until_a_commit_is_durable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, writes: int
+) -> None:
+    put, left = LocalStore.compare_and_set, [0]
+
+    def interrupted(store: LocalStore, expected: bytes | None, data: bytes) -> bool:
+        left[0] -= 1
+        if left[0] == 0:
+            signal.raise_signal(signal.SIGINT)
+        return put(store, expected, data)
+
+    monkeypatch.setattr(LocalStore, "compare_and_set", interrupted)
+    with session(tmp_path) as db:
+        visits = db.table("visits", {"page": ["home"]})
+        pages = db.view("pages", lambda t: t.visits, durable=True)
+        db.commit()
+        visits.insert(page="help")
+        left[0] = writes
+        with pytest.raises(KeyboardInterrupt):
+            db.commit()
+        visits.insert(page="news")
+        assert db.commit() == 3
+        assert pages.records() == visits.records() == [("help",), ("home",), ("news",)]
+    with session(tmp_path) as db:
+        assert db.table("visits").records() == [("help",), ("home",), ("news",)]
+    assert shard(tmp_path, "pages").read() == {("help",): 1, ("home",): 1, ("news",): 1}
