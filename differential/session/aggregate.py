@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
+import numpy as np
+
 from timely.errors import BuildError
 from timely.lowlevel import user_origin
 
@@ -30,3 +32,13 @@ def check_aggregates(groups: Sequence[str], aggregates: Mapping[str, Any]) -> No
             raise BuildError(
                 f"{where}: {name}={of!r:.80} is neither 'count' nor a column and one of {', '.join(KINDS)}, {example}"
             )
+
+
+def quotient(sums: Any, counts: Any) -> Any:
+    """Return the means of groups: of decimals as floats, because they may have any number of digits.
+
+    >>> quotient(np.array([3, 4]), np.array([2, 1]))
+    array([1.5, 4. ])
+    """
+    divided = sums / counts
+    return divided.astype(np.float64) if divided.dtype == np.object_ else divided

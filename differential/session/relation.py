@@ -20,7 +20,7 @@ from differential.arrangement.arranged import Arranged
 from differential.collection import Arrangement, Collection
 from differential.operators import concat as _concat, distinct as _distinct, filter as _filter, join as _join
 from differential.operators.attempt import Attempt
-from differential.session.aggregate import Aggregate, check_aggregates
+from differential.session.aggregate import Aggregate, check_aggregates, quotient
 from differential.session.guesses import GROUPS, RELATION, absent
 from differential.session.near import joined_names, known_columns, refuse_stranger
 from differential.session.row import Row, takes_a_row
@@ -346,7 +346,7 @@ class Groups:
     def mean(self, column: str) -> Relation:
         """Return the mean of a column in each group, as a float."""
         sums, counts = self._values(column).sum(), self._counts()
-        divided = sums.join_map(counts, lambda *both: (*both[:-2], both[-2] / both[-1]), keys=len(self._names))
+        divided = sums.join_map(counts, lambda *both: (*both[:-2], quotient(*both[-2:])), keys=len(self._names))
         return self._made(divided, column)
 
     if not TYPE_CHECKING:

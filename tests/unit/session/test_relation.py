@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from differential.errors import BuildError
 from differential.graphs import bfs
 from differential.session import Relation
 from timely import Scope
+from timely.lowlevel import typed
 
 
 def orders(scope: Scope) -> Relation:
@@ -49,6 +51,23 @@ def test_a_mean_is_taken_of_groups_by_a_column_of_any_name() -> None:
         return orders(scope).named("count", "total", "item").group_by("count").mean("total")
 
     assert records(mean) == [(1, 25.0), (2, 5.0)]
+
+
+def test_a_mean_of_decimals_is_a_float() -> None:
+    def mean(scope: Scope) -> Any:
+        prices = typed([Decimal("1.50"), Decimal("2.25"), Decimal("0.01")], "decimal(18, 2)")
+        made: Any = Relation.of(scope, np.array([1, 1, 2]), prices)
+        return made.named("item", "price").group_by("item").mean("price")
+
+    assert records(mean) == [(1, 1.875), (2, 0.01)]
+
+
+def test_a_group_of_all_records_needs_a_column() -> None:
+    with pytest.raises(BuildError, match=r"group_by \(at .*\) needs a column.*select\('customer', all=lambda r: 0\)"):
+        records(lambda scope: orders(scope).group_by().count())
+    assert records(lambda scope: orders(scope).select("total", all=lambda r: 0).group_by("all").sum("total")) == [
+        (0, 55)
+    ]
 
 
 def test_groups_have_several_aggregates_of_which_those_of_one_column_share_an_index() -> None:
