@@ -32,7 +32,10 @@ from timely.lowlevel import InputPort, OperatorBuilder, OutputPort, Pipeline
 def threshold_in_order(
     source: ArrangementCore[C], function: Callable[[Codes], Codes] | None, name: str
 ) -> ArrangementCore[C]:
-    """Return the arrangement in which a record that occurs n times, n > 0, occurs `function(n)` times; once if None."""
+    """Return the arrangement in which a record that occurs n times, n > 0, occurs `function(n)` times.
+
+    Without a function it occurs once.
+    """
     scope = source.scope
     builder = OperatorBuilder(scope, name, static=True)
     input = builder.add_input(source.stream, Pipeline(), drains=True)
