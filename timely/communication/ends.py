@@ -35,6 +35,7 @@ class SharedContext:
             self.zmq.set(zmq.THREAD_SCHED_POLICY, os.SCHED_BATCH)
         self._authenticator = None if keys is None else Authenticator(self.zmq, keys[0])
         self._users = 0
+        self._is_abandoned = False
         self._lock = Lock()
 
     def acquire(self) -> None:
@@ -48,7 +49,20 @@ class SharedContext:
         if last:
             if self._authenticator is not None:
                 self._authenticator.close()
-            self.zmq.term()
+            if not self._is_abandoned:
+                self.zmq.term()
+
+    def abandon(self) -> None:
+        """Leave the context open for the rest of the process, because an interrupt came while sockets were made.
+
+        ZeroMQ may then have a socket that nobody knows, and to end the context would wait for it for ever.
+        """
+        self._is_abandoned = True
+        _ABANDONED.append(self.zmq)
+
+
+_ABANDONED: list[zmq.Context[zmq.Socket[bytes]]] = []
+"""Contexts that are never ended: PyZMQ ends one that nothing refers to."""
 
 
 def _may_be_batch() -> bool:

@@ -120,7 +120,9 @@ class SocketAllocator:
             if config.rings:
                 self._rings.provide(self._links.values())
             self._watcher = Watch(self._links.values(), self._door, doorbell.ring, self._describe_loss)
-        except BaseException:
+        except BaseException as error:
+            if not isinstance(error, Exception):
+                context.abandon()
             self.close()
             raise
         self._meeting = Meeting(config, index, self._links.values(), self._emit, waiting)
@@ -430,7 +432,9 @@ def socket_allocators(config: Config, is_ending: Callable[[], bool] = lambda: Fa
     try:
         for index, doorbell in zip(local, doorbells):
             made.append(SocketAllocator(config, index, mailboxes, doorbell, context, is_ending, waiting))
-    except BaseException:
+    except BaseException as error:
+        if not isinstance(error, Exception):
+            context.abandon()
         for allocator in made:
             allocator.close()
         for doorbell in doorbells:

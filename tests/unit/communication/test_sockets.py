@@ -117,6 +117,31 @@ def test_if_one_worker_cannot_listen_the_sockets_of_the_others_are_released(
     assert [bell.fileno() for bell in bells] == [-1] * 3
 
 
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize("at", ["inside", "between"])
+def test_an_interrupt_while_sockets_are_made_does_not_wait_for_one_that_nobody_knows(
+    at: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[SharedContext] = []
+    unknown: list[Any] = []
+    monkeypatch.setattr(sockets, "SharedContext", lambda *given: noted(made, SharedContext(*given)))
+
+    def interrupted(*_: object) -> None:
+        unknown.append(zmq.backend.Socket(made[0].zmq, zmq.PUSH))
+        raise KeyboardInterrupt
+
+    if at == "inside":
+        monkeypatch.setattr(sockets, "Watch", interrupted)
+    else:
+        inner = sockets.SocketAllocator
+        several = iter([inner, interrupted])
+        monkeypatch.setattr(sockets, "SocketAllocator", lambda *given: next(several)(*given))
+    with pytest.raises(KeyboardInterrupt):
+        socket_allocators(ipc_configs(tmp_path, workers=2)[0])
+    unknown[0].close(0)
+    made[0].zmq.term()
+
+
 def test_a_process_has_room_for_its_connections(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tuple[int, int]] = []
     monkeypatch.setattr(sockets, "reserve_most", lambda links, workers, rings: bool(asked.append((links, workers))))
