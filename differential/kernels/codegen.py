@@ -93,8 +93,8 @@ class _Codegen(codegen.JITCPUCodegen):  # type: ignore[misc]
     def _pass_builder(self, **settings: Any) -> Any:
         """Return LLVM's passes for Numba's settings, up to level 2, which leave loops as long as they are.
 
-        Loops of many rows wait for memory, and most others have few rounds. So what level 3, unrolling and
-        interleaving add to the code is not faster, and they take a third of LLVM's time.
+        Level 3, unrolling and interleaving take a third of LLVM's time, and make neither bulk work nor changes faster
+        (docs/design/0023-kernels-without-numba.md).
         """
         options = llvm.create_pipeline_tuning_options(min(int(settings.get("opt", config.OPT)), _MOST_OPTIMISED))
         options.loop_vectorization = settings.get("loop_vectorize", config.LOOP_VECTORIZE)

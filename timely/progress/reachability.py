@@ -137,14 +137,17 @@ class Tracker:
         return changed
 
     def _pass_on(self, edge: Outgoing, time: Time, diff: int) -> None:
-        """Change the support of what `time` results in at the end of an edge, when it is the turn of its key."""
+        """Change the support of what `time` results in at the end of an edge."""
         image, constant_key, key_of = edge
         if image is not None:
             moved = image(time)
             if moved is None:
                 return  # past the limit of coordinates: results in no time
             time = moved
-        key = constant_key if key_of is None else key_of(time)
+        self._put_off(constant_key if key_of is None else key_of(time), time, diff)
+
+    def _put_off(self, key: Key, time: Time, diff: int) -> None:
+        """Change the support of a time by `diff` when it is the turn of its key."""
         changes = self._pending.get(key)
         if changes is None:
             self._pending[key] = {time: diff}
@@ -262,13 +265,7 @@ class Tracker:
             if (before > 0) != (after > 0):
                 key_of = self._keys[location]
                 key = key_of(time) if key_of else self._constant_keys[location]
-                change = 1 if after > 0 else -1
-                changes = self._pending.get(key)
-                if changes is None:
-                    self._pending[key] = {time: change}
-                    heappush(self._agenda, key)
-                else:
-                    changes[time] = changes.get(time, 0) + change
+                self._put_off(key, time, 1 if after > 0 else -1)
         self._buffer.clear()
 
     def _check(self, edge: Edge) -> None:
