@@ -47,11 +47,9 @@ class Keyed(Protocol[C]):
     @property
     def scope(self) -> Scope:
         """The scope whose times the updates have."""
-        ...
 
     def arrange_by_key(self) -> ArrangementCore[C]:
         """Return the collection indexed by key."""
-        ...
 
 
 class CollectionCore(ABC):

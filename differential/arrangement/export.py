@@ -25,11 +25,9 @@ class Guest(Protocol):
 
     def receive(self, time: Time, batch: Batch) -> None:
         """Receive a batch that was emitted at `time`."""
-        ...
 
     def wake(self) -> None:
         """Look at the export's frontier again before long."""
-        ...
 
 
 class Export:

@@ -19,35 +19,27 @@ class Disk(Protocol):
 
     def make_directory(self, path: str) -> None:
         """Make a directory and its parents, unless they exist, and sync their entries."""
-        ...
 
     def write(self, path: str, data: bytes) -> None:
         """Write a file and sync its contents. Its entry in the directory is not synced."""
-        ...
 
     def read(self, path: str) -> bytes:
         """Return the contents of a file. Raises FileNotFoundError."""
-        ...
 
     def rename(self, old: str, new: str) -> None:
         """Give a file another name, in one step. The directory is not synced."""
-        ...
 
     def remove(self, path: str) -> None:
         """Remove a file. Raises FileNotFoundError."""
-        ...
 
     def sync_directory(self, path: str) -> None:
         """Make the entries of a directory survive a crash."""
-        ...
 
     def names(self, path: str) -> list[str]:
         """Return the names in a directory."""
-        ...
 
     def locked(self, path: str) -> AbstractContextManager[None]:
         """Return a context in which this process alone holds the lock of that name."""
-        ...
 
 
 class OsDisk:

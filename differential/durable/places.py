@@ -21,11 +21,9 @@ class Place(Protocol):
 
     def names(self) -> list[str]:
         """Return the names of the collections that exist."""
-        ...
 
     def store(self, name: str) -> Store:
         """Return the store of a collection, whether it exists or not."""
-        ...
 
 
 class Directory:

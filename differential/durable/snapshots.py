@@ -61,18 +61,15 @@ class Restorable(Protocol):
 
         Called for each time that has changes, in order, when the time is complete.
         """
-        ...
 
     def snapshot(self) -> Arrays:
         """Return the state, in arrays that are not written to afterwards."""
-        ...
 
     def restore(self, states: Sequence[Arrays], index: int, peers: int) -> Changes | None:
         """Take share `index` of `peers` of the state, and return what this share of the output adds up to.
 
         `states` are the snapshots of all workers of the run that made them, of which there may have been more or fewer.
         """
-        ...
 
 
 def stateful(

@@ -19,24 +19,18 @@ class Store(Protocol):
 
     def put_new(self, name: str, data: bytes) -> None:
         """Keep `data` under a name that no manifest refers to yet; replace what a crash has left there."""
-        ...
 
     def get(self, name: str) -> bytes | None:
         """Return what is kept under a name, or None if nothing is."""
-        ...
 
     def get_manifest(self) -> bytes | None:
         """Return the manifest, or None if there is none yet."""
-        ...
 
     def compare_and_set(self, expected: bytes | None, manifest: bytes) -> bool:
         """Replace the manifest if it is `expected` (None: if there is none); return whether it is the new one now."""
-        ...
 
     def names(self) -> list[str]:
         """Return the names of all that is kept beside the manifest, remains of crashed writes included."""
-        ...
 
     def delete(self, name: str) -> None:
         """Remove what is kept under a name, if anything is."""
-        ...

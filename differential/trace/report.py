@@ -14,15 +14,12 @@ class Observer(Protocol):
 
     def inserted(self, batch: Batch) -> None:
         """A batch was added."""
-        ...
 
     def merged(self, sources: Sequence[Batch], result: Batch) -> None:
         """Batches were replaced by the one made of them."""
-        ...
 
     def dropped(self, batches: Sequence[Batch]) -> None:
         """Nobody reads the trace any more; these were the batches in it."""
-        ...
 
 
 class Statistics(NamedTuple):

@@ -37,12 +37,10 @@ class Event(Protocol):
 
     def parts(self) -> tuple[Any, Batch | None]:
         """Return plain data and a batch, from which `from_parts` restores the event."""
-        ...
 
     @classmethod
     def from_parts(cls, plain: Any, batch: Batch | None) -> Self:
         """Return the event with these parts; raise `ValueError` if they are not those of an event."""
-        ...
 
 
 class EventSink(Protocol):
@@ -63,15 +61,12 @@ class EventSink(Protocol):
 
     def push(self, event: Event) -> None:
         """Accept an event, which may be buffered until `flush`."""
-        ...
 
     def flush(self) -> None:
         """Make all pushed events visible to readers."""
-        ...
 
     def close(self) -> None:
         """Flush, and accept no more events. May be called twice."""
-        ...
 
 
 class EventSource(Protocol):
@@ -94,16 +89,13 @@ class EventSource(Protocol):
 
     def next_nowait(self) -> Event | None:
         """Return the next event, or None if none is available now."""
-        ...
 
     @property
     def exhausted(self) -> bool:
         """Whether no more events will come."""
-        ...
 
     def close(self) -> None:
         """Release files and sockets. May be called twice."""
-        ...
 
 
 _kinds: dict[str, type[Event]] = {}

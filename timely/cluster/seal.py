@@ -41,11 +41,9 @@ class Seal(Protocol):
 
     def sealed(self, text: bytes) -> bytes:
         """Return a line, without its end, that `opened` turns back into `text`."""
-        ...
 
     def opened(self, line: bytes) -> bytes:
         """Return the text that was sealed; raise `TransportError` if it was not sealed by a process of this run."""
-        ...
 
 
 class Keyed:

@@ -53,16 +53,13 @@ class Container(Protocol):
 
     def take(self, rows: Array) -> Self:
         """Return the batch of the given rows (int64 positions)."""
-        ...
 
     def to_buffers(self) -> tuple[Any, Buffers]:
         """Return plain data that describes the batch, and its raw one-dimensional buffers."""
-        ...
 
     @classmethod
     def from_buffers(cls, meta: Any, buffers: Sequence[memoryview]) -> Self:
         """Return the batch that `to_buffers` described; raise `ValueError` on anything else."""
-        ...
 
 
 Batch = Container | list[Any]

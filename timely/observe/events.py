@@ -31,12 +31,10 @@ class Event(Protocol):
     @property
     def time(self) -> int:
         """Nanoseconds since the worker was made."""
-        ...
 
     @property
     def worker(self) -> int:
         """The worker on which it happened."""
-        ...
 
 
 class DataflowBuilt(NamedTuple):

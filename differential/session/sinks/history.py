@@ -37,23 +37,18 @@ class History(Protocol):
 
     def since(self) -> int:
         """Return the first commit as of which the view can be read."""
-        ...
 
     def changes(self, after: int, end: int) -> list[Change]:
         """Return the changes of each commit after `after`, up to and including `end`."""
-        ...
 
     def reach(self) -> Reach | None:
         """Return how far the sink is known to be, or None if it is not known."""
-        ...
 
     def retain(self, reach: Reach) -> None:
         """Retain all commits after that reach, durably, until `note` replaces it."""
-        ...
 
     def note(self, reach: Reach) -> None:
         """Record how far the sink is; the next append of the view makes this durable."""
-        ...
 
 
 Contents = Callable[[], list[Change]]

@@ -47,7 +47,6 @@ class SinkWriter(Protocol):
 
     def mark(self) -> Mark | None:
         """Return the mark, or None if the sink is empty."""
-        ...
 
     def write(self, changes: Sequence[Change], mark: Mark) -> None:
         """Apply the changes of one or more commits, in their order, and the mark of the last one, in one step.
@@ -56,15 +55,12 @@ class SinkWriter(Protocol):
         contents of the view. Raises SessionError if the mark of the sink is not the one that this writer has last read
         or written.
         """
-        ...
 
     def clear(self) -> None:
         """Make the next `write` replace the contents of the sink."""
-        ...
 
     def close(self) -> None:
         """Release what the writer holds."""
-        ...
 
 
 class Sink(Protocol):
@@ -73,8 +69,6 @@ class Sink(Protocol):
     @property
     def name(self) -> str:
         """The name of the sink."""
-        ...
 
     def open(self, outlet: Outlet) -> SinkWriter:
         """Return a writer. Raises the same errors as its methods."""
-        ...

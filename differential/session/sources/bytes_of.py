@@ -23,15 +23,12 @@ class Bytes(Protocol):
 
     def peek(self, count: int) -> tuple[bytes, bool]:
         """Return up to `count` bytes from here on, and whether no more are there: more may be written."""
-        ...
 
     def advance(self, count: int) -> None:
         """Go on by some of the bytes that `peek` has returned."""
-        ...
 
     def close(self) -> None:
         """Close the file."""
-        ...
 
 
 class FileBytes:

@@ -36,15 +36,12 @@ class Part(Protocol):
     @property
     def place(self) -> Place:
         """Where to go on."""
-        ...
 
     def next(self) -> Piece | None:
         """Return the next rows, None if there are none now. Raises DataError if the whole file has no rows."""
-        ...
 
     def close(self) -> None:
         """Close the file."""
-        ...
 
 
 class TextPart:

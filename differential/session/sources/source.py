@@ -75,22 +75,18 @@ class Reader(Protocol):
     @property
     def is_ended(self) -> bool:
         """Whether nothing will follow."""
-        ...
 
     def poll(self) -> Batch | None:
         """Return what has arrived, None if nothing has, without waiting. Raises SourceError where it cannot be read.
 
         If the target stops, the batch ends before the first record that is no row, which is its only rejected one.
         """
-        ...
 
     def confirm(self, position: Position) -> None:
         """Note that everything before a position is committed, and durable in a durable session."""
-        ...
 
     def close(self) -> None:
         """Release what the reader holds."""
-        ...
 
 
 class Source(Protocol):
@@ -99,11 +95,9 @@ class Source(Protocol):
     @property
     def name(self) -> str:
         """The name of its position."""
-        ...
 
     def open(self, target: Target, position: Position | None) -> Reader:
         """Return a reader from a position on, by default from the beginning.
 
         Raises DataError if it has no rows for such a table, SessionError if it cannot be read.
         """
-        ...

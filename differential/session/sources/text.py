@@ -46,15 +46,12 @@ class Format(Protocol):
 
     def end(self, data: bytes) -> int:
         """Return how many bytes the whole records at the beginning of some data take."""
-        ...
 
     def split(self, text: str) -> Block:
         """Return the records of a text."""
-        ...
 
     def columns(self, records: Sequence[Any]) -> tuple[list[Column], dict[int, str]]:
         """Return the columns of the records that are rows, and what is wrong with the others, by place."""
-        ...
 
 
 class Csv:
