@@ -24,7 +24,6 @@ from differential.session.live import Watch
 from differential.session.near import meant
 from differential.session.rows import Rows
 from differential.session.schema import Schema
-from differential.session.service import Service
 from differential.session.site import Definition, Site
 from differential.session.table_data import Column
 from differential.session.transaction import Kind, Net, Statement, plan, settled
@@ -55,8 +54,8 @@ class Catalog:
         """The sources of tables."""
         self.deliveries = Deliveries()
         """The sinks of views."""
-        self.services: list[Service] = []
-        """What answers other programs until the session is closed."""
+        self.ends: list[Callable[[], object]] = []
+        """What ends the answers to other programs when the session is closed."""
         self.storage: Storage | None = None
         """Where tables and commits are durable, if they are."""
 

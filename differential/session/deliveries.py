@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-import numpy as np
-
 from differential.session.changes import Change, Changes
 from differential.session.item import Item
 from differential.session.rows import Rows
@@ -60,8 +58,7 @@ class Deliveries:
 
     def rows(self, reaches: Mapping[str, Mapping[str, Reach]]) -> Rows:
         """Return a row for each sink, for people; `reaches` has those of the sinks of each durable view."""
-        text = np.dtypes.StringDType()
-        found = [(each.name, each.item.name, each.commit, each.rows, each.state) for each, _ in self.all]
+        found = [(each.name, each.item.name, each.commit or 0, each.rows, each.state) for each, _ in self.all]
         known = {(sink, view) for sink, view, *_ in found}
         found += [
             (sink, view, reach.through, 0, "is not attached: what it does not have is retained")
@@ -69,12 +66,4 @@ class Deliveries:
             for sink, reach in each.items()
             if (sink, view) not in known
         ]
-        sinks, views, commits, rows, states = zip(*found) if found else ((),) * 5
-        values = [
-            np.array(sinks, text),
-            np.array(views, text),
-            np.array([0 if commit is None else commit for commit in commits], np.int64),
-            np.array(rows, np.int64),
-            np.array(states, text),
-        ]
-        return Rows(("sink", "view", "commit", "rows", "state"), values, np.ones(len(found), np.int64))
+        return Rows.of({"sink": str, "view": str, "commit": int, "rows": int, "state": str}, found)

@@ -33,20 +33,19 @@ def begin(catalog: Catalog, item: Item, column: str, lateness: Duration | None, 
     """
     with catalog.exclusive():
         catalog.check(item)
-        names = item.names or ()
+        where, names = f"event_time (at {user_origin()})", item.names or ()
         if item in catalog.clocks.all:
             raise SessionError(f"{item} has event times already, in column {item.event_time!r}")
         if column not in names:
             raise SessionError(
-                f"event_time (at {user_origin()}): {item} has no column {column!r}: the columns are "
-                f"{', '.join(item.columns(0))}"
+                f"{where}: {item} has no column {column!r}: the columns are {', '.join(item.columns(0))}"
             )
         types = catalog.schema(item).types()
         unknown = [name for name in names if name not in types]
         if unknown:
             raise SessionError(
-                f"event_time (at {user_origin()}): the type of column {unknown[0]!r} of {item} is not known yet: "
-                f"state it, as in db.table({item.name!r}, {{{unknown[0]!r}: int, ...}})"
+                f"{where}: the type of column {unknown[0]!r} of {item} is not known yet: state it, as in "
+                f"db.table({item.name!r}, {{{unknown[0]!r}: int, ...}})"
             )
         columns: dict[str, Any] = {name: typed([], types[name]) for name in names}
         like = columns[column]
@@ -54,14 +53,13 @@ def begin(catalog: Catalog, item: Item, column: str, lateness: Duration | None, 
             ticks(like)
             late_by = None if lateness is None else count_of(lateness, like)
         except DataError as error:
-            raise SessionError(f"event_time (at {user_origin()}): column {column!r} of {item}: {error}") from None
+            raise SessionError(f"{where}: column {column!r} of {item}: {error}") from None
         if late_by is not None and late_by < 0:
-            raise SessionError(f"event_time (at {user_origin()}): lateness is not negative: {lateness!r} is refused")
+            raise SessionError(f"{where}: lateness is not negative: {lateness!r} is refused")
         patience = seconds(idle)
         if "change" in columns:
             raise SessionError(
-                f"event_time (at {user_origin()}): {item} has a column 'change', the name of a column of its table of "
-                "late changes: rename it"
+                f"{where}: {item} has a column 'change', the name of a column of its table of late changes: rename it"
             )
         text = np.array([], np.dtypes.StringDType())
         late = _table(catalog, f"{item.name}_late", {**columns, "change": text}, item)

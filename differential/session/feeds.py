@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from differential.session.item import Item
 from differential.session.rows import Rows
 from differential.session.sources.feed import Feed
@@ -85,13 +83,5 @@ class Feeds:
 
     def rows(self) -> Rows:
         """Return what each feed has done, for people."""
-        text = np.dtypes.StringDType()
-        names = ("source", "table", "rows", "rejected", "state")
-        values = [
-            np.array([feed.name for feed in self.all], text),
-            np.array([feed.item.name for feed in self.all], text),
-            np.array([feed.rows for feed in self.all], np.int64),
-            np.array([feed.rejected for feed in self.all], np.int64),
-            np.array([feed.state for feed in self.all], text),
-        ]
-        return Rows(names, values, np.ones(len(self.all), np.int64))
+        types = {"source": str, "table": str, "rows": int, "rejected": int, "state": str}
+        return Rows.of(types, [(each.name, each.item.name, each.rows, each.rejected, each.state) for each in self.all])

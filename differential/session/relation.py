@@ -14,6 +14,7 @@ unknown, and `named` gives them again.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from typing import TYPE_CHECKING, Any, Self, cast
 
 from differential.arrangement.arranged import Arranged
@@ -69,8 +70,7 @@ class Relation(Collection):
                 f"named (at {user_origin()}): {', '.join(map(repr, names))} cannot be the names of the columns: each "
                 "column has a name of its own, and key columns have names, too"
             )
-        relation = type(self).__new__(type(self))
-        relation.__dict__.update(self.__dict__)
+        relation = copy(self)
         relation.names = names
         relation.event_time = self.event_time if self.event_time in names else None
         return relation
@@ -87,8 +87,7 @@ class Relation(Collection):
         """
         if column is not None:
             self._known("at", [column])
-        relation = type(self).__new__(type(self))
-        relation.__dict__.update(self.__dict__)
+        relation = copy(self)
         relation.event_time = column
         return relation
 

@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
@@ -19,6 +19,7 @@ from differential.session.table_data import Column, frame_of, items, order_of, o
 SHOWN = 10
 """How many rows a notebook or a terminal shows."""
 Record = tuple[Any, ...]
+_DTYPES: dict[type, Any] = {str: np.dtypes.StringDType(), int: np.int64}
 
 
 class Rows:
@@ -38,6 +39,17 @@ class Rows:
         self._values = tuple(values)
         self._counts = counts
         self._is_sorted = False
+
+    @classmethod
+    def of(cls, types: Mapping[str, type], records: Iterable[Sequence[Any]]) -> Rows:
+        """Return records as rows, with columns of text (`str`) or of integers (`int`).
+
+        >>> Rows.of({"city": str, "people": int}, [("Rome", 3), ("Oslo", 1)]).records()
+        [('Oslo', 1), ('Rome', 3)]
+        """
+        columns = list(zip(*records)) or [()] * len(types)
+        values = [np.array(column, _DTYPES[types[name]]) for name, column in zip(types, columns)]
+        return cls(tuple(types), values, np.ones(len(columns[0]), np.int64))
 
     def __len__(self) -> int:
         return int(self._counts.sum())

@@ -22,8 +22,6 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, Self
 from weakref import finalize
 
-import numpy as np
-
 from differential.session.awaiting import in_thread
 from differential.session.catalog import Catalog
 from differential.session.cluster import Cluster
@@ -328,20 +326,12 @@ class Session:
         catalog = self._catalog
         catalog.engine.call(Site.measure)
         items = tuple(catalog.items.values())
-        columns: list[list[Any]] = [
-            [item.name for item in items],
-            [item.kind for item in items],
-            [item.size for item in items],
-            [sum(item.nbytes) + catalog.clocks.index_bytes(item) for item in items],
-        ]
-        values = [
-            np.array(column, np.dtypes.StringDType() if place < 2 else np.int64) for place, column in enumerate(columns)
-        ]
-        rows = Rows(("name", "kind", "rows", "index_bytes"), values, np.ones(len(items), np.int64))
+        nbytes = [sum(item.nbytes) + catalog.clocks.index_bytes(item) for item in items]
+        found = [(item.name, item.kind, item.size, each) for item, each in zip(items, nbytes)]
+        rows = Rows.of({"name": str, "kind": str, "rows": int, "index_bytes": int}, found)
         sources = catalog.feeds.rows()
         sinks = catalog.deliveries.rows({} if catalog.storage is None else catalog.storage.reaches)
-        nbytes = int(sum(columns[3]))
-        return Status(catalog.engine.workers, catalog.last, catalog.uncommitted, nbytes, rows, sources, sinks)
+        return Status(catalog.engine.workers, catalog.last, catalog.uncommitted, sum(nbytes), rows, sources, sinks)
 
     def explain(self) -> str:
         """Return, for people, what each view reads, by which index, and where it is defined."""
@@ -408,13 +398,13 @@ class Session:
         options = Options(host, port, token, certificate, read, write, **(known | limits))
         rejects = on_error._item if isinstance(on_error, Table) else None
         server = serve(self._catalog, requests._item, rejects, on_error == "stop", options)
-        self._catalog.services.append(server)
+        self._catalog.ends.append(server.close)
         return server
 
     def close(self) -> None:
         """End the session, its threads, its sources and its sinks. What is not committed is lost."""
-        for service in self._catalog.services:
-            service.close()
+        for end in self._catalog.ends:
+            end()
         self._end()
         self._catalog.feeds.end()
         self._catalog.deliveries.end()

@@ -11,7 +11,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Coroutine, Sequence
+from typing import Any
 
 from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, HTTPConnection, Request
@@ -134,12 +135,7 @@ class Application:
         if item is None:
             await socket.close(GONE, f"there is no {socket.path_params['name']!r:.60} to read here")
             return
-        gone = asyncio.create_task(_until_gone(socket))
-        sending = asyncio.create_task(self._send(socket, item))
-        await asyncio.wait((gone, sending), return_when=asyncio.FIRST_COMPLETED)
-        for task in (gone, sending):
-            task.cancel()
-        await asyncio.gather(gone, sending, return_exceptions=True)
+        await _until_gone(socket.receive, self._send(socket, item))
 
     async def _send(self, socket: WebSocket, item: Item) -> None:
         code, reason = GONE, ""
@@ -179,12 +175,7 @@ class _Events:
             status = 404 if item is None else 405
             await _json(status, {"error": f"there is no table or view {name!r} to read here"})(scope, receive, send)
             return
-        gone = asyncio.create_task(_until_disconnected(receive))
-        sending = asyncio.create_task(self._send(request, item, scope, receive, send))
-        await asyncio.wait((gone, sending), return_when=asyncio.FIRST_COMPLETED)
-        for task in (gone, sending):
-            task.cancel()
-        await asyncio.gather(gone, sending, return_exceptions=True)
+        await _until_gone(receive, self._send(request, item, scope, receive, send))
 
     async def _send(self, request: Request, item: Item, scope: Scope, receive: Receive, send: Send) -> None:
         entries = self._application.entries(item, request)
@@ -226,11 +217,15 @@ def _json(status: int, body: object) -> Response:
     return Response(text(body), status, media_type="application/json")
 
 
-async def _until_disconnected(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
+async def _until_gone(receive: Receive, sending: Coroutine[Any, Any, None]) -> None:
+    """Send to a reader until everything is sent, or the reader disconnects."""
 
+    async def gone() -> None:
+        while (await receive())["type"] not in ("http.disconnect", "websocket.disconnect"):
+            pass
 
-async def _until_gone(socket: WebSocket) -> None:
-    while (await socket.receive())["type"] != "websocket.disconnect":
-        pass
+    tasks = asyncio.create_task(gone()), asyncio.create_task(sending)
+    await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

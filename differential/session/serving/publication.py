@@ -120,5 +120,5 @@ def publish(catalog: Catalog, item: Item, address: str, keys: str) -> Publicatio
     if "diff" in (item.names or ()):
         raise SessionError(f"{item} has a column 'diff', the name of one that readers receive: rename it in a view")
     publication = Publication(catalog, item, address, keys)
-    catalog.services.append(publication)
+    catalog.ends.append(publication.close)
     return publication

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, Protocol
 
 from differential.session.schema import as_type
 from differential.session.sources.bytes_of import Bytes, PipeBytes
+from differential.session.sources.convert import may_be_null
 from differential.session.sources.source import Rejected, Target
 from differential.session.sources.text import MARK, Block, Format
 from differential.session.table_data import Column
@@ -222,7 +223,7 @@ class TablePart:
         length = len(columns[0])
         missing: dict[int, str] = {}
         for name, of, column in zip(self._target.names, self._target.types, columns):
-            if not _has_place_for_null(of):
+            if not may_be_null(of):
                 for row in is_null(column).nonzero()[0].tolist():
                     missing.setdefault(row, f"column {name!r} ({of}): None")
         end = min(missing) if missing and self._target.stops else length
@@ -252,13 +253,6 @@ def _named(names: Sequence[str], columns: Sequence[Column], name: str, target: T
             f"{', '.join(target.names)}"
         )
     return columns[list(names).index(name)]
-
-
-def _has_place_for_null(of: str) -> bool:
-    return of.endswith("?") or of.partition("[")[0].partition("(")[0] in _WITH_NULLS
-
-
-_WITH_NULLS = ("date", "timestamp", "time", "duration", "decimal", "value")
 
 
 def _fitted(name: str, column: Column, of: str) -> Column:

@@ -20,23 +20,6 @@ Chunk = tuple[Sequence[str], Sequence[Column]]
 Chunks = Callable[[int], Iterator[Chunk]]
 
 
-def parquet_chunks(path: str) -> Chunks:
-    """Return what yields the columns of a Parquet file from a row on, by name."""
-    needs_arrow("a Parquet file")
-    return partial(_parquet, path)
-
-
-def arrow_chunks(path: str) -> Chunks:
-    """Return what yields those of an Arrow file (IPC, a file or a stream; Feather)."""
-    needs_arrow("an Arrow file")
-    return partial(_arrow, path)
-
-
-def npy_chunks(path: str, names: Sequence[str]) -> Chunks:
-    """Return what yields those of an array: structured, or of columns that have these names in their order."""
-    return partial(_npy, path, tuple(names))
-
-
 def _parquet(path: str, row: int) -> Iterator[Chunk]:
     from pyarrow import parquet
 
@@ -52,6 +35,7 @@ def _parquet(path: str, row: int) -> Iterator[Chunk]:
 
 
 def _arrow(path: str, row: int) -> Iterator[Chunk]:
+    """Yield the columns of an Arrow file: IPC, a file or a stream, or Feather."""
     import pyarrow as pa
 
     with pa.memory_map(path) as memory:
@@ -69,6 +53,7 @@ def _arrow(path: str, row: int) -> Iterator[Chunk]:
 
 
 def _npy(path: str, names: Sequence[str], row: int) -> Iterator[Chunk]:
+    """Yield the columns of an array: structured, or of columns that have these names in their order."""
     array = np.lib.format.open_memmap(path, mode="r")
     if array.dtype.names is None and (array.ndim > 2 or (array.ndim == 2 and array.shape[1] != len(names))):
         raise DataError(f"an array of shape {array.shape}, and not of rows with the {len(names)} columns of the table")
@@ -84,10 +69,6 @@ def _chunk(frame: Frame) -> Chunk:
     return frame.names, frame.columns
 
 
-ENDINGS = {".parquet": parquet_chunks, ".arrow": arrow_chunks, ".feather": arrow_chunks}
-"""What reads files of tables, by their endings."""
-
-
 def chunks_of(path: str, names: Sequence[str]) -> Chunks:
     """Return what yields the columns of a file, by its ending. Raises DataError if no format has it.
 
@@ -97,7 +78,11 @@ def chunks_of(path: str, names: Sequence[str]) -> Chunks:
     """
     ending = os.path.splitext(path)[1].lower()
     if ending == ".npy":
-        return npy_chunks(path, names)
-    if ending not in ENDINGS:
-        raise DataError(f"{path}: a file of a table ends in {', '.join(sorted([*ENDINGS, '.npy']))}")
-    return ENDINGS[ending](path)
+        return partial(_npy, path, names)
+    if ending == ".parquet":
+        needs_arrow("a Parquet file")
+        return partial(_parquet, path)
+    if ending in (".arrow", ".feather"):
+        needs_arrow("an Arrow file")
+        return partial(_arrow, path)
+    raise DataError(f"{path}: a file of a table ends in .arrow, .feather, .npy, .parquet")
