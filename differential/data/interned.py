@@ -11,11 +11,10 @@ A column belongs to one worker; `strings_of` makes columns of it that may go to 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, cast
 
 import numpy as np
-from numpy.lib.mixins import NDArrayOperatorsMixin
 from numpy.typing import NDArray
 
 from differential.data.interning import Codes, Interner
@@ -27,7 +26,7 @@ Array = NDArray[Any]
 _OBJECT = np.dtype(np.object_)
 
 
-class Interned(NDArrayOperatorsMixin, ColumnLike):
+class Interned(ColumnLike):
     """A column of interned text or bytes. It behaves as the read-only NumPy array of its strings.
 
     Slices, masks, positions, `take`, `repeat`, `np.concatenate` and `np.where` of such columns make another one, and
@@ -41,8 +40,6 @@ class Interned(NDArrayOperatorsMixin, ColumnLike):
     """
 
     __slots__ = ("_array", "codes", "dtype", "interner")
-    __hash__ = None  # type: ignore[assignment]
-    ndim = 1
 
     def __init__(self, interner: Interner, codes: Codes, dtype: np.dtype[Any]) -> None:
         """Take numbers of the table `interner`; `dtype` is that of text, or of objects for bytes."""
@@ -53,16 +50,6 @@ class Interned(NDArrayOperatorsMixin, ColumnLike):
         self.dtype = dtype
         self._array: Array | None = None
         interner.watch_strings(codes)
-
-    @property
-    def shape(self) -> tuple[int]:
-        """The number of rows, as a tuple."""
-        return (len(self.codes),)
-
-    @property
-    def size(self) -> int:
-        """The number of rows."""
-        return len(self.codes)
 
     @property
     def nbytes(self) -> int:
@@ -114,29 +101,14 @@ class Interned(NDArrayOperatorsMixin, ColumnLike):
             return self.interner.to_list(number, is_text=self.dtype.kind == "T")[0]
         return np.asarray(self)[rows]
 
-    def __setitem__(self, rows: Any, values: Any) -> None:
-        raise ValueError("assignment destination is read-only")
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self.tolist())
-
     def __contains__(self, value: object) -> bool:
         return bool(np.any(self == value))
-
-    def __getattr__(self, name: str) -> Any:
-        # NumPy asks for further protocols by names of this form; the column has none of them.
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return getattr(np.asarray(self), name)
 
     def __repr__(self) -> str:
         return repr(np.asarray(self))
 
     def __str__(self) -> str:
         return str(np.asarray(self))
-
-    def __bool__(self) -> bool:
-        return bool(np.asarray(self))
 
     def __reduce__(self) -> Any:
         return np.asarray(self).__reduce__()
@@ -165,11 +137,6 @@ class Interned(NDArrayOperatorsMixin, ColumnLike):
     def repeat(self, times: Any, axis: int | None = None) -> Interned:
         """Return each row several times over."""
         return self._of(self.codes.repeat(times, axis))
-
-    def setflags(self, write: bool | None = None, align: bool | None = None, uic: bool | None = None) -> None:
-        """Do nothing: the column is read-only. Raises ValueError where it is to be writable."""
-        if write:
-            raise ValueError("cannot set WRITEABLE flag to True of this array")
 
     def is_like(self, other: Interned) -> bool:
         """Return whether equal numbers mean equal strings in both columns."""

@@ -2,26 +2,62 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
 from numpy.typing import NDArray
 
 
-class ColumnLike:
+class ColumnLike(NDArrayOperatorsMixin):
     """A column that is no NumPy array, and behaves as one: one-dimensional, of a kind that columns can have, immutable.
 
-    It implements NumPy's protocols (`__array__`, `__array_function__`, `__array_ufunc__`) and the attributes of arrays.
+    A class of columns implements NumPy's protocols (`__array__`, `__array_function__`, `__array_ufunc__`), `__len__`
+    and `tolist`. Attributes that it lacks are those of the array.
     """
 
     __slots__ = ()
+    __hash__ = None  # type: ignore[assignment]
+    ndim = 1
+
+    @property
+    def shape(self) -> tuple[int]:
+        """The number of rows, as a tuple."""
+        return (len(self),)
+
+    @property
+    def size(self) -> int:
+        """The number of rows."""
+        return len(self)
+
+    def __setitem__(self, rows: Any, values: Any) -> None:
+        raise ValueError("assignment destination is read-only")
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.tolist())
+
+    def __getattr__(self, name: str) -> Any:
+        # NumPy asks for further protocols by names of this form; the column has none of them.
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(np.asarray(self), name)
+
+    def __bool__(self) -> bool:
+        return bool(np.asarray(self))
+
+    def setflags(self, write: bool | None = None, align: bool | None = None, uic: bool | None = None) -> None:
+        """Do nothing: the column is read-only. Raises ValueError where it is to be writable."""
+        if write:
+            raise ValueError("cannot set WRITEABLE flag to True of this array")
 
     def hashes(self) -> NDArray[np.uint64] | None:
         """Return the hash of each row that `timely.hash_columns` is to give, or None where it is to make them."""
         return None
 
     if TYPE_CHECKING:
-        ndim: int
         dtype: np.dtype[Any]
 
         def __len__(self) -> int: ...
+        def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]: ...
+        def tolist(self) -> list[Any]: ...

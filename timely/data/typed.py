@@ -10,12 +10,11 @@ leave nulls out and return a column with a null in the same rows; any other func
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, cast
 from zlib import adler32, crc32
 
 import numpy as np
-from numpy.lib.mixins import NDArrayOperatorsMixin
 from numpy.typing import NDArray
 
 from timely.data.column_like import ColumnLike
@@ -27,7 +26,7 @@ from timely.data.types import logical_type
 from timely.errors import DataError
 
 
-class Typed(NDArrayOperatorsMixin, ColumnLike):
+class Typed(ColumnLike):
     """A column of a logical type.
 
     >>> column = typed([3, None, 5], "int64?")
@@ -40,8 +39,6 @@ class Typed(NDArrayOperatorsMixin, ColumnLike):
     """
 
     __slots__ = ("_array", "dtype", "storage", "type")
-    __hash__ = None  # type: ignore[assignment]
-    ndim = 1
     base = None
     """What NumPy's arrays call the array whose memory they show: nobody else can reach the values."""
 
@@ -51,16 +48,6 @@ class Typed(NDArrayOperatorsMixin, ColumnLike):
         self.storage = storage
         self.dtype = type.dtype
         self._array: Array | None = None
-
-    @property
-    def shape(self) -> tuple[int]:
-        """The number of rows, as a tuple."""
-        return (len(self.storage),)
-
-    @property
-    def size(self) -> int:
-        """The number of rows."""
-        return len(self.storage)
 
     @property
     def nbytes(self) -> int:
@@ -119,23 +106,8 @@ class Typed(NDArrayOperatorsMixin, ColumnLike):
             return self[[rows]].tolist()[0]
         return np.asarray(self)[rows]
 
-    def __setitem__(self, rows: Any, values: Any) -> None:
-        raise ValueError("assignment destination is read-only")
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self.tolist())
-
-    def __getattr__(self, name: str) -> Any:
-        # NumPy asks for further protocols by names of this form; the column has none of them.
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return getattr(np.asarray(self), name)
-
     def __repr__(self) -> str:
         return f"typed({self.tolist()!r:.300}, {self.type.name!r})"
-
-    def __bool__(self) -> bool:
-        return bool(np.asarray(self))
 
     def __reduce__(self) -> Any:
         return _restored, (self.type.name, np.asarray(self.storage))
@@ -161,11 +133,6 @@ class Typed(NDArrayOperatorsMixin, ColumnLike):
     def repeat(self, times: Any, axis: int | None = None) -> Typed:
         """Return each row several times over."""
         return self._of(self.storage.repeat(times, axis))
-
-    def setflags(self, write: bool | None = None, align: bool | None = None, uic: bool | None = None) -> None:
-        """Do nothing: the column is read-only. Raises ValueError where it is to be writable."""
-        if write:
-            raise ValueError("cannot set WRITEABLE flag to True of this array")
 
     def hashes(self) -> NDArray[np.uint64]:
         """Return a hash of each row: the same on every machine."""
