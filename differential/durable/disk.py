@@ -2,7 +2,7 @@
 
 A file system keeps less than it shows: after a crash of the machine a file may lack what was written since its last
 `fsync`, and a directory what was renamed, created or removed since its own. `Disk` therefore names the two kinds of
-sync, and `differential.durable.simulated` forgets what neither has reached.
+sync, and a simulation forgets what neither has reached.
 """
 
 from __future__ import annotations

@@ -20,8 +20,8 @@ from differential import Updates
 from differential.durable.keep import Keep
 from differential.durable.manifest import Manifest
 from differential.durable.shard import Shard
-from differential.durable.simulated import Crash
 from differential.durable.writer import Writer
+from tests.simulation.stores import Crash
 from timely.errors import FencedError, StateError, StoreError
 
 PATIENCE = 30.0

@@ -12,8 +12,8 @@ import pytest
 from differential.durable import compaction
 from differential.durable.local import LocalStore
 from differential.durable.shard import Shard
-from differential.durable.simulated import Seeded, SimulatedDisk, SimulatedStore
 from tests.property.durable.interleaving import History, Turns, check, reading, writing
+from tests.simulation.stores import Seeded, SimulatedDisk, SimulatedStore
 
 QUICK = 1000
 MANIFEST = "edges/manifest.json"

@@ -18,8 +18,8 @@ from differential.durable import Directory, Shard, State, compaction, durable_in
 from differential.durable.keep import Keep
 from differential.durable.kinds import items, kind_of
 from differential.durable.local import LocalStore
-from differential.durable.simulated import Seeded, SimulatedDisk
 from differential.durable.writer import Writer
+from tests.simulation.stores import Seeded, SimulatedDisk
 from tests.thorough import examples
 from timely import Config, Worker, execute
 from timely.lowlevel import Items, typed

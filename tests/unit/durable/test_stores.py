@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import doctest
 import errno
 import fcntl
 import os
@@ -16,8 +17,9 @@ from differential.durable.disk import OsDisk
 from differential.durable.local import LocalStore
 from differential.durable.objects import Objects, ObjectStore
 from differential.durable.places import Directory, check_name, place_of
-from differential.durable.simulated import Seeded, SimulatedDisk, SimulatedStore
 from differential.durable.store import Store
+from tests.simulation import stores
+from tests.simulation.stores import Seeded, SimulatedDisk, SimulatedStore
 from timely.errors import ConfigError, StoreError
 
 
@@ -30,6 +32,10 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
     if request.param == "simulated store":
         return SimulatedStore(Seeded(1))
     return ObjectStore(obstore.store.MemoryStore(), "state/words")
+
+
+def test_the_examples_of_simulated_stores_and_disks_hold() -> None:
+    assert doctest.testmod(stores).failed == 0
 
 
 def test_what_was_put_is_there_until_it_is_deleted(store: Store) -> None:

@@ -14,8 +14,8 @@ from differential.durable.keep import Keep
 from differential.durable.local import LocalStore
 from differential.durable.manifest import Part
 from differential.durable.shard import Shard
-from differential.durable.simulated import Seeded, SimulatedStore
 from differential.durable.writer import Writer
+from tests.simulation.stores import Seeded, SimulatedStore
 from tests.unit.durable.test_stores import Failing
 from timely.errors import ConfigError, DataError, FencedError, StateError, StoreError
 
