@@ -91,11 +91,6 @@ class Outputs:
         """Whether someone reads the changes of the answer."""
         return "changes_to" in self._files
 
-    @property
-    def has_plot(self) -> bool:
-        """Whether a picture is asked for."""
-        return "plot" in self._files
-
     def print(self, *lines: str) -> None:
         """Print lines, unless the job is to be quiet: on standard output, or on standard error if that is taken."""
         if lines and not self.is_quiet:

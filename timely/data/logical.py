@@ -15,7 +15,6 @@ int64, whose largest number is the null.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -30,7 +29,6 @@ TEXT = np.dtypes.StringDType()
 OBJECT = np.dtype(np.object_)
 NULL = (1 << 63) - 1
 """The storage of a null in a column stored as int64."""
-UNITS = ("s", "ms", "us", "ns")
 
 
 class LogicalType:
@@ -89,14 +87,6 @@ class LogicalType:
     def refused(self, values: Any, row: int, why: str) -> DataError:
         """Return the error for a row that is not of this type."""
         return DataError(f"{values[row]!r:.80} at row {row} {why}, so it is no value of a column of {self.name}")
-
-
-def with_nulls(values: Sequence[Any], convert: Callable[[list[Any]], Ints]) -> Ints:
-    """Return `convert` of the values that are not None, and `NULL` where one is."""
-    missing = np.fromiter((value is None for value in values), np.bool_, len(values))
-    stored = np.full(len(values), NULL, np.int64)
-    stored[~missing] = convert([value for value in values if value is not None])
-    return stored
 
 
 def nulled(items: list[Any], missing: Array) -> list[Any]:

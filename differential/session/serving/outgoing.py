@@ -24,11 +24,6 @@ from timely.errors import DataError, TimelyError
 if TYPE_CHECKING:
     from differential.session.storage import Past
 
-BACKLOG = 16 << 20
-"""At most this many bytes of messages are kept for readers that reconnect."""
-QUEUE = 8 << 20
-"""At most this many bytes may wait for a reader."""
-
 
 class Entry(NamedTuple):
     """A message as it is sent."""
