@@ -130,7 +130,10 @@ class StateError(TimelyError):
 
 
 class FencedError(StateError):
-    """Another writer has claimed a durable collection, so this one must end; nothing of its last append was kept."""
+    """A durable collection was claimed by another writer, removed or replaced, so its writer must end.
+
+    Nothing of its last append was kept.
+    """
 
 
 class StoreError(StateError):

@@ -1,4 +1,4 @@
-"""What `timely state DIR` prints."""
+"""What `timely state DIR` prints, and what it changes."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import time as clock
 from differential.durable.manifest import Manifest
 from differential.durable.places import Directory
 from differential.durable.shard import Shard
+from differential.durable.writer import Writer
 from timely.errors import ConfigError, StateError, StoreError
 
 _HEADER = ("collection", "role", "since", "upper", "rows", "bytes", "parts", "fields", "last writer")
@@ -44,6 +45,26 @@ def show(directory: str, verify: bool) -> int:
     if verify and not faults:
         print(f"{len(names)} collection(s) are whole")
     return 1 if faults else 0
+
+
+def accept(directory: str, name: str) -> int:
+    """Let the session in a directory go on with a table as it is, without the commits that are missing; return 0.
+
+    Raises ConfigError if there is no session, or if it has no such table.
+    """
+    place = Directory(directory)
+    for found in place.names():
+        shard = Shard(found, place.store(found))
+        if shard.manifest().role == "commits":
+            break
+    else:
+        raise ConfigError(f"there is no session in {directory}")
+    noted = [key for key in shard.manifest().offsets if key.partition("\t")[0] == name]
+    if not noted:
+        raise ConfigError(f"the session in {directory} has no table {name!r}")
+    Writer.claim(shard, "commits").note(dict.fromkeys(noted))
+    print(f"the session goes on with {name!r} as it is, and reads the sources of this table from their beginning")
+    return 0
 
 
 def _row(name: str, manifest: Manifest) -> tuple[str, ...]:

@@ -26,6 +26,8 @@ TEMPORARY = ".tmp"
 class LocalStore:
     """Keeps a durable collection in a directory, which is made when something is first written.
 
+    A directory that is removed later is not made again, because a collection without its files is no collection.
+
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as directory:
     ...     store = LocalStore(f"{directory}/words")
@@ -44,6 +46,7 @@ class LocalStore:
         self._disk: Disk = disk or OsDisk()
         self._parts = os.path.join(directory, PARTS)
         self._manifest = os.path.join(directory, MANIFEST)
+        self._is_made = False
 
     def path(self, name: str) -> str:
         """Return the path of a part."""
@@ -51,7 +54,7 @@ class LocalStore:
 
     def put_new(self, name: str, data: bytes) -> None:
         with self._attempt("write", self.path(name)):
-            self._disk.make_directory(self._parts)
+            self._make()
             self._replace(self.path(name), data)
 
     def get(self, name: str) -> bytes | None:
@@ -62,17 +65,21 @@ class LocalStore:
 
     def compare_and_set(self, expected: bytes | None, manifest: bytes) -> bool:
         with self._attempt("write", self._manifest):
-            self._disk.make_directory(self._parts)  # and so before the first part, which then waits for one sync less
-            with self._disk.locked(os.path.join(self.directory, "lock")):
-                present = self._read(self._manifest)
-                if present == manifest:
-                    # An earlier attempt renamed the file, and failed to sync the directory.
-                    self._disk.sync_directory(self.directory)
-                elif present == expected:
-                    self._replace(self._manifest, manifest)
-                else:
-                    return False
-                return True
+            self._is_made = self._is_made and expected is not None
+            self._make()  # and so before the first part, which then waits for one sync less
+            try:
+                with self._disk.locked(os.path.join(self.directory, "lock")):
+                    present = self._read(self._manifest)
+                    if present == manifest:
+                        # An earlier attempt renamed the file, and failed to sync the directory.
+                        self._disk.sync_directory(self.directory)
+                    elif present == expected:
+                        self._replace(self._manifest, manifest)
+                    else:
+                        return False
+                    return True
+            except FileNotFoundError:
+                return False  # the directory was removed, and the manifest with it
 
     def names(self) -> list[str]:
         with self._attempt("list", self._parts):
@@ -87,6 +94,12 @@ class LocalStore:
                 self._disk.remove(self.path(name))
             except FileNotFoundError:
                 return
+
+    def _make(self) -> None:
+        """Make the directory, once."""
+        if not self._is_made:
+            self._disk.make_directory(self._parts)
+            self._is_made = True
 
     def _replace(self, path: str, data: bytes) -> None:
         """Write a file in such a way that it is there with all of its contents or not at all."""

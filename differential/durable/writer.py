@@ -38,8 +38,9 @@ _FIRST_PAUSE = 0.02
 class Writer:
     """The writer of a durable collection. Use from one thread at a time.
 
-    All methods raise FencedError if another writer has claimed the collection, StoreError if the store fails. After a
-    StoreError the last change may have happened or not, as after a crash: the next claim finds out.
+    All methods raise FencedError if another writer has claimed the collection, or if it was removed or replaced, and
+    StoreError if the store fails. After a StoreError the last change may have happened or not, as after a crash: the
+    next claim finds out.
     """
 
     def __init__(self, shard: Shard, manifest: Manifest, pause: Callable[[float], None] = clock.sleep) -> None:
@@ -137,9 +138,18 @@ class Writer:
         sha256 = hashlib.sha256(data).hexdigest()
         self._sequence += 1
         name = f"{self.manifest.fence:08d}-{self._sequence:08d}-{sha256[:12]}.parquet"
-        _patiently(lambda: self._store.put_new(name, data), self._pause)
+        try:
+            _patiently(lambda: self._store.put_new(name, data), self._pause)
+        except StoreError:
+            self.check()
+            raise
         digest = rows.digest(table) if self.manifest.role == "output" else 0
         return Part(name, lower, upper, len(table), len(data), sha256, digest)
+
+    def check(self) -> None:
+        """Raise FencedError unless the manifest is the one that this writer wrote last."""
+        if _patiently(self._store.get_manifest, self._pause) != self._bytes:
+            raise FencedError(self._who(self.manifest))
 
     def note(self, offsets: Mapping[str, Position | None]) -> None:
         """Make offsets durable, and nothing else; None removes one."""
@@ -244,9 +254,14 @@ class Writer:
     def _who(self, manifest: Manifest) -> str:
         """Return why this writer must end."""
         data = self._store.get_manifest()
-        if data is None:
-            return f"{self.shard} was removed while it was written to"
-        owner = Manifest.from_bytes(data, self.shard).owner
+        found = None if data is None else Manifest.from_bytes(data, self.shard)
+        if found is None or found.version <= self.manifest.version:
+            what = "removed" if found is None else "replaced by an older copy"
+            return (
+                f"{self.shard} was {what} while this program wrote to it, so nothing more becomes durable: end the "
+                "program, and restore the directory from a copy that has all that was durable"
+            )
+        owner = found.owner
         return (
             f"{self.shard} was claimed by process {owner.process} on {owner.host}, so process "
             f"{manifest.owner.process} on {manifest.owner.host} must end: one program at a time can write to it"

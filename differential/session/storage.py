@@ -10,6 +10,9 @@ not decided is given up when the session is opened again. Views are appended to 
 between, the difference is appended when the view is defined again.
 
 A store that fails ends the writing: it is not known what is durable, and opening the session again finds out.
+
+`_session` also notes the last commit that changed each table. A table that is removed, or replaced by an older copy, is
+refused when the session is opened. While a session runs, each commit compares the manifests of all collections.
 """
 
 from __future__ import annotations
@@ -25,7 +28,7 @@ from differential.durable import rows
 from differential.durable.keep import Keep
 from differential.durable.kinds import empty, kind_of
 from differential.durable.manifest import Manifest, Position
-from differential.durable.places import Place, check_name, place_of
+from differential.durable.places import Directory, Place, check_name, place_of
 from differential.durable.shard import Shard
 from differential.durable.writer import Writer
 from differential.session.changes import Change, Changes
@@ -34,7 +37,7 @@ from differential.session.item import Item
 from differential.session.retained import Reaches, Retained
 from differential.session.table_data import Column
 from differential.session.transaction import Net
-from timely.errors import ConfigError, SessionError
+from timely.errors import ConfigError, SessionError, StateError
 
 PAST = 1_000
 """At most this many commits are read for readers that resume after one of them."""
@@ -80,9 +83,13 @@ class Storage:
         self._reaches: dict[str, Reaches] = {}
         names = self._place.names()
         if names and COMMITS not in names:
-            raise ConfigError(f"{self._place} has the durable collections of another program: name another directory")
+            raise ConfigError(
+                f"{self._place} has the durable collections of another program, or of a session whose directory "
+                f"{COMMITS!r} was removed: restore it from a copy, or name another directory"
+            )
         self._commits = Writer.claim(self._shard(COMMITS), "commits", 1, about={"identity": token_hex(8)})
         self._commits.keep = Keep(0)
+        self._refuse_lost()  # before anything is removed from an older copy
         for name in names:
             if name != COMMITS:
                 self._open(name)
@@ -213,6 +220,7 @@ class Storage:
         self._reaches.pop(item.name, None)
         writer = self._writers.pop(item.name, None)
         if writer is not None and self._failure is None:
+            self._attempt(lambda: self._commits.note({_noted(writer): None}))  # first: it is not missing meanwhile
             self._attempt(lambda: writer.begin_again(self.last + 1, {}, writer.manifest.role))
 
     def fail(self, error: BaseException) -> None:
@@ -245,6 +253,23 @@ class Storage:
             shown = tuple(about["shown"])
             self._tables[name] = Kept(tuple(about["columns"]), kinds, about["keys"], about["has_key"], shown)
 
+    def _refuse_lost(self) -> None:
+        """Raise StateError if a table does not have a commit that changed it."""
+        for key, commit in self._commits.manifest.offsets.items():
+            name, _, created = key.partition("\t")
+            if not created.isdecimal() or not isinstance(commit, int):
+                continue  # the position of a source
+            shard = self._shard(name)
+            data = shard.store.get_manifest()
+            manifest = None if data is None else Manifest.from_bytes(data, shard)
+            if manifest is None or _ends_before(manifest, int(created), commit):
+                what = "missing" if manifest is None else "an older copy"
+                hint = f", or go on without it after 'timely state --accept {name} {self._place}'"
+                raise StateError(
+                    f"{shard} is {what}, and commit {commit} of the session changed this table: restore the directory "
+                    f"from a copy that has it{hint if isinstance(self._place, Directory) else ''}"
+                )
+
     def _about(self, kept: Kept, created: int) -> dict[str, Any]:
         columns, shown = list(kept.columns), list(kept.shown)
         about = {"columns": columns, "shown": shown, "kinds": kept.kinds, "keys": kept.keys, "has_key": kept.has_key}
@@ -271,6 +296,9 @@ class Storage:
         positions: Mapping[str, Mapping[str, Position]],
     ) -> None:
         last = self.last
+        for name, writer in self._writers.items():
+            if name not in changes:
+                writer.check()
         for name, kept in self._tables.items():
             if name not in self._writers:
                 self._writer(name, "input", number, self._about(kept, number)).names = kept.columns
@@ -278,7 +306,10 @@ class Storage:
             writer = self._writers[name]
             writer.names = self._tables[name].columns
             writer.append(number + 1, [Updates.at((number,), net.columns, net.diffs)], limit=last)
-        offsets = {
+        offsets: dict[str, Position] = {
+            _noted(self._writers[table]): self._writers[table].manifest.upper - 1 for table in self._tables
+        }
+        offsets |= {
             _key(self._writers[table], table, source): position
             for table, each in positions.items()
             for source, position in each.items()
@@ -355,6 +386,17 @@ def _check_columns(what: str, names: Sequence[str]) -> None:
             f"{what} has a column {taken[0]!r}, and a durable collection has one of this name for each of its changes: "
             "give the column another name"
         )
+
+
+def _noted(writer: Writer) -> str:
+    """Return the name by which the last commit that changed a table is noted."""
+    return f"{writer.shard.name}\t{writer.manifest.about['created']}"
+
+
+def _ends_before(manifest: Manifest, created: int, commit: int) -> bool:
+    """Return whether a table lacks a commit; not if it was dropped since then, with or without a successor."""
+    found = manifest.about.get("created", created + 1)
+    return found < created or (found == created and manifest.upper <= commit)
 
 
 def _key(writer: Writer, table: str, source: str) -> str:

@@ -49,6 +49,11 @@ def add_state(commands: Any) -> None:
         description="Show the durable collections in a directory: their times, rows, sizes and writers.",
     )
     parser.add_argument("--verify", action="store_true", help="read and check everything; status 1 if any is damaged")
+    parser.add_argument(
+        "--accept",
+        metavar="TABLE",
+        help="let a session go on with this table as it is, though commits of it are missing",
+    )
     parser.add_argument("directory", metavar="DIR")
     parser.set_defaults(action=_show)
 
@@ -107,11 +112,15 @@ def _locked(directory: str) -> int:
 
 
 def _show(options: argparse.Namespace) -> int:
-    show = importlib.import_module(_COMMAND).show
+    command = importlib.import_module(_COMMAND)
     if sys.stdout is None:
         raise TimelyError("standard output is closed")
     try:
-        status: int = show(options.directory, options.verify)
+        status: int
+        if options.accept is None:
+            status = command.show(options.directory, options.verify)
+        else:
+            status = command.accept(options.directory, options.accept)
         sys.stdout.flush()
     except OSError as error:
         # What Python still holds, it would write at exit, and complain once more.

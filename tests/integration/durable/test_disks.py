@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -31,8 +31,8 @@ def disk(tmp_path: Path) -> Iterator[Path]:
         subprocess.run(["umount", "-l", str(path)], check=True, timeout=20)
 
 
-def run(state: Path, last: int, ahead: bool) -> int:
-    """Make the epochs that are not durable; return the first of them."""
+def run(state: Path, last: int, ahead: bool, before_last: Callable[[], None] = lambda: None) -> int:
+    """Make the epochs that are not durable, and call `before_last` before the last one; return the first of them."""
 
     def program(worker: Worker) -> int:
         opened = State.open(worker, str(state))
@@ -41,6 +41,8 @@ def run(state: Path, last: int, ahead: bool) -> int:
             answer = persist(numbers.map(lambda x: x % 7).count(), opened.shard("answer"))
         first = session.epoch
         for epoch in range(first, last):
+            if epoch == last - 1:
+                before_last()
             session.insert([(epoch * EACH + x) * 0x9E3779B97F4A7C15 % (1 << 62) for x in range(EACH)])
             session.advance_to(epoch + 1)
             worker.step_while(lambda: not answer.is_durable(session.epoch))
@@ -88,3 +90,20 @@ def test_a_disk_that_cannot_be_written_is_named(disk: Path, monkeypatch: pytest.
     with pytest.raises(StoreError, match=f"cannot write {disk}/state/.*Read-only file system"):
         run(disk / "state", 4, False)
     assert whole(disk / "state") == (2, 2)
+
+
+@pytest.mark.parametrize("ahead", [False, True])
+def test_a_disk_that_cannot_be_written_any_more_is_named(
+    disk: Path, ahead: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("differential.durable.writer._FIRST_PAUSE", 0.0)
+
+    def remount(how: str) -> None:
+        subprocess.run(["mount", "-o", f"remount,{how}", str(disk)], check=True, timeout=20)
+
+    with pytest.raises(OperatorError, match=f"cannot write {disk}/state/.*Read-only file system"):
+        run(disk / "state", 4, ahead, before_last=lambda: remount("ro"))
+    assert whole(disk / "state")[0] == 3
+    remount("rw")
+    assert run(disk / "state", 4, ahead) == 3
+    assert whole(disk / "state") == (4, 4)
