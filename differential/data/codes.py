@@ -11,7 +11,7 @@ Below the operators everything is int64: one code for a row's key and one for it
   when nothing has it any more (see `differential.data.interning`). Decoding makes a column of these numbers, which is
   encoded again without a lookup (see `differential.data.interned`). Codes never leave their worker.
 - Several columns whose codes are small are packed into one word, which keeps their order; other rows of several columns
-  are interned as tuples of codes, row by row and slowly. Small are two columns of up to 31 and 32 bits, three of 21,
+  are interned as tuples of codes. Small are two columns of up to 31 and 32 bits, three of 21,
   four of 15, five of 12, six of 10; a thirty-second of that range, for two columns half of it, is negative.
 - No columns at all (the value of a record that is only a key) is the absent column.
 
@@ -26,8 +26,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from enum import Enum
-from itertools import repeat
-from operator import itemgetter
 from typing import Any, Final, NamedTuple, Protocol, cast
 
 import numpy as np
@@ -48,7 +46,7 @@ class Numbers(NamedTuple):
     """What returns the numbers of the rows of a column of strings, and of tuples."""
 
     of_strings: Callable[[Array], Codes]
-    of_tuples: Callable[[list[Any]], Codes]
+    of_tuples: Callable[[list[Codes], tuple[int, ...]], Codes]
 
 
 class Kind(Enum):
@@ -135,7 +133,7 @@ class Encoder:
         kinds = self.learn(columns)
         if not columns:
             return NOTHING
-        return self._codes(columns, kinds, Numbers(self.interner.encode_strings, self.interner.encode))
+        return self._codes(columns, kinds, Numbers(self.interner.encode_strings, self.interner.encode_tuples))
 
     def find(self, columns: tuple[Array, ...]) -> Codes:
         """Return the code of each row that `encode` has encoded; for others, a code that no row has.
@@ -143,7 +141,7 @@ class Encoder:
         So a lookup uses up no numbers. Two rows that were never encoded may have the same code.
         """
         kinds = self.learn(columns)
-        return self._codes(columns, kinds, Numbers(self.interner.find_strings, self.interner.find))
+        return self._codes(columns, kinds, Numbers(self.interner.find_strings, self.interner.find_tuples))
 
     def decode(self, codes: Codes, length: int) -> tuple[Array, ...]:
         """Return the columns of `length` rows of codes."""
@@ -285,19 +283,19 @@ class Encoder:
             large = np.zeros(len(words), np.bool_)
             for column, (_, _, least, most) in zip(codes, layout):
                 large |= (column < least) | (column > most)
+            if large.all():
+                return self._intern_rows(codes, numbers)
             words[large] = self._intern_rows([column[large] for column in codes], numbers)
         return words
 
     def _intern_rows(self, codes: list[Codes], numbers: Numbers) -> Codes:
-        """Return the numbers of tuples. The last field of each lists where it has strings, for `mark`."""
         self.ordered = False
-        strings = repeat(self._strings())
-        return numbers.of_tuples(list(zip(*(column.tolist() for column in codes), strings))) + INTERNED
+        return numbers.of_tuples(codes, self._strings()) + INTERNED
 
     def _separate(self, codes: Codes, count: int) -> list[Codes]:
         interned = codes >= INTERNED
-        if count > MOST_PACKED:
-            return self._separate_rows(codes, count)
+        if interned.all():
+            return self.interner.decode_tuples(codes - INTERNED, count)
         columns, shift = [], 0
         codes = codes if codes.flags.carray else codes.copy()
         for bits, offset, _, _ in reversed(fields(count)):
@@ -305,13 +303,9 @@ class Encoder:
             shift += bits
         columns.reverse()
         if interned.any():
-            for column, items in zip(columns, self._separate_rows(codes[interned], count)):
+            for column, items in zip(columns, self.interner.decode_tuples(codes[interned] - INTERNED, count)):
                 column[interned] = items
         return columns
-
-    def _separate_rows(self, codes: Codes, count: int) -> list[Codes]:
-        rows = self.interner.decode(codes - INTERNED)
-        return [np.fromiter(map(itemgetter(position), rows), np.int64, len(rows)) for position in range(count)]
 
 
 _ONE_INT: Final = (Kind.INT,)

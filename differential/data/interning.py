@@ -1,8 +1,8 @@
 """Interned items: small numbers for text, bytes and tuples, reclaimed when nothing has them any more.
 
-One table for each worker numbers the distinct items that its inputs and arrangements have encoded. Strings are in a
-`StringTable`, tuples in a dictionary; both have numbers of one sequence. The table must not grow with every item that
-was ever encoded, so it reclaims numbers as a garbage collector does, by marking and sweeping.
+One table for each worker numbers the distinct items that its inputs and arrangements have encoded. Strings and tuples
+are in a `StringTable` each, with numbers of one sequence; no Python object is made for either. The table must not grow
+with every item that was ever encoded, so it reclaims numbers as a garbage collector does, by marking and sweeping.
 
 A number is in use if one of these has it:
 
@@ -31,14 +31,14 @@ rows and sweeps at most `SWEPT_PER_ITEM` numbers, a fraction of the cost of enco
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Protocol
 from weakref import WeakKeyDictionary, ref
 
 import numpy as np
 from numpy.typing import NDArray
 
-from differential.data.strings import TEXT, Packed, StringTable, packed
+from differential.data.strings import TEXT, Packed, StringTable, packed, packed_rows
 from timely.lowlevel import DataflowCore
 
 Codes = NDArray[np.int64]
@@ -57,7 +57,7 @@ _COLUMN_COST = 64
 _FEW_ROWS = 256
 _AT_ONCE = 1 << 14
 """So many rows are looked up at a time: then what is made on the way stays in warm memory, and no more room is made for
-new strings than that many need."""
+new items than that many need."""
 _LEAST_WATCHED = 256
 
 
@@ -73,24 +73,17 @@ Held = tuple[Meaning, Codes]
 """A column of codes, and what they mean."""
 
 
-class _Mark:
-    """Stands in the list of items for something else than a tuple."""
-
-
-_FREE, _STRING = _Mark(), _Mark()
-"""Stand where a number is free, and where it is that of a string."""
-
-
 class Interner:
     """One worker's table of distinct strings, byte strings, and tuples of codes."""
 
     def __init__(self) -> None:
-        # A column of values that are all 0 is absent, and nothing could mark its items: so 0 is never freed.
         self.strings = StringTable()
+        self._tuples = StringTable()
+        self._forms: dict[tuple[int, ...], int] = {}
         self._numbers = _Numbers(self)
-        self._codes: dict[Any, int] = {}
-        self._items: list[Any] = []
         self._free: list[int] = []
+        self.capacity = 0
+        """The number of items that have a number, and of numbers that are free."""
         self._watched: list[tuple[Meaning, ref[Column]]] = []
         self._most_watched = _LEAST_WATCHED
         self._holders: dict[Callable[[], Iterable[Held]], None] = {}
@@ -98,6 +91,7 @@ class Interner:
         self._added = 0
         self._threshold = LEAST_ITEMS
         self._seen = 0
+        # A column of values that are all 0 is absent, and nothing could mark its items: so 0 is never freed.
         self.encode_strings(np.array([""], TEXT))
         self._added = 0
         self.is_used = False
@@ -105,21 +99,11 @@ class Interner:
 
     def __len__(self) -> int:
         """The number of items that have a number."""
-        return len(self._codes) + len(self.strings)
-
-    @property
-    def capacity(self) -> int:
-        """The number of items that have a number, and of numbers that are free."""
-        return len(self._items)
+        return len(self.strings) + len(self._tuples)
 
     def encode_strings(self, column: Column) -> Codes:
         """Return the number of each row of a column of text or bytes. A string without one receives a number."""
-        if len(column) <= _AT_ONCE:
-            numbers = self._encode_strings(column)
-        else:
-            numbers = np.empty(len(column), np.int64)
-            for start in range(0, len(column), _AT_ONCE):
-                numbers[start : start + _AT_ONCE] = self._encode_strings(column[start : start + _AT_ONCE])
+        numbers = _in_parts(len(column), lambda part: self._numbered(self.strings, packed(column[part])))
         if self._collection is not None:
             self._collection.keep(numbers)
         return numbers
@@ -158,34 +142,29 @@ class Interner:
         if len(numbers):
             self.watch(self._numbers, numbers)
 
-    def encode(self, items: list[Any]) -> Codes:
-        """Return the number of each tuple of codes, whose last item lists the fields that are numbers of strings.
+    def encode_tuples(self, columns: Sequence[Codes], strings: tuple[int, ...]) -> Codes:
+        """Return the number of each tuple, one of each row of codes. A tuple without a number receives one.
 
-        A tuple without a number receives one.
+        `strings` lists the columns that are numbers of strings: tuples that differ in this are not equal.
         """
-        known = self._codes
-        codes = [known.get(item, -1) for item in items]
-        if -1 in codes:
-            for row, code in enumerate(codes):
-                if code < 0:
-                    codes[row] = self._add(items[row])
-        numbers = np.array(codes, np.int64)
+        numbers = _in_parts(
+            len(columns[0]), lambda part: self._numbered(self._tuples, self._packed_tuples(columns, strings, part))
+        )
         if self._collection is not None:
             # Once a tuple is marked, no column marks its strings. They need not have been encoded since the snapshot:
             # a column that was decoded has their numbers.
-            strings = [item[field] for item in items for field in item[-1]]
-            self._collection.keep(np.array(codes + strings, np.int64))
+            for column in (numbers, *(columns[position] for position in strings)):
+                self._collection.keep(column)
         return numbers
 
-    def find(self, items: list[Any]) -> Codes:
+    def find_tuples(self, columns: Sequence[Codes], strings: tuple[int, ...]) -> Codes:
         """Return the number of each tuple, `ABSENT` for one that has none."""
-        known = self._codes
-        return np.array([known.get(item, ABSENT) for item in items], np.int64)
+        return self._tuples.find(self._packed_tuples(columns, strings, slice(None)), ABSENT)[0]
 
-    def decode(self, codes: Codes) -> list[Any]:
-        """Return the tuple of each number."""
-        items = self._items
-        return [items[code] for code in codes.tolist()]
+    def decode_tuples(self, numbers: Codes, count: int) -> list[Codes]:
+        """Return the columns of the tuples with these numbers, each of `count` codes."""
+        rows = self._tuples.words(numbers, 1 + count)
+        return [rows[:, 1 + position].copy() for position in range(count)]
 
     def watch(self, meaning: Meaning, column: Codes) -> None:
         """Keep the items in `column` for as long as the array exists."""
@@ -210,7 +189,7 @@ class Interner:
         if self._collection is None:
             if not self.is_due:
                 return
-            self._collection = _Collection(self._snapshot(), len(self._items))
+            self._collection = _Collection(self._snapshot(), self.capacity)
             self._added = self._seen = 0
         new, self._seen = self._added - self._seen, self._added
         if self._collection.work(self, new):
@@ -235,51 +214,29 @@ class Interner:
 
     def sweep(self, numbers: Codes) -> None:
         """Free numbers that are not in use."""
-        items, codes, free = self._items, self._codes, self._free
-        self.strings.remove(numbers)
-        for number in numbers.tolist():
-            item = items[number]
-            if item is not _FREE:
-                if item is not _STRING:
-                    del codes[item]
-                items[number] = _FREE
-                free.append(number)
+        for table in (self.strings, self._tuples):
+            self._free.extend(table.remove(numbers).tolist())
 
-    def _add(self, item: Any) -> int:
-        code = self._codes.get(item)
-        if code is None:
-            self._added += 1
-            self.is_used = True
-            if self._free:
-                code = self._free.pop()
-                self._items[code] = item
-            else:
-                code = len(self._items)
-                self._items.append(item)
-            self._codes[item] = code
-        return code
+    def _packed_tuples(self, columns: Sequence[Codes], strings: tuple[int, ...], part: slice) -> Packed:
+        """Return tuples as words, the first of which states the columns that are numbers of strings."""
+        form = self._forms.setdefault(strings, len(self._forms))
+        return packed_rows(form, [column[part] for column in columns])
 
-    def _encode_strings(self, column: Column) -> Codes:
-        strings = packed(column)
-        numbers, missing = self.strings.find(strings, ABSENT)
+    def _numbered(self, table: StringTable, items: Packed) -> Codes:
+        """Return the number of each item of a table. An item without one receives one."""
+        numbers, missing = table.find(items, ABSENT)
         if missing:
-            self._add_strings(strings, numbers, missing)
+            free, top = self._free, self.capacity
+            reused = min(missing, len(free))
+            again = np.array(free[len(free) - reused :][::-1], np.int64)
+            unused = np.concatenate((again, np.arange(top, top + missing - reused)))
+            used = table.add(items, numbers, ABSENT, unused)
+            reused = min(reused, used)
+            del free[len(free) - reused :]
+            self.capacity += used - reused
+            self._added += used
+            self.is_used = True
         return numbers
-
-    def _add_strings(self, strings: Packed, numbers: Codes, missing: int) -> None:
-        """Give a number to each string whose number is `ABSENT`, as `missing` rows are."""
-        items, free, top = self._items, self._free, len(self._items)
-        reused = min(missing, len(free))
-        again = np.array(free[len(free) - reused :][::-1], np.int64)
-        unused = np.concatenate((again, np.arange(top, top + missing - reused)))
-        used = self.strings.add(strings, numbers, ABSENT, unused)
-        self._added += used
-        self.is_used = True
-        reused = min(reused, used)
-        for number in free[len(free) - reused :]:
-            items[number] = _STRING
-        del free[len(free) - reused :]
-        items.extend([_STRING] * (used - reused))
 
     def _snapshot(self) -> list[Held]:
         """Return all columns that may hold numbers, each once."""
@@ -349,6 +306,17 @@ class _Collection:
         interner.sweep(dead)
         self._swept = stop
         return stop == self._limit
+
+
+def _in_parts(rows: int, numbered: Callable[[slice], Codes]) -> Codes:
+    """Return the numbers of rows, which are looked up `_AT_ONCE` at a time."""
+    if rows <= _AT_ONCE:
+        return numbered(slice(None))
+    numbers = np.empty(rows, np.int64)
+    for start in range(0, rows, _AT_ONCE):
+        part = slice(start, start + _AT_ONCE)
+        numbers[part] = numbered(part)
+    return numbers
 
 
 _interners: WeakKeyDictionary[Any, Interner] = WeakKeyDictionary()

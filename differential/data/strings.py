@@ -2,12 +2,14 @@
 
 A column is looked up as a whole: its rows become words (`Packed`), which a kernel looks up in a table of words (see
 `differential.kernels.strings`). No Python object is made for a row, except where text is long and not ASCII, or bytes.
+Rows of several integers are looked up in the same way, as strings of their bytes.
 """
 
 from __future__ import annotations
 
 import functools
 import sys
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -72,6 +74,21 @@ def packed(column: Array) -> Packed:
             return strings
     contents: list[bytes] = [row.encode() for row in column.tolist()] if kind in "TU" else column.tolist()
     return _aligned(contents, TEXT_TAG if kind in "TU" else BYTES_TAG)
+
+
+def packed_rows(first: int, columns: Sequence[Codes]) -> Packed:
+    """Return rows of integers as words: `first`, then one of each column.
+
+    >>> packed_rows(7, [np.array([1, 2]), np.array([3, 4])]).words.tolist()
+    [7, 1, 3, 7, 2, 4]
+    """
+    rows, width = len(columns[0]), 1 + len(columns)
+    words = np.empty((rows, width), np.int64)
+    words[:, 0] = first
+    for position, column in enumerate(columns, 1):
+        words[:, position] = column
+    size = width * _WORD * TAGS + BYTES_TAG
+    return Packed(words.reshape(-1), np.arange(0, rows * width, width), np.full(rows, size))
 
 
 def _from_memory(column: Array) -> Packed | None:
@@ -163,9 +180,13 @@ class StringTable:
         )
         return used
 
-    def remove(self, numbers: Codes) -> int:
-        """Remove the strings with these numbers; return how many there were: other numbers are passed over."""
+    def remove(self, numbers: Codes) -> Codes:
+        """Remove the strings with these numbers; return the numbers of those that there were."""
         return remove_strings(self._slots, self._meta, self._state, numbers[numbers < len(self._meta)])
+
+    def words(self, numbers: Codes, width: int) -> Codes:
+        """Return, for each of these numbers, a row of the words of its string, which has `width` of them."""
+        return gather_strings(self._meta, self._arena, numbers, width).reshape(-1, width)
 
     def text(self, numbers: Codes) -> Array:
         """Return a column of the texts with these numbers."""

@@ -155,10 +155,10 @@ def add_strings(
 
 
 @kernel
-def remove_strings(slots: Ints, meta: Table, state: Ints, numbers: Ints) -> int:
-    """Remove the strings with these numbers; return how many there were: other numbers are passed over."""
+def remove_strings(slots: Ints, meta: Table, state: Ints, numbers: Ints) -> Ints:
+    """Remove the strings with these numbers; return the numbers of those that there were."""
     mask = len(slots) - 1
-    removed = 0
+    removed, count = empty(len(numbers)), 0
     for number in numbers:
         if meta[number, SIZE] == 0:
             continue
@@ -177,8 +177,9 @@ def remove_strings(slots: Ints, meta: Table, state: Ints, numbers: Ints) -> int:
         state[LIVE] -= words_of(meta[number, SIZE])
         state[COUNT] -= 1
         meta[number, SIZE] = 0
-        removed += 1
-    return removed
+        removed[count] = number
+        count += 1
+    return removed[:count]
 
 
 @kernel

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from differential.data.codes import INTERNED, MOST_PACKED, Encoder, Kind, fields
-from differential.data.interning import Interner
+from differential.data.interning import ABSENT, Interner
 
 NEAR = [
     0,
@@ -67,3 +67,24 @@ def test_text_among_several_columns_is_packed_without_order() -> None:
     assert not encoder.ordered
     assert max(codes.tolist()) < 0
     assert [column.tolist() for column in encoder.decode(codes, 2)] == [["b", "a"], [1, 2], [True, False]]
+
+
+ROWS = st.integers(1, 4).flatmap(lambda width: st.lists(st.tuples(*[st.sampled_from(NEAR)] * width), min_size=1))
+
+
+@settings(deadline=None)
+@given(batches=st.lists(st.tuples(ROWS, st.booleans()), max_size=6))
+def test_a_table_of_tuples_is_a_dictionary(batches: list[tuple[list[tuple[int, ...]], bool]]) -> None:
+    interner, known = Interner(), dict[Any, int]()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("differential.data.interning._AT_ONCE", 3)
+        for rows, has_string in batches:
+            columns, strings = [np.array(column) for column in zip(*rows)], (0,) if has_string else ()
+            found = interner.find_tuples(columns, strings).tolist()
+            assert found == [known.get((row, strings), ABSENT) for row in rows]
+            numbers = interner.encode_tuples(columns, strings)
+            for row, number in zip(rows, numbers.tolist()):
+                assert known.setdefault((row, strings), number) == number
+            decoded = interner.decode_tuples(numbers, len(columns))
+            assert list(zip(*(column.tolist() for column in decoded))) == rows
+    assert len(set(known.values())) == len(known) == len(interner) - 1
