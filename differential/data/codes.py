@@ -205,7 +205,7 @@ class Encoder:
             return
         texts = self._strings()
         interned = codes >= INTERNED
-        fresh = np.unique(interner.mark(codes[interned] - INTERNED))
+        fresh = interner.mark(codes[interned] - INTERNED)
         for part in (codes[~interned], fresh + INTERNED):
             if texts and len(part):
                 columns = self._separate(part, len(kinds))
