@@ -44,6 +44,7 @@ WORKLOADS = (
     "wire",
     "wordcount",
     "text",
+    "wide",
     "unionfind",
     "exposures",
     "sliding",

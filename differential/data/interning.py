@@ -225,17 +225,29 @@ class Interner:
     def _numbered(self, table: StringTable, items: Packed) -> Codes:
         """Return the number of each item of a table. An item without one receives one."""
         numbers, missing = table.find(items, ABSENT)
-        if missing:
-            free, top = self._free, self.capacity
-            reused = min(missing, len(free))
+        if not missing:
+            return numbers
+        if missing == len(numbers):
+            return self._added_to(table, items)
+        rows = np.flatnonzero(numbers == ABSENT)
+        numbers[rows] = self._added_to(table, items.take(rows))
+        return numbers
+
+    def _added_to(self, table: StringTable, items: Packed) -> Codes:
+        """Return the number of each item of a table, none of which has one yet."""
+        free, top, most = self._free, self.capacity, len(items.sizes)
+        reused = min(most, len(free))
+        if reused:
             again = np.array(free[len(free) - reused :][::-1], np.int64)
-            unused = np.concatenate((again, np.arange(top, top + missing - reused)))
-            used = table.add(items, numbers, ABSENT, unused)
-            reused = min(reused, used)
-            del free[len(free) - reused :]
-            self.capacity += used - reused
-            self._added += used
-            self.is_used = True
+            unused = np.concatenate((again, np.arange(top, top + most - reused)))
+        else:
+            unused = np.arange(top, top + most)
+        numbers, used = table.add(items, unused)
+        reused = min(reused, used)
+        del free[len(free) - reused :]
+        self.capacity += used - reused
+        self._added += used
+        self.is_used = True
         return numbers
 
     def _snapshot(self) -> list[Held]:

@@ -60,6 +60,10 @@ class Packed(NamedTuple):
     starts: Codes
     sizes: Codes
 
+    def take(self, rows: Codes) -> Packed:
+        """Return the strings of these rows."""
+        return Packed(self.words, self.starts[rows], self.sizes[rows])
+
 
 def packed(column: Array) -> Packed:
     """Return the rows of a column of text or bytes as words.
@@ -83,12 +87,18 @@ def packed_rows(first: int, columns: Sequence[Codes]) -> Packed:
     [7, 1, 3, 7, 2, 4]
     """
     rows, width = len(columns[0]), 1 + len(columns)
+    size = width * _WORD * TAGS + BYTES_TAG
+    if rows == 1:
+        return Packed(np.array([first, *[column.item() for column in columns]]), _START, np.array([size]))
     words = np.empty((rows, width), np.int64)
     words[:, 0] = first
     for position, column in enumerate(columns, 1):
         words[:, position] = column
-    size = width * _WORD * TAGS + BYTES_TAG
     return Packed(words.reshape(-1), np.arange(0, rows * width, width), np.full(rows, size))
+
+
+_START = np.zeros(1, np.int64)
+"""Where the words of a single row start."""
 
 
 def _from_memory(column: Array) -> Packed | None:
@@ -145,10 +155,9 @@ class StringTable:
     >>> numbers, missing = table.find(packed(np.array(["to", "be", "to"], TEXT)), absent=-1)
     >>> numbers.tolist(), missing
     ([-1, -1, -1], 3)
-    >>> table.add(packed(np.array(["to", "be", "to"], TEXT)), numbers, -1, np.array([5, 7, 8]))
-    2
-    >>> numbers.tolist(), len(table), table.text(np.array([7, 5])).tolist()
-    ([5, 7, 5], 2, ['be', 'to'])
+    >>> numbers, used = table.add(packed(np.array(["to", "be", "to"], TEXT)), np.array([5, 7, 8]))
+    >>> numbers.tolist(), used, len(table), table.text(np.array([7, 5])).tolist()
+    ([5, 7, 5], 2, 2, ['be', 'to'])
     """
 
     __slots__ = ("_addresses", "_arena", "_meta", "_slots", "_state")
@@ -167,18 +176,13 @@ class StringTable:
         """Return the number of each string, `absent` where it has none, and how many have none."""
         return find_strings(self._slots, self._meta, self._arena, *strings, absent)
 
-    def add(self, strings: Packed, numbers: Codes, absent: int, unused: Codes) -> int:
-        """Give a number from `unused` to each distinct string whose number is `absent`; return how many were used.
+    def add(self, strings: Packed, unused: Codes) -> tuple[Codes, int]:
+        """Return the number of each string, and how many from `unused` strings without one have received.
 
-        There must be as many unused numbers as rows whose number is `absent`.
+        There must be as many unused numbers as there are strings.
         """
         self._make_room(len(unused), len(strings.words), int(unused.max()) + 1)
-        rows = np.flatnonzero(numbers == absent)
-        words, starts, sizes = strings.words, strings.starts[rows], strings.sizes[rows]
-        numbers[rows], used = add_strings(
-            self._slots, self._meta, self._arena, self._state, words, starts, sizes, unused
-        )
-        return used
+        return add_strings(self._slots, self._meta, self._arena, self._state, *strings, unused)
 
     def remove(self, numbers: Codes) -> Codes:
         """Remove the strings with these numbers; return the numbers of those that there were."""

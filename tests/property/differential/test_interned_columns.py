@@ -188,8 +188,8 @@ def test_a_table_of_strings_is_a_dictionary(steps: list[tuple[bool, list[str], l
             assert numbers.tolist() == [known.get(row, -1) for row in rows]
             assert missing == numbers.tolist().count(-1)
             if adds and missing:
-                unused = np.arange(free, free + missing)
-                free += table.add(strings, numbers, -1, unused)
+                numbers, used = table.add(strings, np.arange(free, free + len(rows)))
+                free += used
                 known.update(zip(rows, numbers.tolist()))
             elif not adds:
                 gone = {row for row in rows if row in known}
