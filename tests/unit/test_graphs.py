@@ -1,15 +1,24 @@
-"""Graph algorithms where nodes are numbers of all sizes."""
+"""Graph algorithms: nodes that are numbers of all sizes, and records that are refused."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 
 from differential import Collection, example
-from differential.graphs import label_propagation, pagerank, strongly_connected_components, weakly_connected_components
+from differential.graphs import (
+    bfs,
+    label_propagation,
+    pagerank,
+    shortest_distances,
+    strongly_connected_components,
+    weakly_connected_components,
+)
 from tests.oracle.grid import contents, run
-from timely.errors import BuildError
+from timely import Scope
+from timely.errors import BuildError, OperatorError
 
 FAR = 2**63 - 1
 
@@ -28,3 +37,27 @@ def test_rounds_cannot_be_negative(definition: Callable[..., Collection]) -> Non
     assert example(lambda scope: definition(Collection.of(scope, [1], [2]), rounds=0))
     with pytest.raises(BuildError, match="`rounds` must be a whole number of at least 0, not -1"):
         example(lambda scope: definition(Collection.of(scope, [1], [2]), rounds=-1))
+
+
+def _weighted(scope: Scope) -> Collection:
+    return Collection.of(scope, np.array([0, 1]), np.array([1, 2]), np.array([5, 7]))
+
+
+@pytest.mark.parametrize(
+    ("definition", "columns"),
+    [
+        (lambda scope: weakly_connected_components(_weighted(scope)), "source, target, and received 3 column"),
+        (lambda scope: bfs(_weighted(scope), Collection.of(scope, 0)), "neighbour, and received 4 column"),
+        (
+            lambda scope: shortest_distances(_weighted(scope), Collection.of(scope, 0)),
+            "node, distance, neighbour, length, and received 3 column",
+        ),
+    ],
+)
+def test_records_with_other_columns_are_refused_with_the_line_and_the_columns(
+    definition: Callable[[Scope], Collection], columns: str
+) -> None:
+    with pytest.raises(OperatorError, match=rf"built at \S*test_graphs.py:.* DataError: .*{columns}") as refusal:
+        example(definition)
+    assert "<lambda>" not in str(refusal.value)
+    assert "along()" not in str(refusal.value)

@@ -30,6 +30,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from timely.data.columns import as_column
+from timely.errors import DataError
+from timely.origin import is_ours
 
 Array = NDArray[Any]
 B = TypeVar("B")
@@ -150,7 +152,9 @@ _MISTAKES: Final = (TypeError, ValueError, AttributeError)
 def add_hint(error: Exception, function: Callable[..., Any], before: tuple[Any, ...], views: tuple[Array, ...]) -> None:
     """Add a note to an error raised in a function: what the function received, and how functions of columns work.
 
-    An error raised by a `raise` statement of the program gets no note: it explains itself.
+    An error raised by a `raise` statement of the program gets no note: it explains itself. If a function of this
+    library received too few or too many columns, the program passed a collection of another form to an algorithm. Then
+    a DataError names the columns, instead of the function.
 
     >>> try:
     ...     call(lambda x: 1 if x > 1 else 0, (np.arange(3),))
@@ -161,7 +165,14 @@ def add_hint(error: Exception, function: Callable[..., Any], before: tuple[Any, 
     if _was_raised(error):
         return
     received = ", ".join([f"{column.dtype.name}[{len(column)}]" for column in views])
-    if _takes(function, len(before) + len(views)):
+    takes = _takes(function, len(before) + len(views))
+    if not takes and (code := getattr(function, "__code__", None)) is not None and is_ours(code.co_filename):
+        columns = ", ".join(list(signature(function).parameters)[len(before) :])
+        raise DataError(
+            f"this takes records of the columns {columns}, and received {len(views)} column(s): {received}; pass "
+            "collections that have these columns"
+        ) from None
+    if takes:
         hint = (
             "functions receive whole columns, which are read-only; rowwise(f) makes one of a function f of one row's "
             "values"

@@ -16,7 +16,7 @@ from timely.live import option as live
 from timely.run import elsewhere
 from timely.run.environment import report_unknown_variables
 from timely.run.large_pages import restart_with_large_pages
-from timely.run.launched import INTERRUPTED, run_target, write_lines
+from timely.run.launched import INTERRUPTED, handle_signals, run_target, write_lines
 from timely.run.state import add_options, add_state, pass_on, reserved
 from timely.worker.garbage import keep_short
 
@@ -50,7 +50,8 @@ All processes run the same script and must build the same dataflows. The first p
 its exit status becomes that of the command. A worker may call sys.exit(0) only if all others end within 2 seconds, too.
 Ctrl-C (SIGINT), SIGTERM and SIGHUP give all processes 10 seconds to clean up; a second Ctrl-C, or Ctrl-\\ (SIGQUIT),
 ends them at once. A process that has not begun to end after 2 seconds is stopped or inside compiled code, and is
-killed. Signals that are ignored when the command starts, as SIGHUP is under nohup, stay ignored.
+killed. A single process has as long as it takes, until a second signal ends it. Signals that are ignored when the
+command starts, as SIGHUP is under nohup, stay ignored.
 A process that stops or ends before all processes are connected is named within 5 seconds. Processes that wait for
 others print every 5 seconds which ones.
 Full garbage collections skip objects that have survived earlier ones. So objects in reference cycles may live longer
@@ -223,6 +224,7 @@ def _run_target(options: argparse.Namespace, config: Config, target: list[str], 
     if options.is_process:
         restart_with_large_pages()
         keep_short()
+        handle_signals(is_supervised=False)
     report_unknown_variables(config)
     os.environ.update(config.to_environ())
     write_lines()

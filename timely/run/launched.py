@@ -37,6 +37,7 @@ INTERRUPTED = 128 + signal.SIGINT
 _SAME_INTERRUPT_SECONDS = 1.0
 _ORPHAN_SECONDS = 3.0
 _ENDING = (signal.SIGTERM, signal.SIGQUIT, signal.SIGHUP)
+_WITHOUT_LAUNCHER = (signal.SIGTERM, signal.SIGHUP)
 _SET_SIGNAL_OF_PARENTS_DEATH = 1  # PR_SET_PDEATHSIG
 
 
@@ -108,13 +109,14 @@ def write_lines() -> None:
             output.reconfigure(line_buffering=True)
 
 
-def handle_signals() -> None:
+def handle_signals(*, is_supervised: bool = True) -> None:
     """Let SIGINT raise `KeyboardInterrupt` once, `_ENDING` end the program in order, and SIGUSR1 print a report.
 
-    Signals that are ignored when the process starts, as under `nohup`, stay ignored.
+    Signals that are ignored when the process starts, as under `nohup`, stay ignored. Where no launcher supervises this
+    process, SIGQUIT and any later signal end it at once, because nothing else does.
     """
-    interrupts = Interrupts()
-    for signum in (signal.SIGINT, *_ENDING):
+    interrupts = Interrupts(is_supervised)
+    for signum in (signal.SIGINT, *(_ENDING if is_supervised else _WITHOUT_LAUNCHER)):
         if signal.getsignal(signum) is not signal.SIG_IGN:
             signal.signal(signum, interrupts.interrupt if signum == signal.SIGINT else interrupts.terminate)
     sys.unraisablehook = interrupts.send_ignored_again
@@ -130,7 +132,8 @@ class Interrupts:
     must not raise either.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, is_supervised: bool = True) -> None:
+        self._is_supervised = is_supervised
         self._last = -inf
         self._is_starting = False
         self._report_ignored = sys.unraisablehook
@@ -164,20 +167,24 @@ class Interrupts:
         return not self._is_starting
 
     def terminate(self, signum: int, frame: FrameType | None) -> None:
-        """Raise `SystemExit`, and let later signals of this kind do nothing.
+        """Raise `SystemExit`. Later signals of this kind do nothing if a launcher supervises this process.
 
         They are not ignored (SIG_IGN), because Python complains about a signal that came before and finds no handler.
         """
         if self._is_starting:
             return
         begin_to_end()
-        for ending in _ENDING:
-            signal.signal(ending, _do_nothing)
+        self._last = clock.monotonic()
+        for ending in _ENDING if self._is_supervised else _WITHOUT_LAUNCHER:
+            if signal.getsignal(ending) is not signal.SIG_IGN:
+                signal.signal(ending, self._end_at_once)
         raise SystemExit(128 + signum)
 
-
-def _do_nothing(signum: int, frame: FrameType | None) -> None:
-    """Do nothing: the process is ending already."""
+    def _end_at_once(self, signum: int, frame: FrameType | None) -> None:
+        """Do nothing, as the process is ending already; without a launcher, end it unless the signal is an echo."""
+        if not self._is_supervised and clock.monotonic() >= self._last + _SAME_INTERRUPT_SECONDS:
+            signal.signal(signum, signal.SIG_DFL)
+            os.kill(os.getpid(), signum)
 
 
 def wake_when_orphaned() -> None:

@@ -373,7 +373,8 @@ CLEANS = """
 import os, sys, time
 try:
     print("pid", os.getpid(), flush=True)
-    time.sleep(60)
+    while True:
+        time.sleep(0.01)
 finally:
     print("cleaning", flush=True)
     time.sleep(float(sys.argv[1]))
@@ -390,6 +391,33 @@ def test_a_program_that_is_interrupted_has_time_to_clean_up(start: Start, tmp_pa
     assert run.end() == 130
     assert run.output.count("cleaned") == 2
     assert run.error == ""
+
+
+@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_single_process_cleans_up_before_it_ends(start: Start, tmp_path: Path, signum: signal.Signals) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(CLEANS)
+    run = start("run", "-w", "2", script, "0")
+    run.until_started(1)
+    os.killpg(run.process.pid, signum)
+    assert run.end() == 128 + signum
+    assert "cleaned" in run.output
+    assert run.error == ""
+
+
+def test_a_single_process_that_cleans_up_is_ended_by_a_second_signal(start: Start, tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(CLEANS)
+    run = start("run", script, "600")
+    run.until_started(1)
+    run.send(signal.SIGHUP)
+    run.send(signal.SIGTERM)  # at the same moment, as when a terminal closes: this is not the second one
+    run._wait_for(lambda: "cleaning" in run.output, 40, "the process does not clean up")
+    clock.sleep(1.1)
+    assert run.process.poll() is None
+    run.send(signal.SIGTERM)
+    assert run.end() == -signal.SIGTERM
+    assert "cleaned" not in run.output
 
 
 def test_a_second_interrupt_ends_a_program_that_cleans_up(start: Start, tmp_path: Path) -> None:

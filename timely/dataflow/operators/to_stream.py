@@ -25,12 +25,18 @@ def to_stream(scope: ScopeCore[S], data: Any, *, name: str = "to_stream") -> S:
 
     Arrays, tuples of arrays and ranges become columns; a list stays a list of records; any other iterable must yield
     batches (`Columns` or lists) and is drawn on one batch an activation. Every worker sends what it is given. Arrays
-    are copied, and those of `Columns` become read-only.
+    and lists are copied, and the arrays of `Columns` become read-only.
 
     >>> example(lambda scope: scope.to_stream((np.arange(2), np.array(["a", "b"]))))
     [(0, 'a'), (1, 'b')]
     """
-    batches = batches_of(own_columns(data) if isinstance(data, (np.ndarray, tuple)) else data)
+    if isinstance(data, (np.ndarray, tuple)):
+        data = own_columns(data)
+    elif isinstance(data, Columns):
+        data = frozen(data)
+    elif isinstance(data, list):
+        data = list(data)
+    batches = batches_of(data)
 
     def constructor(capability: Capability, activate: Activator) -> Callable[[OutputPort], None]:
         def logic(output: OutputPort) -> None:

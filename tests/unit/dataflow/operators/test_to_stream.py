@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from tests.unit.dataflow.running import collect, collected
-from timely import Columns
+from timely import Columns, Scope, Stream
 from timely.dataflow.operators.to_stream import ROWS_PER_BATCH
-from timely.errors import OperatorError
+from timely.errors import DataError, OperatorError
 
 
 def test_arrays_tuples_of_arrays_ranges_and_lists_can_be_sent() -> None:
@@ -71,6 +71,22 @@ def test_integers_of_a_range_beyond_64_bits_are_refused() -> None:
 
 @pytest.mark.parametrize("columns", [(np.ones((2, 2)), np.ones((2, 2))), (np.ones((2, 2)),), ()])
 def test_columns_of_several_dimensions_or_none_are_refused(columns: Any) -> None:
-    for data in (Columns(columns), iter([Columns(columns)])):
-        with pytest.raises(OperatorError, match=r"'to_stream' failed .* arrays of one dimension and one length"):
-            collected(lambda scope, data=data: scope.to_stream(data))  # type: ignore[misc]
+    with pytest.raises(DataError, match="arrays of one dimension and one length"):
+        collected(lambda scope: scope.to_stream(Columns(columns)))
+    with pytest.raises(OperatorError, match=r"'to_stream' failed .* arrays of one dimension and one length"):
+        collected(lambda scope: scope.to_stream(iter([Columns(columns)])))
+
+
+def test_what_a_program_writes_after_the_statement_is_not_sent() -> None:
+    records, numbers, array = [1, 2], np.arange(2), np.arange(3)
+
+    def build(scope: Scope) -> Stream:
+        streams = scope.to_stream(records), scope.to_stream(Columns((numbers,))), scope.to_stream(array)
+        records[0] = 7
+        records.append(8)
+        with pytest.raises(ValueError, match="read-only"):
+            numbers[0] = 9
+        array[:] = 10
+        return streams[0].concat(*streams[1:])
+
+    assert collected(build) == [0, 0, 1, 1, 1, 2, 2]
