@@ -2,7 +2,9 @@
 
 Strings are in words: the bytes of each, eight to a word, the last word filled up with zeros. The table consists of
 
-- `slots`, a hash table with linear probing: a number plus one, or 0 where a slot is free. At most half are taken;
+- `slots`, a hash table with linear probing. A slot is 0 where it is free. Otherwise its upper half is the lower half of
+  the hash, which shows most other strings to be different, and its lower half the number plus one. At most half of the
+  slots are taken;
 - `meta`, a row for each number: where in `arena` its words start, its size, its hash, its flags;
 - `arena`, the words of all strings, with gaps where strings were removed;
 - `state`: how many strings there are, the words of `arena` in use, and how many of these are of strings that exist.
@@ -31,6 +33,8 @@ INLINE = 15
 NOT_ASCII, ENDS_IN_ZERO = 1, 2
 """Flags of a string: it has a byte above 127; its last byte is zero, so that its padded words do not show its end."""
 
+_HALF = 32
+_LOWER_HALF = (1 << _HALF) - 1
 _HIGH_BITS = -0x7F7F7F7F7F7F7F80
 
 
@@ -82,14 +86,15 @@ def _probe(slots: Ints, meta: Table, arena: Ints, words: Ints, start: int, size:
     mask = len(slots) - 1
     slot = hash & mask
     while slots[slot] != 0:
-        number = slots[slot] - 1
-        if meta[number, HASH] == hash and meta[number, SIZE] == size:
-            at, place = meta[number, START], 0
-            count = words_of(size)
-            while place < count and arena[at + place] == words[start + place]:
-                place += 1
-            if place == count:
-                return slot
+        if (slots[slot] ^ (hash << _HALF)) >> _HALF == 0:
+            number = (slots[slot] & _LOWER_HALF) - 1
+            if meta[number, SIZE] == size:
+                at, place = meta[number, START], 0
+                count = words_of(size)
+                while place < count and arena[at + place] == words[start + place]:
+                    place += 1
+                if place == count:
+                    return slot
         slot = (slot + 1) & mask
     return slot
 
@@ -108,7 +113,7 @@ def find_strings(
             numbers[row] = absent
             missing += 1
         else:
-            numbers[row] = slots[slot] - 1
+            numbers[row] = (slots[slot] & _LOWER_HALF) - 1
     return numbers, missing
 
 
@@ -146,11 +151,11 @@ def add_strings(
                 arena[top + place] = words[start + place]
             meta[number, START], meta[number, SIZE], meta[number, HASH] = top, size, hash
             meta[number, FLAGS] = _flags(words, start, size)
-            slots[slot] = number + 1
+            slots[slot] = (hash << _HALF) | (number + 1)
             state[TOP] += count
             state[LIVE] += count
             state[COUNT] += 1
-        numbers[row] = slots[slot] - 1
+        numbers[row] = (slots[slot] & _LOWER_HALF) - 1
     return numbers, used
 
 
@@ -163,12 +168,12 @@ def remove_strings(slots: Ints, meta: Table, state: Ints, numbers: Ints) -> Ints
         if meta[number, SIZE] == 0:
             continue
         slot = meta[number, HASH] & mask
-        while slots[slot] != number + 1:
+        while slots[slot] & _LOWER_HALF != number + 1:
             slot = (slot + 1) & mask
         # What was put further on because this slot was taken moves up, so that no probe ends at a gap.
         hole, slot = slot, (slot + 1) & mask
         while slots[slot] != 0:
-            home = meta[slots[slot] - 1, HASH] & mask
+            home = (slots[slot] >> _HALF) & mask
             if (slot - home) & mask >= (slot - hole) & mask:
                 slots[hole] = slots[slot]
                 hole = slot
@@ -183,18 +188,15 @@ def remove_strings(slots: Ints, meta: Table, state: Ints, numbers: Ints) -> Ints
 
 
 @kernel
-def rehash(slots: Ints, meta: Table, numbers: int) -> int:
-    """Enter the strings with a number below `numbers` into `slots`, which are free; return how many there are."""
-    mask = len(slots) - 1
-    count = 0
-    for number in range(numbers):
-        if meta[number, SIZE] != 0:
-            slot = meta[number, HASH] & mask
-            while slots[slot] != 0:
+def rehash(slots: Ints, larger: Ints) -> None:
+    """Enter what is in `slots` into `larger`, whose slots are free."""
+    mask = len(larger) - 1
+    for entry in slots:
+        if entry != 0:
+            slot = (entry >> _HALF) & mask
+            while larger[slot] != 0:
                 slot = (slot + 1) & mask
-            slots[slot] = number + 1
-            count += 1
-    return count
+            larger[slot] = entry
 
 
 @kernel

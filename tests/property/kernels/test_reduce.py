@@ -25,7 +25,7 @@ EXTENT = 4
 """Coordinates are 0 to EXTENT - 1."""
 EMPTY = np.empty(0, np.int64)
 STRINGS = StringTable()
-STRINGS.add(packed(np.array([text_of(number) for number in range(100)], TEXT)), np.full(100, -1), -1, np.arange(100))
+STRINGS.add(packed(np.array([text_of(number) for number in range(100)], TEXT)), np.arange(100))
 FLOATS = [0.1, 0.2, -0.3, 1e16, -1e16, 5e-324, 1.0]
 
 
