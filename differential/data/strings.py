@@ -240,9 +240,9 @@ class StringTable:
             larger[: len(self._meta)] = self._meta
             self._meta = larger
         if 2 * (len(self) + strings) > len(self._slots):
-            larger = np.zeros(1 << (2 * (len(self) + strings) - 1).bit_length(), np.int64)
-            rehash(self._slots, larger)
-            self._slots = larger
+            slots = np.zeros(1 << (2 * (len(self) + strings) - 1).bit_length(), np.int64)
+            rehash(self._slots, slots)
+            self._slots = slots
         if self._state[TOP] + words > len(self._arena):
             # At least half of the new arena is free, so compacting costs a constant for each word added.
             arena = np.empty(2 * (int(self._state[LIVE]) + words), np.int64)
