@@ -160,15 +160,18 @@ def test_the_operator_the_record_and_the_time_are_named() -> None:
 
 
 @pytest.mark.parametrize(
-    ("build", "record"),
+    ("build", "message"),
     [
-        (Collection.count, "7"),
-        (lambda one: one.count(signed=True), "7"),
-        (Collection.distinct, r"\(7, 8\)"),
-        (lambda one: one.threshold(lambda count: count), r"\(7, 8\)"),
+        (Collection.count, "how often 7 occurs"),
+        (lambda one: one.count(signed=True), "how often 7 occurs"),
+        (Collection.distinct, r"how often \(7, 8\) occurs"),
+        (lambda one: one.threshold(lambda count: count), r"how often \(7, 8\) occurs"),
+        (lambda one: one.reduce(lambda groups: (np.arange(len(groups)), groups.keys[0])), r"how often \(7, 8\) occurs"),
+        (lambda one: one.union(one), r"how often \(7, 8\) occurs"),
+        (lambda one: one.totals(lambda key, value: 1), "what the values of 7 add up to"),
     ],
 )
-def test_the_time_is_that_at_which_a_count_is_too_large(build: Any, record: str) -> None:
+def test_the_time_is_that_at_which_a_count_is_too_large(build: Any, message: str) -> None:
     half = 1 << 62
 
     def program(worker: Any) -> None:
@@ -181,7 +184,7 @@ def test_the_time_is_that_at_which_a_count_is_too_large(build: Any, record: str)
         session.close()
         worker.step_while(lambda: not result.done())  # so one batch has all epochs
 
-    with pytest.raises(OperatorError, match=rf"failed at time \(2,\).*how often {record} occurs"):
+    with pytest.raises(OperatorError, match=rf"failed at time \(2,\).*{message}"):
         execute_directly(program)
 
 
