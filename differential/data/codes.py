@@ -108,13 +108,17 @@ def fields(count: int) -> list[Field]:
 
 
 class Encoder:
-    """Encodes and decodes the columns of one part of one arrangement. Errors do not mention the last `hidden` ones."""
+    """Encodes and decodes the columns of one part of one arrangement. Errors do not mention the last `hidden` ones.
 
-    __slots__ = ("_compared", "hidden", "interner", "kinds", "ordered", "part")
+    If it `adds`, a diff is a quantity that the program adds up, and not how often a record occurs.
+    """
+
+    __slots__ = ("_compared", "adds", "hidden", "interner", "kinds", "ordered", "part")
 
     def __init__(self, interner: Interner, part: str, kinds: tuple[AnyKind, ...] | None = None) -> None:
         self.interner = interner
         self.part = part
+        self.adds = False
         self.hidden = 0
         self.kinds = kinds
         self._compared: dict[Callable[[], str], Encoder] = {}

@@ -62,7 +62,10 @@ def named(fault: Overflow, key: Encoder, value: Encoder, time: Time | None = Non
     """Return the error for a record that occurs too often, whose codes a kernel gave."""
     codes = [np.array([code], np.int64) for code in fault.args]
     keys = key.decode(codes[0], 1)
-    return too_large(keys, time) if value.hidden else too_often(keys + value.decode(codes[1], 1), time)
+    if value.adds:
+        return too_large(keys, time)
+    columns = keys + value.decode(codes[1], 1)
+    return too_often(columns[: len(columns) - value.hidden], time)
 
 
 def too_large(key: Sequence[Array], time: Time | None) -> DataError:

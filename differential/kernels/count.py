@@ -51,7 +51,8 @@ def count_changes(
     The rows are sorted by (key, time), and times are indexed in their order. `past` is the trace of the counts emitted
     so far, all of them earlier. The rows emitted at one time are sorted by (key, count). Diffs are absent if all are 1.
 
-    Raises Overflow if a count does not fit into 64 bits, and Negative if one is negative unless `is_signed` is 1.
+    Raises Overflow, with the index of the time, if a count does not fit into 64 bits, and Negative if one is negative
+    unless `is_signed` is 1.
     """
     rows = len(keys)
     new_keys, counts, new_diffs = empty(2 * rows), empty(2 * rows), empty(2 * rows)
@@ -69,7 +70,7 @@ def count_changes(
             high += carry(total, at(diffs, row, 1))
             row += 1
         if not fits(total, high):
-            raise Overflow(key, 0)
+            raise Overflow(key, 0, time)
         if total < 0 and is_signed == 0:
             raise Negative(key, total, time)
         # At most two rows for each (key, time): one retracts the count before, one emits the new one; 0 is no row.
@@ -148,7 +149,7 @@ def record_changes(keys: Ints, vals: Ints, diffs: Ints, through: Batches) -> tup
     """Return the count of each row's record before and after the row.
 
     The rows are new and sorted by (key, value, time). `through` is the input's trace with these rows, and
-    no later ones.
+    no later ones. Raises Overflow, with the row, if a count does not fit into 64 bits.
     """
     rows = len(keys)
     before, after = empty(rows), empty(rows)
@@ -167,7 +168,7 @@ def record_changes(keys: Ints, vals: Ints, diffs: Ints, through: Batches) -> tup
         before[row], diff = total, at(diffs, row, 1)
         total += diff
         if not fits(total, (before[row] >> 63) + carry(total, diff)):
-            raise Overflow(key, val)
+            raise Overflow(key, val, row)
         after[row] = total
     return before, after
 

@@ -298,7 +298,7 @@ def accumulate_round(
                     high += carry(counts[filled - 1], input[row, _DIFF])
                 else:
                     if filled > start and not fits(counts[filled - 1], high):
-                        raise Overflow(keys[group], vals[filled - 1])
+                        raise Overflow(keys[group], vals[filled - 1], visit)
                     # A value whose rows cancel is overwritten by the next one.
                     if filled > start and counts[filled - 1] == 0:
                         filled -= 1
@@ -306,7 +306,7 @@ def accumulate_round(
                     counts[filled], high = input[row, _DIFF], input[row, _DIFF] >> 63
                     filled += 1
         if filled > start and not fits(counts[filled - 1], high):
-            raise Overflow(keys[group], vals[filled - 1])
+            raise Overflow(keys[group], vals[filled - 1], visit)
         if filled > start and counts[filled - 1] == 0:
             filled -= 1
         for row in range(start, filled):

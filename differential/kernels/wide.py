@@ -20,7 +20,10 @@ _LEAST = -1 << 63
 
 
 class Overflow(ArithmeticError):
-    """A count does not fit into 64 bits. Its arguments are the codes of the record's key and value."""
+    """A count does not fit into 64 bits. Its arguments are the codes of the record's key and value.
+
+    A third one, from kernels that go through the rows in the order of times, identifies the time.
+    """
 
 
 @bare

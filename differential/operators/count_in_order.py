@@ -15,10 +15,11 @@ from differential.arrangement.core import ArrangementCore, C
 from differential.data.codes import Encoder, Kind
 from differential.data.interning import interner_of
 from differential.data.negative import negative_total
-from differential.data.overflow import refusing
+from differential.data.overflow import refusing, too_often
 from differential.kernels.compile import NOTHING
 from differential.kernels.consolidate import consolidate
 from differential.kernels.count import Negative, count_block, count_changes
+from differential.kernels.wide import Overflow
 from differential.trace.batch import Batch
 from differential.trace.columns import Columns
 from differential.trace.description import Description
@@ -82,8 +83,12 @@ class CounterInOrder:
                 keys, _, time_index, diffs, table = together
                 keys, counts, time_index, diffs = count_changes(keys, time_index, diffs, past, self._is_signed)
                 columns = Columns.of(consolidate(keys, counts, time_index, diffs, table))
-        except Negative as fault:
+        except (Negative, Overflow) as fault:
+            if len(fault.args) < 3:
+                raise  # from `consolidate`, which does not know the time
             key, total, time = fault.args
-            where = tuple(times.rows[4][time].tolist())
-            raise negative_total(self._key.decode(np.array([key], np.int64), 1), total, where) from None
+            record, where = self._key.decode(np.array([key], np.int64), 1), tuple(times.rows[4][time].tolist())
+            if isinstance(fault, Overflow):
+                raise too_often(record, where) from None
+            raise negative_total(record, total, where) from None
         return Batch(columns, Description(self._spine.upper, batch.upper, self._spine.origin))

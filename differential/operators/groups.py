@@ -11,6 +11,7 @@ import differential.kernels.reduce_rounds as rounds
 from differential.data.codes import Codes, Encoder
 from differential.data.interned import Interned
 from differential.kernels.compile import NOTHING, Batches, Times
+from differential.kernels.wide import Overflow
 from differential.operators.reduction import GroupFault, Pending
 from differential.trace.columns import Columns
 from timely.lowlevel import Typed, read_only_views
@@ -83,7 +84,11 @@ class InPython:
         state = rounds.plan(new, *pending, input, output, upper)
         chunks: list[Columns] = []
         for number in range(rounds.rounds(state)):
-            active, offsets, vals, counts, fault = rounds.accumulate(state, number)
+            try:
+                active, offsets, vals, counts, fault = rounds.accumulate(state, number)
+            except Overflow as overflow:
+                key, _, visit = overflow.args
+                raise GroupFault(np.append(key, state.visits[visit]), hidden=self._hidden) from None
             if len(fault) and not self._signed:
                 raise GroupFault(fault, hidden=self._hidden)
             rows = self._reduce(CodeGroups(rounds.keys(state)[active], offsets, vals, counts))

@@ -10,13 +10,14 @@ from collections.abc import Callable
 from typing import Any, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from differential.arrangement.arrange import new_trace
 from differential.arrangement.core import ArrangementCore, C
 from differential.data.codes import Codes, Encoder
 from differential.data.interning import interner_of
 from differential.data.negative import negative_count
-from differential.data.overflow import refusing
+from differential.data.overflow import refusing, too_often
 from differential.kernels.count import Negative, distinct_block, record_changes
 from differential.kernels.wide import Overflow
 from differential.trace.batch import Batch
@@ -26,7 +27,7 @@ from differential.trace.handle import TraceHandle
 from differential.trace.parts import consolidated
 from differential.trace.spine import Spine
 from timely.errors import DataError
-from timely.lowlevel import InputPort, OperatorBuilder, OutputPort, Pipeline
+from timely.lowlevel import InputPort, OperatorBuilder, OutputPort, Pipeline, Time
 
 
 def threshold_in_order(
@@ -93,11 +94,16 @@ class ThresholdInOrder:
             except Negative as fault:
                 _, occurrences, row = fault.args
                 raise self._negative(first.rows, int(row), int(occurrences)) from None
+            except Overflow as fault:
+                raise too_often(*self._occurrence(first.rows, fault.args[2])) from None
             return Batch(Columns(count, 1, first.depth, block, None), description)
         parts = [batch.columns.rows for batch in new]
         rows = parts[0] if len(parts) == 1 else consolidated(parts)
         keys, vals, time_index, diffs, times = rows
-        before, after = record_changes(keys, vals, diffs, through)
+        try:
+            before, after = record_changes(keys, vals, diffs, through)
+        except Overflow as fault:
+            raise too_often(*self._occurrence(rows, fault.args[2])) from None
         if len(after) and int(after.min()) < 0:
             raise self._negative(rows, int(after.argmin()), int(after.min()))
         if self._function is None:
@@ -107,12 +113,17 @@ class ThresholdInOrder:
             change = new_count - old_count
             wide = np.flatnonzero(((new_count ^ old_count) & (new_count ^ change)) < 0)  # a difference of other sign
             if len(wide):
-                raise Overflow(int(keys[wide[0]]), int(vals[wide[0]]) if len(vals) else 0)
+                raise too_often(*self._occurrence(rows, int(wide[0])))
         return Batch.build(keys, vals, time_index, change, times, description)
 
     def _negative(self, rows: Rows, row: int, occurrences: int) -> DataError:
         """Return the error for the record of a row, which occurs a negative number of times."""
+        record, time = self._occurrence(rows, row)
+        return negative_count(record, occurrences, time)
+
+    def _occurrence(self, rows: Rows, row: int) -> tuple[tuple[NDArray[Any], ...], Time]:
+        """Return the record of a row, and its time."""
         keys, vals, time_index, _, times = rows
         time = times[time_index[row] if len(time_index) else 0]
         record = self._key.decode(keys[row : row + 1], 1) + self._value.decode(vals[row : row + 1], 1)
-        return negative_count(record, occurrences, tuple(time.tolist()))
+        return record, tuple(time.tolist())

@@ -39,7 +39,8 @@ def reduce_parts(
     """Return (key, value) as often as `function` returns for each key's vector.
 
     The values of `source` are the parts' numbers. `function` receives int64[groups, parts], no row of which is all 0,
-    and returns value columns and how often each value occurs. Without `signed` a negative part is an error.
+    and returns value columns and how often each value occurs. The parts are counts, and a negative one is an
+    error; if `signed`, they are sums.
     """
 
     def make(_key: Encoder, _value: Encoder, result: Encoder) -> InPython:
@@ -52,6 +53,7 @@ def reduce_parts(
         return InPython(apply, signed=signed, hidden=1)
 
     source.value.hidden = 1  # the number of the part
+    source.value.adds = signed
     return reduce_arrangement(source, make, None, name=name)
 
 

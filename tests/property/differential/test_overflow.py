@@ -159,6 +159,47 @@ def test_the_operator_the_record_and_the_time_are_named() -> None:
         run(lambda one: one.join(one), [[(7, 8, half)]], False)
 
 
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (Collection.count, "how often 7 occurs"),
+        (lambda one: one.count(signed=True), "how often 7 occurs"),
+        (Collection.distinct, r"how often \(7, 8\) occurs"),
+        (lambda one: one.threshold(lambda count: count), r"how often \(7, 8\) occurs"),
+        (lambda one: one.reduce(lambda groups: (np.arange(len(groups)), groups.keys[0])), r"how often \(7, 8\) occurs"),
+        (lambda one: one.union(one), r"how often \(7, 8\) occurs"),
+        (lambda one: one.totals(lambda key, value: 1), "what the values of 7 add up to"),
+    ],
+)
+def test_the_time_is_that_at_which_a_count_is_too_large(build: Any, message: str) -> None:
+    half = 1 << 62
+
+    def program(worker: Any) -> None:
+        with worker.dataflow() as scope:
+            session, collection = new_input(scope)
+            result = build(collection).output(signed=True)
+        for epoch, (key, value, diff) in enumerate([(6, 6, 1), (7, 8, half), (7, 8, half), (5, 5, 1)]):
+            session.advance_to(epoch)
+            session.update(key, value, diff=diff)
+        session.close()
+        worker.step_while(lambda: not result.done())  # so one batch has all epochs
+
+    with pytest.raises(OperatorError, match=rf"failed at time \(2,\).*{message}"):
+        execute_directly(program)
+
+
+@pytest.mark.parametrize("name", ["union", "intersect", "except_", "symmetric_difference", "cogroup"])
+def test_what_combines_two_collections_names_the_record_and_not_a_sum(name: str) -> None:
+    def build(one: Collection) -> Collection:
+        if name == "cogroup":
+            return one.cogroup(one, lambda groups: (np.arange(len(groups)), np.arange(len(groups))))
+        combined: Collection = getattr(one, name)(one)
+        return combined
+
+    with pytest.raises(OperatorError, match=r"how often \(7, 8\) occurs does not fit into 64 bits"):
+        run(build, [[(7, 8, 1 << 62)] * 2], False)
+
+
 def test_counts_of_equal_records_that_overflow_are_refused() -> None:
     rows = 1000
 
