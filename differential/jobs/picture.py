@@ -92,23 +92,17 @@ def group_sizes(field: int, title: str, unit: str = "nodes") -> Picture:
     """Return the picture of how many groups have how many members; records with equal fields number `field` are one."""
 
     def panel(axes: Axes, shown: Shown) -> None:
-        if not len(shown.answer):
-            return nothing(axes, title)
         _, sizes = np.unique(shown.answer.columns[field], return_counts=True)
-        size, number = np.unique(sizes, return_counts=True)
-        points(axes, size, number)
+        points(axes, *np.unique(sizes, return_counts=True))
         axes.set(title=title, xlabel=f"size ({unit})", ylabel="how many of this size")
-        return None
 
-    return panel
+    return _or_nothing(title, panel)
 
 
 def histogram(field: int, title: str, unit: str, counted_in: str = "nodes") -> Picture:
     """Return the picture of how many records have each value of a field, which takes few values or is divided."""
 
     def panel(axes: Axes, shown: Shown) -> None:
-        if not len(shown.answer):
-            return nothing(axes, title)
         column = shown.answer.columns[field]
         values, numbers = np.unique(column, return_counts=True)
         if len(values) <= MOST and values.dtype.kind == "i":
@@ -118,23 +112,24 @@ def histogram(field: int, title: str, unit: str, counted_in: str = "nodes") -> P
         if numbers.max() > 100:
             axes.set_yscale("log")
         axes.set(title=title, xlabel=unit, ylabel=counted_in)
-        return None
 
-    return panel
+    return _or_nothing(title, panel)
 
 
 def ranked(field: int, title: str, unit: str, scale: float = 1.0) -> Picture:
     """Return the picture of the values of a field in descending order, on logarithmic axes."""
 
     def panel(axes: Axes, shown: Shown) -> None:
-        if not len(shown.answer):
-            return nothing(axes, title)
         values = np.sort(shown.answer.columns[field])[::-1] * scale
         axes.loglog(np.arange(1, len(values) + 1), values, color=BLUE, linewidth=1.8)
         axes.set(title=title, xlabel="place", ylabel=unit)
-        return None
 
-    return panel
+    return _or_nothing(title, panel)
+
+
+def _or_nothing(title: str, panel: Picture) -> Picture:
+    """Return a picture that is only a title if the answer is empty."""
+    return lambda axes, shown: panel(axes, shown) if len(shown.answer) else nothing(axes, title)
 
 
 def degrees(axes: Axes, shown: Shown) -> None:
