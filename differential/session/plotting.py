@@ -10,8 +10,8 @@ from importlib import import_module
 from numbers import Real
 from typing import Any, Literal
 
+from differential.frames.python import items
 from differential.session.rows import Rows
-from differential.session.table_data import items
 from timely.errors import SessionError
 
 Shape = Literal["line", "bar", "scatter"]

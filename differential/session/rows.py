@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from differential.frames.python import items
 from differential.kernels.compile import NOTHING
-from differential.session.table_data import Column, frame_of, items, order_of, ordered
+from differential.session.table_data import Column, frame_of, order_of, ordered
 
 SHOWN = 10
 """How many rows a notebook or a terminal shows."""
