@@ -19,7 +19,7 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from ipaddress import ip_address
 from numbers import Integral, Real
 from pathlib import Path
@@ -116,14 +116,12 @@ class Config:
         self._check_counts()
         if self.processes > 1:
             self._check_addresses()
-        if self.progress not in PROGRESS_MODES:
-            raise ConfigError(f"progress must be one of {', '.join(PROGRESS_MODES)}, not {self.progress!r}")
-        if self.accumulation not in ACCUMULATIONS:
-            raise ConfigError(f"accumulation must be one of {', '.join(ACCUMULATIONS)}, not {self.accumulation!r}")
-        if self.queue_bytes < 1 << 16:
-            raise ConfigError(f"queue_bytes must be at least {1 << 16}, not {self.queue_bytes}")
-        if self.frame_bytes < 1 << 16:
-            raise ConfigError(f"frame_bytes must be at least {1 << 16}, not {self.frame_bytes}")
+        for name, choices in (("progress", PROGRESS_MODES), ("accumulation", ACCUMULATIONS)):
+            if (chosen := getattr(self, name)) not in choices:
+                raise ConfigError(f"{name} must be one of {', '.join(choices)}, not {chosen!r}")
+        for name in ("queue_bytes", "frame_bytes"):
+            if (size := getattr(self, name)) < 1 << 16:
+                raise ConfigError(f"{name} must be at least {1 << 16}, not {size}")
         if not self.rendezvous_seconds > 0:
             raise ConfigError(f"rendezvous_seconds must be positive, not {self.rendezvous_seconds}")
         if self.stall_seconds is not None and not 0 <= self.stall_seconds <= LONGEST_SECONDS:
@@ -269,11 +267,8 @@ class Config:
             addresses = tuple(
                 f"tcp://127.0.0.1:{FIRST_PORT + index * threads}" for index in range(count if count > 1 else 0)
             )
-        values: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(self)}
-        values |= {"processes": count, "workers": threads, "addresses": addresses}
-        if process is not None:
-            values["process"] = process
-        return Config(**values)
+        index = self.process if process is None else process
+        return replace(self, processes=count, workers=threads, process=index, addresses=addresses)
 
 
 def variable(field: str) -> str:

@@ -10,6 +10,7 @@ from differential.durable.manifest import Manifest
 from differential.durable.places import Directory
 from differential.durable.shard import Shard
 from differential.durable.writer import Writer
+from differential.frames.frame import aligned
 from timely.errors import ConfigError, StateError, StoreError
 
 _HEADER = ("collection", "role", "since", "upper", "rows", "bytes", "parts", "fields", "last writer")
@@ -37,9 +38,7 @@ def show(directory: str, verify: bool) -> int:
                 shard.verify()
         except (StateError, StoreError) as error:
             faults.append(str(error))
-    widths = [max(len(row[column]) for row in table) for column in range(len(_HEADER))]
-    for row in table:
-        print("  ".join(text.ljust(width) for text, width in zip(row, widths)).rstrip())
+    print(*aligned(table), sep="\n")
     for fault in faults:
         print(f"timely: {fault}", file=sys.stderr)
     if verify and not faults:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from timely.errors import ConfigError, DataError
-from timely.lowlevel import Typed, float_codes, hashable, logical_type, name_of, typed
+from timely.lowlevel import Typed, float_codes, logical_type, name_of, typed
 
 try:
     import pyarrow as pa
@@ -26,6 +26,7 @@ except ImportError as error:
 
 from differential.frames.arrow_in import column_of
 from differential.frames.arrow_out import array_of
+from differential.frames.python import items
 
 __all__ = ["array", "column", "empty", "field_of", "filled", "items", "kind_of", "ordered", "pa", "pc", "pq"]
 
@@ -118,13 +119,6 @@ def column(values: Any, field: Any) -> Array:
         return cast(Array, Typed(of, stored))
     found: Any = column_of(values)
     return cast(Array, found if isinstance(found, Typed) and found.type == of else typed(found, of.name))
-
-
-def items(values: Array) -> list[Any]:
-    """Return the values of a column as Python's, which are hashable, and equal where values are: NaN is `numpy.nan`."""
-    found: list[Any] = values.tolist()
-    is_float = isinstance(values, Typed) or values.dtype.kind == "f"
-    return list(map(hashable, found)) if is_float else found
 
 
 def ordered(values: Array) -> Ints:

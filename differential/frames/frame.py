@@ -159,9 +159,7 @@ class Frame:
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
     def __repr__(self) -> str:
-        shown = [list(self.names), list(self.types.values()), *self._cells()]
-        widths = [max(len(row[place]) for row in shown) for place in range(len(self.names))]
-        lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in shown]
+        lines = aligned([self.names, list(self.types.values()), *self._cells()])
         left = len(self) - _SHOWN
         return "\n".join([*lines, f"... {left} more rows"] if left > 0 else lines)
 
@@ -184,6 +182,17 @@ class Frame:
         if name not in self.names:
             raise DataError(f"there is no column {name!r}: the columns are {', '.join(self.names)}")
         return self.names.index(name)
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return rows of text as lines in which columns are aligned.
+
+    >>> print(*aligned([("name", "age"), ("ann", "41")]), sep="\\n")
+    name  age
+    ann   41
+    """
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    return ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
 
 
 def _values(column: Column) -> list[Any]:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from timely.errors import DataError
-from timely.lowlevel import ColumnLike, as_column, nullable, time_name, typed, zone_of
+from timely.lowlevel import ColumnLike, Typed, as_column, hashable, nullable, time_name, typed, zone_of
 
 Column = NDArray[Any]
 
@@ -40,6 +40,16 @@ def column_of(values: Any, name: str) -> Column:
         return typed(items, type_of(items))  # type: ignore[no-any-return]
     except DataError as error:
         raise DataError(f"column {name!r}: {error}") from None
+
+
+def items(column: Column) -> list[Any]:
+    """Return the values of a column as Python's: hashable, and equal where values are. Each NaN is `numpy.nan`.
+
+    >>> items(np.array([float("nan")])) == items(np.array([-float("nan")]))
+    True
+    """
+    found: list[Any] = column.tolist()
+    return list(map(hashable, found)) if isinstance(column, Typed) or column.dtype.kind == "f" else found
 
 
 def widened(column: Column) -> Column:

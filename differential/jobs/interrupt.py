@@ -11,7 +11,7 @@ from __future__ import annotations
 import signal
 import time as clock
 from threading import current_thread, main_thread
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Any, Self
 
 from timely import Config
@@ -45,9 +45,7 @@ class Interrupt:
             signal.signal(signal.SIGINT, self._take)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if self._former is not None:
             signal.signal(signal.SIGINT, self._former)
         if kind is None and self._has_come:

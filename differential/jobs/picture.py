@@ -88,17 +88,19 @@ def latency_panels(latencies: NDArray[np.float64], noun: str) -> list[Panel]:
     return [lambda axes: _over_time(axes, latencies, noun), lambda axes: _distribution(axes, latencies, noun)]
 
 
+def _or_nothing(title: str) -> Callable[[Picture], Picture]:
+    """Let a picture be only a title if the answer is empty."""
+    return lambda panel: lambda axes, shown: panel(axes, shown) if len(shown.answer) else nothing(axes, title)
+
+
 def group_sizes(field: int, title: str, unit: str = "nodes") -> Picture:
     """Return the picture of how many groups have how many members; records with equal fields number `field` are one."""
 
+    @_or_nothing(title)
     def panel(axes: Axes, shown: Shown) -> None:
-        if not len(shown.answer):
-            return nothing(axes, title)
         _, sizes = np.unique(shown.answer.columns[field], return_counts=True)
-        size, number = np.unique(sizes, return_counts=True)
-        points(axes, size, number)
+        points(axes, *np.unique(sizes, return_counts=True))
         axes.set(title=title, xlabel=f"size ({unit})", ylabel="how many of this size")
-        return None
 
     return panel
 
@@ -106,9 +108,8 @@ def group_sizes(field: int, title: str, unit: str = "nodes") -> Picture:
 def histogram(field: int, title: str, unit: str, counted_in: str = "nodes") -> Picture:
     """Return the picture of how many records have each value of a field, which takes few values or is divided."""
 
+    @_or_nothing(title)
     def panel(axes: Axes, shown: Shown) -> None:
-        if not len(shown.answer):
-            return nothing(axes, title)
         column = shown.answer.columns[field]
         values, numbers = np.unique(column, return_counts=True)
         if len(values) <= MOST and values.dtype.kind == "i":
@@ -118,7 +119,6 @@ def histogram(field: int, title: str, unit: str, counted_in: str = "nodes") -> P
         if numbers.max() > 100:
             axes.set_yscale("log")
         axes.set(title=title, xlabel=unit, ylabel=counted_in)
-        return None
 
     return panel
 
@@ -126,28 +126,24 @@ def histogram(field: int, title: str, unit: str, counted_in: str = "nodes") -> P
 def ranked(field: int, title: str, unit: str, scale: float = 1.0) -> Picture:
     """Return the picture of the values of a field in descending order, on logarithmic axes."""
 
+    @_or_nothing(title)
     def panel(axes: Axes, shown: Shown) -> None:
-        if not len(shown.answer):
-            return nothing(axes, title)
         values = np.sort(shown.answer.columns[field])[::-1] * scale
         axes.loglog(np.arange(1, len(values) + 1), values, color=BLUE, linewidth=1.8)
         axes.set(title=title, xlabel="place", ylabel=unit)
-        return None
 
     return panel
 
 
+@_or_nothing("Degrees")
 def degrees(axes: Axes, shown: Shown) -> None:
     """Draw how many nodes have each degree, from degrees of nodes or from their distribution."""
-    if not len(shown.answer):
-        return nothing(axes, "Degrees")
     degree, number = shown.answer.columns
     if not shown.options.distribution:
         degree, number = np.unique(number, return_counts=True)
     points(axes, degree, number)
     direction = "incoming" if shown.options.incoming else "outgoing"
     axes.set(title="Distribution of degrees", xlabel=f"degree ({direction} edges)", ylabel="nodes")
-    return None
 
 
 def core_sizes(axes: Axes, shown: Shown) -> None:
@@ -169,15 +165,12 @@ def core_sizes(axes: Axes, shown: Shown) -> None:
     return None
 
 
+@_or_nothing("Occurrences of the motif at each node")
 def occurrences(axes: Axes, shown: Shown) -> None:
     """Draw in how many occurrences of a motif nodes are."""
-    title = "Occurrences of the motif at each node"
-    if not len(shown.answer):
-        return nothing(axes, title)
     _, numbers = np.unique(np.concatenate(shown.answer.columns), return_counts=True)
     points(axes, *np.unique(numbers, return_counts=True))
-    axes.set(title=title, xlabel="occurrences", ylabel="nodes in so many")
-    return None
+    axes.set(title="Occurrences of the motif at each node", xlabel="occurrences", ylabel="nodes in so many")
 
 
 def points(axes: Axes, values: Column, numbers: Column) -> None:

@@ -22,7 +22,7 @@ from differential import Collection, InputSession, new_input
 from differential.jobs.display import Display
 from differential.jobs.gathered import Delta, Gathered
 from differential.jobs.input.changes import Change, Changes
-from differential.jobs.input.edges import Edges, Graph
+from differential.jobs.input.edges import Edges, Graph, joined
 from differential.jobs.input.faults import Fault, Faults
 from differential.jobs.input.replacements import Replacements
 from differential.jobs.interrupt import Interrupt
@@ -178,12 +178,7 @@ class Run:
         """Yield the edges that have times, in the order of their times, those of one time together."""
         if not self._timed:
             return
-        source, target, weight, time = (
-            None if parts[0] is None else np.concatenate(parts) for parts in zip(*self._timed)
-        )
-        assert source is not None
-        assert target is not None
-        assert time is not None
+        source, target, weight, time = joined(self._timed)
         order = np.argsort(time, kind="stable")
         for rows in np.split(order, np.flatnonzero(np.diff(time[order])) + 1):
             ones = np.ones(len(rows), np.int64)

@@ -23,7 +23,6 @@ from differential.session.item import Item, failure
 from differential.session.live import Watch
 from differential.session.near import meant
 from differential.session.rows import Rows
-from differential.session.schema import Schema
 from differential.session.site import Definition, Site
 from differential.session.table_data import Column
 from differential.session.transaction import Kind, Net, Statement, plan, settled
@@ -44,8 +43,6 @@ class Catalog:
         self.items: dict[str, Item] = {}
         self.last = 0
         """The last commit."""
-        self._schemas: dict[Item, Schema] = {}
-        self._keyed: set[Item] = set()
         self._pending: list[tuple[Item, Statement]] = []
         self._watches: list[Watch] = []
         self.blocks = Blocks()
@@ -83,7 +80,7 @@ class Catalog:
             self.engine.refuse_ended()
             self.blocks.refuse_other_task()
             self.check(item)
-            columns = self._schemas[item].fit(item.name, names, statement.columns)
+            columns = item.schema.fit(item.name, names, statement.columns)
             statement = Statement(statement.kind, columns, statement.origin)
             self.clocks.check(item, statement)
             if len(columns[0]):
@@ -126,11 +123,10 @@ class Catalog:
         with self.exclusive():
             self.blocks.refuse_other_task()
             del self._pending[kept:]
-            for schema in self._schemas.values():
-                schema.forget()
+            for item in self.items.values():
+                item.schema.forget()
             for item, statement in self._pending:
-                if item in self._schemas:
-                    self._schemas[item].fit(item.name, item.names or (), statement.columns)
+                item.schema.fit(item.name, item.names or (), statement.columns)
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -162,8 +158,8 @@ class Catalog:
         at, positions = self.last + 1, self.feeds.positions()
         interrupt = Deferral() if self.storage is None else self.storage.commit(at, changes, positions)
         call = Call(Site.commit, (changes,), self.engine.workers, elsewhere=({},), done=done)
-        for schema in self._schemas.values():
-            schema.keep()
+        for item in self.items.values():
+            item.schema.keep()
         try:
             self._pending = []
             self.feeds.take()
@@ -238,7 +234,7 @@ class Catalog:
 
     # Tables and views
 
-    def add_table(self, item: Item, schema: Schema, has_key: bool, declared: Mapping[str, Column]) -> None:
+    def add_table(self, item: Item, declared: Mapping[str, Column]) -> None:
         """Build an empty table; `declared` are empty columns of those whose kinds are given."""
         with self.exclusive():
             self.reap()
@@ -246,30 +242,25 @@ class Catalog:
                 known, name = self.items[item.name], item.name
                 raise SessionError(f"there is a {known} already: db[{name!r}] is it, db.drop({name!r}) drops it")
             if self.storage is not None:
-                self.storage.add(item, has_key, declared)
+                self.storage.add(item, declared)
             try:
-                self.fill_table(item, schema, has_key, None)
+                self.fill_table(item, None)
             except BaseException:
                 if self.storage is not None:
                     self.storage.drop(item)
                 raise
 
-    def fill_table(self, item: Item, schema: Schema, has_key: bool, rows: Net | None) -> None:
+    def fill_table(self, item: Item, rows: Net | None) -> None:
         """Build a table that has these rows as of the last commit."""
         self.install(item, Site.add_table, (item, rows), (item, None))
-        self._schemas[item] = schema
-        if has_key:
-            self._keyed.add(item)
         self.items[item.name] = item
 
-    def rebuild_table(self, item: Item, schema: Schema, has_key: bool, rows: Net | None) -> None:
+    def rebuild_table(self, item: Item, rows: Net | None) -> None:
         """Build a table in the place of one of the same name that no view reads."""
         with self.exclusive():
             former = self.items[item.name]
             self._refuse_readers(former, "changed")
-            self.fill_table(item, schema, has_key, rows)
-            self._schemas.pop(former, None)
-            self._keyed.discard(former)
+            self.fill_table(item, rows)
             self._drop(former)
 
     def add_view(self, item: Item, definition: Definition) -> Item:
@@ -353,8 +344,6 @@ class Catalog:
                     self._refuse_readers(each, "dropped")
                 self._drop(item)
             self.items.pop(name, None)
-            self._schemas.pop(item, None)
-            self._keyed.discard(item)
             self.feeds.leave(item)
             beside = self.clocks.leave(item)
             self.deliveries.leave(item)
@@ -373,21 +362,12 @@ class Catalog:
     def read(self, item: Item) -> Rows:
         """Return the rows of an item as of the last commit."""
         self.check(item)
-        schema = self._schemas.get(item)
-        return item.rows(self.engine.call(Site.read, item), {} if schema is None else schema.types())
+        return item.rows(self.engine.call(Site.read, item), item.schema.types())
 
     def check(self, item: Item) -> None:
         """Raise SessionError where an item was dropped or has failed."""
         if item.error is not None:
             raise failure(item, item.error) from item.error
-
-    def schema(self, item: Item) -> Schema:
-        """Return what the columns of a table hold."""
-        return self._schemas[item]
-
-    def has_key(self, item: Item) -> bool:
-        """Return whether a table was made with a key."""
-        return item in self._keyed
 
     def reap(self, commit: int | None = None) -> None:
         """Forget what has failed. Raises SessionError about it where that happened in a commit."""

@@ -14,8 +14,9 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from differential.frames.python import items
 from differential.session.awaiting import interruptible
-from differential.session.table_data import Column, frame_of, items, order_of
+from differential.session.table_data import Column, frame_of, order_of
 
 
 class Change(NamedTuple):

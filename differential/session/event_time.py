@@ -16,7 +16,6 @@ from differential.session.catalog import Catalog
 from differential.session.clock import Clock, Companions, seconds
 from differential.session.definition import Tables
 from differential.session.item import Item
-from differential.session.schema import Schema
 from differential.session.site import Site
 from differential.session.table_data import Column, columns_of
 from differential.session.transaction import Kind, Statement
@@ -40,7 +39,7 @@ def begin(catalog: Catalog, item: Item, column: str, lateness: Duration | None, 
             raise SessionError(
                 f"{where}: {item} has no column {column!r}: the columns are {', '.join(item.columns(0))}"
             )
-        types = catalog.schema(item).types()
+        types = item.schema.types()
         unknown = [name for name in names if name not in types]
         if unknown:
             raise SessionError(
@@ -80,7 +79,7 @@ def expired(catalog: Catalog, clock: Clock, before: Any) -> None:
     item = clock.item
     with catalog.exclusive():
         _, values = columns_of({"before": before}, None)
-        (limits,) = catalog.schema(clock.beside.watermark).fit(clock.beside.watermark.name, ("watermark",), values)
+        (limits,) = clock.beside.watermark.schema.fit(clock.beside.watermark.name, ("watermark",), values)
         limit = int(ticks(limits)[0])
         if clock.mark is None or limit > clock.mark:
             raise SessionError(
@@ -130,8 +129,7 @@ def _table(catalog: Catalog, name: str, columns: dict[str, Column], like: Item |
             return known
     shown = None if like is None or like.shown is None else (*like.shown, len(like.shown))
     item = Item(name, "table", user_origin(), catalog.engine.workers, names, shown, keys)
-    schema = Schema(names)
     for each, column in columns.items():
-        schema.declare(each, column)
-    catalog.add_table(item, schema, False, columns)
+        item.schema.declare(each, column)
+    catalog.add_table(item, columns)
     return item

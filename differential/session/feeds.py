@@ -30,11 +30,6 @@ class Feeds:
         """Take what has arrived; return whether anything waits for a commit."""
         for feed in self.all:
             feed.gather()
-        return self.are_waiting
-
-    @property
-    def are_waiting(self) -> bool:
-        """Whether anything waits for a commit."""
         return any(feed.is_waiting for feed in self.all)
 
     @property

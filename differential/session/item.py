@@ -24,6 +24,7 @@ from differential.operators.input import InputSession
 from differential.session.changes import Change, Changes
 from differential.session.interrupt import Interrupted
 from differential.session.rows import Rows
+from differential.session.schema import Schema
 from differential.session.table_data import Column
 from differential.trace.batch import Batch
 from differential.trace.columns import FEW
@@ -61,6 +62,10 @@ class Item:
     shown: tuple[int, ...] | None = None
     """The positions of the columns in the order in which they are read; None for that of the positions."""
     keys: int = 1
+    has_key: bool = False
+    """Whether it is a table that the program has given a key."""
+    schema: Schema = field(default_factory=Schema)
+    """The kinds of a table's columns, in the first process."""
     event_time: str | None = None
     """The column of event times. Of a table, another table has the watermark (`Item.watermark`)."""
     reads: dict[str, Item] = field(default_factory=dict)

@@ -10,8 +10,8 @@ from importlib import import_module
 from numbers import Real
 from typing import Any, Literal
 
+from differential.frames.python import items
 from differential.session.rows import Rows
-from differential.session.table_data import items
 from timely.errors import SessionError
 
 Shape = Literal["line", "bar", "scatter"]
@@ -19,14 +19,7 @@ SHAPES = ("line", "bar", "scatter")
 
 
 def plotted(rows: Rows, x: str | None, y: str | Sequence[str] | None, shape: Shape | None) -> Any:
-    """Return a picture of columns: matplotlib's axes, or a figure of plotly.
-
-    By default `x` is the first column, and `y` are all other columns of numbers. The `shape` is "line", "bar" or
-    "scatter", by default bars over a column of text, and lines over any other.
-
-    Raises SessionError where there is no such column or shape, or none of numbers; ImportError where neither library is
-    installed.
-    """
+    """Return a picture of columns, as `Readable.plot` describes it."""
     columns = dict(zip(rows.columns, map(items, rows.arrays())))
     across = rows.columns[0] if x is None else x
     given = [y] if isinstance(y, str) else y

@@ -276,7 +276,7 @@ class Table(Readable):
 
         Raises SessionError where the table was made without `key`.
         """
-        if not self._catalog.has_key(self._item):
+        if not self._item.has_key:
             raise SessionError(f"{self._item} has no key: db.table({self.name!r}, ..., key=...) names its columns")
         self._state(Kind.UPSERT, data, columns)
 

@@ -20,16 +20,15 @@ def attached(catalog: Catalog, item: Item, source: Source, rejects: Item | None,
     """Let a source fill a table, from its position as of the last commit on; return its feed."""
     with catalog.exclusive():
         catalog.check(item)
-        schema, names = catalog.schema(item), item.names or ()
-        feed = Feed(source, item, schema, rejects, catalog.exclusive)
-        types = schema.types()
+        feed = Feed(source, item, rejects, catalog.exclusive)
+        names, types = item.names or (), item.schema.types()
         unknown = [name for name in names if name not in types]
         if unknown:
             raise SessionError(
                 f"{feed} needs the type of column {unknown[0]!r}: state it, as in db.table({item.name!r}, "
                 f"{{{unknown[0]!r}: int}})"
             )
-        if upsert and not catalog.has_key(item):
+        if upsert and not item.has_key:
             raise SessionError(f"{feed} is to replace rows by key: db.table({item.name!r}, ..., key=...) names it")
         if rejects is not None and set(rejects.names or ()) != set(REJECTS):
             raise SessionError(

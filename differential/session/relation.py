@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
+from functools import cache
 from typing import TYPE_CHECKING, Any, Self, cast
 
 from differential.arrangement.arranged import Arranged
@@ -195,7 +196,7 @@ class Relation(Collection):
         [((1, 2), 1), ((2, 1), 1)]
         """
         self._known("group_by", names)
-        return Groups(self, names)
+        return Groups(lambda: self, names, self.names)
 
     def window(self, kind: Kind, *, at: str | None = None) -> Windows:  # type: ignore[override]
         """Return the windows of event time that the records belong to: `tumbling`, `sliding` or `sessions`.
@@ -302,9 +303,13 @@ class Groups:
     [((1, 2, 50, 30), 1), ((2, 1, 5, 5), 1)]
     """
 
-    def __init__(self, relation: Relation, names: tuple[str, ...]) -> None:
-        self._relation = relation
+    def __init__(
+        self, records: Callable[[], Relation], names: tuple[str, ...], columns: tuple[str, ...] | None
+    ) -> None:
+        """Group what `records` returns, which is called when it is first needed, and has these `columns`."""
+        self._records = cache(records)
         self._names = names
+        self._columns = columns or ()
         self._indexed: dict[str, Relation] = {}
 
     def __repr__(self) -> str:
@@ -351,7 +356,7 @@ class Groups:
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            columns = {each: f"sum({each!r}) adds up the column" for each in self._relation.names or ()}
+            columns = {each: f"sum({each!r}) adds up the column" for each in self._columns}
             raise AttributeError(absent(self, name, GROUPS | columns))
 
     def _made(self, made: object, column: str) -> Relation:
@@ -359,7 +364,7 @@ class Groups:
 
     def _counts(self) -> Relation:
         """Return (group, number of records), for which only the groups are indexed, unless the records are already."""
-        whole, keys = self._relation, len(self._names)
+        whole, keys = self._records(), len(self._names)
         is_indexed = whole.names is not None and whole.names[: whole.keys] == self._names
         return cast(Relation, (whole if is_indexed else whole.select(*self._names, keys=keys)).count())
 
@@ -369,14 +374,14 @@ class Groups:
             raise BuildError(f"group_by (at {user_origin()}): {column!r} is what the groups are equal in")
         if column not in self._indexed:
             wanted, keys = (*self._names, column), len(self._names)
-            is_whole = self._relation.names == wanted
-            whole = self._relation
+            whole = self._records()
+            is_whole = whole.names == wanted
             self._indexed[column] = whole.keyed_by(*self._names) if is_whole else whole.select(*wanted, keys=keys)
         return self._indexed[column]
 
 
-class Windows:
-    """The windows of event time that the records of a collection belong to.
+class Windows(Groups):
+    """The windows of event time that the records of a collection belong to: groups of the records of each window.
 
     Every result has the columns `window_start` and `window_end`; the end is not part of the window.
 
@@ -410,40 +415,18 @@ class Windows:
                 f"window (at {user_origin()}): no column of event times is known here: window(..., at='column') names "
                 "it, and db.table(...).event_time('column') does so for all views"
             )
-        known_columns(relation.names, "window", [column])
-        self._relation, self._kind, self._column = relation, kind, column
+        names = known_columns(relation.names, "window", [column])
+        super().__init__(self.rows, WINDOW, (*names, *WINDOW))
+        self._whole, self._kind, self._column = relation, kind, column
 
     def rows(self, *by: str) -> Relation:
         """Return each record once for each of its windows; sessions are those of records that are equal in `by`."""
-        known = known_columns(self._relation.names, "rows", by)
+        known = known_columns(self._whole.names, "rows", by)
         places = tuple(known.index(name) for name in by)
-        made = assigned(self._relation, self._kind, known.index(self._column), places)
+        made = assigned(self._whole, self._kind, known.index(self._column), places)
         return cast(Relation, made).named(*known, *WINDOW).at(self._column)
 
     def group_by(self, *names: str) -> Groups:
         """Return the groups of records that are equal in these columns and in the same window."""
-        return Groups(self.rows(*names if isinstance(self._kind, Sessions) else ()), (*names, *WINDOW))
-
-    def aggregate(self, **aggregates: Aggregate) -> Relation:
-        """Return several aggregates of each window, as `Groups.aggregate` does of each group."""
-        return self.group_by().aggregate(**aggregates)
-
-    def count(self, name: str = "count") -> Relation:
-        """Return how many records each window has, in a column of this name."""
-        return self.group_by().count(name)
-
-    def sum(self, column: str) -> Relation:
-        """Return the sum of a column in each window."""
-        return self.group_by().sum(column)
-
-    def min(self, column: str) -> Relation:
-        """Return the smallest value of a column in each window."""
-        return self.group_by().min(column)
-
-    def max(self, column: str) -> Relation:
-        """Return the largest value of a column in each window."""
-        return self.group_by().max(column)
-
-    def mean(self, column: str) -> Relation:
-        """Return the mean of a column in each window, as a float."""
-        return self.group_by().mean(column)
+        rows = self.rows(*names if isinstance(self._kind, Sessions) else ())
+        return Groups(lambda: rows, (*names, *WINDOW), rows.names)

@@ -11,7 +11,6 @@ import numpy as np
 from differential.durable.places import Place
 from differential.session.catalog import Catalog
 from differential.session.item import Item
-from differential.session.schema import Schema
 from differential.session.site import Site
 from differential.session.storage import Kept, Storage
 from differential.session.table_data import Column
@@ -78,10 +77,10 @@ def keep_view(catalog: Catalog, item: Item) -> None:
             raise
 
 
-def _table(catalog: Catalog, storage: Storage, name: str, kept: Kept) -> tuple[Item, Schema, bool, Net | None]:
-    """Return what a durable table is built of."""
-    item = Item(name, "table", user_origin(), catalog.engine.workers, kept.columns, kept.shown, kept.keys)
-    schema = Schema(kept.columns)
+def _table(catalog: Catalog, storage: Storage, name: str, kept: Kept) -> tuple[Item, Net | None]:
+    """Return a durable table that is to be built, and its rows."""
+    workers = catalog.engine.workers
+    item = Item(name, "table", user_origin(), workers, kept.columns, kept.shown, kept.keys, kept.has_key)
     for column, example in storage.examples(name).items():
-        schema.declare(column, example)
-    return item, schema, kept.has_key, storage.rows(name)
+        item.schema.declare(column, example)
+    return item, storage.rows(name)

@@ -11,6 +11,7 @@ So the commits that a sink does not have can always be read, one by one.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 from differential.durable import rows
 from differential.durable.manifest import Position
@@ -40,51 +41,50 @@ class Reaches(dict[str, Reach]):
         return min((reach.through for reach in self.values()), default=None)
 
 
+@dataclass(frozen=True, eq=False)
 class Retained:
-    """The `History` of one sink of a durable view. Use under the lock of the session's catalog."""
+    """The changes of a durable view, and what is retained of them for a sink. Use under the lock of the catalog."""
 
-    def __init__(
-        self,
-        item: Item,
-        sink: str,
-        stream: str,
-        writer: Writer,
-        reaches: Reaches,
-        attempt: Callable[[Callable[[], object]], None],
-    ) -> None:
-        self.stream = stream
-        self._item = item
-        self._sink = sink
-        self._writer = writer
-        self._reaches = reaches
-        self._attempt = attempt
+    item: Item
+    sink: str
+    stream: str
+    """The name of the stream of commits, for marks."""
+    writer: Writer
+    reaches: Reaches
+    attempt: Callable[[Callable[[], object]], None]
+    """Runs what writes to the store."""
 
     def since(self) -> int:
-        return self._writer.manifest.since
+        """Return the first commit as of which the view can be read."""
+        return self.writer.manifest.since
 
     def changes(self, after: int, end: int) -> list[Change]:
-        table = self._writer.shard.updates(after + 1, end + 1)
+        """Return the changes of each commit after `after`, up to and including `end`."""
+        table = self.writer.shard.updates(after + 1, end + 1)
         table = table.take(rows.order_of_times(table))
         found, start = [], 0
         for time, length in rows.runs_of_times(table):
             part = table.slice(start, length)
             updates = rows.updates_of(part)
-            names = self._item.columns(len(updates.columns))
+            names = self.item.columns(len(updates.columns))
             found.append(Change(time, names, updates.columns, updates.each_diff()))
             start += length
         return found
 
     def reach(self) -> Reach | None:
-        return self._reaches.get(self._sink)
+        """Return how far the sink is known to be, or None if it is not known."""
+        return self.reaches.get(self.sink)
 
     def retain(self, reach: Reach) -> None:
-        self._reaches[self._sink] = reach
-        self._attempt(lambda: self._writer.note(self._reaches.offsets()))
+        """Retain all commits after that reach, durably, until `note` replaces it."""
+        self.reaches[self.sink] = reach
+        self.attempt(lambda: self.writer.note(self.reaches.offsets()))
 
     def note(self, reach: Reach) -> None:
-        self._reaches[self._sink] = reach
+        """Record how far the sink is; the next append of the view makes this durable."""
+        self.reaches[self.sink] = reach
 
     def forget(self) -> None:
         """Stop retaining commits for the sink."""
-        if self._reaches.pop(self._sink, None) is not None:
-            self._attempt(lambda: self._writer.note({f"{_PREFIX}{self._sink}": None}))
+        if self.reaches.pop(self.sink, None) is not None:
+            self.attempt(lambda: self.writer.note({f"{_PREFIX}{self.sink}": None}))

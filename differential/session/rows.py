@@ -13,8 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from differential.frames.frame import aligned
+from differential.frames.python import items
 from differential.kernels.compile import NOTHING
-from differential.session.table_data import Column, frame_of, items, order_of, ordered
+from differential.session.table_data import Column, frame_of, order_of, ordered
 
 SHOWN = 10
 """How many rows a notebook or a terminal shows."""
@@ -90,9 +92,7 @@ class Rows:
 
     def __str__(self) -> str:
         shown = [self.columns, *(tuple(map(str, record)) for record in self._head())]
-        widths = [max(map(len, column)) for column in zip(*shown)]
-        lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in shown]
-        return "\n".join([*lines, *self._more()])
+        return "\n".join([*aligned(shown), *self._more()])
 
     __repr__ = __str__
 

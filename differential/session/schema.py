@@ -5,7 +5,7 @@ and whole numbers to floats, booleans to whole numbers, narrow floats to wide on
 that may have them. Nulls are of every type that has a place for them. Anything else is refused, in the statement that
 has it, so that nothing that a table holds can be refused later.
 
->>> schema = Schema(["item", "price"])
+>>> schema = Schema()
 >>> schema.fit("stock", ["item", "price"], (np.array(["nut"]), np.array([0.5])))[1]
 array([0.5])
 >>> schema.fit("stock", ["price", "item"], (np.array([3]), np.array(["cog"])))[0]
@@ -33,10 +33,9 @@ _WIDTH: dict[AnyKind, int] = {Kind.FLOAT16: 0, Kind.FLOAT32: 1, Kind.FLOAT: 2}
 
 
 class Schema:
-    """The names of the columns, and the kinds that are known of them."""
+    """The kinds of columns that are known, by their names."""
 
-    def __init__(self, names: Sequence[str]) -> None:
-        self.names = tuple(names)
+    def __init__(self) -> None:
         self._kinds: dict[str, AnyKind] = {}
         self._committed: dict[str, AnyKind] = {}
 

@@ -32,7 +32,6 @@ from differential.session.near import meant, refuse_name
 from differential.session.readable import Readable, Table, View, existing
 from differential.session.reading import Run, run
 from differential.session.rows import Rows
-from differential.session.schema import Schema
 from differential.session.site import Definition, Site
 from differential.session.sources.feed import REJECTS
 from differential.session.status import Status
@@ -163,13 +162,14 @@ class Session:
                 return Table(self._catalog, known)
         order = (*chosen, *(each for each in names if each not in chosen))
         shown = tuple(order.index(each) for each in names)
-        item = Item(name, "table", user_origin(), self._catalog.engine.workers, order, shown, len(chosen))
-        schema, declared = Schema(order), {}
+        workers, has_key = self._catalog.engine.workers, key is not None
+        item = Item(name, "table", user_origin(), workers, order, shown, len(chosen), has_key)
+        declared = {}
         if isinstance(data, Mapping):
             declared = {each: column for each, column in zip(names, columns) if is_type(data[each])}
         for each, column in declared.items():
-            schema.declare(each, column)
-        self._catalog.add_table(item, schema, key is not None, declared)
+            item.schema.declare(each, column)
+        self._catalog.add_table(item, declared)
         table = Table(self._catalog, item)
         if len(columns[0]):
             try:

@@ -159,19 +159,20 @@ class Site:
 
     def read(self, item: Item) -> Share:
         """Return this worker's rows of an item as of the last commit."""
-        part = item.parts[self.worker.index]
-        if item.error is not None or part is None:
-            raise SessionError(f"{item} was dropped") from item.error
-        keys, values, counts = part.trace.contents(self.epoch)
+        keys, values, counts = self._trace(item).contents(self.epoch)
         return Share((*keys, *values), counts)
 
     def read_before(self, index: Item, limit: int) -> Share:
         """Return the rows of an index by event time that are before a limit, without the column of the index."""
-        part = index.parts[self.worker.index]
-        if index.error is not None or part is None:
-            raise SessionError(f"{index} was dropped") from index.error
-        _, rows, counts = part.trace.cursor(self.epoch).below(limit)
+        _, rows, counts = self._trace(index).cursor(self.epoch).below(limit)
         return Share(rows, counts)
+
+    def _trace(self, item: Item) -> Trace:
+        """Return this worker's index of an item. Raises SessionError if the item was dropped."""
+        part = item.parts[self.worker.index]
+        if item.error is not None or part is None:
+            raise SessionError(f"{item} was dropped") from item.error
+        return part.trace
 
     def collect(self, item: Item) -> None:
         """Keep what changes here from now on, between two commits."""

@@ -119,7 +119,7 @@ class Storage:
         """Return an empty column for each column of a table whose kind is known."""
         return {column: empty(kind) for column, kind in self._tables[name].kinds.items()}
 
-    def add(self, item: Item, has_key: bool, columns: Mapping[str, Column]) -> None:
+    def add(self, item: Item, columns: Mapping[str, Column]) -> None:
         """Keep a new table, from the next commit on; `columns` are examples of those whose kinds are known."""
         self._check(item.name)
         names = item.names or ()
@@ -127,7 +127,7 @@ class Storage:
         kinds = {name: kind_of(column) for name, column in columns.items()}
         if item.name in self._writers:  # of a view of an earlier session, which the next commit replaces
             del self._writers[item.name], self._reaches[item.name]
-        self._tables[item.name] = Kept(names, kinds, item.keys, has_key, item.shown or tuple(range(len(names))))
+        self._tables[item.name] = Kept(names, kinds, item.keys, item.has_key, item.shown or tuple(range(len(names))))
 
     def add_columns(self, name: str, added: Mapping[str, tuple[Column, Any]]) -> None:
         """Give a durable table more columns: an example of each, and the value in the rows that are there."""

@@ -19,7 +19,7 @@ from differential.frames.other import without_columns
 from differential.frames.python import column_of
 from differential.frames.read import columns_of as columns_of_data
 from timely.errors import DataError, SessionError
-from timely.lowlevel import Typed, as_column, as_columns, float_codes, hashable, is_null, typed
+from timely.lowlevel import Typed, as_column, as_columns, float_codes, is_null, typed
 
 Column = np.ndarray[Any, Any]
 NAMES: dict[type, str] = {
@@ -107,16 +107,6 @@ def are_in_order(keys: Sequence[Column]) -> bool:
         if not tied.any():
             break
     return True
-
-
-def items(column: Column) -> list[Any]:
-    """Return the values of a column as Python's, which equal each other where values do: each NaN is `numpy.nan`.
-
-    >>> items(np.array([float("nan")])) == items(np.array([-float("nan")]))
-    True
-    """
-    found: list[Any] = column.tolist()
-    return list(map(hashable, found)) if isinstance(column, Typed) or column.dtype.kind == "f" else found
 
 
 def is_untyped(column: Column) -> bool:

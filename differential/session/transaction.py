@@ -19,7 +19,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from differential.session.table_data import Column, items, ordered
+from differential.frames.python import items
+from differential.session.table_data import Column, ordered
 from timely.errors import SessionError
 from timely.lowlevel import Origin
 

@@ -34,14 +34,8 @@ CMD {command}
 """
 
 
-def show(options: argparse.Namespace) -> int:
-    """Print the file that the options of `timely containerfile` ask for."""
-    print(containerfile(options), end="")
-    return 0
-
-
-def containerfile(options: argparse.Namespace) -> str:
-    """Return the text of the file."""
+def text(options: argparse.Namespace) -> str:
+    """Return the file that the options of `timely containerfile` ask for."""
     if not options.target:
         raise ConfigError("nothing to run: give the script and its arguments")
     paths = [options.target[0], *options.file]

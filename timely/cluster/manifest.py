@@ -29,10 +29,9 @@ RENDEZVOUS_SECONDS = 600
 _NAME = re.compile(r"[a-z]([-a-z0-9]{0,40}[a-z0-9])?")
 
 
-def show(options: argparse.Namespace) -> int:
-    """Print the manifest that the options of `timely k8s` ask for."""
-    print("---\n".join(document(each) for each in manifest(options)), end="")
-    return 0
+def text(options: argparse.Namespace) -> str:
+    """Return the manifest that the options of `timely k8s` ask for."""
+    return "---\n".join(document(each) for each in manifest(options))
 
 
 def manifest(options: argparse.Namespace) -> list[Value]:

@@ -59,14 +59,8 @@ WantedBy=multi-user.target
 """
 
 
-def show(options: argparse.Namespace) -> int:
-    """Print the unit that the options of `timely systemd` ask for."""
-    print(unit(options), end="")
-    return 0
-
-
-def unit(options: argparse.Namespace) -> str:
-    """Return the text of a unit."""
+def text(options: argparse.Namespace) -> str:
+    """Return the unit that the options of `timely systemd` ask for."""
     if not options.target:
         raise ConfigError("nothing to run: give the script and its arguments")
     script = Path(options.target[0])

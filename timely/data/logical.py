@@ -15,6 +15,7 @@ int64, whose largest number is the null.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -87,6 +88,13 @@ class LogicalType:
     def refused(self, values: Any, row: int, why: str) -> DataError:
         """Return the error for a row that is not of this type."""
         return DataError(f"{values[row]!r:.80} at row {row} {why}, so it is no value of a column of {self.name}")
+
+
+def objects(items: Sequence[Any]) -> Array:
+    """Return scalars, such as bytes, decimals and None, as an array of objects."""
+    array = np.empty(len(items), np.object_)
+    array[:] = items
+    return array
 
 
 def nulled(items: list[Any], missing: Array) -> list[Any]:

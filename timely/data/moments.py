@@ -24,6 +24,13 @@ class Counted(LogicalType):
 
     accepts: tuple[type, ...] = ()
     """The classes of Python values."""
+    letter = "m"
+    """The kind of NumPy's times."""
+
+    def __init__(self, name: str, unit: str) -> None:
+        super().__init__(name)
+        self.unit = unit
+        self.dtype = np.dtype(f"{self.letter}8[{unit}]")
 
     def store(self, values: Any) -> Array:
         return self._counts(values) - 1
@@ -74,7 +81,10 @@ class Dates(Counted):
     """Dates. Functions see datetime64[D]."""
 
     accepts = (date,)
-    dtype = np.dtype("M8[D]")
+    letter = "M"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name, "D")
 
     def _plain(self, values: list[Any], row: int) -> Any:
         if isinstance(values[row], datetime):
@@ -86,11 +96,11 @@ class Timestamps(Counted):
     """Timestamps of a unit: local times, or instants that are shown in a zone. Functions see instants in UTC."""
 
     accepts = (datetime,)
+    letter = "M"
 
     def __init__(self, name: str, unit: str, zone: str | None = None) -> None:
-        super().__init__(name)
-        self.unit, self.zone = unit, zone
-        self.dtype = np.dtype(f"M8[{unit}]")
+        super().__init__(name, unit)
+        self.zone = zone
 
     def to_list(self, storage: Array) -> list[Any]:
         items = super().to_list(storage)
@@ -115,11 +125,6 @@ class Durations(Counted):
 
     accepts = (timedelta,)
 
-    def __init__(self, name: str, unit: str) -> None:
-        super().__init__(name)
-        self.unit = unit
-        self.dtype = np.dtype(f"m8[{unit}]")
-
     def _plain(self, values: list[Any], row: int) -> Any:
         value = super()._plain(values, row)
         exact = getattr(value, "to_timedelta64", None)
@@ -130,11 +135,6 @@ class TimesOfDay(Counted):
     """Times of day of a unit. Functions see timedelta64 since midnight."""
 
     accepts = (time,)
-
-    def __init__(self, name: str, unit: str) -> None:
-        super().__init__(name)
-        self.unit = unit
-        self.dtype = np.dtype(f"m8[{unit}]")
 
     def store(self, values: Any) -> Array:
         stored = super().store(values)

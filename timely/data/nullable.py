@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from timely.data.logical import TEXT, Array, LogicalType, nulled
+from timely.data.logical import TEXT, Array, LogicalType, nulled, objects
 from timely.errors import DataError
 
 LAST = "\U0010ffff"
@@ -56,10 +56,10 @@ class NullableBytes(LogicalType):
     def store(self, values: Any) -> Array:
         items = values.tolist() if isinstance(values, np.ndarray) else list(values)
         of_strings([b"" if item is None else item for item in items], self.name, bytes)
-        return _objects([b"\1" if item is None else b"\0" + item for item in items])
+        return objects([b"\1" if item is None else b"\0" + item for item in items])
 
     def array(self, storage: Array) -> Array:
-        return _objects([item[1:] for item in storage.tolist()])
+        return objects([item[1:] for item in storage.tolist()])
 
     def to_list(self, storage: Array) -> list[Any]:
         return nulled([item[1:] for item in storage.tolist()], self.nulls(storage))
@@ -68,7 +68,7 @@ class NullableBytes(LogicalType):
         return np.fromiter((item == b"\1" for item in storage.tolist()), np.bool_, len(storage))
 
     def null_storage(self, length: int) -> Array:
-        return _objects([b"\1"] * length)
+        return objects([b"\1"] * length)
 
 
 def of_strings(items: list[Any], name: str, of: type) -> Array:
@@ -78,17 +78,11 @@ def of_strings(items: list[Any], name: str, of: type) -> Array:
             what = "is a null" if item is None else f"is of class {type(item).__name__}"
             raise LogicalType(name).refused(items, row, what)
     if of is bytes:
-        return _objects(items)
+        return objects(items)
     try:
         return np.array(items, TEXT)
     except UnicodeEncodeError as error:
         raise DataError(f"cannot make a column of text that is not valid Unicode: {error}") from None
-
-
-def _objects(items: list[Any]) -> Array:
-    column = np.empty(len(items), np.object_)
-    column[:] = items
-    return column
 
 
 PATTERNS: tuple[tuple[str, Callable[..., LogicalType]], ...] = ((r"text\?", NullableText), (r"bytes\?", NullableBytes))

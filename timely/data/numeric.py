@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from timely.data.logical import NULL, Array, Ints, LogicalType, nulled
+from timely.data.logical import NULL, Array, Ints, LogicalType, nulled, objects
 from timely.errors import DataError
 
 _SIGN = -1 << 63
@@ -207,9 +207,7 @@ class Decimals(LogicalType):
         return [None if number == NULL else number for number in storage.tolist()]
 
     def array(self, storage: Array) -> Array:
-        values = np.empty(len(storage), np.object_)
-        values[:] = self.to_list(storage)
-        return values
+        return objects(self.to_list(storage))
 
     def to_list(self, storage: Array) -> list[Any]:
         scale = -self.scale
@@ -252,11 +250,9 @@ class WideDecimals(Decimals):
 
     def of_unscaled(self, numbers: list[int | None]) -> Array:
         offset = 1 << (8 * self.width - 1)
-        stored = np.empty(len(numbers), np.object_)
-        stored[:] = [
-            self._null if number is None else (number + offset).to_bytes(self.width, "big") for number in numbers
-        ]
-        return stored
+        return objects(
+            [self._null if number is None else (number + offset).to_bytes(self.width, "big") for number in numbers]
+        )
 
     def unscaled(self, storage: Array) -> list[int | None]:
         offset = 1 << (8 * self.width - 1)
@@ -267,9 +263,7 @@ class WideDecimals(Decimals):
         turned = np.ascontiguousarray(cells[:, ::-1])
         turned[:, 0] ^= 0x80
         data, width = turned.tobytes(), self.width
-        stored = np.empty(len(cells), np.object_)
-        stored[:] = [data[at : at + width] for at in range(0, len(data), width)]
-        return stored
+        return objects([data[at : at + width] for at in range(0, len(data), width)])
 
     def cells(self, storage: Array) -> NDArray[np.uint8]:
         """Return the bytes of decimals as `of_cells` receives them; of a null, any."""
@@ -282,9 +276,7 @@ class WideDecimals(Decimals):
         return np.fromiter((len(item) != self.width for item in storage.tolist()), np.bool_, len(storage))
 
     def null_storage(self, length: int) -> Array:
-        stored = np.empty(length, np.object_)
-        stored[:] = self._null
-        return stored
+        return objects([self._null] * length)
 
     @property
     def _null(self) -> bytes:

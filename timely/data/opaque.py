@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from timely.data.logical import Array, LogicalType
+from timely.data.logical import Array, LogicalType, objects
 from timely.data.numeric import code_floats, float_codes
 from timely.errors import DataError
 
@@ -90,9 +90,7 @@ class Opaque(LogicalType):
         return np.fromiter((item == b"\xff" for item in storage.tolist()), np.bool_, len(storage))
 
     def null_storage(self, length: int) -> Array:
-        stored = np.empty(length, np.object_)
-        stored[:] = b"\xff"
-        return stored
+        return objects([b"\xff"] * length)
 
 
 def encoded(value: Any) -> bytes:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import http.client
 import json
-import ssl
 from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
@@ -74,13 +73,8 @@ def events(job: Job) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the events of a job's page until the job ends; raise TransportError if the page does not answer."""
     parts = urlsplit(job.url)
     host, port = parts.hostname or "", parts.port
-    if parts.scheme == "https":
-        context = ssl.create_default_context()
-        connection: http.client.HTTPConnection = http.client.HTTPSConnection(
-            host, port, timeout=SILENT_SECONDS, context=context
-        )
-    else:
-        connection = http.client.HTTPConnection(host, port, timeout=SILENT_SECONDS)
+    make = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+    connection = make(host, port, timeout=SILENT_SECONDS)
     with closing(connection):
         try:
             connection.request("GET", "/stream", headers={"Authorization": f"Bearer {job.token}"})

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from timely.live.looking import BYTES, NANOSECONDS, QUEUED, RECEIVED, ROWS, RUNS, SENT
-from timely.live.state import State
+from timely.live.state import DataflowState, State
 
 Labels = tuple[str, ...]
 Sample = tuple[Labels, float]
@@ -24,6 +24,10 @@ class Figure(NamedTuple):
     samples: Callable[[State], Iterator[Sample]]
 
 
+def _labels(index: int, dataflow: DataflowState, node: int) -> Labels:
+    return f"{index} {dataflow.shape.name}", str(node), dataflow.shape.nodes[node].name, dataflow.path(node)
+
+
 def _of_operators(column: int, scale: float = 1.0) -> Callable[[State], Iterator[Sample]]:
     def samples(state: State) -> Iterator[Sample]:
         for index, dataflow in tuple(state.dataflows.items()):
@@ -31,8 +35,7 @@ def _of_operators(column: int, scale: float = 1.0) -> Callable[[State], Iterator
                 continue
             for number, node in enumerate(dataflow.shape.nodes):
                 if node.kind == "operator":
-                    labels = (f"{index} {dataflow.shape.name}", str(number), node.name, dataflow.path(number))
-                    yield labels, float(dataflow.rows[number, column]) * scale
+                    yield _labels(index, dataflow, number), float(dataflow.rows[number, column]) * scale
 
     return samples
 
@@ -53,9 +56,7 @@ def _frontiers(state: State) -> Iterator[Sample]:
     for index, dataflow in tuple(state.dataflows.items()):
         for number, times in sorted(dataflow.frontiers.items()):
             if times and not dataflow.is_over:
-                node = dataflow.shape.nodes[number]
-                labels = (f"{index} {dataflow.shape.name}", str(number), node.name, dataflow.path(number))
-                yield labels, float(min(time[0] for time in times))
+                yield _labels(index, dataflow, number), float(min(time[0] for time in times))
 
 
 def _answering(state: State) -> Iterator[Sample]:

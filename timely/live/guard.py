@@ -11,15 +11,10 @@
 from __future__ import annotations
 
 import hmac
-from collections.abc import Awaitable, Callable, MutableMapping
 from http.cookies import CookieError, SimpleCookie
-from typing import Any
 from urllib.parse import parse_qs, urlencode
 
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-App = Callable[[Message, Receive, Send], Awaitable[None]]
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 HEADERS = (
@@ -35,13 +30,13 @@ HEADERS = (
 class Guard:
     """Lets requests through to `app` that may see it. `is_local`: the page is served to this machine alone."""
 
-    def __init__(self, app: App, token: str, port: int, is_local: bool) -> None:
+    def __init__(self, app: ASGIApp, token: str, port: int, is_local: bool) -> None:
         self._app = app
         self._token = token
         self._cookie = f"timely-live-{port}"
         self._hosts = {name for host in LOOPBACK for name in (host, f"{host}:{port}")} if is_local else None
 
-    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
         headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
@@ -66,7 +61,7 @@ class Guard:
 
         await self._app(scope, receive, sending)
 
-    def _refusal(self, scope: Message, headers: dict[str, str]) -> tuple[int, str] | None:
+    def _refusal(self, scope: Scope, headers: dict[str, str]) -> tuple[int, str] | None:
         """Return the status and the reason with which a request is refused, or None."""
         host = headers.get("host", "")
         if self._hosts is not None and host.lower() not in self._hosts:
@@ -80,7 +75,7 @@ class Guard:
             return 401, "open the address that the run has printed: it has a token, and without it nothing is shown"
         return None
 
-    def _has_token(self, scope: Message, headers: dict[str, str]) -> bool:
+    def _has_token(self, scope: Scope, headers: dict[str, str]) -> bool:
         given = [parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]]
         scheme, _, credentials = headers.get("authorization", "").partition(" ")
         if scheme.lower() == "bearer":

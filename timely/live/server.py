@@ -95,17 +95,13 @@ class _Server(uvicorn.Server):
         self.loop, self._over = asyncio.get_running_loop(), asyncio.Event()
         self.has_begun.set()
         await self._over.wait()
+        self.should_exit = self.force_exit = True
         await self._watching.close()
 
     def stop(self) -> None:
         """End the server, from any thread."""
-        if self.loop is not None and not self.loop.is_closed():
-            self.loop.call_soon_threadsafe(self._stop)
-
-    def _stop(self) -> None:
-        assert self._over is not None
-        self.should_exit = self.force_exit = True
-        self._over.set()
+        if self.loop is not None and self._over is not None and not self.loop.is_closed():
+            self.loop.call_soon_threadsafe(self._over.set)
 
 
 class PageServer:
@@ -115,6 +111,7 @@ class PageServer:
         self, watching: Watching, listener: socket.socket, app: Guard, certificate: tuple[str, str] | None
     ) -> None:
         """Start it. `certificate` names the files for TLS, if it is used."""
+        certificate_file, key_file = certificate or (None, None)
         config = uvicorn.Config(
             app,
             log_config=None,
@@ -127,8 +124,8 @@ class PageServer:
             date_header=False,
             limit_concurrency=64,
             timeout_graceful_shutdown=1,
-            ssl_certfile=None if certificate is None else certificate[0],
-            ssl_keyfile=None if certificate is None else certificate[1],
+            ssl_certfile=certificate_file,
+            ssl_keyfile=key_file,
         )
         self._server = _Server(config, watching)
         self._thread = Thread(target=self._run, args=(listener,), name="timely live page", daemon=True)

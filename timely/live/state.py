@@ -174,19 +174,8 @@ class State:
             busy = min(1.0, worker.rate(NANOSECONDS, operators) / 1e9)
             records = worker.rate(RECEIVED, operators)
             silent = now - worker.at if worker.process in self.silent else 0.0
-            found.append(
-                [
-                    index,
-                    worker.process,
-                    worker.pid,
-                    round(busy, 3),
-                    round(records),
-                    queued,
-                    worker.seen.doing,
-                    worker.seen.line,
-                    round(silent, 1),
-                ]
-            )
+            numbers = [index, worker.process, worker.pid, round(busy, 3), round(records), queued]
+            found.append([*numbers, worker.seen.doing, worker.seen.line, round(silent, 1)])
         return found
 
     def by_worker(self, dataflow: int, node: int) -> list[list[int]]:

@@ -259,24 +259,18 @@ def _config(options: argparse.Namespace) -> Config:
     """Return the configuration that the options ask for; the environment supplies the rest."""
     where = {variable(name) for name in ("processes", "process", "addresses")}  # here, only options decide these
     base = Config.from_environ({name: text for name, text in os.environ.items() if name not in where})
-    if options.curve is not None:
-        base = replace(base, curve_dir=options.curve)
-    if options.profile:
-        base = replace(base, profile=True)
-    if options.live is not None:
-        base = replace(base, live=live.checked(options.live))
-    if options.telemetry is not None:
-        base = replace(base, telemetry=options.telemetry)
-    if options.stall is not None:
-        base = replace(base, stall_seconds=options.stall)
-    if options.peer_timeout is not None:
-        base = replace(base, peer_timeout=options.peer_timeout)
-    if options.queue_bytes is not None:
-        base = replace(base, queue_bytes=options.queue_bytes)
-    if options.spill_above is not None:
-        base = replace(base, spill_above=options.spill_above)
-    if options.spill_dir is not None:
-        base = replace(base, spill_dir=options.spill_dir)
+    given = {
+        "curve_dir": options.curve,
+        "profile": options.profile or None,
+        "live": None if options.live is None else live.checked(options.live),
+        "telemetry": options.telemetry,
+        "stall_seconds": options.stall,
+        "peer_timeout": options.peer_timeout,
+        "queue_bytes": options.queue_bytes,
+        "spill_above": options.spill_above,
+        "spill_dir": options.spill_dir,
+    }
+    base = replace(base, **{name: value for name, value in given.items() if value is not None})
     if options.hostfile is None and options.process is not None:
         raise ConfigError("--process selects a line of a host file, so it needs --hostfile FILE")
     elsewhere.check(options)

@@ -10,7 +10,9 @@ import argparse
 import importlib
 import os
 import time as clock
+from collections.abc import Callable
 from contextlib import nullcontext
+from functools import partial
 from typing import Any
 
 from timely.config import Config
@@ -48,7 +50,12 @@ def add_commands(commands: Any, given: str | None) -> None:
         if name == given:
             found = importlib.import_module(f"timely.cluster.{module}")
             found.add_options(parser)
-            parser.set_defaults(action=found.show)
+            parser.set_defaults(action=partial(_print, found.text))
+
+
+def _print(text: Callable[[argparse.Namespace], str], options: argparse.Namespace) -> int:
+    print(text(options), end="")
+    return 0
 
 
 def add_options(run: argparse.ArgumentParser) -> None:

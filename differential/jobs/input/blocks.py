@@ -70,7 +70,6 @@ class PlainText:
         self.total = os.stat(path).st_size
 
     def head(self, size: int) -> bytes:
-        """Return the first `size` bytes, or all if there are fewer."""
         with open(self.label, "rb", buffering=0) as file:
             return read_fully(file, size)
 
@@ -107,7 +106,6 @@ class StreamText:
         self._head = b""
 
     def head(self, size: int) -> bytes:
-        """Return the first `size` bytes, or all if there are fewer."""
         self._head += read_fully(self._stream, size - len(self._head))
         return self._head[:size]
 
@@ -133,7 +131,6 @@ class PackedText:
         self._codec = codec
 
     def head(self, size: int) -> bytes:
-        """Return the first `size` bytes of the text, or all if there are fewer."""
         with self._open() as packed:
             return read_fully(Unpacked(self.label, packed, self._codec), size)
 

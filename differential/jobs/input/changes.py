@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from differential.jobs.input.edges import Ints, Weights
+from differential.jobs.input.edges import Ints, Weights, joined
 
 SETTLED = 1.0
 """After how many seconds without a new line an epoch is complete, while the file is followed."""
@@ -118,15 +118,8 @@ class Changes:
         """Return the rows kept as a change."""
         label, parts = self._label(), self._pending
         self._pending = []
-        line, source, target, weight, diff = (
-            None if column[0] is None else column[0] if len(column) == 1 else np.concatenate(column)
-            for column in zip(*(part[1:] for part in parts))
-        )
-        assert line is not None
-        assert source is not None
-        assert target is not None
-        assert diff is not None
-        return Change(label, int(line[0]), source, target, weight, diff)
+        line, *columns = parts[0][1:] if len(parts) == 1 else joined(part[1:] for part in parts)
+        return Change(label, int(line[0]), *columns)
 
 
 class Order:

@@ -6,8 +6,8 @@ are the whole input, each row once. If nodes are names, worker 0 reads everythin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,11 @@ class Edges(NamedTuple):
     """Present if and only if the layout has a column of weights; of one type in all batches of a graph."""
     time: Ints | None = None
     """Present if and only if the layout has a column of times."""
+
+
+def joined(parts: Iterable[tuple[Any, ...]]) -> list[Any]:
+    """Return batches of the same columns as one; a column that is absent in the first batch is None."""
+    return [None if column[0] is None else np.concatenate(column) for column in zip(*parts)]
 
 
 class Graph(Protocol):

@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from io import BytesIO
 from typing import Literal, NamedTuple
 
 from differential.jobs.input.layout import BLANKS, Layout, Places, WeightKind, places, weight_kind
@@ -94,22 +95,13 @@ def split(line: str, separator: str) -> list[str]:
 def lines(data: bytes, number: int = 1) -> Iterator[Line]:
     """Yield the lines that are neither blank nor comments; the first line of `data` has that number."""
     start = 0
-    for raw in data.splitlines(keepends=True) if b"\r" not in data else _split_at_newlines(data):
+    for raw in BytesIO(data):  # a carriage return alone ends no line
         end = start + len(raw)
         text = raw.removesuffix(b"\n").removesuffix(b"\r").decode(errors="surrogateescape")
         if text.strip(" \t") and not text.lstrip(" \t").startswith(COMMENTS):
             yield Line(number, start, end, text)
         start = end
         number += 1
-
-
-def _split_at_newlines(data: bytes) -> Iterator[bytes]:
-    """Yield lines that end with a newline; a carriage return alone ends none."""
-    start = 0
-    while start < len(data):
-        end = data.find(b"\n", start) + 1 or len(data)
-        yield data[start:end]
-        start = end
 
 
 def edge_form(label: str, head: bytes, layout: Layout) -> Form:

@@ -2,19 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from differential.jobs.access import label_of, reading
-from differential.jobs.input.edges import Edges, Graph
+from differential.jobs.input.edges import Edges, Graph, Progress, ignore
 from differential.jobs.input.faults import Faults
 from differential.jobs.input.generate import generated
-from differential.jobs.input.layout import Layout
+from differential.jobs.input.layout import Layout, weight_kind
 from differential.jobs.input.matrix_market import BANNER, open_matrix
-from differential.jobs.input.nothing import Nothing
 from differential.jobs.input.rows import open_npy
 from differential.jobs.input.source import is_stream, open_source
 from differential.jobs.input.table_graph import TableGraph
 from differential.jobs.input.text import open_text
 
 __all__ = ["Edges", "Graph", "open_graph"]
+
+
+class Nothing:
+    """A graph that is read elsewhere: standard input, in a process without worker 0."""
+
+    names = None
+    total = None
+
+    def __init__(self, label: str, layout: Layout) -> None:
+        self.label = label
+        self.weight = weight_kind(layout.weight)[1]
+
+    def share(self, index: int, peers: int, progress: Progress = ignore) -> Iterator[Edges]:
+        """Yield nothing."""
+        return iter(())
 
 
 def open_graph(text: str, layout: Layout, faults: Faults, *, is_first: bool = True) -> Graph:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -150,15 +150,6 @@ class _Strings(Sequence[str]):
 
     def __getitem__(self, place: Any) -> Any:
         return self._array[place].as_py()
-
-
-class NamedRows(NamedTuple):
-    """Rows whose nodes are names: Arrow chunked arrays of strings, and other columns."""
-
-    source: Any
-    target: Any
-    weight: NDArray[np.int64] | NDArray[np.float64] | None
-    time: NDArray[np.int64] | None
 
 
 def _encoded(names: Any) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
@@ -12,13 +12,15 @@ from numpy.typing import NDArray
 
 from differential.jobs.input.distinct import Distinct
 from differential.jobs.input.edges import Edges
-from differential.jobs.input.names import NamedRows, Names
+from differential.jobs.input.names import Names
 
 AHEAD = 2
 """So many batches of rows are read at most while the names of another are numbered."""
 
+NamedRows = Mapping[str, Any]
+"""Rows by column: the names of sources and targets in Arrow chunked arrays, and weights and times if there are any."""
 Numbered = tuple[NDArray[np.int32], NDArray[np.int32], Any, Any]
-"""Rows as `NamedRows`, but with the numbers of names."""
+"""The same with the numbers of names."""
 
 
 def numbered(rows: Iterable[NamedRows], names: Names) -> Iterator[Edges]:
@@ -39,7 +41,8 @@ def _all_numbered(rows: Iterable[NamedRows], distinct: Distinct) -> list[Numbere
     """Return all rows. A thread numbers the names of some while this one reads others."""
 
     def number(each: NamedRows) -> Numbered:
-        return distinct.number(each.source), distinct.number(each.target), each.weight, each.time
+        source, target = distinct.number(each["source"]), distinct.number(each["target"])
+        return source, target, each.get("weight"), each.get("time")
 
     found: list[Numbered] = []
     pending: deque[Future[Numbered]] = deque()

@@ -56,7 +56,6 @@ class ParquetTable:
             self.schema = file.schema_arrow
 
     def parts(self, index: int, peers: int, places: Sequence[int]) -> Iterator[Part]:
-        """Yield what worker `index` of `peers` reads, with the columns at `places`."""
         names = self.schema.names
         # The file is read by column name, which must name one column alone, and be no path into a nested one.
         is_simple = len(set(names)) == len(names) and not any("." in name for name in names)
@@ -84,7 +83,6 @@ class IpcTable:
         self.schema = schema
 
     def parts(self, index: int, peers: int, places: Sequence[int]) -> Iterator[Part]:
-        """Yield what worker `index` of `peers` reads, with the columns at `places`."""
         with reading(self.label, "Arrow IPC"), pa.OSFile(self.label) as source:
             file = pa.ipc.open_file(source)
             count = file.num_record_batches
@@ -111,7 +109,6 @@ class IpcStream:
         self.schema = (self._first or open_reader()).schema
 
     def parts(self, index: int, peers: int, places: Sequence[int]) -> Iterator[Part]:
-        """Yield what worker `index` of `peers` reads, with the columns at `places`."""
         if self._is_alone and index:
             return
         first = 0

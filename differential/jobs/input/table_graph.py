@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
-from differential.jobs.input.cells import CellRows, Cells, is_text
+from differential.jobs.input.cells import Cells, is_text
 from differential.jobs.input.edges import Edges, Progress, ignore
 from differential.jobs.input.faults import Faults
 from differential.jobs.input.form import Column, Kind
 from differential.jobs.input.layout import Layout, WeightKind, places, weight_kind
-from differential.jobs.input.names import NamedRows, Names
+from differential.jobs.input.names import Names
 from differential.jobs.input.number import numbered
 from differential.jobs.input.table import Table
 
@@ -44,9 +44,4 @@ class TableGraph:
             for rows in self._cells.read(index, peers, progress):
                 yield Edges(**rows.columns)
         elif not index:
-            yield from numbered(map(_named, self._cells.read(0, 1, progress)), self.names)
-
-
-def _named(rows: CellRows) -> NamedRows:
-    columns = rows.columns
-    return NamedRows(columns["source"], columns["target"], columns.get("weight"), columns.get("time"))
+            yield from numbered((rows.columns for rows in self._cells.read(0, 1, progress)), self.names)

@@ -11,7 +11,7 @@ from differential.jobs.input.edges import Edges, Progress, ignore
 from differential.jobs.input.faults import Faults
 from differential.jobs.input.form import Form, edge_form, lines
 from differential.jobs.input.layout import Layout
-from differential.jobs.input.names import NamedRows, Names
+from differential.jobs.input.names import Names
 from differential.jobs.input.number import numbered
 from differential.jobs.input.parse import Parser, Rows
 from timely.errors import DataError
@@ -37,7 +37,7 @@ class TextGraph:
             for rows in self.rows(index, peers, progress):
                 yield Edges(**rows.columns)
         elif not index:
-            yield from numbered(map(_named, self.rows(0, 1, progress)), self.names)
+            yield from numbered((rows.columns for rows in self.rows(0, 1, progress)), self.names)
 
     def rows(self, index: int, peers: int, progress: Progress) -> Iterator[Rows]:
         """Yield what worker `index` of `peers` reads, as columns, without batches that have no rows."""
@@ -70,8 +70,3 @@ def without_header(block: Block, form: Form) -> Block:
     if block.start >= form.body:
         return block
     return Block(block.data[form.body - block.start :], form.body, lambda: form.line)
-
-
-def _named(rows: Rows) -> NamedRows:
-    columns = rows.columns
-    return NamedRows(columns["source"], columns["target"], columns.get("weight"), columns.get("time"))

@@ -9,15 +9,10 @@
 from __future__ import annotations
 
 import hmac
-from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any
+
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from differential.session.serving.form import text
-
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-App = Callable[[Message, Receive, Send], Awaitable[None]]
 
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 REFUSED = 4401
@@ -27,13 +22,13 @@ REFUSED = 4401
 class Guard:
     """Passes the requests that are allowed to `app`, and refuses the others."""
 
-    def __init__(self, app: App, token: str, port: int, is_local: bool, limit: int) -> None:
+    def __init__(self, app: ASGIApp, token: str, port: int, is_local: bool, limit: int) -> None:
         self._app = app
         self._token = token.encode()
         self._hosts = {name for host in LOOPBACK for name in (host, f"{host}:{port}")} if is_local else None
         self._limit = limit
 
-    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] not in ("http", "websocket"):
             return
         headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
@@ -46,7 +41,7 @@ class Guard:
         else:
             await answer(send, *refused)
 
-    def _refusal(self, scope: Message, headers: dict[str, str]) -> tuple[int, str] | None:
+    def _refusal(self, scope: Scope, headers: dict[str, str]) -> tuple[int, str] | None:
         """Return the status and the reason with which a request is refused, or None if it is allowed."""
         host = headers.get("host", "")
         if self._hosts is not None and host.lower() not in self._hosts:

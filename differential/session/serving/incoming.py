@@ -20,7 +20,6 @@ import numpy as np
 
 from differential.session.catalog import Catalog
 from differential.session.item import Item
-from differential.session.schema import Schema
 from differential.session.sources.convert import Converter, of_json
 from differential.session.sources.feed import rejected_columns
 from differential.session.sources.source import Rejected
@@ -75,7 +74,7 @@ class Incoming:
             place = item.name
             if key is not None and key in self._known:
                 return self._repeated(key, place, digest)
-            statements, wrong = _statements(item, self._catalog.schema(item), self._catalog.has_key(item), body)
+            statements, wrong = _statements(item, body)
             if wrong and self._stops:
                 lines = [{"line": each.line, "error": each.error, "record": each.record} for each in wrong[:20]]
                 return Answer(422, {"error": f"{len(wrong)} line(s) are no changes of {item}", "lines": lines})
@@ -128,11 +127,11 @@ def _forgotten(keys: list[str]) -> Iterator[Statement]:
         yield Statement(Kind.DELETE_KEYS, (np.array(keys, np.dtypes.StringDType()),), Origin("http", 0))
 
 
-def _statements(item: Item, schema: Schema, has_key: bool, body: bytes) -> tuple[list[Statement], list[Rejected]]:
+def _statements(item: Item, body: bytes) -> tuple[list[Statement], list[Rejected]]:
     """Return the statements of a body, in order, and the lines that are not changes."""
     wrong: list[Rejected] = []
-    lines = list(_lines(item, has_key, body, wrong))
-    types, names = schema.types(), item.names or ()
+    lines = list(_lines(item, body, wrong))
+    types, names = item.schema.types(), item.names or ()
     unknown = [name for name in names if name not in types]
     if unknown:
         raise DataError(f"the type of column {unknown[0]!r} is not known yet: state it in db.table({item.name!r}, ...)")
@@ -155,7 +154,7 @@ def _statements(item: Item, schema: Schema, has_key: bool, body: bytes) -> tuple
     return statements, sorted(wrong, key=lambda each: each.line)
 
 
-def _lines(item: Item, has_key: bool, body: bytes, wrong: list[Rejected]) -> Iterator[_Line]:
+def _lines(item: Item, body: bytes, wrong: list[Rejected]) -> Iterator[_Line]:
     names, key = set(item.names or ()), set((item.names or ())[: item.keys])
     for number, line in enumerate(body.split(b"\n"), 1):
         if not line.strip():
@@ -168,7 +167,7 @@ def _lines(item: Item, has_key: bool, body: bytes, wrong: list[Rejected]) -> Ite
                 raise ValueError('this is none of {"insert": {...}}, {"delete": {...}} and {"upsert": {...}}')
             if unknown := sorted(set(row) - names):
                 raise ValueError(f"there is no column {unknown[0]!r}: the columns are {', '.join(sorted(names))}")
-            if name == "upsert" and not has_key:
+            if name == "upsert" and not item.has_key:
                 raise ValueError(f"{item} was made without a key, by which upsert replaces rows")
         except (ValueError, RecursionError) as error:
             wrong.append(Rejected(item.name, number, shown, str(error)))

@@ -15,14 +15,17 @@ from __future__ import annotations
 import time as clock
 from collections.abc import Callable, Sequence
 from secrets import token_hex
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from differential.session.changes import Change
 from differential.session.item import Item
-from differential.session.sinks.history import Contents, History, Reach
+from differential.session.sinks.history import Contents, Reach
 from differential.session.sinks.sink import Mark, Outlet, Sink, SinkWriter
 from timely.errors import SessionError, StoreError, TimelyError
 from timely.lowlevel import user_origin
+
+if TYPE_CHECKING:
+    from differential.session.retained import Retained
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 2.0
 """Seconds between two attempts to write; each pause is twice the previous one."""
@@ -51,7 +54,7 @@ class Delivery:
         self,
         sink: Sink,
         item: Item,
-        history: History | None,
+        history: Retained | None,
         contents: Contents,
         patience: float,
         existing: Existing,

@@ -39,12 +39,7 @@ class File:
 
     path: str
     form: Literal["csv", "json"]
-    label: str | None = None
-
-    @property
-    def name(self) -> str:
-        """The name given, or the path."""
-        return self.label or self.path
+    name: str
 
     def open(self, outlet: Outlet) -> FileWriter:
         """Return the writer of the file. Raises StoreError if there is another writer, OSError for other failures."""
@@ -198,4 +193,4 @@ def _file(path: Path, form: Literal["csv", "json"], name: str | None) -> File:
         raise SessionError(
             f"there is no directory {directory} for the file of a sink (at {user_origin()}): make it first"
         )
-    return File(text, form, name)
+    return File(text, form, name or text)

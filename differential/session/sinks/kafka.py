@@ -12,7 +12,7 @@ import json
 import time as clock
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from differential.session.changes import Change
@@ -52,13 +52,8 @@ class ChangesTopic:
     topic: str
     key: tuple[str, ...]
     marks: str
-    config: Mapping[str, Any] = field(default_factory=dict)
-    label: str | None = None
-
-    @property
-    def name(self) -> str:
-        """The name given, or that of the topic."""
-        return self.label or self.topic
+    config: Mapping[str, Any]
+    name: str
 
     def open(self, outlet: Outlet) -> ChangesTopicWriter:
         """Return a writer; earlier writers of the same name can write no more. Raises the errors of `SinkWriter`."""
@@ -227,4 +222,4 @@ def kafka(
     'spent'
     """
     keys = (key,) if isinstance(key, str) else tuple(key)
-    return ChangesTopic(servers, topic, keys, marks, dict(config or {}), name)
+    return ChangesTopic(servers, topic, keys, marks, dict(config or {}), name or topic)

@@ -59,12 +59,7 @@ class KeyedTable:
     table: str
     key: tuple[str, ...]
     marks: str
-    label: str | None = None
-
-    @property
-    def name(self) -> str:
-        """The name given, or that of the table."""
-        return self.label or self.table
+    name: str
 
     def open(self, outlet: Outlet) -> KeyedTableWriter:
         """Return a writer with a connection of its own."""
@@ -309,4 +304,4 @@ def postgresql(
     >>> postgresql("host=localhost dbname=shop", "components", key="person").name
     'components'
     """
-    return KeyedTable(dsn, table, (key,) if isinstance(key, str) else tuple(key), marks, name)
+    return KeyedTable(dsn, table, (key,) if isinstance(key, str) else tuple(key), marks, name or table)

@@ -35,12 +35,7 @@ class ArrowSocket:
 
     address: str
     keys: str
-    label: str | None = None
-
-    @property
-    def name(self) -> str:
-        """The name given, or the address."""
-        return self.label or self.address
+    name: str
 
     def open(self, target: Target, position: Position | None) -> ArrowReader:
         """Return a reader that resumes after a mark. Raises SessionError if the address or the keys cannot be used."""
@@ -171,7 +166,7 @@ def arrow_socket(address: str, *, keys: str, name: str | None = None) -> ArrowSo
     >>> arrow_socket("tcp://192.0.2.1:5555", keys="keys", name="spent").name
     'spent'
     """
-    return ArrowSocket(address, keys, name)
+    return ArrowSocket(address, keys, name or address)
 
 
 def snapshot(names: tuple[str, ...], rows: tuple[Column, ...], commit: int) -> Change:

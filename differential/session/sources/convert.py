@@ -130,16 +130,14 @@ def _same(text: Any) -> Any:
     return text
 
 
-def _integer(text: str) -> int:
+def _number(text: str, of: type = int) -> Any:
     if "_" in text:
         raise ValueError(text)
-    return int(text)
+    return of(text)
 
 
-def _float(text: str) -> float:
-    if "_" in text:
-        raise ValueError(text)
-    return float(text)
+def _float(text: str) -> Any:
+    return _number(text, float)
 
 
 _BOOLEANS = {"true": True, "false": False, "1": True, "0": False, "t": True, "f": False}
@@ -165,8 +163,8 @@ def _moments(of: str) -> Parse:
 
 
 _TEXTS: dict[str, Parse] = {
-    "int64": _integer,
-    "uint64": _integer,
+    "int64": _number,
+    "uint64": _number,
     "float64": _float,
     "float32": lambda text: np.float32(_float(text)),
     "float16": lambda text: np.float16(_float(text)),

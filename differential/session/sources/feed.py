@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from differential.session.item import Item
-from differential.session.schema import Schema
 from differential.session.sources.source import Batch, Position, Reader, Rejected, Source, Target
 from differential.session.transaction import Kind, Statement
 from timely.errors import DataError, SessionError
@@ -45,7 +44,6 @@ class Feed:
         self,
         source: Source,
         item: Item,
-        schema: Schema,
         rejects: Item | None,
         exclusive: Callable[[], AbstractContextManager[object]],
     ) -> None:
@@ -63,7 +61,6 @@ class Feed:
         """The position as of the last commit."""
         self.item = item
         self.rejects = rejects
-        self._schema = schema
         self._exclusive = exclusive
         self._stops = True
         self._reader: Reader | None = None
@@ -128,7 +125,7 @@ class Feed:
         for batch in self._ready:
             for kind, columns in batch.changes:
                 names = (self.item.names or ())[: len(columns)]
-                yield self.item, Statement(kind, self._schema.fit(self.item.name, names, columns), origin)
+                yield self.item, Statement(kind, self.item.schema.fit(self.item.name, names, columns), origin)
             if batch.rejected and self.rejects is not None and self.rejects.error is None:
                 yield self.rejects, Statement(Kind.INSERT, rejected_columns(self.name, batch.rejected), origin)
 
@@ -199,7 +196,7 @@ class Feed:
     def _check(self, batch: Batch) -> None:
         """Raise DataError where the table would refuse the columns of a batch."""
         for _, columns in batch.changes:
-            self._schema.fit(self.item.name, (self.item.names or ())[: len(columns)], columns)
+            self.item.schema.fit(self.item.name, (self.item.names or ())[: len(columns)], columns)
 
 
 def rejected_columns(source: str, rejected: Sequence[Rejected]) -> tuple[np.ndarray[Any, Any], ...]:

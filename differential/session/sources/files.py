@@ -39,17 +39,12 @@ class Files:
 
     path: str | None
     form: str
+    name: str
     follow: bool = False
     replaced: Replaced = "stop"
     delimiter: str = ","
     header: bool | Sequence[str] = True
-    label: str | None = None
     longest: int = Csv.longest
-
-    @property
-    def name(self) -> str:
-        """The name given, or the path."""
-        return self.label or self.path or "standard input"
 
     def open(self, target: Target, position: Position | None) -> FilesReader:
         """Return a reader that goes on at a position."""
@@ -265,7 +260,7 @@ def csv(
     1
     [('cog', 2.0), ('nut', 0.5)]
     """
-    return Files(os.fspath(path), "csv", follow, replaced, delimiter, header, name, longest)
+    return Files(os.fspath(path), "csv", name or os.fspath(path), follow, replaced, delimiter, header, longest)
 
 
 def json_lines(path: Path, *, follow: bool = False, replaced: Replaced = "stop", name: str | None = None) -> Files:
@@ -274,7 +269,7 @@ def json_lines(path: Path, *, follow: bool = False, replaced: Replaced = "stop",
     >>> json_lines("events.jsonl", follow=True).name
     'events.jsonl'
     """
-    return Files(os.fspath(path), "json", follow, replaced, label=name)
+    return Files(os.fspath(path), "json", name or os.fspath(path), follow, replaced)
 
 
 def tables(path: Path, *, follow: bool = False, name: str | None = None) -> Files:
@@ -285,7 +280,7 @@ def tables(path: Path, *, follow: bool = False, name: str | None = None) -> File
     >>> tables("orders/*.parquet", name="orders").name
     'orders'
     """
-    return Files(os.fspath(path), "table", follow, label=name)
+    return Files(os.fspath(path), "table", name or os.fspath(path), follow)
 
 
 def standard_input(form: Literal["csv", "json"] = "csv", *, delimiter: str = ",") -> Files:
@@ -294,4 +289,4 @@ def standard_input(form: Literal["csv", "json"] = "csv", *, delimiter: str = ","
     >>> standard_input("json").name
     'standard input'
     """
-    return Files(None, form, delimiter=delimiter)
+    return Files(None, form, "standard input", delimiter=delimiter)

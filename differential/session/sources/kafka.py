@@ -17,7 +17,7 @@ import csv
 import json
 import time as clock
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from differential.session.sources.convert import Converter, Parse, of_json, of_text
@@ -55,13 +55,8 @@ class Topic:
     form: Form
     key: tuple[str, ...]
     follow: bool
-    config: Mapping[str, Any] = field(default_factory=dict)
-    label: str | None = None
-
-    @property
-    def name(self) -> str:
-        """The name given, or that of the topic."""
-        return self.label or self.topic
+    config: Mapping[str, Any]
+    name: str
 
     def open(self, target: Target, position: Position | None) -> TopicReader:
         """Return a reader that begins at the offsets of a position, and at the beginning of other partitions.
@@ -371,4 +366,4 @@ def kafka(
             f"isolation.level={level!r:.80} would add messages of aborted transactions to the table: leave it out"
         )
     keys = (key,) if isinstance(key, str) else tuple(key)
-    return Topic(servers, topic, form, keys, follow, dict(config or {}), name)
+    return Topic(servers, topic, form, keys, follow, dict(config or {}), name or topic)

@@ -7,12 +7,11 @@ replaces the row of its key. If it is the whole row, rows may be equal, and each
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from differential.session.sources.convert import Converter
+from differential.session.sources.convert import Converter, Parse, family, may_be_null, of_text
 from differential.session.sources.pgoutput import UNCHANGED, Relation, Row, Truncate, Values
 from differential.session.sources.postgresql_stream import TableInfo
-from differential.session.sources.postgresql_types import fits, of_postgresql
 from differential.session.sources.source import Rejected, Target
 from differential.session.table_data import Column
 from differential.session.transaction import Kind
@@ -20,6 +19,20 @@ from timely.errors import DataError, SessionError
 
 Gathered = list[tuple[Kind, list[Values]]]
 """Statements whose rows are not converted."""
+_INTEGERS = ("int2", "int4", "int8", "oid")
+FITTING: dict[str, tuple[str, ...]] = {
+    "int64": _INTEGERS,
+    "uint64": (*_INTEGERS, "numeric"),
+    "float64": ("float4", "float8"),
+    "float32": ("float4",),
+    "bool": ("bool",),
+    "decimal": (*_INTEGERS, "numeric"),
+    "date": ("date",),
+    "time": ("time",),
+    "bytes": ("bytea",),
+    "value": ("json", "jsonb"),
+}
+"""The types of PostgreSQL whose values a family of columns can hold. Text columns hold all types, as texts."""
 
 
 class Made(NamedTuple):
@@ -135,3 +148,40 @@ def _check_columns(info: TableInfo, target: Target) -> None:
             f"table {info} identifies rows by {', '.join(key)}, so this must be the key of table {target.table!r}: "
             f"db.table({target.table!r}, ..., key=[{', '.join(map(repr, key))}])"
         )
+
+
+def fits(of: str, given: str) -> bool:
+    """Return whether a column of a type can hold the values of a type of PostgreSQL.
+
+    >>> fits("timestamp[us, UTC]", "timestamptz"), fits("int64", "text"), fits("text?", "uuid")
+    (True, False, True)
+    """
+    kind = family(of)
+    if kind == "text":
+        return True
+    if kind == "timestamp":
+        return given == ("timestamptz" if "," in of else "timestamp")
+    return given in FITTING.get(kind, ())
+
+
+def of_postgresql(of: str) -> Parse | None:
+    """Return a function that parses a text of PostgreSQL (None for a null) as a value of a type, if there is one.
+
+    >>> of_postgresql("bool")("t"), of_postgresql("int64?")(None), of_postgresql("bytes")("\\\\x6162")
+    (True, None, b'ab')
+    """
+    parse = _bytes if family(of) == "bytes" else of_text(of.removesuffix("?"))
+    if parse is None:
+        return None
+    takes_nulls = may_be_null(of)
+
+    def parsed(value: str | None) -> Any:
+        if value is None and not takes_nulls:
+            raise TypeError("a null")
+        return None if value is None else parse(value)
+
+    return parsed
+
+
+def _bytes(text: str) -> bytes:
+    return bytes.fromhex(text.removeprefix("\\x"))

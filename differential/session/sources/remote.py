@@ -15,6 +15,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from threading import Condition, Thread
 from typing import Any
 from urllib.parse import quote, urlsplit
@@ -45,8 +46,8 @@ class Remote:
     url: str
     token: str = field(repr=False)
     is_socket: bool
-    authority: str | None = None
-    label: str | None = None
+    authority: str | None
+    name: str
 
     def __post_init__(self) -> None:
         parts = urlsplit(self.url)
@@ -56,20 +57,11 @@ class Remote:
         if parts.scheme == plain and parts.hostname not in LOOPBACK:
             raise ConfigError(f"{self.url!r:.200}: the token would be sent in the clear; use {plain}s://")
 
-    @property
-    def name(self) -> str:
-        """The name given, or the address."""
-        return self.label or self.url
-
     def open(self, target: Target, position: Position | None) -> RemoteReader:
         """Return a reader that resumes after the message `position`. Raises ConfigError if a library is missing."""
-        for library in ("websockets.sync.client" if self.is_socket else "httpx",):
-            try:
-                __import__(library)
-            except ImportError:
-                raise ConfigError(
-                    f"{self.name} needs {library.partition('.')[0]}: pip install 'timely-dataflow[http]'"
-                ) from None
+        library = "websockets" if self.is_socket else "httpx"
+        if find_spec(library) is None:
+            raise ConfigError(f"{self.name} needs {library}: pip install 'timely-dataflow[http]'")
         return RemoteReader(self, target, str(position) if position else None)
 
     def context(self) -> ssl.SSLContext | None:
@@ -301,7 +293,7 @@ def server_sent_events(url: str, *, token: str, authority: str | None = None, na
     >>> server_sent_events("http://127.0.0.1:8700/changes/spent", token="...", name="spent").name
     'spent'
     """
-    return Remote(url, token, False, authority, name)
+    return Remote(url, token, False, authority, name or url)
 
 
 def websocket(url: str, *, token: str, authority: str | None = None, name: str | None = None) -> Remote:
@@ -311,4 +303,4 @@ def websocket(url: str, *, token: str, authority: str | None = None, name: str |
     Traceback (most recent call last):
     timely.errors.ConfigError: 'ws://192.0.2.1/changes/spent': the token would be sent in the clear; use wss://
     """
-    return Remote(url, token, True, authority, name)
+    return Remote(url, token, True, authority, name or url)

@@ -72,7 +72,7 @@ def test_all_types_arrive_as_they_are_and_others_stop_the_source(keys: str) -> N
         table = db.table("all", columns)
         db.commit()
         publication = table.publish("tcp://127.0.0.1:*", keys=keys)
-        types = {name: db._catalog.schema(table._item).types()[name] for name in columns}
+        types = {name: table._item.schema.types()[name] for name in columns}
         copy = other.table("copy", {name: typed([], of) for name, of in types.items()} | {"weight": float, "name": str})
         copy.read_from(arrow_socket(publication.address, keys=keys))
         run_until(other, lambda: len(copy) == 2)
