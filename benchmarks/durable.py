@@ -6,7 +6,8 @@ after each epoch (`changes/s`), then it makes as many epochs before the first st
 those without durable collections, and with a durable input and a durable output, until the last answer is final, and
 durable. Epochs that become durable together are computed together, so a share can be larger than 1. `ahead` is with an
 input that the dataflow computes with while it is made durable. Where other programs use the machine, shares of the
-worker's processor time tell more than those of time: appends run in threads of their own. A latency is the
+worker's processor time tell more than those of time: appends run in threads of their own. The whole (`load edges and
+changes/CPU s`) is the graph and the first epochs of changes, by the processor time of all threads. A latency is the
 time from the changes of an epoch until its answer is final, or durable, where the program makes the next epoch after
 that. A restart is the time from opening the state until the answer to one further epoch is durable; loading modules is
 not part of it.
@@ -36,6 +37,7 @@ from timely import Worker, execute
 
 LOAD, PACED, AT_ONCE, CPU = "load edges/s", "changes/s", "changes/s at once", "changes/CPU s at once"
 LOAD_CPU, LOAD_WORKER = "load edges/CPU s", "load edges/CPU s of the worker"
+WHOLE = "load edges and changes/CPU s"
 RESTART, BYTES = "restart s", "bytes on disk/edge"
 FLUSHES = {"each epoch": None, "flush 20 ms": "20ms", "flush 100 ms": "100ms"}
 EDGES = {"100k": 100_000, "1M": 1_000_000, "10M": 10_000_000, "50M": 50_000_000, "100M": 100_000_000}
@@ -46,14 +48,14 @@ CASES = [
         "durable 100k/1M",
         "durable",
         {"nodes": 100_000, "edges": 1_000_000, "epochs": 100, "batch": 1000},
-        limits={f"share of {PACED}": 0.9},
+        limits={f"share of {PACED}": 0.9, f"share of {WHOLE}": 0.9},
     ),
     Case(
         "durable 1M/10M",
         "durable",
         {"nodes": 1_000_000, "edges": 10_000_000, "epochs": 100, "batch": 10_000},
         quick=False,
-        limits={f"share of {PACED}": 0.9},
+        limits={f"share of {PACED}": 0.9, f"share of {WHOLE}": 0.9},
     ),
     *(
         Case(
@@ -83,6 +85,9 @@ def measure(nodes: int, edges: int, epochs: int, batch: int, singles: int = 50) 
         _durable(small, 3, 10, directory)
     figures = {WARM_UP: clock.perf_counter() - begun}
     graph = RandomGraph(nodes, edges)
+    with tempfile.TemporaryDirectory() as directory:  # so that no load that is measured is the first to use the memory
+        _plain(graph, 0, 0, 0)
+        _durable(graph, 0, 0, directory)
     rates, expected, latencies = _plain(graph, epochs, batch, singles)
     figures |= rates | _of_latencies("not durable", latencies)
     with tempfile.TemporaryDirectory() as directory:
@@ -179,14 +184,16 @@ def _rates(
 ) -> Figures:
     """Load the graph, change it epoch by epoch, and change it again at once; return the rates."""
     source, target = graph.initial
+    edges = len(source)
     begun, used, mine = clock.perf_counter(), clock.process_time(), clock.thread_time()
+    started = used
     session.insert(source, target)
     session.advance_to(1)
     worker.step_while(lambda: is_open(1))
     rates = {
-        LOAD: len(source) / (clock.perf_counter() - begun),
-        LOAD_CPU: len(source) / (clock.process_time() - used),
-        LOAD_WORKER: len(source) / (clock.thread_time() - mine),
+        LOAD: edges / (clock.perf_counter() - begun),
+        LOAD_CPU: edges / (clock.process_time() - used),
+        LOAD_WORKER: edges / (clock.thread_time() - mine),
     }
     for part, name in enumerate((PACED, AT_ONCE)):
         begun, used = clock.perf_counter(), clock.process_time()
@@ -197,6 +204,8 @@ def _rates(
             if name == PACED:
                 worker.step()
         worker.step_while(lambda: is_open(session.epoch))
+        if name == PACED:
+            rates[WHOLE] = (edges + 2 * epochs * batch) / (clock.process_time() - started)
         rates[name] = 2 * epochs * batch / (clock.perf_counter() - begun)
     rates[CPU] = 2 * epochs * batch / (clock.process_time() - used)
     return rates

@@ -23,8 +23,8 @@ from timely.lowlevel import Activator
 Offset = tuple[int, str, Position]
 """At an epoch, the position of a source after the changes of that epoch."""
 
-REST = 4
-"""A rest is this many times as long as the append before it, so appends take a fifth of the time."""
+REST = 9
+"""A rest is this many times as long as the append before it, so appends take a tenth of the time."""
 LONGEST_REST = 1.0
 """It has at most so many seconds, because a store may answer late once."""
 

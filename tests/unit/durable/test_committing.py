@@ -77,7 +77,7 @@ def test_between_two_appends_is_the_time_that_was_asked_for(monkeypatch: pytest.
     assert tested.is_due()
 
 
-@pytest.mark.parametrize(("seconds", "rests"), [(0.125, 0.5), (10.0, 1.0)])
+@pytest.mark.parametrize(("seconds", "rests"), [(0.0625, 0.5625), (10.0, 1.0)])
 def test_after_an_append_that_the_program_did_not_wait_for_there_is_a_rest(
     monkeypatch: pytest.MonkeyPatch, seconds: float, rests: float
 ) -> None:

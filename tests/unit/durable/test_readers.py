@@ -98,3 +98,30 @@ def test_a_table_is_what_polars_and_pandas_make_of_it(shard: Shard) -> None:
     table = shard.table()
     assert polars.from_arrow(table).shape == (len(shard.read()), 4)
     assert table.to_pandas()["diff"].sum() == sum(shard.read().values())
+
+
+@pytest.mark.parametrize("rows", [1, 2, 33, 129, 1025, 140_000])
+@pytest.mark.parametrize("is_constant", [False, True])
+def test_integers_of_all_sizes_are_read_by_all(tmp_path: Path, rows: int, is_constant: bool) -> None:
+    """Differences of 64 bits overflow, and blocks of them are padded; constants are kept otherwise."""
+    random = np.random.default_rng(rows)
+    ends = np.array([-(1 << 63), (1 << 63) - 1, 0, -1, 1 << 62])
+    columns = random.choice(ends, rows), random.integers(-(1 << 63), 1 << 63, rows), np.arange(rows)
+    times = np.array([[4]] if is_constant else [[4], [5]])
+    index = np.zeros(0, np.int64) if is_constant else np.arange(rows) % 2
+    diffs = np.full(rows, -3) if is_constant else random.choice([1, -1, (1 << 63) - 1], rows)
+    shard = Shard("numbers", LocalStore(str(tmp_path / "numbers")))
+    writer = Writer.claim(shard, "input")
+    writer.append(7, [Updates(columns, times, index, diffs)])
+    each_time = times[:, 0][index] if len(index) else np.full(rows, 4)
+    expected = np.stack([*columns, each_time, diffs])
+    (path,) = shard.paths()
+    found = {
+        "DuckDB": list(duckdb.sql(f"FROM read_parquet('{path}')").fetchnumpy().values()),
+        "Polars": polars.read_parquet(path).to_numpy().T,
+        "pandas": pandas.read_parquet(path).to_numpy().T,
+        "differential": [column.to_numpy() for column in shard.updates().columns],
+    }
+    for reader, values in found.items():
+        in_order = np.stack(values)[:, np.argsort(values[2])]  # small files are sorted by their first column
+        assert (in_order == expected).all(), reader
