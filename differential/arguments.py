@@ -19,9 +19,19 @@ def check_collections(name: str, **given: Any) -> None:
     """
     for role, value in given.items():
         if isinstance(value, type) or not hasattr(value, "scope") or not hasattr(value, "keys"):
-            is_stream = not isinstance(value, type) and hasattr(value, "tee")
-            made = "Collection(stream) makes one of updates" if is_stream else "Collection.of(scope, ...) makes one"
-            raise BuildError(f"{name} (at {user_origin()}): `{role}` must be a collection, not {value!r:.80}; {made}")
+            shown, made = _described(value)
+            raise BuildError(f"{name} (at {user_origin()}): `{role}` must be a collection, not {shown}; {made}")
+
+
+def _described(value: Any) -> tuple[str, str]:
+    """Return what a value is that is no collection, and how to get one."""
+    if isinstance(value, type):
+        return f"{value!r:.80}", "Collection.of(scope, ...) makes one"
+    if hasattr(value, "to_pandas") and isinstance(label := getattr(value, "name", None), str):
+        # A table or view of a session, whose own description would have all of its rows.
+        return f"{type(value).__name__.lower()} {label!r}", f"a definition receives its rows, as t.{label}"
+    made = "Collection(stream) makes one of updates" if hasattr(value, "tee") else "Collection.of(scope, ...) makes one"
+    return f"{value!r:.80}", made
 
 
 def check_rows(name: str, **given: Any) -> None:

@@ -97,11 +97,11 @@ def too_often(record: Sequence[Array], time: Time | None = None) -> DataError:
     )
 
 
-def multiplied(columns: Sequence[Array], diffs: Ints, times: Ints) -> Ints:
+def multiplied(columns: Sequence[Array], diffs: Ints, times: Ints, *, adds: bool = False) -> Ints:
     """Return the products of `diffs` and `times`, which have one for each row of `columns`, once or several times over.
 
     `diffs` may be empty, where all are 1. Raises DataError, which names the record, where a product does not fit into
-    64 bits.
+    64 bits. With `adds`, a product is a part of a sum over the key that `columns` are.
 
     >>> multiplied((np.array([7]),), np.array([1 << 40]), np.array([1 << 23]))
     Traceback (most recent call last):
@@ -114,7 +114,8 @@ def multiplied(columns: Sequence[Array], diffs: Ints, times: Ints) -> Ints:
     row = multiply(_plain(diffs), _plain(times), products)
     if row >= 0:
         place = row % len(columns[0])
-        raise too_often([column[place : place + 1] for column in columns])
+        record = [column[place : place + 1] for column in columns]
+        raise too_large(record, None) if adds else too_often(record)
     return products
 
 

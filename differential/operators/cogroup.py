@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from differential.arguments import check_rows
 from differential.arrangement.core import C
 from differential.operators.concat import concat
 from differential.operators.groups import Groups
@@ -47,6 +48,7 @@ def cogroup(left: C, right: C, function: Callable[[CoGroups], Any], *, name: str
     >>> example(program)
     [(('bolt', 1), 1), (('nut', -1), 1)]
     """
+    check_rows(name, right=right)
 
     def both(groups: Groups) -> Any:
         return function(CoGroups(_side(groups, 0), _side(groups, 1)))

@@ -33,7 +33,7 @@ def join_map(
     >>> example(grandchildren)
     [((1, 3), 1), ((1, 4), 1)]
     """
-    first, second = _together(left, right)
+    first, second = _together(left, right, name)
     return first.with_updates(join_arrangements(first, second, function, name=name), keys)
 
 
@@ -59,8 +59,8 @@ def semijoin(collection: C, keys: C, *, name: str = "semijoin") -> C:
     >>> example(program)
     [((1, 2), 1), ((1, 3), 1)]
     """
-    check_collections("join", left=collection, right=keys)
-    first, second = _together(collection.arrange_by_key(), keys.arrange_by_key())
+    check_collections(name, left=collection, right=keys)
+    first, second = _together(collection.arrange_by_key(), keys.arrange_by_key(), name)
 
     def without_values(*columns: Any) -> Any:
         if second.value.kinds:
@@ -84,12 +84,12 @@ def antijoin(collection: C, keys: C, *, name: str = "antijoin") -> C:
     return concat(collection, negate(semijoin(collection, keys, name=name)))
 
 
-def _together(left: Keyed[C], right: Keyed[C]) -> tuple[ArrangementCore[C], ArrangementCore[C]]:
+def _together(left: Keyed[C], right: Keyed[C], name: str) -> tuple[ArrangementCore[C], ArrangementCore[C]]:
     """Return both indexed by key, in the innermost of their scopes."""
-    check_collections("join", left=left, right=right)
+    check_collections(name, left=left, right=right)
     if left.scope.dataflow is not right.scope.dataflow:
         raise BuildError(
-            f"join (at {user_origin()}): what is in {left.scope.dataflow} cannot be joined with what is in "
+            f"{name} (at {user_origin()}): what is in {left.scope.dataflow} cannot be joined with what is in "
             f"{right.scope.dataflow}: import the trace of the other (Arrangement.trace, Trace.import_into)"
         )
     first, second = left.arrange_by_key(), right.arrange_by_key()
@@ -98,5 +98,5 @@ def _together(left: Keyed[C], right: Keyed[C]) -> tuple[ArrangementCore[C], Arra
     if second.scope.is_within(first.scope):
         return first.enter(second.scope), second
     raise BuildError(
-        f"join (at {user_origin()}): neither {first.scope} nor {second.scope} lies in the other; leave() one of them"
+        f"{name} (at {user_origin()}): neither {first.scope} nor {second.scope} lies in the other; leave() one of them"
     )

@@ -74,9 +74,23 @@ def test_a_number_of_rounds_must_be_an_integer(bad: Any) -> None:
 def test_an_operator_of_two_collections_refuses_a_value_that_is_not_one(bad: Any) -> None:
     def program(scope: Scope) -> Collection:
         edges = Collection.of(scope, 1, 2)
-        for build in (edges.concat, edges.join, edges.union, edges.intersect, edges.semijoin, edges.assert_eq):
-            with pytest.raises(BuildError, match=rf"\(at {__file__}:\d+\): `[a-z0-9 ]+` must be a collection, not "):
-                build(bad)
+        for name in (
+            "concat",
+            "join",
+            "union",
+            "intersect",
+            "except_",
+            "symmetric_difference",
+            "semijoin",
+            "assert_eq",
+        ):
+            message = rf"^{name.rstrip('_')} \(at {__file__}:\d+\): `[a-z0-9 ]+` must be a collection, not "
+            with pytest.raises(BuildError, match=message):
+                getattr(edges, name)(bad)
+        with pytest.raises(BuildError, match=r"^antijoin \(at .*must be a collection, not "):
+            edges.antijoin(bad)
+        with pytest.raises(BuildError, match=r"^cogroup \(at .*must be a collection, not "):
+            edges.cogroup(bad, lambda groups: (np.arange(len(groups)), 0))
         return edges
 
     example(program)

@@ -200,6 +200,11 @@ def test_what_combines_two_collections_names_the_record_and_not_a_sum(name: str)
         run(build, [[(7, 8, 1 << 62)] * 2], False)
 
 
+def test_a_product_that_is_part_of_a_total_is_named_as_one() -> None:
+    with pytest.raises(OperatorError, match=r"'totals' failed .* what the values of 7 add up to does not fit"):
+        run(lambda one: one.totals(lambda key, value: value), [[(7, 1 << 62, 2)]], False)
+
+
 def test_counts_of_equal_records_that_overflow_are_refused() -> None:
     rows = 1000
 

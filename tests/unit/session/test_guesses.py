@@ -60,3 +60,15 @@ def test_what_a_program_guesses_is_explained() -> None:
         program: Any = db
         with pytest.raises(AttributeError, match=r"'sql': ask\(definition\) answers a question"):
             program.sql("SELECT 1")
+
+
+@pytest.mark.parametrize("name", ["semijoin", "antijoin", "concat", "union", "intersect", "except_", "assert_eq"])
+def test_a_table_in_place_of_its_rows_is_refused_with_the_line_and_the_remedy(name: str) -> None:
+    with Session() as db, Session() as other:
+        db.table("orders", {"customer": ["ann"], "total": [3]})
+        strangers = [db.table("names", {"customer": ["ann"]}), other.table("people", {"customer": ["ann"]})]
+        for table in strangers:
+            label = table.name
+            message = rf"{__file__}:\d+\): `\w+( \d)?` must be a collection, not table '{label}'; .* as t\.{label}$"
+            with pytest.raises(SessionError, match=message):
+                db.ask(lambda t, table=table: getattr(t.orders, name)(table))  # type: ignore[misc]
