@@ -63,7 +63,7 @@ def named(fault: Overflow, key: Encoder, value: Encoder, time: Time | None = Non
     codes = [np.array([code], np.int64) for code in fault.args]
     keys = key.decode(codes[0], 1)
     if value.adds:
-        return too_large(keys, time)
+        return too_large(keys[: len(keys) - key.hidden], time)
     columns = keys + value.decode(codes[1], 1)
     return too_often(columns[: len(columns) - value.hidden], time)
 

@@ -67,6 +67,8 @@ def prefix_sum(collection: C, *, bits: int = 30, name: str = "prefix_sum") -> C:
 
     valued = flat_map(collection, above, keys=keys + 1, name=name)
     nodes = explode(valued, lambda *columns: (columns[:-1], columns[-1]), keys=keys + 1, name=name)
+    index = nodes.arrange_by_key()
+    index.key.hidden, index.value.adds = 1, True  # a node is the last column of the key, and its sum a diff
     placed = map(collection, lambda *columns: columns[:-1], keys=keys + 1, name=name)
     positions = distinct(placed.arrange_by_key(), name=name)
     found = semijoin(flat_map(positions, before, keys=keys + 1, name=name), nodes, name=name)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from differential import Collection, new_input
+from differential import Collection, example, new_input
 from differential.delta import Prefixes, Relation, extend
 from timely import execute_directly
 from timely.errors import OperatorError
@@ -203,6 +203,13 @@ def test_what_combines_two_collections_names_the_record_and_not_a_sum(name: str)
 def test_a_product_that_is_part_of_a_total_is_named_as_one() -> None:
     with pytest.raises(OperatorError, match=r"'totals' failed .* what the values of 7 add up to does not fit"):
         run(lambda one: one.totals(lambda key, value: value), [[(7, 1 << 62, 2)]], False)
+
+
+@pytest.mark.parametrize("positions", [(0, 0), (0, 1), (1, 2)])
+def test_a_running_total_that_is_too_large_is_named_by_what_the_program_knows(positions: tuple[int, int]) -> None:
+    half = 1 << 62
+    with pytest.raises(OperatorError, match=r"what the values of (7|\(7, 2\)) add up to does not fit"):
+        example(lambda scope: Collection.of(scope, np.array([7, 7]), np.array(positions), half).prefix_sum())
 
 
 def test_counts_of_equal_records_that_overflow_are_refused() -> None:
