@@ -6,7 +6,7 @@ import os
 import sys
 import time as clock
 
-from differential.durable.manifest import Manifest
+from differential.durable.manifest import Manifest, Position
 from differential.durable.places import Directory
 from differential.durable.shard import Shard
 from differential.durable.writer import Writer
@@ -58,10 +58,15 @@ def accept(directory: str, name: str) -> int:
             break
     else:
         raise ConfigError(f"there is no session in {directory}")
-    noted = [key for key in shard.manifest().offsets if key.partition("\t")[0] == name]
+    noted: dict[str, Position | None] = {
+        key: None for key in shard.manifest().offsets if key.partition("\t")[0] == name
+    }
     if not noted:
         raise ConfigError(f"the session in {directory} has no table {name!r}")
-    Writer.claim(shard, "commits").note(dict.fromkeys(noted))
+    if name in place.names():
+        table = Shard(name, place.store(name)).manifest()
+        noted |= {f"{name}\t{table.about['created']}": table.upper - 1} if table.about else {}
+    Writer.claim(shard, "commits").note(noted)
     print(f"the session goes on with {name!r} as it is, and reads the sources of this table from their beginning")
     return 0
 

@@ -259,9 +259,9 @@ class State:
     def _make(self, as_of: int, first: int) -> None:
         """Make the collections that do not exist: inputs that were empty so far, outputs that are not known before."""
         for shard in self._used:
-            if shard.opened is None:
+            if shard.name not in self.writers:
                 at, since = (first, 0) if shard.role == INPUT else (as_of + (shard.role == SNAPSHOT), as_of)
-                self.writers[shard.name] = Writer.claim(shard.shard, str(shard.role), at, since=since)
+                self.writers[shard.name] = Writer.claim(shard.shard, str(shard.role), at, since=since, is_new=True)
             if shard.added:
                 shard.writer.add_fields(shard.added)
             shard.writer.names = shard.fields

@@ -62,12 +62,14 @@ class Writer:
         *,
         since: int = 0,
         about: Mapping[str, Any] | None = None,
+        is_new: bool = False,
         pause: Callable[[float], None] = clock.sleep,
     ) -> Writer:
         """Return the writer of a collection, which fences off all earlier ones; make the collection if there is none.
 
         A new collection is empty from `since` up to `at`, and its `role` is "input", "output", "snapshot" or "commits";
-        `about` is noted of it. Raises StateError if it exists in another role.
+        `about` is noted of it. Raises StateError if it exists in another role, FencedError if it exists and was to be
+        new.
         """
         owner = Owner(token_hex(8), platform.node(), os.getpid(), clock.time())
         for attempt in range(ATTEMPTS * 4):
@@ -76,6 +78,11 @@ class Writer:
                 manifest = Manifest(role, since, at, 1, 1, owner, about=dict(about or {}))
             else:
                 found = Manifest.from_bytes(data, shard)
+                if is_new:
+                    raise FencedError(
+                        f"{shard} was made by process {found.owner.process} on {found.owner.host} since this program "
+                        "began, so this program must end: one program at a time can write to a state"
+                    )
                 if found.role != role:
                     raise StateError(
                         f"{shard} is {described(found.role)} of the program that wrote it, not {described(role)}"

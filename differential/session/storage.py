@@ -12,7 +12,8 @@ between, the difference is appended when the view is defined again.
 A store that fails ends the writing: it is not known what is durable, and opening the session again finds out.
 
 `_session` also notes the last commit that changed each table. A table that is removed, or replaced by an older copy, is
-refused when the session is opened. While a session runs, each commit compares the manifests of all collections.
+refused when the session is opened, and a table that is not noted is none: a session made it that was replaced before it
+could decide the commit. While a session runs, each commit compares the manifests of all collections.
 """
 
 from __future__ import annotations
@@ -43,6 +44,10 @@ PAST = 1_000
 """At most this many commits are read for readers that resume after one of them."""
 COMMITS = "_session"
 """The collection that decides which commits are durable. No table or view can have its name."""
+
+
+_NOTES = "notes_tables"
+"""Noted of a `_session` that has the last commit of each of its tables from the beginning."""
 
 
 class Kept(NamedTuple):
@@ -87,7 +92,7 @@ class Storage:
                 f"{self._place} has the durable collections of another program, or of a session whose directory "
                 f"{COMMITS!r} was removed: restore it from a copy, or name another directory"
             )
-        self._commits = Writer.claim(self._shard(COMMITS), "commits", 1, about={"identity": token_hex(8)})
+        self._commits = Writer.claim(self._shard(COMMITS), "commits", 1, about={"identity": token_hex(8), _NOTES: True})
         self._commits.keep = Keep(0)
         self._refuse_lost()  # before anything is removed from an older copy
         for name in names:
@@ -243,6 +248,8 @@ class Storage:
         about = writer.manifest.about
         if not about or about["created"] > self.last:
             return  # dropped, or made by a commit that is not durable
+        if self._has_notes and writer.manifest.role == "input" and _noted(writer) not in self._commits.manifest.offsets:
+            return  # likewise, while another session made the commit of this number
         writer.retract(self.last + 1)
         writer.remove_garbage()
         writer.keep = self._keep
@@ -252,6 +259,12 @@ class Storage:
             kinds = dict(writer.manifest.fields) or about["kinds"]
             shown = tuple(about["shown"])
             self._tables[name] = Kept(tuple(about["columns"]), kinds, about["keys"], about["has_key"], shown)
+
+    @property
+    def _has_notes(self) -> bool:
+        """Whether `_session` notes all tables; that of an earlier version of this library does once it has a commit."""
+        manifest = self._commits.manifest
+        return _NOTES in manifest.about or any(key.count("\t") == 1 for key in manifest.offsets)
 
     def _refuse_lost(self) -> None:
         """Raise StateError if a table does not have a commit that changed it."""
@@ -277,10 +290,12 @@ class Storage:
 
     def _writer(self, name: str, role: str, at: int, about: dict[str, Any]) -> Writer:
         """Return the writer of a collection that begins now."""
+        self._commits.check()  # a session that was replaced claims nothing of the later one
         shard = self._shard(name)
         former = shard.store.get_manifest()
         found = role if former is None else Manifest.from_bytes(former, shard).role
         writer = Writer.claim(shard, found, at, since=at, about=about)
+        self._commits.check()  # a later session claims what it finds, so nothing of it is changed after this
         if former is not None:
             writer.begin_again(at, about, role)  # it was another one, which was dropped
             writer.remove_garbage()
@@ -296,6 +311,7 @@ class Storage:
         positions: Mapping[str, Mapping[str, Position]],
     ) -> None:
         last = self.last
+        self._commits.check()
         for name, writer in self._writers.items():
             if name not in changes:
                 writer.check()

@@ -30,7 +30,7 @@ from differential.durable import (
 from differential.durable.objects import Objects
 from differential.durable.places import Place
 from timely import Config, Worker, execute, execute_directly
-from timely.errors import BuildError, ConfigError, DataError, OperatorError, StateError, StoreError
+from timely.errors import BuildError, ConfigError, DataError, FencedError, OperatorError, StateError, StoreError
 from timely.lowlevel import typed
 
 Step = Callable[[DurableSession, int], None]
@@ -685,6 +685,23 @@ def test_two_programs_at_once_are_one_after_the_other(tmp_path: Path) -> None:
     assert updates(where) == expected(7)
     execute_directly(program(where, 9, alone))
     assert updates(where) == expected(9)
+
+
+def test_a_program_that_begins_late_takes_nothing_from_one_that_opened_the_state_after_it(tmp_path: Path) -> None:
+    def late(worker: Worker) -> None:
+        state = State.open(worker, str(tmp_path))
+        execute_directly(program(str(tmp_path), 3, share(0, 1)))
+        with worker.dataflow() as scope:
+            session, collection = durable_input(scope, state.shard("numbers"))
+            persist(collection, state.shard("answer"))
+        session.close()
+        worker.step_while(lambda: not session.is_durable(0))
+
+    with pytest.raises(FencedError, match=r"'numbers' in .* was made by process \d+ on .* this program must end"):
+        execute_directly(late)
+    for name in ("numbers", "answer"):
+        assert Shard(name, Directory(str(tmp_path)).store(name)).manifest().fence == 1
+    assert execute_directly(program(str(tmp_path), 4, share(0, 1)))[0] == 3
 
 
 def test_text_bytes_floats_and_booleans_come_back_as_they_were(tmp_path: Path) -> None:
