@@ -12,6 +12,7 @@ import socket
 from dataclasses import dataclass
 from ipaddress import ip_address
 
+from timely.config import is_loopback
 from timely.errors import ConfigError
 
 FIRST_PORT = 8400
@@ -32,7 +33,7 @@ class Address:
     @property
     def is_local(self) -> bool:
         """Whether this machine alone can reach it."""
-        return _is_loopback(self.host)
+        return is_loopback(self.host)
 
     def listen(self) -> socket.socket:
         """Return a socket that listens here; raise ConfigError if that cannot be."""
@@ -85,7 +86,7 @@ def address_of(text: str, token: str | None = None, certificate: tuple[str, str]
     certificate = certificate or _certificate()
     if given is not None and len(given) < _SHORTEST_TOKEN:
         raise ConfigError(f"the token of the live page ({TOKEN_VARIABLE}) has at least {_SHORTEST_TOKEN} characters")
-    if not _is_loopback(host) and (given is None or certificate is None):
+    if not is_loopback(host) and (given is None or certificate is None):
         raise ConfigError(
             f"other machines can reach {host}, so the live page needs a token and TLS there: set {TOKEN_VARIABLE}, and "
             f"{CERTIFICATE_VARIABLE} and {KEY_VARIABLE} to files; or serve it at 127.0.0.1 and use an SSH tunnel"
@@ -101,7 +102,3 @@ def _certificate() -> tuple[str, str] | None:
         if path and not os.access(path, os.R_OK):
             raise ConfigError(f"cannot read {path}, which {CERTIFICATE_VARIABLE} or {KEY_VARIABLE} names")
     return (certificate, key) if certificate else None
-
-
-def _is_loopback(host: str) -> bool:
-    return ip_address(host).is_loopback

@@ -14,7 +14,6 @@ from __future__ import annotations
 import time as clock
 from collections.abc import Callable
 from threading import Event, Thread
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from timely.observe.notices import notify
@@ -77,9 +76,7 @@ class StallWatch:
         self._thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._has_ended.set()
         self._thread.join(JOIN_SECONDS)
 

@@ -85,7 +85,8 @@ class KeyedTableWriter:
         """Return the mark, after making the table of marks if it does not exist."""
         with self._transaction():
             self._expected = self._mark_there()
-            if self._expected is None and self._has_table() and self._fetch("SELECT 1 FROM {} LIMIT 1", self._table):
+            is_first = self._expected is None and self._exists(self._table)
+            if is_first and self._fetch("SELECT 1 FROM {} LIMIT 1", self._table):
                 return Mark("", 0)  # rows that no session has written
             return self._expected
 
@@ -94,7 +95,7 @@ class KeyedTableWriter:
         with self._transaction():
             if self._mark_there() != self._expected:
                 raise SessionError(f"table {self._sink.table} was written to by another session meanwhile")
-            if self._is_cleared and self._has_table():
+            if self._is_cleared and self._exists(self._table):
                 self._execute("DELETE FROM {}", self._table)
             for change in changes:
                 self._apply(change)
@@ -122,7 +123,7 @@ class KeyedTableWriter:
 
     def _mark_there(self) -> Mark | None:
         """Return the current mark in the table of marks, locked for this transaction."""
-        if self._fetch("SELECT to_regclass(%s)", values=[self._marks.as_string(self._connection)]) == [(None,)]:
+        if not self._exists(self._marks):
             self._execute(
                 "CREATE TABLE IF NOT EXISTS {} (sink text PRIMARY KEY, stream text NOT NULL, commit bigint NOT NULL)",
                 self._marks,
@@ -131,9 +132,8 @@ class KeyedTableWriter:
         found = self._fetch(query, self._marks, values=[self._sink.name])
         return Mark(*found[0]) if found else None
 
-    def _has_table(self) -> bool:
-        name = self._table.as_string(self._connection)
-        return self._fetch("SELECT to_regclass(%s)", values=[name]) != [(None,)]
+    def _exists(self, table: sql.Identifier) -> bool:
+        return self._fetch("SELECT to_regclass(%s)", values=[table.as_string(self._connection)]) != [(None,)]
 
     def _apply(self, change: Change) -> None:
         """Delete the rows of keys that go, and insert or replace those of keys that stay or come."""
@@ -215,13 +215,12 @@ class KeyedTableWriter:
         if missing:
             raise DataError(f"the view has no column {missing[0]!r} for the key: it has {', '.join(change.columns)}")
         if not self._columns:
-            if not self._has_table():
+            if not self._exists(self._table):
                 self._make(change)
-            name = self._table.as_string(self._connection)
             found = self._fetch(
                 "SELECT attname, format_type(atttypid, atttypmod) FROM pg_attribute "
                 "WHERE attrelid = to_regclass(%s) AND attnum > 0 AND NOT attisdropped",
-                values=[name],
+                values=[self._table.as_string(self._connection)],
             )
             self._columns = dict(found)
         unknown = [name for name in change.columns if name not in self._columns]

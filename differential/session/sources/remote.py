@@ -153,14 +153,11 @@ class RemoteReader:
             before = self._read
             try:
                 self._follow()
-            except SessionError as error:
-                with self._changed:
-                    self._failure = error
-                return
             except Exception as error:  # an error of the network may pass
                 if not _is_of_network(error):
+                    why = f"{self._source.url}: {type(error).__name__}: {error}"
                     with self._changed:
-                        self._failure = SessionError(f"{self._source.url}: {type(error).__name__}: {error}")
+                        self._failure = error if isinstance(error, SessionError) else SessionError(why)
                     return
             pause = FIRST_PAUSE if self._read != before else min(2 * pause, LONGEST_PAUSE)
             with self._changed:
