@@ -71,6 +71,9 @@ def _is_python(file: str) -> bool:
 
 def user_origin() -> Origin:
     """Return the innermost line of the call stack that is neither this library's nor Python's."""
+    origin = _instead.get()
+    if origin is not None:
+        return origin
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and (is_ours(frame.f_code.co_filename) or _is_python(frame.f_code.co_filename)):
         frame = frame.f_back
@@ -83,21 +86,30 @@ _attributed: ContextVar[Origin | None] = ContextVar("attributed", default=None)
 """The origin of what a thread builds for a line that is not on its call stack."""
 
 
-@contextmanager
-def attributed(origin: Origin) -> Iterator[None]:
-    """Let `user_origin` return an origin where no line of the program is on the call stack of this thread.
+_instead: ContextVar[Origin | None] = ContextVar("instead", default=None)
+"""The origin of what is built later than the line that asked for it, although another line is on the call stack."""
 
-    A layer uses this if it builds a dataflow in one thread for a statement that was made in another thread.
+
+@contextmanager
+def attributed(origin: Origin, *, always: bool = False) -> Iterator[None]:
+    """Let `user_origin` return an origin where no line of the program is on the call stack of this thread, or `always`.
+
+    A layer uses this if it builds a dataflow in one thread for a statement that was made in another thread, and
+    `always` if it builds operators later than the line that asked for them.
 
     >>> with attributed(Origin("cell.py", 7)):
     ...     print(user_origin().line)  # of this example, which is on the call stack
     2
+    >>> with attributed(Origin("cell.py", 7), always=True):
+    ...     print(user_origin().line)
+    7
     """
-    token = _attributed.set(origin)
+    variable = _instead if always else _attributed
+    token = variable.set(origin)
     try:
         yield
     finally:
-        _attributed.reset(token)
+        variable.reset(token)
 
 
 def raised_at(traceback: TracebackType | None) -> Origin | None:

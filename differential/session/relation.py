@@ -13,7 +13,7 @@ unknown, and `named` gives them again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from functools import cache
 from typing import TYPE_CHECKING, Any, Self, cast
@@ -24,14 +24,13 @@ from differential.operators import concat as _concat, distinct as _distinct, fil
 from differential.operators.attempt import Attempt
 from differential.session.aggregate import Aggregate, check_aggregates, quotient
 from differential.session.guesses import GROUPS, RELATION, absent
+from differential.session.joined import On, joined
 from differential.session.near import joined_names, known_columns, refuse_stranger
 from differential.session.row import Row, takes_a_row
 from differential.session.windows import WINDOW, Kind, Sessions, assigned
 from timely import Stream
 from timely.errors import BuildError
 from timely.lowlevel import user_origin
-
-On = str | Sequence[str] | Mapping[str, str]
 
 
 class Relation(Collection):
@@ -53,6 +52,8 @@ class Relation(Collection):
     """The names of the columns, in order of their positions; None where they are unknown."""
     event_time: str | None = None
     """The column of event times; None if the table has none, or the relation no longer has the column."""
+    _narrow: Callable[[Sequence[str]], Relation] | None = None
+    """Makes a relation that has these columns, and may lack others, where that costs less than to select them."""
 
     def indexed(self, arranged: Arranged) -> Arrangement:  # type: ignore[override]
         """Return the arrangement of a relation that has the given parts."""
@@ -72,7 +73,7 @@ class Relation(Collection):
                 "column has a name of its own, and key columns have names, too"
             )
         relation = copy(self)
-        relation.names = names
+        relation.names, relation._narrow = names, None
         relation.event_time = self.event_time if self.event_time in names else None
         return relation
 
@@ -103,7 +104,7 @@ class Relation(Collection):
         known, chosen = self._known("keyed_by", names), list(names)
         if list(known[: self.keys]) == chosen:
             return self
-        return self._moved([*chosen, *(name for name in known if name not in chosen)], len(chosen))
+        return self.select(*chosen, *(name for name in known if name not in chosen), keys=len(chosen))
 
     def select(self, *names: str, keys: int = 1, **computed: Callable[[Row], Any] | str) -> Relation:
         """Return these columns, and others computed from a `Row` of whole columns; a text renames a column.
@@ -115,7 +116,9 @@ class Relation(Collection):
         [((3, 3), 1), ((8, 4), 1)]
         """
         renamed = [made for made in computed.values() if isinstance(made, str)]
-        known = self._known("select", [*names, *renamed])
+        self._known("select", [*names, *renamed])
+        whole = self if len(renamed) < len(computed) else self.narrowed([*names, *renamed])
+        known = whole.names or ()
         places = {name: known.index(name) for name in (*names, *renamed)}
         made: list[int | Callable[[Row], Any]] = [places[name] for name in names]
         made += [places[each] if isinstance(each, str) else each for each in computed.values()]
@@ -124,7 +127,7 @@ class Relation(Collection):
             row = Row(known, columns)
             return tuple([columns[each] if isinstance(each, int) else each(row) for each in made])
 
-        made_of = self.map(chosen, keys=keys, name="select").named(*names, *computed)
+        made_of = whole.map(chosen, keys=keys, name="select").named(*names, *computed)
         return made_of.at(self.event_time) if self.event_time in names else made_of
 
     def filter(self, predicate: Callable[..., Any], *, name: str = "filter") -> Relation:
@@ -159,7 +162,8 @@ class Relation(Collection):
         """Return the records (key, other columns here, other columns of `other`) of pairs with equal keys.
 
         `on` names the columns that are to be equal, or maps names here to names in `other`. Without it these are the
-        keys of both. A key that the collection has already is not indexed again.
+        keys of both. A side that has this key already is not indexed again. Another side is indexed with the columns
+        that the next `select` or `group_by` needs, and for any other operator with all.
 
         Raises BuildError where a column besides the key has the same name in both: rename it with `select`.
 
@@ -171,20 +175,29 @@ class Relation(Collection):
         [((1, 30, 'Rome'), 1)]
         """
         refuse_stranger("join", other)
-        left, right = self, other
         if on is not None:
-            names = [on] if isinstance(on, str) else on
-            pairs = dict(on) if isinstance(on, Mapping) else {each: each for each in names}
             if not isinstance(other, Relation):
                 raise BuildError(f"join (at {user_origin()}): `on` needs two collections of named columns")
-            self._known("join", [*pairs])
-            other._known("join", [*pairs.values()], "the other side has")
-            left, right = self.keyed_by(*pairs), other.keyed_by(*pairs.values())
-        result = cast(Relation, _join.join(left, cast(Self, right), name=name))
-        if left.names is None or not isinstance(right, Relation) or right.names is None:
+            return joined(self, other, on, name)
+        result = cast(Relation, _join.join(self, cast(Self, other), name=name))
+        if self.names is None or not isinstance(other, Relation) or other.names is None:
             return result
-        columns = joined_names(left.names, right.names[right.keys :], on is not None)
+        columns = joined_names(self.names, other.names[other.keys :], False)
         return result if columns is None else result.named(*columns)
+
+    def narrowed(self, names: Sequence[str]) -> Relation:
+        """Return a relation that has at least these columns, without others that a join need not index for them.
+
+        >>> def program(scope):
+        ...     orders = Relation.of(scope, *np.array([[1, 2], [7, 8], [5, 6]])).named("id", "customer", "price")
+        ...     people = Relation.of(scope, np.array([7]), np.array(["Rome"])).named("customer", "city")
+        ...     return orders.join(people, on="customer").narrowed(["city", "id"])
+        >>> example(program)
+        [((7, 1, 'Rome'), 1)]
+        """
+        is_made = self._stream is not None or self._arrangement is not None
+        has_all = set(names) >= set(self.names or ())
+        return self if self._narrow is None or is_made or has_all else self._narrow(names)
 
     def group_by(self, *names: str) -> Groups:
         """Return the groups of records that are equal in these columns, of which `sum` and others make collections.
@@ -243,15 +256,9 @@ class Relation(Collection):
         relation = cast(Relation, made)
         return relation if self.names is None else relation.named(*self.names).at(self.event_time)
 
-    def _moved(self, names: Sequence[str], keys: int) -> Relation:
-        known = self.names or ()
-        order = [known.index(name) for name in names]
-        moved = self.map(lambda *columns: tuple([columns[place] for place in order]), keys=keys).named(*names)
-        return moved.at(self.event_time)
-
-    def _known(self, what: str, names: Sequence[Any], where: str = "there is") -> tuple[str, ...]:
+    def _known(self, what: str, names: Sequence[Any]) -> tuple[str, ...]:
         """Return the names of all columns; raise BuildError unless the given ones are among them."""
-        return known_columns(self.names, what, names, where)
+        return known_columns(self.names, what, names)
 
     if not TYPE_CHECKING:
 
@@ -322,9 +329,10 @@ class Groups:
         nor a column and `"sum"`, `"min"`, `"max"` or `"mean"`.
         """
         check_aggregates(self._names, aggregates)
-        kinds = {"sum": self.sum, "min": self.min, "max": self.max, "mean": self.mean}
+        groups = self._only([of[0] for of in aggregates.values() if of != "count"])
+        kinds = {"sum": groups.sum, "min": groups.min, "max": groups.max, "mean": groups.mean}
         first, *others = [
-            self.count(name) if of == "count" else kinds[of[1]](of[0]).named(*self._names, name)
+            groups.count(name) if of == "count" else kinds[of[1]](of[0]).named(*self._names, name)
             for name, of in aggregates.items()
         ]
         for other in others:
@@ -349,7 +357,8 @@ class Groups:
 
     def mean(self, column: str) -> Relation:
         """Return the mean of a column in each group, as a float."""
-        sums, counts = self._values(column).sum(), self._counts()
+        groups = self._only([column])
+        sums, counts = groups._values(column).sum(), groups._counts()
         divided = sums.join_map(counts, lambda *both: (*both[:-2], quotient(*both[-2:])), keys=len(self._names))
         return self._made(divided, column)
 
@@ -358,6 +367,11 @@ class Groups:
         def __getattr__(self, name: str) -> Any:
             columns = {each: f"sum({each!r}) adds up the column" for each in self._columns}
             raise AttributeError(absent(self, name, GROUPS | columns))
+
+    def _only(self, columns: Sequence[str]) -> Groups:
+        """Return the groups, of records that may lack other columns than these."""
+        narrow = self._records().narrowed([*self._names, *columns])
+        return self if narrow is self._records() else Groups(lambda: narrow, self._names, self._columns)
 
     def _made(self, made: object, column: str) -> Relation:
         return cast(Relation, made).named(*self._names, column)

@@ -14,7 +14,7 @@ from differential.errors import BuildError
 from differential.graphs import bfs
 from differential.session import Relation
 from timely import Scope
-from timely.lowlevel import typed
+from timely.lowlevel import typed, user_origin
 
 
 def orders(scope: Scope) -> Relation:
@@ -109,6 +109,63 @@ def test_join_on_the_key_that_both_have_uses_their_indexes() -> None:
         return left.join(people(scope).select("id", "city"))
 
     assert records(same) == [(1, 20, "b", "Rome"), (1, 30, "a", "Rome"), (2, 5, "b", "Oslo")]
+
+
+def operators(scope: Scope, name: str) -> list[Any]:
+    return [each for each in scope.dataflow.operators if each.name == name]  # type: ignore[attr-defined]
+
+
+def test_a_join_indexes_the_columns_that_are_needed() -> None:
+    def narrow(scope: Scope) -> Relation:
+        joined = people(scope).join(orders(scope).select("item", "total", "customer"), on={"id": "customer"})
+        assert joined.names == ("id", "city", "item", "total")
+        assert not operators(scope, "join")
+        made = joined.narrowed(["total", "city"])
+        assert made.names == ("id", "city", "total")
+        assert made.narrowed(["total"]) is made
+        assert joined.narrowed(["city", "total", "item", "id"]) is joined
+        return joined.select("total", where="city").concat(made.select("total", "city"))
+
+    assert records(narrow) == [(5, "Oslo")] * 2 + [(20, "Rome")] * 2 + [(30, "Rome")] * 2
+
+
+def test_a_side_that_has_the_key_is_indexed_whole_and_shares_its_index() -> None:
+    def whole(scope: Scope) -> Relation:
+        ours = orders(scope)
+        joined = ours.join(people(scope), on={"customer": "id"})
+        assert joined.narrowed(["total"]).names == ("customer", "total", "item")
+        totals = joined.select("city", "total").concat(joined.select("city", "total"))
+        ours.count()
+        assert len(operators(scope, "arrange")) == 4, "one of the orders, and one of the people for each join"
+        return totals.distinct()
+
+    assert records(whole) == [("Oslo", 5), ("Rome", 20), ("Rome", 30)]
+
+
+def test_all_of_a_join_is_built_once_and_then_used_for_all_that_follows() -> None:
+    def once(scope: Scope) -> Relation:
+        joined = orders(scope).join(people(scope), on={"customer": "id"})
+        line = user_origin().line - 1
+        large = joined.filter(lambda r: r.total > 5)
+        both = large.concat(joined.at(None).filter(lambda r: r.total <= 5)).select("total")
+        groups = joined.group_by("city")
+        cities = groups.aggregate(total=("total", "sum"), average=("total", "mean")).select("total")
+        assert [each.origin.line for each in operators(scope, "join")].count(line) == 1
+        return both.concat(cities)
+
+    assert records(once) == [(5,), (5,), (20,), (30,), (50,)]
+
+
+def test_several_aggregates_need_one_join_whose_origin_is_its_line() -> None:
+    def several(scope: Scope) -> Relation:
+        joined = people(scope).join(orders(scope).select("item", "customer", "total"), on={"id": "customer"})
+        line = user_origin().line - 1
+        groups = joined.group_by("city")
+        made = groups.aggregate(n="count", total=("total", "sum"), average=("total", "mean"), least=("total", "min"))
+        assert [each.origin.line for each in operators(scope, "join")].count(line) == 1
+        return made
+
+    assert records(several) == [("Oslo", 1, 5, 5.0, 5), ("Rome", 2, 50, 25.0, 20)]
 
 
 def test_a_relation_is_accepted_where_a_collection_is() -> None:

@@ -1,0 +1,94 @@
+"""Joins that index only the columns that are needed.
+
+A join indexes both sides by the columns that are to be equal. A side that has this key already shares its index with
+others. Any other side is indexed for the join alone, and each of its columns costs time and memory. So the operators
+of such a join are built when something needs its records: with the columns that `select` and `group_by` ask for, and
+for everything else with all. Their origin is the line of the join all the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from typing import Any, Protocol, Self, TypeVar, cast
+
+from differential.operators import join as _join
+from differential.session.near import joined_names, known_columns
+from timely import Scope, Stream
+from timely.lowlevel import attributed, user_origin
+
+
+class Named(Protocol):
+    """A relation, as a join needs it."""
+
+    names: tuple[str, ...] | None
+    keys: int
+    _narrow: Callable[[Sequence[str]], Any] | None
+
+    @property
+    def scope(self) -> Scope:
+        """The scope whose times the updates have."""
+
+    @property
+    def stream(self) -> Stream:
+        """The stream of updates."""
+
+    def keyed_by(self, *names: str) -> Any:
+        """Return the relation with these columns first, as its key."""
+
+    def select(self, *names: str, keys: int = 1) -> Any:
+        """Return the relation of these columns."""
+
+    def named(self, *names: str) -> Any:
+        """Return the relation with other names of columns."""
+
+    @classmethod
+    def _lazy(cls, scope: Scope, keys: int, stream: Callable[[], Stream]) -> Self: ...
+
+
+R = TypeVar("R", bound=Named)
+
+
+On = str | Sequence[str] | Mapping[str, str]
+"""Columns that are to be equal: those with these names, or the names on the right by those on the left."""
+
+
+def joined(left: R, right: R, on: On, name: str) -> R:
+    """Return the join of two relations by equal columns.
+
+    Raises BuildError if one of these does not exist, or a column besides the key has the same name in both.
+    """
+    pairs = dict(on) if isinstance(on, Mapping) else {each: each for each in ([on] if isinstance(on, str) else on)}
+    ours, theirs, origin = [*pairs], [*pairs.values()], user_origin()
+    known_columns(left.names, "join", ours)
+    known_columns(right.names, "join", theirs, "the other side has")
+    columns = joined_names((*ours, *_others(left, ours)), _others(right, theirs), True)
+    assert columns is not None
+
+    def build(needed: Sequence[str]) -> R:
+        with attributed(origin, always=True):
+            first, second = _with_key(left, ours, needed), _with_key(right, theirs, needed)
+            made = cast(R, _join.join(cast(Any, first), second, name=name))
+            return cast(R, made.named(*first.names, *_others(second, theirs)))
+
+    if (_has_key(left, ours) and _has_key(right, theirs)) or left.scope is not right.scope:
+        return build(columns)
+    whole = type(left)._lazy(left.scope, len(ours), cache(lambda: build(columns).stream))
+    whole.names, whole._narrow = columns, build
+    return whole
+
+
+def _others(side: Named, key: Sequence[str]) -> tuple[str, ...]:
+    """Return the columns besides a key."""
+    return tuple([each for each in side.names or () if each not in key])
+
+
+def _has_key(side: Named, key: Sequence[str]) -> bool:
+    return list((side.names or ())[: side.keys]) == list(key)
+
+
+def _with_key(side: R, key: Sequence[str], needed: Sequence[str]) -> Any:
+    """Return a side with its key first, and without columns that are not needed unless it has this key already."""
+    if _has_key(side, key):
+        return side
+    return side.select(*key, *(each for each in _others(side, key) if each in needed), keys=len(key))
