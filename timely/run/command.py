@@ -14,6 +14,8 @@ def main() -> int:
     """Run the command with the arguments of the process; return its exit status."""
     if hasattr(signal, "SIGUSR1"):
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})
-    from timely.run.cli import main as run
-
+    try:
+        from timely.run.cli import main as run
+    except KeyboardInterrupt:  # in the first moments, when nothing has begun
+        return 128 + signal.SIGINT
     return run()
