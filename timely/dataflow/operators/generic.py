@@ -9,6 +9,7 @@ returns is activated when a frontier moves, too.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 
 from timely.dataflow.activator import Activator
 from timely.dataflow.builder import OperatorBuilder
@@ -50,8 +51,7 @@ def source(
     output, stream = builder.add_output(initial=True)
 
     def build(capabilities: list[Capability]) -> Logic:
-        logic = constructor(capabilities[0], Activator(builder.operator))
-        return lambda: logic(output)
+        return _with_ports(constructor(capabilities[0], Activator(builder.operator)), output)
 
     builder.build(build)
     return stream
@@ -120,8 +120,7 @@ def unary_frontier(
     output, result = builder.add_output(initial=True)
 
     def build(capabilities: list[Capability]) -> Logic:
-        logic = constructor(capabilities[0])
-        return lambda: logic(input, output)
+        return _with_ports(constructor(capabilities[0]), input, output)
 
     builder.build(build)
     return result
@@ -174,8 +173,7 @@ def binary_frontier(
     output, result = builder.add_output(initial=True)
 
     def build(capabilities: list[Capability]) -> Logic:
-        logic = constructor(capabilities[0])
-        return lambda: logic(first, second, output)
+        return _with_ports(constructor(capabilities[0]), first, second, output)
 
     builder.build(build)
     return result
@@ -251,3 +249,8 @@ def binary_notify(
 
     builder.build(build)
     return result
+
+
+def _with_ports(logic: Callable[..., None], *ports: InputPort | OutputPort) -> Logic:
+    """Return logic for its ports; what cannot be called is returned as it is, for `OperatorBuilder.build` to refuse."""
+    return partial(logic, *ports) if callable(logic) else logic

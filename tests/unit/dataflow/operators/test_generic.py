@@ -174,3 +174,20 @@ def test_an_error_after_a_notification_names_its_time_and_not_that_of_the_last_b
 
     with pytest.raises(TimelyError, match=r"failed at time \(2,\)"):
         execute_directly(program)
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda scope, stream: source(scope, lambda capability, activate: None, name="deaf"),
+        lambda scope, stream: stream.unary_frontier(Pipeline(), lambda capability: None, name="deaf"),
+        lambda scope, stream: stream.binary_frontier(stream, Pipeline(), Pipeline(), lambda _: None, name="deaf"),
+    ],
+)
+def test_a_constructor_that_returns_no_logic_is_refused(build: Callable[[Scope, Stream], object]) -> None:
+    def program(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            build(scope, scope.to_stream([1]))
+
+    with pytest.raises(BuildError, match=r"the constructor of operator 'deaf' \(built at .* returned None"):
+        execute_directly(program)
