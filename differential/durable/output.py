@@ -200,12 +200,17 @@ class Past:
         self._manifest = manifest
         self._is_corrected = is_corrected
         self._batches: list[Updates] = []
-        self._is_settled = not manifest.since < manifest.upper
+        self._is_empty = self._is_settled = manifest.since == manifest.upper
         self._as_of = max(as_of, manifest.since)
         self.upper = manifest.upper
 
     def take(self, updates: Updates) -> Updates:
-        """Keep the updates at times before `upper`; return the others."""
+        """Keep the updates at times before `upper`; return the others.
+
+        A collection of which nothing is final yet begins with the sum of these updates, at `upper`.
+        """
+        if self._is_empty:
+            return updates.with_times(np.maximum(updates.times, self.upper))
         past, rest = split([updates], self.upper)
         if not self._is_settled:
             self._batches += past

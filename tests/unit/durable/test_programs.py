@@ -253,6 +253,30 @@ def test_a_new_output_begins_where_the_others_are(tmp_path: Path) -> None:
     assert updates(where) == expected(5)
 
 
+@pytest.mark.parametrize("replay", [False, True])
+def test_a_new_output_that_a_crash_left_empty_has_all_records(tmp_path: Path, replay: bool) -> None:
+    """It was to begin at the last epoch of the others, and with `replay` changes before it are made again."""
+    execute_directly(program(str(tmp_path), 4, share(0, 1)))
+
+    def run(worker: Worker, *, crashes: bool) -> None:
+        state = State.open(worker, str(tmp_path), replay=replay and not crashes)
+        with worker.dataflow() as scope:
+            session, collection = durable_input(scope, state.shard("numbers"))
+            persist(collection.count(), state.shard("answer"))
+            copy = persist(collection, state.shard("copy"))
+        if crashes:
+            raise KeyboardInterrupt
+        session.close()
+        worker.step_while(lambda: not copy.done())
+
+    with pytest.raises(KeyboardInterrupt):
+        execute_directly(lambda worker: run(worker, crashes=True))
+    copy = Shard("copy", Directory(str(tmp_path)).store("copy"))
+    assert (copy.manifest().since, copy.manifest().upper) == (3, 3)
+    execute_directly(lambda worker: run(worker, crashes=False))
+    assert copy.read() == Shard("numbers", Directory(str(tmp_path)).store("numbers")).read()
+
+
 def test_a_new_input_begins_where_the_outputs_end(tmp_path: Path) -> None:
     where = str(tmp_path)
     execute_directly(program(where, 4, alone, lambda numbers: numbers))
