@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import fields, is_dataclass
 from datetime import date, datetime, time, timedelta
@@ -36,10 +37,17 @@ def column_of(values: Any, name: str) -> Column:
             if values.dtype.kind == "u" and values.dtype.itemsize == 8:
                 return typed(values, "uint64")  # type: ignore[no-any-return]
             return widened(_one_dimensional(as_column(values)))
-        items = values.tolist() if isinstance(values, np.ndarray) else list(values)
+        items = with_none(values.tolist() if isinstance(values, np.ndarray) else list(values))
         return typed(items, type_of(items))  # type: ignore[no-any-return]
     except DataError as error:
         raise DataError(f"column {name!r}: {error}") from None
+
+
+def with_none(items: list[Any]) -> list[Any]:
+    """Return the items with None for `pandas.NA` and `pandas.NaT`, which only a program that uses pandas can have."""
+    pandas = sys.modules.get("pandas")
+    missing, no_time = getattr(pandas, "NA", None), getattr(pandas, "NaT", None)
+    return items if pandas is None else [None if item is missing or item is no_time else item for item in items]
 
 
 def items(column: Column) -> list[Any]:
@@ -113,10 +121,11 @@ def _check(present: list[Any], classes: tuple[type, ...], without: tuple[type, .
     """Raise DataError unless all values are of some classes."""
     for item in present:
         if not isinstance(item, classes) or isinstance(item, without) or _is_other_boolean(item, classes):
+            first = present[0]
+            beside = f" beside {first!r:.80} ({type(first).__name__})" if item is not first else ""
             raise DataError(
-                f"{item!r:.80} ({type(item).__name__}) beside {present[0]!r:.80} ({type(present[0]).__name__}): "
-                "values of a column are of one type, or None; a column holds numbers, booleans, text, bytes, dates, "
-                "times, decimals, lists or dicts"
+                f"{item!r:.80} ({type(item).__name__}){beside}: values of a column are of one type, or None; a column "
+                "holds numbers, booleans, text, bytes, dates, times, decimals, lists or dicts"
             )
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from differential.frames.frame import Frame
 from differential.frames.other import without_columns
-from differential.frames.python import column_of
+from differential.frames.python import column_of, with_none
 from differential.frames.read import columns_of as columns_of_data
 from timely.errors import DataError, SessionError
 from timely.lowlevel import Typed, as_column, as_columns, float_codes, is_null, typed
@@ -168,15 +168,18 @@ def _column(name: str, values: Any) -> Column:
         return cast(Column, values)
     if not isinstance(values, np.ndarray) and is_type(values):
         return _empty(name, values)
+    if isinstance(values, np.ndarray) and values.dtype.kind == "O" and values.ndim == 1:
+        values = values.tolist()
+    values = with_none(values) if isinstance(values, list) else with_none([values])[0]
     try:
         if values is None:
             return cast(Column, typed([None], "value"))
         if isinstance(values, list) and values and all(value is None for value in values):
             return cast(Column, typed(values, "value"))
+        if isinstance(values, _ROW_VALUES):
+            return column_of([values], name)
         if hasattr(values, "to_numpy") or isinstance(values, (list, np.ndarray)):
             return column_of(values, name)
-        if type(values) in _ROW_VALUES:
-            return column_of([values], name)
         return as_columns((np.atleast_1d(as_column(values)),))[0]
     except DataError as error:
         raise DataError(f"column {name!r}: {str(error).removeprefix(f'column {name!r}: ')}") from None
@@ -184,8 +187,8 @@ def _column(name: str, values: Any) -> Column:
 
 _INT64 = np.dtype(np.int64)
 _MOST = 1 << 63
-_ROW_VALUES = (dt.date, dt.datetime, dt.time, dt.timedelta, Decimal, dict)
-"""Classes of values that NumPy knows otherwise, or not at all."""
+_ROW_VALUES = (dt.date, dt.time, dt.timedelta, Decimal, dict, np.datetime64, np.timedelta64)
+"""Classes of single values that NumPy knows otherwise, or not at all. Those of pandas are derived from these."""
 
 
 def _empty(name: str, of: Any) -> Column:

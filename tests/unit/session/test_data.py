@@ -168,6 +168,37 @@ def test_columns_may_have_the_names_of_parameters() -> None:
         assert table.records() == [(4, 2, 5)]
 
 
+@pytest.mark.parametrize("form", ["scalar", "rows", "columns", "objects"])
+@pytest.mark.parametrize(
+    "values",
+    [
+        lambda pandas: (pandas.Timestamp("2026-01-02 03:04:05.123456789"), pandas.NaT),
+        lambda pandas: (pandas.Timestamp("2026-01-02", tz="Europe/Rome"), pandas.NaT),
+        lambda pandas: (pandas.Timedelta("1h"), pandas.NaT),
+        lambda pandas: (np.datetime64("2026-01-02T03:04:05"), np.datetime64("NaT", "s")),
+        lambda pandas: (np.timedelta64(5, "s"), np.timedelta64("NaT", "s")),
+        lambda pandas: (7, pandas.NA),
+        lambda pandas: ("text", pandas.NA),
+    ],
+)
+def test_a_value_of_pandas_or_numpy_is_the_same_alone_and_among_others(values: Any, form: str) -> None:
+    value, null = values(pytest.importorskip("pandas", reason="the extra `test` has it"))
+    with Session() as db:
+        table = db.table("t", {"key": [0, 1], "value": [value, null]}, key="key")
+        for key, each in enumerate((value, null), 2):
+            if form == "scalar":
+                table.insert(key=key, value=each)
+            elif form == "rows":
+                table.insert([{"key": key, "value": each}])
+            else:
+                column = [each] if form == "columns" else np.array([each, None], np.object_)[:1]
+                table.insert({"key": [key], "value": column})
+        db.commit()
+        found = [record[1] for record in table.records()]
+    assert found == [found[0], None, found[0], None]
+    assert found[0] is not None
+
+
 def test_text_and_bytes_keep_their_kind() -> None:
     with Session() as db:
         table = db.table("words", {"word": ["ä", "b\0c"], "raw": [b"x", b"\0"]})
