@@ -169,9 +169,8 @@ class DurableSession:
             self._moved.clear()
 
     def _begin(self) -> None:
-        opened = self._shard.opened
-        _, first = self._shard.state.begin()
-        start = max(first, opened.upper if opened is not None else 0)
+        self._shard.state.begin()
+        start = self._shard.state.first_epoch(self._shard)
         if start:
             self._session.advance_to(start)
             self._positions.advance_to(start)
@@ -228,7 +227,9 @@ def durable_input(
     committed = _append(session, shard, loaded, seconds, ahead)
     session.committed.watch(committed)
     released = session.stream if ahead else _release(session.stream, committed, shard.name)
-    return session, Collection(history, keys).concat(Collection(released, keys))
+    collection = Collection(history, keys).concat(Collection(released, keys))
+    shard.stream = collection.stream
+    return session, collection
 
 
 def _history(scope: Scope, shard: OpenShard) -> tuple[Stream, Stream]:
@@ -242,7 +243,7 @@ def _history(scope: Scope, shard: OpenShard) -> tuple[Stream, Stream]:
 
         def logic() -> None:
             if parts:
-                as_of, _ = shard.state.begin()
+                as_of = shard.state.load_time(shard)
                 updates = _share(shard, parts.pop(0).name, as_of, host)
                 if updates is not None:
                     with capabilities[0].delayed((as_of,)) as capability:

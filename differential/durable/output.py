@@ -115,6 +115,7 @@ def persist(
         raise ConfigError(f"on_difference is one of {', '.join(ON_DIFFERENCE)}, not {on_difference!r}")
     seconds = 0.0 if flush is None else seconds_of(flush)
     shard.take(OUTPUT)
+    shard.stream = collection.stream
     builder = OperatorBuilder(scope, f"{shard.name}: persist")
     changes = builder.add_input(collection.stream, GatherUpdates(0), frontier=True)
     output, committed = builder.add_output(initial=True)
@@ -128,7 +129,7 @@ def persist(
         if scope.index:
             held.drop()
             return lambda: _nothing(changes)
-        as_of, _ = shard.state.begin()
+        as_of = shard.state.begin()
         appender = Appender(shard, seconds, activate, lambda: True)
         past = Past(shard, as_of, is_corrected=on_difference == "correct")
         shard.state.waiting.append(activate)

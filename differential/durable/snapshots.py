@@ -122,6 +122,7 @@ def stateful(
     if every < 1:
         raise ConfigError(f"{name!r} keeps its state each time that some epochs are complete, at least 1, not {every}")
     shard.take(SNAPSHOT)
+    shard.stream = collection.stream
     builder = OperatorBuilder(scope, name)
     changes = builder.add_input(collection.stream, ByKey(collection.keys), frontier=True)
     (output, result), (written, parts) = builder.add_output(initial=True), builder.add_output(initial=True)
@@ -154,7 +155,7 @@ class _Operator:
         self._activate = activate
         self._waiting: dict[int, list[Updates]] = {}
         self._writing: Writing | None = None
-        self._as_of, _ = shard.state.begin()
+        self._as_of = shard.state.begin()
         self._from = 0
         """Changes before this time are in the state that was restored."""
         self._restored = self._restore()

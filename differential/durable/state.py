@@ -9,6 +9,10 @@ on. Everything between inputs and outputs is a function of the inputs, so what w
 Operators that look at the times of changes, such as windows, need these: with `replay`, inputs are loaded as of the
 first time that they retain.
 
+**First epochs.** An input goes on at the first epoch that is not durable, so that none is left out, though other inputs
+and their outputs may be further. It must not change what is final: an output that depends on it, which the graph of the
+dataflow tells, is final beyond this epoch only if the input was closed. Then the input goes on where the output does.
+
 **Retention.** An input must stay readable as of the time from which the program would go on after a crash: its `since`
 is at most `upper` - 1 of every output or, if there are none, of every input, whatever is to be kept.
 """
@@ -27,7 +31,7 @@ from differential.durable.shard import Shard
 from differential.durable.writer import Writer
 from timely import Worker, new_input
 from timely.errors import BuildError, ConfigError, StateError
-from timely.lowlevel import Activator, Broadcast, InputPort, as_column
+from timely.lowlevel import Activator, Broadcast, InputPort, StreamCore, as_column
 
 INPUT, OUTPUT, SNAPSHOT = "input", "output", "snapshot"
 
@@ -56,6 +60,8 @@ class OpenShard:
         self.shard = Shard(name, state.place.store(name))
         self.opened = state.manifests.get(name)
         self.role: str | None = None
+        self.stream: StreamCore | None = None
+        """What is made durable or, of an input, what the dataflow receives, once it is built."""
         self.added: dict[str, tuple[str, Any]] = {}
         """Fields that the collection does not have yet: (kind, value in the records that are there) by name."""
         self._check_fields(added or {})
@@ -64,6 +70,11 @@ class OpenShard:
     def writer(self) -> Writer:
         """The writer, on worker 0, once the program goes on (`State.begin`)."""
         return self.state.writers[self.name]
+
+    @property
+    def has_final(self) -> bool:
+        """Whether some of it was final when the program began, so that it can change at later times only."""
+        return self.opened is not None and (bool(self.opened.states) or self.opened.since < self.opened.upper)
 
     def take(self, role: str) -> None:
         """Use the collection as an input, an output or a snapshot. Raises BuildError if it is used already."""
@@ -129,7 +140,7 @@ class State:
         self.following: list[Activator] = []
         """What waits for outputs to be final, on worker 0."""
         self._used: list[OpenShard] = []
-        self._began: tuple[int, int] | None = None
+        self._began: int | None = None
 
     @classmethod
     def open(
@@ -192,18 +203,36 @@ class State:
             raise BuildError(f"{shard.name!r} is used already")
         self._used.append(shard)
 
-    def begin(self) -> tuple[int, int]:
-        """Return the time as of which inputs are loaded, and the first epoch of changes; make new collections.
+    def begin(self) -> int:
+        """Return the time at which outputs are computed again; make new collections.
 
         All workers compute the same. Raises StateError if an input does not have the contents that an output needs.
         """
         if self._began is None:
-            as_of = self._as_of()
-            first = max((shard.opened.upper for shard in self._of(OUTPUT) if shard.opened), default=0)
+            self._began = self._as_of()
             if self._is_first:
-                self._make(as_of, first)
-            self._began = as_of, first
+                self._make(self._began)
         return self._began
+
+    def first_epoch(self, shard: OpenShard) -> int:
+        """Return the first epoch of changes of an input: no change before it is missing.
+
+        It is the first that is not durable or, if other inputs went on when this one was closed, the first that is not
+        final for an output or a snapshot that depends on it.
+        """
+        stream = shard.stream
+        assert stream is not None
+        reached = stream.scope.dataflow.plan.reached_from(stream.location)
+        ends = [
+            other.opened.upper
+            for other in self._of(OUTPUT, SNAPSHOT)
+            if other.opened is not None and other.has_final and other.stream and other.stream.location in reached
+        ]
+        return max([0 if shard.opened is None else shard.opened.upper, *ends])
+
+    def load_time(self, shard: OpenShard) -> int:
+        """Return the time as of which an input is loaded: at or before `begin`, and before its first epoch."""
+        return min(self.begin(), max(self.first_epoch(shard) - 1, 0))
 
     def limit(self, shard: OpenShard) -> int | None:
         """Return the last time as of which a collection must stay readable, on worker 0; None if any will do.
@@ -256,11 +285,13 @@ class State:
             return min(max(opened.since, opened.upper - 1) for _, opened in outputs)
         return max(compacted, min((opened.upper for _, opened in inputs), default=1) - 1)
 
-    def _make(self, as_of: int, first: int) -> None:
+    def _make(self, as_of: int) -> None:
         """Make the collections that do not exist: inputs that were empty so far, outputs that are not known before."""
         for shard in self._used:
             if shard.name not in self.writers:
-                at, since = (first, 0) if shard.role == INPUT else (as_of + (shard.role == SNAPSHOT), as_of)
+                is_input = shard.role == INPUT
+                at = self.first_epoch(shard) if is_input else as_of + (shard.role == SNAPSHOT)
+                since = 0 if is_input else as_of
                 self.writers[shard.name] = Writer.claim(shard.shard, str(shard.role), at, since=since, is_new=True)
             if shard.added:
                 shard.writer.add_fields(shard.added)

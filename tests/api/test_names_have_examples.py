@@ -103,7 +103,7 @@ BETWEEN_LAYERS = {
     "Sink": {"Sink", "open"},
     "SinkWriter": {"SinkWriter", "clear", "close", "mark", "write"},
     "Source": {"Source", "open"},
-    "State": {"activate_outputs", "begin", "bound", "final", "input_upper", "limit", "use"},
+    "State": {"activate_outputs", "begin", "bound", "final", "first_epoch", "input_upper", "limit", "load_time", "use"},
     "Statement": {"from_parts", "parts"},
     "TraceObserver": {"TraceObserver", "dropped", "inserted", "merged"},
     "Updates": {"from_buffers", "to_buffers"},

@@ -12,6 +12,7 @@ then leaves out the places that need no counts of their own.
 from __future__ import annotations
 
 import hashlib
+import itertools
 from collections.abc import Iterable
 from typing import NamedTuple, Protocol
 
@@ -189,13 +190,26 @@ class Plan:
     def flows_uncancelled(self, source: int, target: int) -> bool:
         """Return whether what is at one place is at another, or gets there without passing an operator that cancels."""
         barred = {place for node in self.nodes if node.cancels for place in node.places}
-        onward: dict[int, list[int]] = {}
-        for edge in self.edges:
-            if edge.target not in barred:
-                onward.setdefault(edge.source, []).append(edge.target)
-        reached, waiting = {source}, [source]
-        while waiting:
-            places = set(onward.get(waiting.pop(), ())) - reached
-            reached |= places
-            waiting.extend(places)
-        return target in reached
+        return target in _reached(
+            source, ((edge.source, edge.target) for edge in self.edges if edge.target not in barred)
+        )
+
+    def reached_from(self, source: int) -> set[int]:
+        """Return the places that depend on what is at one place: an operator's outputs depend on all of its inputs."""
+        within = (
+            (inlet.place, outlet.place) for node in self.nodes for inlet in node.inlets for outlet in node.outlets
+        )
+        return _reached(source, itertools.chain(((edge.source, edge.target) for edge in self.edges), within))
+
+
+def _reached(source: int, steps: Iterable[tuple[int, int]]) -> set[int]:
+    """Return a place, and all to which steps lead from it."""
+    onward: dict[int, list[int]] = {}
+    for start, end in steps:
+        onward.setdefault(start, []).append(end)
+    reached, waiting = {source}, [source]
+    while waiting:
+        places = set(onward.get(waiting.pop(), ())) - reached
+        reached |= places
+        waiting.extend(places)
+    return reached
