@@ -28,7 +28,7 @@ The ten modules, in the order in which a call uses them:
 9. `reduce_rounds`: the same steps for a function in Python, which is called once a round for all groups.
 
 *Cost.* A group costs a few steps of galloping in each layer. A group that is reduced from the layers then costs its
-rows; for `MIN` to `LARGEST` only the rows looked at. A group that is visited costs the sorting of its rows, and what
+rows; for `MIN` to `LARGEST` only the rows looked at, and for a `SUM` that has been emitted before the new rows. A group that is visited costs the sorting of its rows, and what
 `reduce_visit` states.
 """
 
@@ -52,9 +52,11 @@ from differential.kernels.reduce_fold import (
     SUM,
     SUM_FLOAT,
     Fold,
+    change_of_sum,
     fold_at_most,
     fold_layers,
     no_sum,
+    rows_left,
 )
 from differential.kernels.reduce_history import (
     ENTRIES,
@@ -144,6 +146,11 @@ __all__ = [
 ]
 
 
+WHOLE, OF_RECORD, OF_SUM = range(3)
+"""The ways to reduce a group at one time: from all its rows; from those of the record, without the output; and from the
+output and the new rows."""
+
+
 @bare
 def _fold_at_once(fold: Fold, walk: Walk, changes: Rows) -> int:
     """Put the correction of a group into `changes`, and return its length, or FAULT if the input cannot be reduced.
@@ -224,19 +231,23 @@ def _next_times(fold: Fold, walk: Walk, earlier: Earlier, upper: Table, scratch:
 
 @bare
 def _at_once(
-    fold: Fold, walk: Walk, vectors: Table, room: Room, history: int, of_input: bool, state: Ints, depth: int
+    fold: Fold, walk: Walk, vectors: Table, room: Room, history: int, way: int, state: Ints, depth: int
 ) -> int:
-    """Reduce a group all of whose rows are at or before its one new time; return GOES_ON, NEEDS_ROOM or AT_FAULT.
-
-    With `of_input`, the layers of output need not be read.
-    """
+    """Reduce a group all of whose rows are at or before its one new time; return GOES_ON, NEEDS_ROOM or AT_FAULT."""
     # Each row of the correction retracts an output row or comes from an input row. For `DISTINCT`, where the output is
     # not read, it is one row at most, and the input has a new row. So `history` bounds it.
-    state[CHANGES] = history
-    if history > room.changes.shape[1]:
-        unseek(walk.layers, walk.group)
+    layers, changes = walk.layers, room.changes
+    state[CHANGES] = rows_left(layers, walk.inputs, len(layers)) + 1 if way == OF_SUM else history
+    if state[CHANGES] > changes.shape[1]:
+        unseek(layers, walk.group)
         return NEEDS_ROOM
-    count = _change_of_record(walk, room.changes) if of_input else _fold_at_once(fold, walk, room.changes)
+    if way == OF_RECORD:
+        count = _change_of_record(walk, changes)
+    elif way == OF_SUM:
+        count = change_of_sum(layers, walk.deltas, walk.inputs, changes)
+        count = count if count == FAULT else consolidate_rows(changes, 0, count)
+    else:
+        count = _fold_at_once(fold, walk, changes)
     if count == FAULT:
         state[VISIT] = 0
         copy_entries(vectors[ENTRIES], 0, vectors[VISITS], 0, 1, depth)
@@ -272,12 +283,17 @@ def _read(fold: Fold, walk: Walk, upper: Table, scratch: Scratch, room: Room, st
     """Read the rows of a group that has new times; return GOES_ON, or why the loop cannot go on."""
     layers, group, by_value = walk.layers, walk.group, fold.kind == DISTINCT
     # Without pending times, the invariant held at the new time before the new rows came: the output has the record
-    # exactly if the input before has it. So the layers of output need not be read.
-    of_input = by_value and group[FROM] == group[TO]
-    reach = walk.inputs if of_input else len(layers)
+    # exactly if the input before has it, so the layers of output need not be read; and it has the sum of the input
+    # before, so those of input need not.
+    holds, way = group[FROM] == group[TO], WHOLE
+    if by_value and holds:
+        way = OF_RECORD
+    reach = walk.inputs if way == OF_RECORD else len(layers)
     history = seek(layers, walk.deltas, reach, group, by_value)
+    if fold.kind == SUM and holds and rows_left(layers, walk.inputs, len(layers)) > 0:
+        way = OF_SUM
     if state[NEW_TIMES] == 1 and history_is_at_or_before(walk, reach, scratch.vectors, upper.shape[1]):
-        return _at_once(fold, walk, scratch.vectors, room, history, of_input, state, upper.shape[1])
+        return _at_once(fold, walk, scratch.vectors, room, history, way, state, upper.shape[1])
     history += seek(layers, reach, len(layers), group, by_value)
     return _gathered(fold, walk, upper, scratch, room, history, state)
 

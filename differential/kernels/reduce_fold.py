@@ -23,7 +23,8 @@ a difference of others, which is what `SIGNED` permits.
 A multiset is read in one of two ways:
 
 - If the whole group is at one time, `fold_layers` reads it from the layers. `MIN` to `LARGEST` read only as far as they
-  must: the smallest value costs a step for each layer, however long the group is.
+  must: the smallest value costs a step for each layer, however long the group is. A `SUM` that has been emitted before
+  is changed by the new rows (`change_of_sum`).
 - If a group is visited at several times, `tally_row` keeps a tally, and `fold_tally` reads it. A row costs a few adds;
   a fold for `MIN` to `LARGEST` scans from the first value that may occur.
 """
@@ -126,7 +127,8 @@ def _take_value(layers: Table, first: int, last: int, descending: bool) -> tuple
 
 
 @bare
-def _rows_left(layers: Table, first: int, last: int) -> int:
+def rows_left(layers: Table, first: int, last: int) -> int:
+    """Return how many rows of the group are left in the layers `first` to `last`."""
     rows = 0
     for layer in range(first, last):
         rows += layers[layer, HIGH] - layers[layer, LOW]
@@ -138,7 +140,7 @@ def _first_values(kind: int, parameter: int, layers: Table, first: int, last: in
     descending = is_descending(kind)
     places = parameter if kind in (SMALLEST, LARGEST) else 1
     # Only values that are reached are checked for negative diffs; the others stay unread.
-    while places > 0 and _rows_left(layers, first, last) > 0:
+    while places > 0 and rows_left(layers, first, last) > 0:
         val, diff = _take_value(layers, first, last, descending)
         if diff < 0:
             return FAULT
@@ -153,7 +155,7 @@ def _first_values(kind: int, parameter: int, layers: Table, first: int, last: in
 @bare
 def _first_text(kind: int, strings: int, layers: Table, first: int, last: int, rows: Rows, count: int) -> int:
     found, best = False, 0
-    while _rows_left(layers, first, last) > 0:
+    while rows_left(layers, first, last) > 0:
         val, diff = _take_value(layers, first, last, False)
         if diff < 0:
             return FAULT
@@ -209,11 +211,45 @@ def fold_layers(fold: Fold, layers: Table, first: int, last: int, group: Ints, r
     if kind == SUM and not fits(total, total_high):
         return FAULT
     if kind != COUNT and kind != DISTINCT and not present and mixed:
-        while not present and _rows_left(layers, first, last) > 0:
-            _, diff = _take_value(layers, first, last, False)
-            present = diff != 0
+        present = _has_value(layers, first, last)
     if present:
         put_row(rows, count, _single(kind, group, diffs, total, exact), 0, 1)
+    return count + int(present)
+
+
+@bare
+def _has_value(layers: Table, first: int, last: int) -> bool:
+    """Whether some value accumulates to a diff other than 0 in the group's rows in the layers `first` to `last`."""
+    while rows_left(layers, first, last) > 0:
+        if _take_value(layers, first, last, False)[1] != 0:
+            return True
+    return False
+
+
+@bare
+def change_of_sum(layers: Table, deltas: int, inputs: int, rows: Rows) -> int:
+    """Put the change of a group's sum into `rows`; return how many rows that is, some perhaps equal, or FAULT.
+
+    The layers of output, from `inputs` on, have the sum without the new rows, which are in the layers up to `deltas`.
+    So of the input only as much is read as shows that a value is left, however long the group is. There must be room
+    for the rows of output and one more.
+    """
+    count, total, total_high = 0, 0, 0
+    for layer in range(len(layers)):
+        if deltas <= layer < inputs:
+            continue
+        for row in range(layers[layer, LOW], layers[layer, HIGH]):
+            val, diff = value_at(layers, layer, row), diff_at(layers, layer, row)
+            total += diff * val
+            total_high += product_high(diff, val) + (carry(total, diff * val) - (diff * val >> 63))
+            if layer >= inputs:
+                put_row(rows, count, val, 0, -diff)
+                count += 1
+    if not fits(total, total_high):
+        return FAULT
+    present = _has_value(layers, deltas, inputs)
+    if present:
+        put_row(rows, count, total, 0, 1)
     return count + int(present)
 
 
