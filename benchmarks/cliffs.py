@@ -28,6 +28,11 @@ def lines(edges: Collection) -> Collection:
     return starts.join_map(edges, lambda middle, start, end: (start, end))
 
 
+def sums(edges: Collection) -> Collection:
+    """Return (last digit of the source, sum of the targets): ten groups, however many edges there are."""
+    return edges.map(lambda source, target: (source % 10, target)).sum()
+
+
 def counted_degrees(source: Ints, target: Ints, nodes: int) -> tuple[Ints, Ints]:
     """Return `degrees`, counted by NumPy."""
     numbers = np.bincount(source, minlength=nodes)
@@ -44,9 +49,18 @@ def listed_lines(source: Ints, target: Ints, nodes: int) -> tuple[Ints, Ints]:
     return np.repeat(starts, [len(each) for each in ends]), np.concatenate(ends)
 
 
+def added_sums(source: Ints, target: Ints, nodes: int) -> tuple[Ints, Ints]:
+    """Return `sums`, added up by NumPy."""
+    found = np.zeros(10, np.int64)
+    np.add.at(found, source % 10, target)
+    present = np.unique(source % 10)
+    return present, found[present]
+
+
 DEFINITIONS: dict[str, tuple[Definition, FromScratch]] = {
     "count": (degrees, counted_degrees),
     "join": (lines, listed_lines),
+    "sum": (sums, added_sums),
 }
 CASES = [
     Case(
