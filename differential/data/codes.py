@@ -278,17 +278,18 @@ class Encoder:
     def _combine(self, codes: list[Codes], numbers: Numbers) -> Codes:
         if len(codes) > MOST_PACKED:
             return self._intern_rows(codes, numbers)
-        words, outside = np.zeros(len(codes[0]), np.int64), 0
+        words, some = np.zeros(len(codes[0]), np.int64), False
         layout = fields(len(codes))
         for column, (bits, offset, least, most) in zip(codes, layout):
             column = column if column.flags.carray else column.copy()
-            outside += append_field(words, column, bits % 64, offset, least, most)
-        if outside:
+            outside = append_field(words, column, bits % 64, offset, least, most)
+            if outside and outside == len(words):
+                return self._intern_rows(codes, numbers)  # no row fits, as with a column of floats
+            some = some or outside > 0
+        if some:
             large = np.zeros(len(words), np.bool_)
             for column, (_, _, least, most) in zip(codes, layout):
                 large |= (column < least) | (column > most)
-            if large.all():
-                return self._intern_rows(codes, numbers)
             words[large] = self._intern_rows([column[large] for column in codes], numbers)
         return words
 

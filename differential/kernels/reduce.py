@@ -28,8 +28,8 @@ The ten modules, in the order in which a call uses them:
 9. `reduce_rounds`: the same steps for a function in Python, which is called once a round for all groups.
 
 *Cost.* A group costs a few steps of galloping in each layer. A group that is reduced from the layers then costs its
-rows; for `MIN` to `LARGEST` only the rows looked at, and for a `SUM` that has been emitted before the new rows. A group that is visited costs the sorting of its rows, and what
-`reduce_visit` states.
+rows; for `MIN` to `LARGEST` only the rows looked at, and for a `SUM` that has been emitted before only the new rows. A
+group that is visited costs the sorting of its rows, and what `reduce_visit` states.
 """
 
 from __future__ import annotations
