@@ -183,7 +183,8 @@ class Storage:
                 f"{item} must be durable, because the sinks of a durable session rely on it: db.view(..., durable=True)"
             )
         writer = self._writers[item.name]
-        return Retained(item, sink, self._stream(writer, item), writer, self._reaches[item.name], self._attempt)
+        stream = self._stream(item.name, writer.manifest.about["created"])
+        return Retained(item, sink, stream, writer, self._reaches[item.name], self._attempt)
 
     def past(self, item: Item) -> Past | None:
         """Return the retained changes of a durable table or view; None if it is not durable.
@@ -191,18 +192,20 @@ class Storage:
         None also for a view that the next commit will correct, because the retained changes lack the correction.
         """
         writer = self._writers.get(item.name)
+        if writer is None and item.kind == "table" and item.name in self._tables:
+            return Past(self._stream(item.name, self.last + 1), self.last, [])  # the next commit makes it durable
         is_durable = item.kind == "table" or any(each is item for each, _ in self._views)
         if writer is None or not is_durable or item.name in self._corrections:
             return None
-        stream = self._stream(writer, item)
+        stream = self._stream(item.name, writer.manifest.about["created"])
         retained = Retained(item, "", stream, writer, Reaches(), self._attempt)
         since = max(retained.since(), self.last - PAST)
         found = retained.changes(since, self.last)
         return Past(stream, since, [change._replace(rows=item.reordered(change.rows)) for change in found])
 
-    def _stream(self, writer: Writer, item: Item) -> str:
+    def _stream(self, name: str, created: int) -> str:
         identity = self._commits.manifest.about.get("identity", "")
-        return f"{identity}/{item.name}/{writer.manifest.about['created']}"
+        return f"{identity}/{name}/{created}"
 
     @property
     def reaches(self) -> dict[str, Reaches]:

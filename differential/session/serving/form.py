@@ -50,5 +50,12 @@ def records(columns: Sequence[str], rows: Sequence[Column]) -> list[tuple[Any, .
 
 
 def text(value: Any) -> str:
-    """Return a value as JSON."""
-    return json.dumps(value, default=str, ensure_ascii=False, separators=(",", ":"))
+    """Return a value as JSON in one line, also for readers that divide lines at every separator of Unicode.
+
+    >>> text(["a\\u2028b"])
+    '["a\\\\u2028b"]'
+    """
+    made = json.dumps(value, default=str, ensure_ascii=False, separators=(",", ":"))
+    for separator in "\x85\u2028\u2029":
+        made = made.replace(separator, f"\\u{ord(separator):04x}")
+    return made

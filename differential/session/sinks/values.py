@@ -35,7 +35,7 @@ def as_json(name: str, column: Column) -> list[Any]:
     values: list[Any] = column.tolist()
     if of in _PLAIN:
         return values
-    form = _FORMS.get(of)
+    form = _instant if of == "timestamp" and "," in name_of(column) else _FORMS.get(of)
     if form is None:
         raise DataError(
             f"column {name!r} is of type {name_of(column)}, which this sink cannot write: map it to another type first"
@@ -70,8 +70,15 @@ def _float(value: float) -> float | str:
 
 
 def _moment(value: Any) -> str:
-    """Return a date or time as in ISO 8601. Times in nanoseconds are NumPy values, whose texts have this form."""
+    """Return a date or time as in ISO 8601. Those in nanoseconds are NumPy values; a time is a duration there."""
+    if isinstance(value, np.timedelta64):
+        return str(np.datetime64(0, "ns") + value).partition("T")[2]
     return str(value) if isinstance(value, np.generic) else str(value.isoformat())
+
+
+def _instant(value: Any) -> str:
+    """Return a timestamp with a zone as in ISO 8601. NumPy's values are in UTC, and their texts do not name it."""
+    return f"{value}+00:00" if isinstance(value, np.generic) else _moment(value)
 
 
 _PLAIN = ("int64", "uint64", "bool", "text")

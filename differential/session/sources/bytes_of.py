@@ -1,6 +1,7 @@
 """The bytes of a file, a compressed file or a pipe, as a source reads them: look ahead, then advance.
 
-Nothing here waits. `peek` returns what is there, and whether that is all that the file has now; `advance` goes on.
+Nothing here waits. `peek` returns what is there, and whether that is all that the file has now; `advance` goes on. The
+last bytes that were read are kept, so that a file is recognised in which others have taken their place.
 """
 
 from __future__ import annotations
@@ -10,10 +11,15 @@ import hashlib
 import io
 import os
 import select
+import zlib
 from typing import IO, Protocol, cast
 
 CHECKED = 64
 """So many bytes before a position tell whether the file is the one that was read."""
+
+
+class Overwritten(Exception):
+    """The bytes before a position are no longer those that were read."""
 
 
 class Bytes(Protocol):
@@ -27,6 +33,9 @@ class Bytes(Protocol):
     def advance(self, count: int) -> None:
         """Go on by some of the bytes that `peek` has returned."""
 
+    def mark(self) -> str:
+        """Return a digest of the bytes just before `at`, so that another file is recognised."""
+
     def close(self) -> None:
         """Close the file."""
 
@@ -37,13 +46,25 @@ class FileBytes:
     def __init__(self, path: str, at: int = 0) -> None:
         self.at = at
         self._file = os.open(path, os.O_RDONLY)
+        start = max(0, at - CHECKED)
+        self._before = os.pread(self._file, at - start, start)
+        self._ahead = b""
 
     def peek(self, count: int) -> tuple[bytes, bool]:
-        data = os.pread(self._file, count, self.at)
-        return data, len(data) < count
+        """Return the next bytes. Raises Overwritten if the file was truncated, even if it has grown again."""
+        data = os.pread(self._file, len(self._before) + count, self.at - len(self._before))
+        if not data.startswith(self._before):
+            raise Overwritten
+        self._ahead = data[len(self._before) :]
+        return self._ahead, len(self._ahead) < count
 
     def advance(self, count: int) -> None:
+        self._before = _last(self._before, self._ahead[:count])
+        self._ahead = b""
         self.at += count
+
+    def mark(self) -> str:
+        return digest(self._before)
 
     def close(self) -> None:
         os.close(self._file)
@@ -53,15 +74,6 @@ class FileBytes:
         found = os.fstat(self._file)
         return found.st_dev, found.st_ino
 
-    def size(self) -> int:
-        """Return the number of bytes now."""
-        return os.fstat(self._file).st_size
-
-    def mark(self) -> str:
-        """Return a digest of the bytes just before `at`, so that another file is recognised."""
-        start = max(0, self.at - CHECKED)
-        return hashlib.sha256(os.pread(self._file, self.at - start, start)).hexdigest()[:16]
-
 
 class StreamBytes:
     """What can only be read once, in order: a compressed file."""
@@ -70,8 +82,10 @@ class StreamBytes:
         self.at = 0
         self._stream = stream
         self._buffer = b""
-        while self.at < at and self._stream.read(min(1 << 20, at - self.at)):
-            self.at = self._stream.tell()
+        self._before = b""
+        while self.at < at and (data := self._next(min(1 << 20, at - self.at))):
+            self._before = _last(self._before, data)
+            self.at += len(data)
 
     @classmethod
     def decompressed(cls, path: str, at: int = 0) -> StreamBytes:
@@ -80,15 +94,26 @@ class StreamBytes:
 
     def peek(self, count: int) -> tuple[bytes, bool]:
         if len(self._buffer) < count:
-            self._buffer += self._stream.read(count - len(self._buffer))
+            self._buffer += self._next(count - len(self._buffer))
         return self._buffer[:count], len(self._buffer) < count
 
     def advance(self, count: int) -> None:
+        self._before = _last(self._before, self._buffer[:count])
         self._buffer = self._buffer[count:]
         self.at += count
 
+    def mark(self) -> str:
+        return digest(self._before)
+
     def close(self) -> None:
         self._stream.close()
+
+    def _next(self, count: int) -> bytes:
+        """Return the next bytes. Raises OSError if the compressed file is damaged or incomplete."""
+        try:
+            return self._stream.read(count)
+        except (EOFError, zlib.error) as error:
+            raise OSError(str(error)) from None
 
 
 class PipeBytes:
@@ -111,5 +136,23 @@ class PipeBytes:
         self._buffer = self._buffer[count:]
         self.at += count
 
+    def mark(self) -> str:
+        """Return an empty text: what a pipe has had cannot be read again."""
+        return ""
+
     def close(self) -> None:
         """Leave the file open: the program owns it."""
+
+
+def digest(data: bytes) -> str:
+    """Return a short digest.
+
+    >>> digest(b"1,ann,30")
+    'f09b89577d37e0c2'
+    """
+    return hashlib.sha256(data).hexdigest()[:16]
+
+
+def _last(before: bytes, data: bytes) -> bytes:
+    """Return the last bytes before a position, given those before an earlier one and what is between."""
+    return (before + data[-CHECKED:])[-CHECKED:]

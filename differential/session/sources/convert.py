@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import math
+import re
 from collections.abc import Callable, Sequence
 from decimal import Decimal, InvalidOperation
 from typing import Any
@@ -137,7 +139,20 @@ def _number(text: str, of: type = int) -> Any:
 
 
 def _float(text: str) -> Any:
-    return _number(text, float)
+    return _fitting(_number(text, float), np.float64, "inf" in text.lower())
+
+
+def _fitting(number: float, of: type[Any], is_infinite: bool) -> Any:
+    """Return a number as a float of a type. Raises OverflowError if it would become infinite."""
+    with np.errstate(over="ignore"):
+        value = of(number)
+    if np.isinf(value) and not is_infinite:
+        raise OverflowError(number)
+    return number if of is np.float64 else value
+
+
+def _decimal_of_text(text: str) -> Any:
+    return _number(text, Decimal)
 
 
 _BOOLEANS = {"true": True, "false": False, "1": True, "0": False, "t": True, "f": False}
@@ -151,28 +166,69 @@ def _boolean(text: str) -> bool:
 
 
 def _moments(of: str) -> Parse:
-    """Return what parses a timestamp; of one in nanoseconds, without losing digits."""
-    if of.startswith("timestamp[ns]"):
+    """Return what parses a timestamp without losing digits."""
+    if not of.startswith("timestamp[ns"):
+        return lambda text: _whole(text, dt.datetime.fromisoformat(text))
 
-        def exact(text: str) -> np.datetime64:
-            dt.datetime.fromisoformat(text)  # refuses what is not written in full, such as "now"
-            return np.datetime64(text, "ns")
+    def exact(text: str) -> Any:
+        moment = dt.datetime.fromisoformat(text)
+        if (moment.tzinfo is not None) != ("," in of):
+            raise ValueError(text)
+        start = dt.datetime(1970, 1, 1, tzinfo=None if moment.tzinfo is None else dt.UTC)
+        count = (moment - start) // dt.timedelta(microseconds=1) * 1000 + _nanoseconds(text)
+        if not -_MOST < count < _MOST:
+            raise OverflowError(text)
+        return np.datetime64(count, "ns")
 
-        return exact
-    return dt.datetime.fromisoformat
+    return exact
+
+
+def _time(text: str) -> Any:
+    """Return a time of the day; one with nanoseconds as the duration since midnight."""
+    time, more = dt.time.fromisoformat(text), _nanoseconds(text)
+    if not more:
+        return time
+    if time.tzinfo is not None:
+        raise ValueError(text)
+    seconds = (time.hour * 60 + time.minute) * 60 + time.second
+    return np.timedelta64((seconds * 1_000_000 + time.microsecond) * 1000 + more, "ns")
+
+
+def _whole(text: str, moment: Any) -> Any:
+    """Return what Python makes of a text. Raises ValueError if it drops digits of it."""
+    if _nanoseconds(text):
+        raise ValueError(text)
+    return moment
+
+
+def _nanoseconds(text: str) -> int:
+    """Return the nanoseconds after the last whole microsecond, of which Python takes no notice.
+
+    >>> _nanoseconds("2026-02-28T12:00:00.123456789+01:00"), _nanoseconds("12:00:00.5")
+    (789, 0)
+    """
+    found = _FRACTION.search(text)
+    digits = "" if found is None else found[1][6:]
+    if digits[3:].strip("0"):
+        raise ValueError(text)
+    return int(f"{digits:0<3.3}")
+
+
+_MOST = 1 << 63
+_FRACTION = re.compile(r"[.,](\d+)")
 
 
 _TEXTS: dict[str, Parse] = {
     "int64": _number,
     "uint64": _number,
     "float64": _float,
-    "float32": lambda text: np.float32(_float(text)),
-    "float16": lambda text: np.float16(_float(text)),
+    "float32": lambda text: _fitting(_float(text), np.float32, "inf" in text.lower()),
+    "float16": lambda text: _fitting(_float(text), np.float16, "inf" in text.lower()),
     "bool": _boolean,
     "text": _same,
     "date": dt.date.fromisoformat,
-    "time": dt.time.fromisoformat,
-    "decimal": Decimal,
+    "time": _time,
+    "decimal": _decimal_of_text,
     "value": json.loads,
 }
 
@@ -195,18 +251,22 @@ def _float_of_json(value: Any) -> float:
     raise TypeError(value)
 
 
+def _is_infinite(value: Any) -> bool:
+    return math.isinf(_float_of_json(value))
+
+
 def _decimal(value: Any) -> Decimal:
     if type(value) not in (int, str, Decimal):
         raise TypeError(f"{value!r}: a decimal is a whole number or a text, for a float is rounded")
-    return Decimal(value)
+    return _decimal_of_text(value) if type(value) is str else Decimal(value)
 
 
 _VALUES: dict[str, Parse] = {
     "int64": _of_class(int, made=_same),
     "uint64": _of_class(int, made=_same),
     "float64": _float_of_json,
-    "float32": lambda value: np.float32(_float_of_json(value)),
-    "float16": lambda value: np.float16(_float_of_json(value)),
+    "float32": lambda value: _fitting(_float_of_json(value), np.float32, _is_infinite(value)),
+    "float16": lambda value: _fitting(_float_of_json(value), np.float16, _is_infinite(value)),
     "bool": _of_class(bool, made=_same),
     "text": _of_class(str, made=_same),
     "value": _of_class(list, dict, made=_same),

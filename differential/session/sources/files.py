@@ -5,9 +5,9 @@ the old file is read, then the new one. A directory that is followed is looked t
 read once, in the order of their names: write a file elsewhere and move it there, for it is read as it is found. Names
 that begin with "." or "_", or end in ".tmp", are left alone.
 
-The position of a file is a byte and a line, or a row, with a digest of the bytes before it: a session that is opened
-again notices that the file is another one. The position of a directory has the names of the files that were read and
-are still there.
+The position of a file is a byte and a line, or a row, with a digest of the bytes or rows before it: a session that is
+opened again notices that the file is another one. The position of a directory has the names of the files that were read
+and are still there.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
 
-from differential.session.sources.bytes_of import Bytes, FileBytes, PipeBytes, StreamBytes
-from differential.session.sources.parts import Part, Place, TablePart, TextPart
+from differential.session.sources.bytes_of import Bytes, FileBytes, Overwritten, PipeBytes, StreamBytes
+from differential.session.sources.parts import Part, Place, TablePart, TextPart, is_marked
 from differential.session.sources.source import Batch, Position, Rejected, Target
 from differential.session.sources.tables import chunks_of
 from differential.session.sources.text import Csv, Format, JsonLines
@@ -31,6 +31,8 @@ from timely.errors import DataError, SessionError
 
 Path = str | os.PathLike[str]
 Replaced = Literal["stop", "begin"]
+Identity = tuple[int, int]
+"""The numbers of a device and of a file on it."""
 
 
 @dataclass(frozen=True)
@@ -51,17 +53,31 @@ class Files:
         known = json.loads(position) if isinstance(position, str) and self.path is not None else {}
         return FilesReader(self, target, known)
 
-    def part(self, path: str | None, target: Target, place: Place) -> Part:
-        """Open a file at a place."""
+    def part(self, path: str | None, target: Target, place: Place, mark: str = "") -> Part:
+        """Open a file at a place, with the mark of what is before it."""
         label = path or "standard input"
         if self.form == "table":
             assert path is not None
-            return TablePart(chunks_of(path, target.names), label, target, int(place.get("row", 0)))
+            return TablePart(chunks_of(path, target.names), label, target, int(place.get("row", 0)), mark)
         has_header = self.form == "csv" and self.header is True
         grows = self.follow and not self.is_several
         return TextPart(
             partial(_bytes_of, path), label, target, partial(self._format, target), has_header, place, grows
         )
+
+    def is_the_same(self, path: str, target: Target, place: Place, mark: str) -> bool:
+        """Return whether a file has what the mark is of just before a place."""
+        if self.form == "table":
+            try:
+                return is_marked(chunks_of(path, target.names), int(place.get("row", 0)), mark)
+            except (DataError, ValueError):  # of Arrow and NumPy, too: an earlier session has read another file
+                return False
+        at = int(place.get("at", 0))
+        source = _bytes_of(path, at)
+        try:
+            return source.at == at and source.mark() == mark
+        finally:
+            source.close()
 
     @property
     def is_several(self) -> bool:
@@ -95,16 +111,22 @@ class FilesReader:
         self._path: str | None = source.path
         self._part: Part | None = None
         self._place: Place = {}
+        self._mark: str | None = None
+        """The mark before the place of a file that an earlier session has read, until the file is opened."""
+        self._left_out: Identity | None = None
+        """The file at a path that is followed, if it cannot be read."""
         self._is_several = source.is_several
         self.is_ended = False
         if not self._is_several and source.path is not None and not os.path.exists(source.path) and not source.follow:
             raise SessionError(f"there is no file or directory {source.path}")
-        if "file" in known and (known["file"] or not self._is_several):
-            self._path = (
-                os.path.join(os.path.dirname(source.path or ""), known["file"]) if self._is_several else self._path
-            )
-            if self._path is not None and os.path.exists(self._path):
-                self._resume(known["place"], known.get("mark"))
+        if known.get("file") and self._is_several:
+            path = os.path.join(os.path.dirname(source.path or ""), known["file"])
+            if os.path.exists(path):
+                self._path, self._place, self._mark = path, known["place"], known.get("mark")
+                self._open()
+        elif "file" in known and not self._is_several:
+            self._place, self._mark = known["place"], known.get("mark")
+            self._open_next()
 
     def poll(self) -> Batch | None:
         """Return the rows that are there, a block at a time."""
@@ -116,12 +138,15 @@ class FilesReader:
                     break
                 assert self._part is not None
                 piece = self._part.next()
+            except Overwritten:
+                self._begin_again("was truncated, and lines may have been lost")
+                continue
             except (DataError, OSError, ValueError) as error:  # of Arrow and NumPy, too
                 label = self._path or "standard input"
                 rejected.append(Rejected(label, 1, os.path.basename(label), f"the file cannot be read: {error}"))
                 if self._target.stops:
                     return Batch((), rejected, self._position())
-                self._finish()
+                self._leave_out()
                 continue
             if piece is not None:
                 self._place = self._part.place
@@ -153,9 +178,8 @@ class FilesReader:
         found["file"] = self._relative(self._path) if self._part is not None and self._is_several else ""
         if self._is_several:
             found["done"] = self._done
-        source = getattr(self._part, "bytes", None)
-        if isinstance(source, FileBytes):
-            found["mark"] = source.mark()
+        if self._part is not None:
+            found["mark"] = self._part.mark
         return json.dumps(found)
 
     def _relative(self, path: str | None) -> str:
@@ -170,10 +194,27 @@ class FilesReader:
             if self._path is None:
                 self.is_ended = not self._source.follow
                 return False
-        elif self._path is not None and not os.path.exists(self._path):
-            return False
-        self._part = self._source.part(self._path, self._target, self._place)
+        elif self._path is not None:
+            there = _identity(self._path)
+            if there is None or there == self._left_out:
+                return False
+        self._open()
         return True
+
+    def _open(self) -> None:
+        """Open the file at its place, if it is the one that was read up to there, and else at its beginning."""
+        mark, self._mark = self._mark or "", None
+        path, place = self._path, self._place
+        if mark and path is not None and not self._source.is_the_same(path, self._target, place, mark):
+            self._begin_again("is another file, or a shorter one, than an earlier session has read")
+            mark = ""
+        self._part = self._source.part(path, self._target, self._place, mark)
+
+    def _leave_out(self) -> None:
+        """Go on to the next file, because this one cannot be read. One that is followed may be replaced by another."""
+        if not self._is_several and self._path is not None:
+            self._left_out = _identity(self._path)
+        self._finish()
 
     def _finish(self) -> None:
         """Go on to the next file, if there may be one."""
@@ -186,40 +227,31 @@ class FilesReader:
             self.is_ended = True
         self.close()
 
-    def _resume(self, place: Place, mark: str | None) -> None:
-        """Go on in a file, if it is the one that was read."""
-        self._place = place
-        if mark is not None:
-            source = FileBytes(self._path or "", int(place.get("at", 0)))
-            is_same = source.size() >= source.at and source.mark() == mark
-            source.close()
-            if not is_same:
-                self._begin_again("is another file, or a shorter one, than an earlier session has read")
-        if self._path is not None:
-            self._part = self._source.part(self._path, self._target, self._place)
-
     def _is_replaced(self, part: Part) -> bool:
-        """Return whether a file that is followed was replaced or truncated; then its rest is read, and the new one."""
+        """Return whether another file has taken the place of one that is followed, of which the rest is then read."""
         source = getattr(part, "bytes", None)
         if not isinstance(part, TextPart) or not isinstance(source, FileBytes) or self._path is None:
             return False
-        try:
-            there = os.stat(self._path)
-        except FileNotFoundError:
+        if _identity(self._path) in (None, source.identity()):
             return False
-        if (there.st_dev, there.st_ino) != source.identity():
-            part.grows = False
-            return True
-        if there.st_size < source.at:
-            self._begin_again("was truncated, and lines may have been lost")
-            self.close()
-            return True
-        return False
+        part.grows = False
+        return True
 
     def _begin_again(self, what: str) -> None:
+        """Close the file, to read it from its beginning. Raises SessionError if the program has not asked for this."""
+        self.close()
         if self._source.replaced == "stop":
             raise SessionError(f'{self._path} {what}: `replaced="begin"` reads it from its beginning')
         self._place = {}
+
+
+def _identity(path: str) -> Identity | None:
+    """Return what another file at a path does not have while this one exists, None if there is no file."""
+    try:
+        there = os.stat(path)
+    except FileNotFoundError:
+        return None
+    return there.st_dev, there.st_ino
 
 
 def _bytes_of(path: str | None, at: int) -> Bytes:
@@ -272,15 +304,15 @@ def json_lines(path: Path, *, follow: bool = False, replaced: Replaced = "stop",
     return Files(os.fspath(path), "json", name or os.fspath(path), follow, replaced)
 
 
-def tables(path: Path, *, follow: bool = False, name: str | None = None) -> Files:
+def tables(path: Path, *, follow: bool = False, replaced: Replaced = "stop", name: str | None = None) -> Files:
     """Return a source of Parquet, Arrow or `.npy`, by the ending: a file, a directory, or a pattern.
 
-    With `follow`, new files of a directory are read.
+    With `follow`, new files of a directory are read. `replaced` is as in `csv`.
 
     >>> tables("orders/*.parquet", name="orders").name
     'orders'
     """
-    return Files(os.fspath(path), "table", name or os.fspath(path), follow)
+    return Files(os.fspath(path), "table", name or os.fspath(path), follow, replaced)
 
 
 def standard_input(form: Literal["csv", "json"] = "csv", *, delimiter: str = ",") -> Files:

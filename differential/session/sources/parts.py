@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from differential.session.schema import as_type
-from differential.session.sources.bytes_of import Bytes, PipeBytes
+from differential.session.sources.bytes_of import CHECKED, Bytes, PipeBytes, digest
 from differential.session.sources.convert import may_be_null
 from differential.session.sources.source import Rejected, Target
+from differential.session.sources.tables import Chunks
 from differential.session.sources.text import MARK, Block, Format
 from differential.session.table_data import Column
 from timely.errors import DataError
@@ -37,6 +38,10 @@ class Part(Protocol):
     @property
     def place(self) -> Place:
         """Where to go on."""
+
+    @property
+    def mark(self) -> str:
+        """A digest of what is just before the place, so that another file is recognised."""
 
     def next(self) -> Piece | None:
         """Return the next rows, None if there are none now. Raises DataError if the whole file has no rows."""
@@ -83,6 +88,11 @@ class TextPart:
     def place(self) -> Place:
         """The bytes and lines before the next block, and how many of its records count already."""
         return {"at": self.bytes.at, "line": self._line, "skip": self._skip}
+
+    @property
+    def mark(self) -> str:
+        """A digest of the bytes just before the next block."""
+        return self.bytes.mark()
 
     def next(self) -> Piece | None:
         """Return the rows of the next block."""
@@ -194,14 +204,10 @@ def _has_bad_bytes(text: str) -> bool:
 class TablePart:
     """A file of typed columns. `chunks` yields pieces of it from a row on, as columns by name."""
 
-    def __init__(
-        self,
-        chunks: Callable[[int], Iterator[tuple[Sequence[str], Sequence[Column]]]],
-        label: str,
-        target: Target,
-        row: int,
-    ) -> None:
+    def __init__(self, chunks: Chunks, label: str, target: Target, row: int, mark: str = "") -> None:
         self.is_ended = False
+        self.mark = mark
+        """How many rows before the next one were looked at, and a digest of them."""
         self._chunks = chunks(row)
         self._label = label
         self._target = target
@@ -239,11 +245,35 @@ class TablePart:
             for row, why in sorted(missing.items())
         ]
         self._row += end
+        if end:
+            start = max(0, end - CHECKED)
+            self.mark = _mark(names, _rows([column[start:end] for column in given]))
         return Piece(made, rejected[:1] if end < length else rejected)
 
     def close(self) -> None:
         """Close the file."""
         self._chunks.close()  # type: ignore[attr-defined]
+
+
+def is_marked(chunks: Chunks, row: int, mark: str) -> bool:
+    """Return whether the rows before a row of a table are those of which a `TablePart` has made a mark."""
+    count = int(mark.partition(" ")[0] or 0)
+    names: Sequence[str] = ()
+    rows: list[tuple[Any, ...]] = []
+    pieces = chunks(row - count)
+    while len(rows) < count and (found := next(pieces, None)) is not None:
+        names, given = found
+        rows += _rows([column[: count - len(rows)] for column in given])
+    pieces.close()  # type: ignore[attr-defined]
+    return not count or _mark(names, rows) == mark
+
+
+def _mark(names: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> str:
+    return f"{len(rows)} {digest(repr((tuple(names), list(rows))).encode())}"
+
+
+def _rows(columns: Sequence[Column]) -> list[tuple[Any, ...]]:
+    return list(zip(*(column.tolist() for column in columns)))
 
 
 def _named(names: Sequence[str], columns: Sequence[Column], name: str, target: Target) -> Column:

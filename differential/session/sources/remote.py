@@ -12,7 +12,7 @@ import json
 import socket
 import ssl
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib.util import find_spec
@@ -197,7 +197,7 @@ class RemoteReader:
                 return
             self._keep(response.extensions["network_stream"].get_extra_info("socket"))
             data: list[str] = []
-            for line in response.iter_lines():
+            for line in _lines(response.iter_bytes()):
                 if line.startswith("data:"):
                     data.append(line[5:].removeprefix(" "))
                 elif not line and data:
@@ -250,6 +250,21 @@ def changes_of(target: Target, columns: Sequence[Column], diffs: Column) -> list
         if len(rows):
             found.append((kind, tuple(column[rows] for column in columns[:width])))
     return found
+
+
+def _lines(pieces: Iterable[bytes]) -> Iterator[str]:
+    """Yield the lines in some bytes. A separator of Unicode in a text ends no line, as it would for httpx.
+
+    >>> list(_lines([b"data: a\\xc2\\x85", b"b\\r\\n\\nda", b"ta"]))
+    ['data: a\\x85b', '']
+    """
+    begun: list[bytes] = []
+    for piece in pieces:
+        *ends, rest = piece.split(b"\n")
+        for end in ends:
+            yield b"".join((*begun, end)).decode().removesuffix("\r")
+            begun = []
+        begun.append(rest)
 
 
 def _is_of_network(error: BaseException) -> bool:

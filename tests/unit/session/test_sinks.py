@@ -11,6 +11,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
@@ -286,12 +287,15 @@ def test_a_sink_has_each_commit_once_after_any_failures(
 VALUES: dict[str, list[Any]] = {
     "whole": [1, -2],
     "float": [float("inf"), 0.5],
-    "text": ['a,"b"\n', ""],
+    "text": ['a,"b"\n\r\u2028\x85\x1c', ""],
     "flag": [True, False],
     "day": [dt.date(2026, 2, 28), None],
     "moment": [dt.datetime(2026, 2, 28, 1, 2, 3, 4), None],
     "zone": [dt.datetime(2026, 2, 28, 1, tzinfo=dt.UTC), None],
+    "exact": [np.datetime64("2026-02-28T01:02:03.000000004"), None],
+    "exact zone": [np.datetime64("2026-02-28T01:02:03.123456789"), None],
     "clock": [dt.time(1, 2, 3), None],
+    "exact clock": [np.timedelta64(3_723_000_000_004, "ns"), None],
     "price": [Decimal("1.50"), None],
     "maybe": [7, None],
 }
@@ -303,7 +307,10 @@ TYPES = {
     "day": "date",
     "moment": "timestamp[us]",
     "zone": "timestamp[us, UTC]",
+    "exact": "timestamp[ns]",
+    "exact zone": "timestamp[ns, UTC]",
     "clock": "time[us]",
+    "exact clock": "time[ns]",
     "price": "decimal(9, 2)",
     "maybe": "int64?",
 }

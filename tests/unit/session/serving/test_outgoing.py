@@ -8,6 +8,7 @@ import json
 from collections import Counter
 from contextlib import aclosing, suppress
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -140,3 +141,37 @@ def test_values_that_json_has_no_form_for_are_texts_or_refused() -> None:
     ]
     with pytest.raises(DataError, match="column 'a' is of type duration"):
         form.records("a", [typed([dt.timedelta(1)], "duration[us]")])
+
+
+def test_a_reader_that_came_before_the_first_commit_goes_on_after_a_restart(tmp_path: Path) -> None:
+    async def program(db: Session, number: int) -> None:
+        numbers = db.table("numbers", {"x": int})
+        hub = Hubs(db._catalog, 1 << 20, 1 << 20).of(db._catalog.items["numbers"])
+        if number == 0:
+            await follower.read(hub, 0)
+        for _ in range(2):
+            numbers.insert(x=number)
+            await follower.read(hub, await asyncio.to_thread(db.commit))
+        assert follower.rows == {(each,): 2 for each in range(number + 1)}
+        await hub.close("the test ends")
+
+    follower = Follower()
+    snapshots = 0
+
+    def take(message: Any) -> None:
+        nonlocal snapshots
+        snapshots += message["kind"] == "snapshot"
+        Follower.take(follower, message)
+
+    follower.take = take  # type: ignore[method-assign]
+    for number in range(3):
+        with Session(state=str(tmp_path / "db"), keep=10) as db:
+            asyncio.run(program(db, number))
+    assert snapshots == 1
+
+
+def test_a_text_with_separators_of_lines_stays_in_one_line() -> None:
+    values = np.array(["a\x85b\u2028c\u2029d", "é\n\r\x0b\x0c\x1c\x1d\x1e"], np.dtypes.StringDType())
+    ((_, text),) = form.messages("changes", 1, "a", ["x"], [values], [1, 1])
+    assert len(text.splitlines()) == 1
+    assert [value for (value,) in json.loads(text)["rows"]] == values.tolist()

@@ -464,6 +464,40 @@ def test_values_that_json_has_otherwise_are_refused() -> None:
         Converter(["x"], ["duration[us]"], of_json)
 
 
+@pytest.mark.parametrize(
+    ("of", "texts"),
+    [
+        ("timestamp[us]", ["2026-02-28T12:00:00.1234567"]),
+        ("timestamp[us, UTC]", ["2026-02-28T12:00:00.1234567Z"]),
+        ("timestamp[ns]", ["2026-02-28T12:00:00+01:00", "2026-02-28T12:00:00.0000000001", "2300-01-01"]),
+        ("timestamp[ns, UTC]", ["2026-02-28T12:00:00.000000001"]),
+        ("time[us]", ["12:00:00.1234567"]),
+        ("time[ns]", ["12:00:00.000000001+01:00"]),
+        ("decimal(9, 2)", ["1_000", "1.005"]),
+        ("float16", ["70000"]),
+        ("float32", ["1e300"]),
+        ("float64", ["1e400", "1_0"]),
+    ],
+)
+def test_values_that_would_be_changed_are_refused(of: str, texts: list[str]) -> None:
+    from differential.session.sources.convert import Converter, of_json, of_text
+
+    for text in texts:
+        for form in (of_text, of_json):
+            _, wrong = Converter(["x"], [of], form).convert([[text]], 1)
+            assert list(wrong) == [0], text
+
+
+@pytest.mark.parametrize("of", ["float16", "float32", "float64"])
+def test_floats_that_are_infinite_are_read(of: str) -> None:
+    from differential.session.sources.convert import Converter, of_json, of_text
+
+    (made,), wrong = Converter(["x"], [of], of_text).convert([["inf", "-Infinity", "0.5"]], 3)
+    assert (made.tolist(), wrong) == ([math.inf, -math.inf, 0.5], {})
+    (made,), wrong = Converter(["x"], [of], of_json).convert([["Infinity", "-Infinity", 0.5]], 3)
+    assert (made.tolist(), wrong) == ([math.inf, -math.inf, 0.5], {})
+
+
 def test_json_may_have_decimals_and_floats(tmp_path: Path) -> None:
     path = tmp_path / "prices.jsonl"
     path.write_text('{"price": "1.50", "weight": 0.5}\n{"price": 2, "weight": "NaN"}\n')
