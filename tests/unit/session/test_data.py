@@ -169,34 +169,35 @@ def test_columns_may_have_the_names_of_parameters() -> None:
 
 
 @pytest.mark.parametrize("form", ["scalar", "rows", "columns", "objects"])
-@pytest.mark.parametrize(
-    "values",
-    [
-        lambda pandas: (pandas.Timestamp("2026-01-02 03:04:05.123456789"), pandas.NaT),
-        lambda pandas: (pandas.Timestamp("2026-01-02", tz="Europe/Rome"), pandas.NaT),
-        lambda pandas: (pandas.Timedelta("1h"), pandas.NaT),
-        lambda pandas: (np.datetime64("2026-01-02T03:04:05"), np.datetime64("NaT", "s")),
-        lambda pandas: (np.timedelta64(5, "s"), np.timedelta64("NaT", "s")),
-        lambda pandas: (7, pandas.NA),
-        lambda pandas: ("text", pandas.NA),
-    ],
-)
-def test_a_value_of_pandas_or_numpy_is_the_same_alone_and_among_others(values: Any, form: str) -> None:
-    value, null = values(pytest.importorskip("pandas", reason="the extra `test` has it"))
+def test_values_of_pandas_and_numpy_are_the_same_alone_and_among_others(form: str) -> None:
+    pandas = pytest.importorskip("pandas", reason="the extra `test` has it")
+    values = {
+        "precise": (pandas.Timestamp("2026-01-02 03:04:05.123456789"), pandas.NaT),
+        "zoned": (pandas.Timestamp("2026-01-02", tz="Europe/Rome"), pandas.NaT),
+        "long": (pandas.Timedelta("1h"), pandas.NaT),
+        "moment": (np.datetime64("2026-01-02T03:04:05"), np.datetime64("NaT", "s")),
+        "seconds": (np.timedelta64(5, "s"), np.timedelta64("NaT", "s")),
+        "number": (7, pandas.NA),
+        "text": ("text", pandas.NA),
+    }
     with Session() as db:
-        table = db.table("t", {"key": [0, 1], "value": [value, null]}, key="key")
-        for key, each in enumerate((value, null), 2):
+        table = db.table("t", {"key": [0, 1], **{name: list(pair) for name, pair in values.items()}}, key="key")
+        for key in (2, 3):
+            row = {name: pair[key % 2] for name, pair in values.items()}
             if form == "scalar":
-                table.insert(key=key, value=each)
+                table.insert(key=key, **row)
             elif form == "rows":
-                table.insert([{"key": key, "value": each}])
+                table.insert([{"key": key, **row}])
+            elif form == "columns":
+                table.insert({"key": [key], **{name: [value] for name, value in row.items()}})
             else:
-                column = [each] if form == "columns" else np.array([each, None], np.object_)[:1]
-                table.insert({"key": [key], "value": column})
+                objects = {name: np.array([value, None], np.object_)[:1] for name, value in row.items()}
+                table.insert({"key": [key], **objects})
         db.commit()
-        found = [record[1] for record in table.records()]
-    assert found == [found[0], None, found[0], None]
-    assert found[0] is not None
+        first, nothing, second, still_nothing = (record[1:] for record in table.records())
+    assert first == second
+    assert None not in first
+    assert nothing == still_nothing == (None,) * len(values)
 
 
 def test_text_and_bytes_keep_their_kind() -> None:
