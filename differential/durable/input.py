@@ -240,10 +240,10 @@ def _history(scope: Scope, shard: OpenShard) -> tuple[Stream, Stream]:
 
     def constructor(capabilities: list[Capability]) -> Callable[[], None]:
         parts = list(shard.opened.parts) if shard.opened is not None else []
+        as_of = shard.state.load_time(shard) if parts else 0
 
         def logic() -> None:
             if parts:
-                as_of = shard.state.load_time(shard)
                 updates = _share(shard, parts.pop(0).name, as_of, host)
                 if updates is not None:
                     with capabilities[0].delayed((as_of,)) as capability:

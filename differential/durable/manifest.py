@@ -74,9 +74,14 @@ class Manifest:
     marks: tuple[tuple[int, float], ...] = ()
     """Of some appends, the upper and the time of the clock, for retention by age."""
     states: tuple[Part, ...] = ()
-    """Of a snapshot, the state of each worker; all are of the frontier `upper`."""
+    """Of a snapshot, the state of each worker as of the frontier `upper`, and as of the one before, if it remains."""
     about: dict[str, Any] = field(default_factory=dict)
     """What the program notes about the collection, in values of JSON."""
+
+    @property
+    def frontiers(self) -> set[int]:
+        """The frontiers of which a snapshot has the state: the last, and the one before if that remains."""
+        return {self.since + 1, self.upper}
 
     @property
     def files(self) -> tuple[Part, ...]:
@@ -165,7 +170,8 @@ class Manifest:
         assert end <= self.upper, f"the parts end at {end}, after {self.upper}"
         assert self.since == self.upper or 0 <= self.since < self.upper, f"since {self.since}, upper {self.upper}"
         assert self.since < self.upper or not self.parts, "no time can be asked for, and there are parts"
-        assert all(state.upper == self.upper for state in self.states), f"states of other frontiers than {self.upper}"
+        for state in self.states:
+            assert state.upper in self.frontiers, f"{state} is of another frontier than {sorted(self.frontiers)}"
 
 
 def described(role: str) -> str:

@@ -8,12 +8,16 @@ one part for each worker, written by the worker itself.
 A snapshot is committed, by worker 0, once it has the parts of all workers, and all durable outputs are final before f.
 So a program that is started again loads its inputs as of f - 1, and the operator begins with the snapshot in the place
 of these: it receives the changes from f on, at their own times. Until the first snapshot it begins at the beginning.
+
+The inputs are loaded as of one time, so all operators of a program must have a state of the same frontier. They take
+snapshots at the same frontiers, and these are committed one after the other once all are written. A crash may come in
+between, so each keeps the state before the last. An operator whose state is of another frontier is refused: it would
+begin again from what its input adds up to, and forget what it has seen.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from io import BytesIO
 from threading import Thread
@@ -27,7 +31,7 @@ from differential.arrangement.arrange import ByKey
 from differential.collection import Collection
 from differential.data.updates import Updates
 from differential.durable.manifest import Part
-from differential.durable.state import SNAPSHOT, OpenShard
+from differential.durable.state import SNAPSHOT, OpenShard, State
 from differential.operators.input import interned_updates
 from timely import Stream
 from timely.errors import BuildError, ConfigError, DataError, StateError
@@ -77,7 +81,8 @@ def stateful(
 ) -> Collection:
     """Return the output of an operator with private state, which `make` makes on each worker, and `shard` keeps.
 
-    Each worker has the records of some keys. The state is kept each time that `every` epochs more are complete.
+    Each worker has the records of some keys. The state is kept each time that `every` epochs more are complete. If a
+    program has several such operators, the largest `every` is that of all.
 
     Raises BuildError if the collection's times have several coordinates, ConfigError unless `every` is at least 1.
 
@@ -122,6 +127,7 @@ def stateful(
     if every < 1:
         raise ConfigError(f"{name!r} keeps its state each time that some epochs are complete, at least 1, not {every}")
     shard.take(SNAPSHOT)
+    shard.state.every = max(shard.state.every, every)
     shard.stream = collection.stream
     builder = OperatorBuilder(scope, name)
     changes = builder.add_input(collection.stream, ByKey(collection.keys), frontier=True)
@@ -136,7 +142,7 @@ def stateful(
         for kept, capability in zip((held, unsent), capabilities):
             kept.insert(capability)
             capability.drop()
-        operator = _Operator(make(), shard, every, host, activate)
+        operator = _Operator(make(), shard, shard.state.every, host, activate)
         return lambda: operator.run(changes, output, written, held, unsent)
 
     builder.build(constructor)
@@ -230,11 +236,12 @@ class _Operator:
 
     def _restore(self) -> Changes | None:
         """Let the logic take its share of the snapshot, if there is one of the time as of which inputs are loaded."""
-        opened = self._shard.opened
-        if opened is None or not opened.states or self._as_of != opened.upper - 1:
+        opened, frontier = self._shard.opened, self._shard.state.frontier
+        kept = [part for part in opened.states if part.upper == frontier] if opened is not None else []
+        if not kept or self._as_of + 1 != frontier:
             return None
-        self._from = opened.upper
-        states = [_loaded(self._shard, part) for part in opened.states]
+        self._from = self._as_of + 1
+        states = [_loaded(self._shard, part) for part in kept]
         return self._logic.restore(states, self._host.index, self._host.peers)
 
 
@@ -304,7 +311,6 @@ def _commit(parts: Stream, shard: OpenShard) -> None:
         state = shard.state
         state.begin()
         state.following.append(activate)
-        ready: deque[tuple[int, list[Part]]] = deque()
         known: dict[int, list[Part]] = {}
 
         def logic() -> None:
@@ -313,13 +319,34 @@ def _commit(parts: Stream, shard: OpenShard) -> None:
                     known.setdefault(frontier, []).append(Part(name, frontier - 1, frontier, 0, size, sha256, 0))
             for frontier in sorted(known):
                 if len(known[frontier]) == peers:
-                    ready.append((frontier, known.pop(frontier)))
-            final, last = state.final(), None
-            while ready and (final is None or ready[0][0] <= final):
-                last = ready.popleft()
-            if last is not None:
-                shard.writer.keep_states(*last)
+                    state.written.setdefault(frontier, {})[shard.name] = known.pop(frontier)
+            _commit_all(state)
 
         return logic
 
     builder.build(constructor)
+
+
+def _commit_all(state: State) -> None:
+    """Commit the last frontier at which all snapshots are written and all outputs are final, on worker 0.
+
+    A snapshot keeps the frontier before if there are others. One that has this frontier already was committed by a run
+    that crashed before it committed the others.
+    """
+    snapshots, final = state.snapshots(), state.final()
+    whole = [
+        frontier
+        for frontier, written in state.written.items()
+        if len(written) == len(snapshots) and (final is None or frontier <= final)
+    ]
+    if not whole:
+        return
+    last, before = max(whole), state.committed
+    if last >= (max(shard.writer.manifest.upper for shard in snapshots) if before is None else before):
+        for shard in snapshots:
+            manifest = shard.writer.manifest
+            former = before if before in manifest.frontiers else manifest.upper
+            if all(part.upper != last for part in manifest.states):
+                shard.writer.keep_states(last, state.written[last][shard.name], former if snapshots[1:] else None)
+        state.committed = last
+    state.written = {frontier: written for frontier, written in state.written.items() if frontier > last}

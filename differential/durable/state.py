@@ -25,7 +25,7 @@ from typing import Any, cast
 
 from differential.durable.keep import Keep
 from differential.durable.kinds import kind_of
-from differential.durable.manifest import Manifest, described
+from differential.durable.manifest import Manifest, Part, described
 from differential.durable.places import Place, check_name, place_of
 from differential.durable.shard import Shard
 from differential.durable.writer import Writer
@@ -70,11 +70,6 @@ class OpenShard:
     def writer(self) -> Writer:
         """The writer, on worker 0, once the program goes on (`State.begin`)."""
         return self.state.writers[self.name]
-
-    @property
-    def has_final(self) -> bool:
-        """Whether some of it was final when the program began, so that it can change at later times only."""
-        return self.opened is not None and (bool(self.opened.states) or self.opened.since < self.opened.upper)
 
     def take(self, role: str) -> None:
         """Use the collection as an input, an output or a snapshot. Raises BuildError if it is used already."""
@@ -139,6 +134,14 @@ class State:
         """The outputs, on worker 0."""
         self.following: list[Activator] = []
         """What waits for outputs to be final, on worker 0."""
+        self.every = 1
+        """The number of epochs from one snapshot to the next: the largest that an operator names."""
+        self.frontier: int | None = None
+        """The frontier of the last state that all snapshots had when the program began, None if there was none."""
+        self.committed: int | None = None
+        """The same now, on worker 0."""
+        self.written: dict[int, dict[str, list[Part]]] = {}
+        """The states that all workers have written, by frontier and snapshot, until they are committed, on worker 0."""
         self._used: list[OpenShard] = []
         self._began: int | None = None
 
@@ -224,9 +227,10 @@ class State:
         assert stream is not None
         reached = stream.scope.dataflow.plan.reached_from(stream.location)
         ends = [
-            other.opened.upper
+            end
             for other in self._of(OUTPUT, SNAPSHOT)
-            if other.opened is not None and other.has_final and other.stream and other.stream.location in reached
+            if other.stream is not None and other.stream.location in reached
+            for end in [self._final_before(other)]
         ]
         return max([0 if shard.opened is None else shard.opened.upper, *ends])
 
@@ -269,21 +273,67 @@ class State:
         for activate in (*self.waiting, *self.following):
             activate()
 
+    def snapshots(self) -> list[OpenShard]:
+        """The snapshots of the program."""
+        return self._of(SNAPSHOT)
+
     def _as_of(self) -> int:
-        outputs = [(shard, shard.opened) for shard in self._of(OUTPUT, SNAPSHOT) if shard.opened is not None]
         inputs = [(shard, shard.opened) for shard in self._of(INPUT) if shard.opened is not None]
         compacted = max((opened.since for _, opened in inputs), default=0)
-        for shard, opened in outputs:
-            if max(opened.since, opened.upper - 1) < compacted:
-                raise StateError(
-                    f"{shard.shard} is final before {opened.upper}, but the inputs of the program are compacted up to "
-                    f"{compacted}, so its next changes cannot be computed: remove it to begin it again"
-                )
+        is_whole = self._replays and not compacted
+        kept = [(shard, shard.opened) for shard in self._of(SNAPSHOT) if shard.opened is not None]
+        self.frontier = _common_frontier(kept, is_needed=not is_whole)
+        ends = [
+            (max(shard.opened.since, shard.opened.upper - 1), str(shard.shard))
+            for shard in self._of(OUTPUT)
+            if shard.opened is not None
+        ]
+        if self.frontier is not None:
+            ends += [(self.frontier - 1, str(shard.shard)) for shard, _ in kept]
+        last, behind = min(ends, default=(None, ""))
+        if last is not None and last < compacted:
+            raise StateError(
+                f"{behind} is final before {last + 1}, but the inputs of the program are compacted up to {compacted}, "
+                "so its next changes cannot be computed: remove it to begin it again"
+            )
         if self._replays:
-            return compacted
-        if outputs:
-            return min(max(opened.since, opened.upper - 1) for _, opened in outputs)
-        return max(compacted, min((opened.upper for _, opened in inputs), default=1) - 1)
+            as_of = compacted
+        elif last is not None:
+            as_of = last
+        else:
+            as_of = max(compacted, min((opened.upper for _, opened in inputs), default=1) - 1)
+        self.committed = self.frontier
+        if self.frontier is not None and not is_whole and as_of + 1 < self.frontier:
+            self._refuse_without_states(kept, as_of, compacted, behind)
+        return as_of
+
+    def _refuse_without_states(
+        self, kept: Sequence[tuple[OpenShard, Manifest]], as_of: int, compacted: int, behind: str
+    ) -> None:
+        """Raise StateError if an operator has state of a later time than that as of which inputs are loaded."""
+        for shard, opened in kept:
+            if not any(state.upper == self.frontier for state in opened.states):
+                continue
+            problem = f"{shard.shard} has the state of an operator at {self.frontier}, "
+            if self._replays:
+                raise StateError(
+                    f"{problem}and replay=True makes the changes from {as_of} on again, but not those before, which "
+                    "the inputs have given up: open the state without replay, or remove the snapshot to begin it again"
+                )
+            replay = "" if compacted else ", open the state with replay=True"
+            raise StateError(
+                f"{problem}and {behind} needs the changes from {as_of + 1} on, for which there is no "
+                f"state: remove it to begin it again{replay}, or leave it out"
+            )
+
+    def _final_before(self, shard: OpenShard) -> int:
+        """Return the time before which nothing may change that an output or a snapshot is made of."""
+        opened = shard.opened
+        if opened is None:
+            return 0
+        if shard.role == SNAPSHOT:
+            return max((state.upper for state in opened.states if state.upper == self.frontier), default=0)
+        return opened.upper if opened.since < opened.upper else 0
 
     def _make(self, as_of: int) -> None:
         """Make the collections that do not exist: inputs that were empty so far, outputs that are not known before."""
@@ -300,6 +350,23 @@ class State:
 
     def _of(self, *roles: str) -> list[OpenShard]:
         return [shard for shard in self._used if shard.role in roles]
+
+
+def _common_frontier(kept: Sequence[tuple[OpenShard, Manifest]], *, is_needed: bool) -> int | None:
+    """Return the last frontier of which all snapshots have the state, None if there is none and none is needed.
+
+    All snapshots are committed at the same frontiers, one after the other, and each keeps the state before.
+    """
+    if not kept:
+        return None
+    common = set.intersection(*(opened.frontiers for _, opened in kept))
+    if not common and is_needed:
+        found = ", ".join(f"{shard.shard} at {opened.upper}" for shard, opened in kept)
+        raise StateError(
+            f"the snapshots of the program have no state of the same frontier ({found}), so the program cannot go on "
+            "from them: remove all but one to begin their operators again"
+        )
+    return max(common, default=None)
 
 
 def _agreed(worker: Worker, known: list[tuple[str, bytes]]) -> list[tuple[str, bytes]]:

@@ -185,11 +185,16 @@ class Writer:
             self._store.delete(each.name)
         return True
 
-    def keep_states(self, upper: int, states: Sequence[Part]) -> None:
-        """Let a snapshot consist of these states, which have been written, as of the frontier `upper`."""
-        former = self.manifest.states
-        self._replace(self._bytes, self.manifest.after(since=upper - 1, upper=upper, states=tuple(states)))
-        for state in former:
+    def keep_states(self, upper: int, states: Sequence[Part], former: int | None = None) -> None:
+        """Let a snapshot consist of these states, which have been written, as of the frontier `upper`.
+
+        What it was as of the frontier `former`, which must be one of its own, remains if that is given.
+        """
+        kept = tuple(state for state in self.manifest.states if state.upper == former)
+        since = (upper if former is None else former) - 1
+        dropped = [state for state in self.manifest.states if state not in kept]
+        self._replace(self._bytes, self.manifest.after(since=since, upper=upper, states=(*kept, *states)))
+        for state in dropped:
             self._store.delete(state.name)
 
     def retract(self, upper: int) -> None:
