@@ -1,7 +1,8 @@
 """The durable collections of a program, opened together, and the time from which it goes on.
 
 **Opening.** Worker 0 claims every collection in the place, which fences off earlier runs, and the others receive the
-manifests from it. So all workers know the same state, and none of them can be of another run.
+manifests from it. So all workers know the same state, and none of them can be of another run. Worker 0 then checks that
+no other program has claimed one of the collections meanwhile, and checks it again when it makes new ones.
 
 **As of.** The inputs are loaded as of one time, at which the outputs are computed again: the last time that is final
 for all outputs, so that nothing is missing and little is computed twice. An output is appended to from its own `upper`
@@ -20,7 +21,7 @@ is at most `upper` - 1 of every output or, if there are none, of every input, wh
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from differential.durable.keep import Keep
@@ -166,9 +167,12 @@ class State:
         writers: dict[str, Writer] = {}
         if worker.index == 0:
             for name in place.names():
+                _check([*writers.values()][:1])  # a program that has begun since claims this collection first
                 shard = Shard(name, place.store(name))
                 writers[name] = Writer.claim(shard, shard.manifest().role)
-                writers[name].remove_garbage()
+            _check(writers.values())
+            for writer in writers.values():
+                writer.remove_garbage()
         known = [(name, writer.manifest.to_bytes()) for name, writer in writers.items()]
         manifests = {name: Manifest.from_bytes(data, name) for name, data in _agreed(worker, known)}
         return cls(place, manifests, writers, first=worker.index == 0, replay=replay)
@@ -337,6 +341,10 @@ class State:
 
     def _make(self, as_of: int) -> None:
         """Make the collections that do not exist: inputs that were empty so far, outputs that are not known before."""
+        found = list(self.writers.values())
+        is_more = any(shard.name not in self.writers for shard in self._used)
+        if is_more:
+            _check(found)
         for shard in self._used:
             if shard.name not in self.writers:
                 is_input = shard.role == INPUT
@@ -347,9 +355,21 @@ class State:
                 shard.writer.add_fields(shard.added)
             shard.writer.names = shard.fields
             shard.writer.keep = shard.keep
+        if is_more:
+            _check(found)
 
     def _of(self, *roles: str) -> list[OpenShard]:
         return [shard for shard in self._used if shard.role in roles]
+
+
+def _check(writers: Iterable[Writer]) -> None:
+    """Raise FencedError if another program has claimed one of some collections, which may then have the others too.
+
+    Claims are made one by one, so of two programs that claim the same collections at once each could get some. What one
+    of them makes final would then lack what the other one appends.
+    """
+    for writer in writers:
+        writer.check()
 
 
 def _common_frontier(kept: Sequence[tuple[OpenShard, Manifest]], *, is_needed: bool) -> int | None:

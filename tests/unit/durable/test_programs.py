@@ -728,6 +728,69 @@ def test_a_program_that_begins_late_takes_nothing_from_one_that_opened_the_state
     assert execute_directly(program(str(tmp_path), 4, share(0, 1)))[0] == 3
 
 
+class Interrupted(Directory):
+    """A place in which something happens before the manifest of a collection is read for the second time."""
+
+    def __init__(self, path: str, name: str, happens: Callable[[], object]) -> None:
+        super().__init__(path)
+        self.name = name
+        self.happens: Callable[[], object] | None = happens
+        self.reads = 0
+
+    def store(self, name: str) -> LocalStore:
+        store = super().store(name)
+        if name == self.name:
+            read = store.get_manifest
+
+            def get_manifest() -> bytes | None:
+                self.reads += 1
+                if self.reads == 2 and (happens := self.happens):
+                    self.happens = None
+                    happens()
+                return read()
+
+            store.get_manifest = get_manifest  # type: ignore[method-assign]
+        return store
+
+
+@pytest.mark.parametrize("name", ["answer", "numbers"])
+def test_of_two_programs_that_open_the_state_at_once_not_both_go_on(tmp_path: Path, name: str) -> None:
+    """One that has some collections while the other one has the rest could make final what lacks changes."""
+    execute_directly(program(str(tmp_path), 3, alone))
+    opened: list[State] = []
+
+    def other() -> None:
+        execute_directly(lambda worker: opened.append(State.open(worker, str(tmp_path))))
+
+    place = Interrupted(str(tmp_path), name, other)
+    if name == "answer":  # it is claimed first, so the other program has opened the state before this one
+        execute_directly(lambda worker: opened.append(State.open(worker, place)))
+        for each in opened[1].writers.values():
+            each.check()
+    else:
+        with pytest.raises(FencedError, match=r"'answer' in .* was claimed by process \d+ on .* must end"):
+            execute_directly(lambda worker: opened.append(State.open(worker, place)))
+    assert len(opened) == (2 if name == "answer" else 1)
+    with pytest.raises(FencedError, match=r"was claimed by"):
+        opened[0].writers["numbers"].check()
+
+
+def test_a_program_that_was_replaced_makes_no_collections(tmp_path: Path) -> None:
+    execute_directly(program(str(tmp_path), 3, alone))
+
+    def late(worker: Worker) -> None:
+        state = State.open(worker, str(tmp_path))
+        execute_directly(program(str(tmp_path), 5, alone))
+        with worker.dataflow() as scope:
+            session, collection = durable_input(scope, state.shard("numbers"))
+            persist(collection, state.shard("copy"))
+        session.close()
+
+    with pytest.raises(FencedError, match=r"'\w+' in .* was claimed by process \d+ on .* must end"):
+        execute_directly(late)
+    assert Directory(str(tmp_path)).names() == ["answer", "numbers"]
+
+
 def test_text_bytes_floats_and_booleans_come_back_as_they_were(tmp_path: Path) -> None:
     records = [("to", b"\0x", 0.5, True), ("", b"", -0.0, False), ("ünï", b"\xff", 1e300, True)]
 
