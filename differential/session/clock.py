@@ -158,6 +158,8 @@ class Reckoning:
         self._now = now
         self._late: dict[Clock, list[tuple[tuple[Column, ...], str | Column]]] = {}
         self._stated: dict[Clock, list[int]] = {}
+        self._expired: dict[Clock, int] = {}
+        """The time up to which rows expire."""
 
     def read(self, pending: Iterable[tuple[Item, Statement]], feeds: Feeds) -> None:
         """Set the late rows aside, and move the watermarks."""
@@ -171,7 +173,7 @@ class Reckoning:
             if item in marks:
                 self._state(marks[item], statement)
             elif statement.kind is Kind.EXPIRE:
-                self.punctual.append((item, statement._replace(kind=Kind.DELETE)))
+                self._expire(self._clocks[item], statement)
             elif item in self._clocks and statement.kind in CHANGES:
                 self._divide(self._clocks[item], statement)
             else:
@@ -213,6 +215,12 @@ class Reckoning:
                 f"db[{clock.item.name!r}].advance_watermark(...)"
             )
         self._stated.setdefault(clock, []).append(int(ticks(statement.columns[0]).max()))
+
+    def _expire(self, clock: Clock, statement: Statement) -> None:
+        """Remove rows that expire before all else: they are rows of the last commit."""
+        self.punctual.insert(0, (clock.item, statement._replace(kind=Kind.DELETE)))
+        last = int(ticks(statement.columns[clock.place]).max())
+        self._expired[clock] = max(last, self._expired.get(clock, last))
 
     def _divide(self, clock: Clock, statement: Statement) -> None:
         """Divide a statement into its late rows and the others."""
@@ -263,14 +271,15 @@ class Reckoning:
 
     def _withdrawn(self, clock: Clock, made: Plan, net: Net) -> Net | None:
         """Return changes without those of the keys for which a row before the watermark would be replaced."""
-        early = clock.is_early(net.columns)
+        stays = np.ones(len(net.diffs), np.bool_)
+        if clock in self._expired:
+            stays = ticks(net.columns[clock.place]) > self._expired[clock]
+        early = clock.is_early(net.columns) & stays
         if not early.any():
             return net
         keys = clock.item.keys
         touched = set(keys_of(tuple(column[early] for column in net.columns[:keys])))
-        if made.replaced is not None:  # other rows before the watermark are those that expire
-            touched &= set(keys_of(made.replaced))
-        late = np.array([key in touched for key in keys_of(net.columns[:keys])], np.bool_)
+        late = np.array([key in touched for key in keys_of(net.columns[:keys])], np.bool_) & stays
         columns, diffs = _in_total(tuple(column[late] for column in net.columns), net.diffs[late])
         times = np.abs(diffs)
         kinds = np.where(diffs < 0, "delete", "insert").astype(np.dtypes.StringDType())

@@ -199,7 +199,10 @@ class Storage:
             return None
         stream = self._stream(item.name, writer.manifest.about["created"])
         retained = Retained(item, "", stream, writer, Reaches(), self._attempt)
-        since = max(retained.since(), self.last - PAST)
+        since = retained.since()
+        if item.kind == "table" and since == writer.manifest.about["created"]:
+            since -= 1  # before the first commit of a table, it was empty
+        since = max(since, self.last - PAST)
         found = retained.changes(since, self.last)
         return Past(stream, since, [change._replace(rows=item.reordered(change.rows)) for change in found])
 

@@ -2,7 +2,7 @@
 
 A row is (key, x, time). `commit` takes the statements of one commit, and keeps the rules of the real table: what would
 change a row before the watermark of the commit before is late, and the watermark follows the highest time less the
-lateness.
+lateness. Rows expire before all other statements of their commit.
 """
 
 from __future__ import annotations
@@ -26,9 +26,14 @@ class Table:
 
     def commit(self, statements: Iterable[tuple[str, Any]]) -> bool:
         """Make the changes; return whether a row to delete was not there, and nothing has changed."""
-        rows, late, highest, stated = Counter(self.rows), Counter(self.late), self._highest, self.mark
+        statements = list(statements)
+        limits = [given for kind, given in statements if kind == "expire"]
+        kept = Counter({row: count for row, count in self.rows.items() if all(row[2] >= limit for limit in limits)})
+        rows, late, highest, stated = Counter(kept), Counter(self.late), self._highest, self.mark
         replaced: set[Any] = set()
         for kind, given in statements:
+            if kind == "expire":
+                continue
             if kind == "advance":
                 stated = given if stated is None else max(stated, given)
                 continue
@@ -49,23 +54,19 @@ class Table:
         if any(count < 0 for count in rows.values()):
             return True
         for key in replaced:
-            self._withdraw(key, rows, late)
+            self._withdraw(key, kept, rows, late)
         self.rows, self.late, self._highest = +rows, late, highest
         marks = [each for each in (stated, None if highest is None else highest - self._lateness) if each is not None]
         self.mark = max(marks) if marks else None
         return False
 
-    def _withdraw(self, key: Any, rows: Counter[Row], late: Counter[Row]) -> None:
+    def _withdraw(self, key: Any, kept: Counter[Row], rows: Counter[Row], late: Counter[Row]) -> None:
         """Undo the changes of a key if a row before the watermark would go."""
-        net = {
-            row: rows[row] - self.rows[row]
-            for row in {*rows, *self.rows}
-            if row[0] == key and rows[row] != self.rows[row]
-        }
+        net = {row: rows[row] - kept[row] for row in {*rows, *kept} if row[0] == key and rows[row] != kept[row]}
         if self.mark is not None and any(row[2] < self.mark for row in net):
             for row, diff in net.items():
                 late[(*row, "delete" if diff < 0 else "insert")] += abs(diff)
-                rows[row] = self.rows[row]
+                rows[row] = kept[row]
 
 
 def fixed(rows: Counter[Row], size: int, step: int) -> Counter[Row]:

@@ -32,6 +32,8 @@ WRITE_SECONDS = 20.0
 """How long a message may wait for a reader that does not read, before the connection is closed."""
 PAUSE_SECONDS = 15.0
 """After this long without a message, a comment shows that the stream continues, and detects readers that are gone."""
+FIRST_SECONDS = 0.5
+"""After this long without a message, the answer begins: who resumes may wait for the next commit."""
 KEY_LENGTH = 200
 """How many characters an `Idempotency-Key` may have."""
 TRY_AGAIN, GONE = 1013, 1011
@@ -64,6 +66,11 @@ class Application:
             Route("/changes/{name}", _Events(self)),
         ]
         self.app = Starlette(routes=routes)
+
+    @property
+    def is_closing(self) -> bool:
+        """Whether the session ends, so that another one may be served here."""
+        return self._catalog.engine.is_closing
 
     def readable(self, name: str) -> Item | None:
         """Return the table or view of this name, or None if there is none that may be read."""
@@ -179,27 +186,25 @@ class _Events:
 
     async def _send(self, request: Request, item: Item, scope: Scope, receive: Receive, send: Send) -> None:
         entries = self._application.entries(item, request)
-        try:
-            first = await anext(entries)
-        except (DataError, SessionError, Cut) as error:
-            await _json(409, {"error": str(error)})(scope, receive, send)
-            return
-        headers = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-store")]
-        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        following: asyncio.Task[Entry] = asyncio.ensure_future(anext(entries))
         reason = ""
-        following: asyncio.Task[Entry] | None = None
         try:
-            await _write(send, _event(first))
+            done, _ = await asyncio.wait((following,), timeout=FIRST_SECONDS)
+            refusal = following.exception() if done else None
+            if isinstance(refusal, (DataError, SessionError, Cut)):
+                status = 503 if isinstance(refusal, Cut) or self._application.is_closing else 409
+                await _json(status, {"error": str(refusal)})(scope, receive, send)
+                return
+            headers = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-store")]
+            await send({"type": "http.response.start", "status": 200, "headers": headers})
             while True:
-                following = following or asyncio.ensure_future(anext(entries))
-                done, _ = await asyncio.wait((following,), timeout=PAUSE_SECONDS)
                 await _write(send, _event(following.result()) if done else ": waits\n\n")
-                following = None if done else following
+                following = asyncio.ensure_future(anext(entries)) if done else following
+                done, _ = await asyncio.wait((following,), timeout=PAUSE_SECONDS)
         except (Cut, DataError, SessionError) as error:
             reason = str(error)
         finally:
-            if following is not None:
-                following.cancel()
+            following.cancel()
         await _write(send, f"event: end\ndata: {text({'kind': 'end', 'error': reason})}\n\n")
         await send({"type": "http.response.body", "body": b""})
 

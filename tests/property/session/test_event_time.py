@@ -19,6 +19,7 @@ statements = st.one_of(
     st.tuples(st.just("again"), st.integers(0, 9)),
     st.tuples(st.just("delete by key"), st.integers(0, 2)),
     st.tuples(st.just("advance"), st.integers(-12, 40)),
+    st.tuples(st.just("expire"), st.integers(0, 20)),
 )
 
 
@@ -32,6 +33,17 @@ statements = st.one_of(
     workers=1,
     lateness=0,
     commits=[[("insert", (0, 1, 0)), ("insert", (0, 1, 1))], [("delete by key", 0), ("insert", (0, 1, 1))]],
+    shape=(10, 10),
+)
+@example(
+    workers=1,
+    lateness=0,
+    commits=[
+        [("insert", (0, 1, 0)), ("insert", (1, 1, 24))],
+        [("upsert", (0, 2, 24)), ("expire", 4)],
+        [("insert", (0, 3, 24)), ("advance", 30)],
+        [("expire", 4), ("delete by key", 0), ("insert", (0, 1, 33))],
+    ],
     shape=(10, 10),
 )
 @settings(max_examples=25, deadline=None)
@@ -53,9 +65,13 @@ def test_windows_of_a_changing_table(
         answered: dict[str, Counter[Any]] = {"fixed final": Counter(), "runs final": Counter()}
         for commit in commits:
             made = [make(statement, twin) for statement in commit]
+            expiring = [each for each in made if each[0] == "expire"]
+            made = [each for each in made if each[0] != "expire" or (twin.mark is not None and each is expiring[0])]
             for kind_of, given_row in made:
                 if kind_of == "advance":
                     table.advance_watermark(given_row)
+                elif kind_of == "expire":
+                    table.expire(given_row)
                 elif kind_of == "delete by key":
                     table.delete(key=given_row)
                 else:
@@ -76,13 +92,15 @@ def test_windows_of_a_changing_table(
             for name, view in views.items():
                 assert Counter(view.records()) == expected[name], name
             for name, before in answered.items():
-                assert before <= expected[name]  # what is final stays
+                assert before <= expected[name] or expiring  # what is final stays until its rows expire
                 answered[name] = expected[name]
 
 
 def make(statement: tuple[str, Any], twin: oracle.Table) -> tuple[str, Any]:
     """Return a statement; "again" deletes a row that is there."""
     kind, given_row = statement
+    if kind == "expire":
+        return kind, (twin.mark or 0) - given_row
     if kind != "again":
         return statement
     there = sorted(twin.rows.elements())

@@ -6,17 +6,19 @@ import asyncio
 import datetime as dt
 import json
 from collections import Counter
+from collections.abc import AsyncIterator
 from contextlib import aclosing, suppress
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import httpx
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
 from differential import Session
-from differential.session.serving import form
+from differential.session.serving import application, form, outgoing
 from differential.session.serving.outgoing import Cut, Hubs, commit_of
 from timely.errors import DataError
 from timely.lowlevel import typed
@@ -151,8 +153,10 @@ def test_a_reader_that_came_before_the_first_commit_goes_on_after_a_restart(tmp_
             await follower.read(hub, 0)
         for _ in range(2):
             numbers.insert(x=number)
-            await follower.read(hub, await asyncio.to_thread(db.commit))
-        assert follower.rows == {(each,): 2 for each in range(number + 1)}
+            commit = await asyncio.to_thread(db.commit)
+            if number:
+                await follower.read(hub, commit)
+        assert not number or follower.rows == {(each,): 2 for each in range(number + 1)}
         await hub.close("the test ends")
 
     follower = Follower()
@@ -175,3 +179,39 @@ def test_a_text_with_separators_of_lines_stays_in_one_line() -> None:
     ((_, text),) = form.messages("changes", 1, "a", ["x"], [values], [1, 1])
     assert len(text.splitlines()) == 1
     assert [value for (value,) in json.loads(text)["rows"]] == values.tolist()
+
+
+def test_an_answer_begins_before_there_is_something_to_resume_with(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(application, "FIRST_SECONDS", 0.05)
+    with Session() as db:
+        numbers = db.table("numbers", {"x": [1]})
+        db.commit()
+        server = db.serve()
+        headers = {"Authorization": f"Bearer {server.token}"}
+        url = f"{server.url}changes/numbers"
+        with httpx.Client(headers=headers, timeout=20, trust_env=False) as http:
+            with http.stream("GET", url) as events:
+                lines = events.iter_lines()
+                mark = next(line for line in lines if line.startswith("id: "))[4:]
+            with http.stream("GET", url, headers={"Last-Event-ID": mark}) as events:
+                lines = events.iter_lines()
+                assert (events.status_code, next(lines)) == (200, ": waits")
+                numbers.insert(x=2)
+                db.commit()
+                data = next(line for line in lines if line.startswith("data: "))
+                assert json.loads(data[6:])["rows"] == [[2]]
+            assert http.get(url, params={"after": "x.y"}).status_code == 409
+
+
+def test_a_reader_that_comes_while_the_session_ends_is_asked_to_come_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def read(hub: outgoing.Hub, mark: str | None) -> AsyncIterator[outgoing.Entry]:
+        raise outgoing.Cut("the session is served no more")
+        yield
+
+    monkeypatch.setattr(outgoing.Hub, "read", read)
+    with Session() as db:
+        db.table("numbers", {"x": [1]})
+        server = db.serve()
+        headers = {"Authorization": f"Bearer {server.token}"}
+        answer = httpx.get(f"{server.url}changes/numbers", headers=headers, timeout=20, trust_env=False)
+        assert (answer.status_code, answer.json()) == (503, {"error": "the session is served no more"})
