@@ -34,6 +34,9 @@ from timely.errors import DataError, SessionError
 CHANGES = {Kind.INSERT: "insert", Kind.UPSERT: "upsert", Kind.DELETE: "delete"}
 """How the table of late changes names the kinds of statements that have whole rows."""
 
+LEAST = 1 - (1 << 63)
+"""No watermark is less, so that 64 bits hold it."""
+
 
 class Companions(NamedTuple):
     """The tables beside a table with event times: its late changes, and its watermark."""
@@ -253,7 +256,7 @@ class Reckoning:
                 marks.append(max(highest.values()) - clock.lateness)
             elif all(source in highest for source in awaited):
                 marks.append(min(highest[source] for source in awaited) - clock.lateness)
-        self.marks[clock] = max(marks) if marks else None
+        self.marks[clock] = max(LEAST, *marks) if marks else None
 
     def _follow(self) -> None:
         """Let the watermark of a table that is idle follow those of the others."""

@@ -149,6 +149,8 @@ def _stated(column: Column, found: AnyKind, kind: LogicalType) -> Column:
                 raise _other(column, found, kind)
         else:
             column = _fitting(column, widened)
+    elif not isinstance(found, Kind) and base.startswith("timestamp") and ("," in found.name) != ("," in base):
+        raise _other(column, found, kind)  # without a zone it is not known which instant a time is
     try:
         return cast(Column, typed(column, kind.name))
     except (DataError, TypeError, ValueError):

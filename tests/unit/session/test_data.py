@@ -357,3 +357,18 @@ def test_rows_are_in_order_of_their_columns(is_sorted: bool, rows: list[tuple[in
     objects = np.array([text.encode() for text in texts], object)
     columns = (np.array(numbers, float), np.array(texts, np.dtypes.StringDType()), objects, nulls)
     assert order_of(columns).tolist() == sorted(range(len(rows)), key=lambda at: rows[at])
+
+
+@pytest.mark.parametrize(("of", "is_aware"), [("timestamp[us]", True), ("timestamp[us, Europe/Rome]", False)])
+def test_timestamps_with_and_without_a_zone_are_not_taken_for_each_other(of: str, is_aware: bool) -> None:
+    moment = dt.datetime(2026, 3, 1, 12, tzinfo=dt.UTC if is_aware else None)
+    with Session() as db:
+        visits = db.table("visits", {"id": int, "at": typed([], of)})
+        frame = pytest.importorskip("polars", reason="the extra `test` has it").DataFrame({"id": [1], "at": [moment]})
+        for data in [(1, moment)], frame, frame.to_arrow(), frame.to_pandas():
+            with pytest.raises(
+                DataError, match=r"column 'at' of table 'visits' holds timestamp\[us.*, and not timestamp"
+            ):
+                visits.insert(data)
+        visits.insert(id=1, at=moment.replace(tzinfo=None if is_aware else dt.UTC))
+        assert db.commit() == 1

@@ -342,3 +342,14 @@ def test_a_watermark_inside_of_a_loop_is_refused() -> None:
         db.table("visits", {"at": int}).event_time("at")
         with pytest.raises(SessionError, match="cannot be in a loop"):
             db.ask(program)
+
+
+def test_a_watermark_before_the_least_integer_is_the_least_one() -> None:
+    with Session() as db:
+        visits = db.table("visits", {"name": str, "at": int}).event_time("at", lateness=5)
+        visits.insert(name="a", at=2 - (1 << 63))
+        db.commit()
+        assert visits.watermark == 1 - (1 << 63)
+        visits.insert(name="b", at=1)
+        db.commit()
+        assert (visits.watermark, len(visits)) == (-4, 2)
