@@ -34,6 +34,8 @@ class Publication:
         self._bytes = 0
         self._lock = Lock()
         self._over: str | None = None
+        """Why nothing follows any more. Readers of a session that ends, and may be opened again, are not answered."""
+        self._is_closed = False
         self._begun: tuple[int, bytes] | None = None
         with catalog.exclusive():
             self._changes, self._since = catalog.follow(item), catalog.last
@@ -54,6 +56,7 @@ class Publication:
 
     def close(self) -> None:
         """End the publication: readers are no longer answered."""
+        self._is_closed = True
         self._changes.close()
         self._thread.join()
         self._socket.close()
@@ -62,15 +65,20 @@ class Publication:
         return f"<Publication of {self._item} at {self.address}>"
 
     def _run(self) -> None:
-        over = f"{self._item} was dropped or replaced, or its session has ended"
+        over = f"{self._item} was dropped or replaced"
         try:
             for change in self._changes:
                 self._add(change)
                 self._socket.ring()
         except (TimelyError, ArithmeticError, TypeError) as error:
             over = f"{self._item} has failed: {error}"
-        self._over = over
+        if not self._ends:
+            self._over = over
         self._socket.ring()
+
+    @property
+    def _ends(self) -> bool:
+        return self._is_closed or self._catalog.engine.is_closing
 
     def _add(self, change: Change) -> None:
         data = packed(change)
@@ -99,7 +107,7 @@ class Publication:
             try:
                 begun = self._snapshot()
             except SessionError as error:
-                return [GONE, str(error).encode()]
+                return None if self._ends else [GONE, str(error).encode()]
         return [SNAPSHOT, f"{self._label}.{begun[0]}".encode(), begun[1]]
 
     def _snapshot(self) -> tuple[int, bytes]:

@@ -206,8 +206,9 @@ class TablePart:
 
     def __init__(self, chunks: Chunks, label: str, target: Target, row: int, mark: str = "") -> None:
         self.is_ended = False
-        self.mark = mark
-        """How many rows before the next one were looked at, and a digest of them."""
+        self._mark = mark
+        self._last: tuple[Sequence[str], list[Column]] | None = None
+        """The last rows that were returned, of which `mark` makes a digest."""
         self._chunks = chunks(row)
         self._label = label
         self._target = target
@@ -217,6 +218,14 @@ class TablePart:
     def place(self) -> Place:
         """The number of rows before the next one."""
         return {"row": self._row}
+
+    @property
+    def mark(self) -> str:
+        """How many rows before the next one were looked at, and a digest of them."""
+        if self._last is not None:
+            names, columns = self._last
+            self._mark, self._last = _mark(names, _rows(columns)), None
+        return self._mark
 
     def next(self) -> Piece | None:
         """Return the next rows."""
@@ -247,7 +256,7 @@ class TablePart:
         self._row += end
         if end:
             start = max(0, end - CHECKED)
-            self.mark = _mark(names, _rows([column[start:end] for column in given]))
+            self._last = names, [column[start:end] for column in given]
         return Piece(made, rejected[:1] if end < length else rejected)
 
     def close(self) -> None:

@@ -6,6 +6,7 @@ import datetime as dt
 import time as clock
 from collections.abc import Callable
 from decimal import Decimal
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -164,3 +165,27 @@ def test_a_column_named_time_arrives_and_one_named_diff_is_refused(keys: str) ->
         db.table("changes", {"diff": [1]})
         with pytest.raises(SessionError, match="table 'changes' has a column 'diff', the name of one that readers"):
             db.table("changes").publish("tcp://127.0.0.1:*", keys=keys)
+
+
+def test_a_follower_waits_for_a_session_that_was_closed_and_not_for_a_view_that_was_dropped(
+    keys: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(import_module("differential.session.sources.arrow_socket"), "ANSWER_SECONDS", 0.5)
+    address = "tcp://127.0.0.1:*"
+    with Session() as other:
+        copy = other.table("copy", {"x": int})
+        for number in range(3):
+            with Session(state=str(tmp_path / "db"), keep=10) as db:
+                numbers = db.table("numbers", {"x": int})
+                view = db.view("all", lambda t: t.numbers, durable=True)
+                numbers.insert(x=number)
+                db.commit()
+                publication = view.publish(address, keys=keys)
+                if number == 0:
+                    address = publication.address
+                    copy.read_from(arrow_socket(address, keys=keys))
+                run_until(other, lambda: len(copy) == len(numbers))  # noqa: B023
+                if number == 2:
+                    db.drop("all")
+                    with pytest.raises(SessionError, match="answers: view 'all' was dropped or replaced"):
+                        run_until(other, lambda: False)
