@@ -12,6 +12,8 @@ from differential.durable import Directory, Shard, State, durable_input, persist
 from tests.unit.durable.test_snapshots import Streaks
 from timely import Config, Worker, execute, execute_directly
 
+NAMES = ("left", "right")
+
 
 class Crashed(Exception):
     pass
@@ -143,3 +145,26 @@ def test_a_new_operator_with_state_begins_in_each_run_with_the_same_changes(tmp_
             execute_directly(lambda worker, e=ends, m=is_more: program(worker, e, m))
     answer = Shard("answer", Directory(str(tmp_path)).store("answer"))
     assert {time: answer.read(time) for time in range(7, 12)} == {time: {(7, time - 6): 1} for time in range(7, 12)}
+
+
+def test_an_answer_that_has_ended_appends_no_more_while_another_input_goes_on(tmp_path: Path) -> None:
+    """An input that is ahead activates the answers when its last parts are merged, which may be later."""
+
+    def program(worker: Worker) -> int:
+        state = State.open(worker, str(tmp_path))
+        with worker.dataflow() as scope:
+            (left, one), (right, _) = (durable_input(scope, state.shard(name), ahead=name == "left") for name in NAMES)
+            answer = persist(one, state.shard("answer"))
+        left.insert(7)
+        left.close()
+        worker.step_while(lambda: not answer.done())
+        right.insert(7)
+        right.advance_to(5)
+        worker.step_while(lambda: not right.is_durable(5))
+        state.activate_outputs()
+        for _ in range(20):
+            worker.step()
+        right.close()
+        return state.shard("answer").shard.manifest().upper
+
+    assert execute_directly(program) == 1
