@@ -135,6 +135,8 @@ def persist(
         shard.state.waiting.append(activate)
 
         def logic() -> None:
+            if not held.times:
+                return  # the collection has ended, and an input that is ahead has activated all outputs
             if not appender.is_busy and (not changes.frontier or appender.is_due()):
                 for _, batch in changes.drain():
                     appender.stage(past.take(cast(Updates, batch)))

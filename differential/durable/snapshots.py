@@ -197,15 +197,19 @@ class _Operator:
             unsent.downgrade([(frontier,)])
 
     def _keep(self, time: int, updates: Updates) -> None:
-        """Keep changes until their time is complete: those that the state does not have."""
+        """Keep changes until their time is complete: those that the state does not have.
+
+        An operator without state begins with all changes up to the time as of which inputs are loaded, at this time.
+        """
         times = updates.times[:, 0]
         if len(updates.time_index):
             for place, each in enumerate(times.tolist()):
                 rows = updates.time_index == place
                 if each >= self._from and rows.any():
-                    self._waiting.setdefault(each, []).append(updates.take(rows).with_times(updates.times[:1]))
+                    change = updates.take(rows).with_times(updates.times[:1])
+                    self._waiting.setdefault(max(each, self._as_of), []).append(change)
         elif len(updates) and int(times[0]) >= self._from:
-            self._waiting.setdefault(int(times[0]), []).append(updates)
+            self._waiting.setdefault(max(int(times[0]), self._as_of), []).append(updates)
 
     def _complete(self, time: int, output: Any, held: CapabilitySet) -> None:
         batches = [each.as_read_only() for each in self._waiting.pop(time)]

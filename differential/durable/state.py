@@ -13,6 +13,7 @@ first time that they retain.
 **First epochs.** An input goes on at the first epoch that is not durable, so that none is left out, though other inputs
 and their outputs may be further. It must not change what is final: an output that depends on it, which the graph of the
 dataflow tells, is final beyond this epoch only if the input was closed. Then the input goes on where the output does.
+The manifest of an output names its inputs, because a program may leave out the output and change the input.
 
 **Retention.** An input must stay readable as of the time from which the program would go on after a crash: its `since`
 is at most `upper` - 1 of every output or, if there are none, of every input, whatever is to be kept.
@@ -35,6 +36,8 @@ from timely.errors import BuildError, ConfigError, StateError
 from timely.lowlevel import Activator, Broadcast, InputPort, StreamCore, as_column
 
 INPUT, OUTPUT, SNAPSHOT = "input", "output", "snapshot"
+INPUTS = "inputs"
+"""What is noted of an output or a snapshot under this name: the inputs that it depends on."""
 
 
 class OpenShard:
@@ -225,18 +228,23 @@ class State:
         """Return the first epoch of changes of an input: no change before it is missing.
 
         It is the first that is not durable or, if other inputs went on when this one was closed, the first that is not
-        final for an output or a snapshot that depends on it.
+        final for an output or a snapshot that depends on it, or did when it was last written.
         """
+        dependent = {other.name for other in self._dependent(shard)}
+        ends = [
+            self._final_before(manifest)
+            for name, manifest in self.manifests.items()
+            if name in dependent or shard.name in manifest.about.get(INPUTS, ())
+        ]
+        return max([0 if shard.opened is None else shard.opened.upper, *ends])
+
+    def _dependent(self, shard: OpenShard) -> list[OpenShard]:
+        """Return the outputs and snapshots that depend on an input in this program."""
         stream = shard.stream
         assert stream is not None
         reached = stream.scope.dataflow.plan.reached_from(stream.location)
-        ends = [
-            end
-            for other in self._of(OUTPUT, SNAPSHOT)
-            if other.stream is not None and other.stream.location in reached
-            for end in [self._final_before(other)]
-        ]
-        return max([0 if shard.opened is None else shard.opened.upper, *ends])
+        others = self._of(OUTPUT, SNAPSHOT)
+        return [other for other in others if other.stream is not None and other.stream.location in reached]
 
     def load_time(self, shard: OpenShard) -> int:
         """Return the time as of which an input is loaded: at or before `begin`, and before its first epoch."""
@@ -330,14 +338,11 @@ class State:
                 f"state: remove it to begin it again{replay}, or leave it out"
             )
 
-    def _final_before(self, shard: OpenShard) -> int:
+    def _final_before(self, manifest: Manifest) -> int:
         """Return the time before which nothing may change that an output or a snapshot is made of."""
-        opened = shard.opened
-        if opened is None:
-            return 0
-        if shard.role == SNAPSHOT:
-            return max((state.upper for state in opened.states if state.upper == self.frontier), default=0)
-        return opened.upper if opened.since < opened.upper else 0
+        if manifest.role == SNAPSHOT:
+            return max((state.upper for state in manifest.states), default=0)
+        return manifest.upper if manifest.since < manifest.upper else 0
 
     def _make(self, as_of: int) -> None:
         """Make the collections that do not exist: inputs that were empty so far, outputs that are not known before."""
@@ -345,12 +350,19 @@ class State:
         is_more = any(shard.name not in self.writers for shard in self._used)
         if is_more:
             _check(found)
+        needs: dict[str, list[str]] = {shard.name: [] for shard in self._of(OUTPUT, SNAPSHOT)}
+        for shard in self._of(INPUT):
+            for dependent in self._dependent(shard):
+                needs[dependent.name].append(shard.name)
         for shard in self._used:
+            about = {} if shard.role == INPUT else {INPUTS: sorted(needs[shard.name])}
             if shard.name not in self.writers:
                 is_input = shard.role == INPUT
                 at = self.first_epoch(shard) if is_input else as_of + (shard.role == SNAPSHOT)
-                since = 0 if is_input else as_of
-                self.writers[shard.name] = Writer.claim(shard.shard, str(shard.role), at, since=since, is_new=True)
+                self.writers[shard.name] = Writer.claim(
+                    shard.shard, str(shard.role), at, since=0 if is_input else as_of, about=about, is_new=True
+                )
+            shard.writer.describe(about)
             if shard.added:
                 shard.writer.add_fields(shard.added)
             shard.writer.names = shard.fields

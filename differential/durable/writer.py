@@ -165,6 +165,11 @@ class Writer:
         if kept != self.manifest.offsets:
             self._replace(self._bytes, self.manifest.after(offsets=kept))
 
+    def describe(self, about: Mapping[str, Any]) -> None:
+        """Replace what is noted of the collection."""
+        if self.manifest.about != about:
+            self._replace(self._bytes, self.manifest.after(about=dict(about)))
+
     def compact(self) -> bool:
         """Merge some small parts that follow each other, if there are many; return whether there were.
 

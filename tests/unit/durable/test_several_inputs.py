@@ -12,6 +12,8 @@ from differential.durable import Directory, Shard, State, durable_input, persist
 from tests.unit.durable.test_snapshots import Streaks
 from timely import Config, Worker, execute, execute_directly
 
+NAMES = ("left", "right")
+
 
 class Crashed(Exception):
     pass
@@ -91,3 +93,78 @@ def test_an_input_that_was_closed_goes_on_after_the_changes_that_a_snapshot_has(
     begun, contents = execute_directly(lambda worker: program(worker, 11))
     assert begun == kept
     assert contents == {(100, 1): 1, (7, 11): 1, (100 + kept, 1): 1}
+
+
+def test_an_answer_that_was_left_out_finds_the_input_that_was_closed_as_it_was(tmp_path: Path) -> None:
+    """While it is left out, the input goes on after what is final for it."""
+
+    def program(worker: Worker, names: list[str]) -> list[int]:
+        state = State.open(worker, str(tmp_path))
+        with worker.dataflow() as scope:
+            made = {name: durable_input(scope, state.shard(name)) for name in names}
+            answers = [persist(made["table"][1], state.shard(name)) for name in ["copy"] if len(names) == 2]
+        begun = [session.epoch for session, _ in made.values()]
+        for name, (session, _) in made.items():
+            for _ in range(5 if name == "numbers" else 1):
+                session.insert(session.epoch)
+                session.advance_to(session.epoch + 1)
+            session.close()
+        worker.step_while(lambda: not all(session.is_durable(9) for session, _ in made.values()))
+        worker.step_while(lambda: not all(answer.done() for answer in answers))
+        return begun
+
+    assert execute_directly(lambda worker: program(worker, ["table", "numbers"])) == [0, 0]
+    assert execute_directly(lambda worker: program(worker, ["table"])) == [5], "the answer is final before 5"
+    assert execute_directly(lambda worker: program(worker, ["table", "numbers"])) == [6, 5]
+    copy, table = (Shard(name, Directory(str(tmp_path)).store(name)) for name in ("copy", "table"))
+    assert copy.manifest().about == {"inputs": ["table"]}
+    assert [copy.read(time) for time in range(7)] == [table.read(time) for time in range(7)]
+
+
+def test_a_new_operator_with_state_begins_in_each_run_with_the_same_changes(tmp_path: Path) -> None:
+    """Its input is behind the time at which it begins, and it has no snapshot when the program is started again."""
+
+    def program(worker: Worker, ends: tuple[int, int], is_more: bool) -> None:
+        state = State.open(worker, str(tmp_path))
+        with worker.dataflow() as scope:
+            (left, one), (right, other) = (durable_input(scope, state.shard(name)) for name in ("left", "right"))
+            answers = [persist(one, state.shard("one"))]
+            if is_more:
+                streaks = stateful(other, Streaks, state.shard("streaks"), every=100)
+                answers.append(persist(streaks, state.shard("answer")))
+        for session, end in zip((left, right), ends):
+            for epoch in range(session.epoch, end):
+                session.insert(7)
+                session.advance_to(epoch + 1)
+        worker.step_while(lambda: not all(answer.is_durable(end) for answer, end in zip(answers, ends)))
+        worker.step_while(lambda: not right.is_durable(ends[1]))
+        raise Crashed
+
+    for ends, is_more in (((8, 5), False), ((10, 10), True), ((12, 12), True)):
+        with pytest.raises(Crashed):
+            execute_directly(lambda worker, e=ends, m=is_more: program(worker, e, m))
+    answer = Shard("answer", Directory(str(tmp_path)).store("answer"))
+    assert {time: answer.read(time) for time in range(7, 12)} == {time: {(7, time - 6): 1} for time in range(7, 12)}
+
+
+def test_an_answer_that_has_ended_appends_no_more_while_another_input_goes_on(tmp_path: Path) -> None:
+    """An input that is ahead activates the answers when its last parts are merged, which may be later."""
+
+    def program(worker: Worker) -> int:
+        state = State.open(worker, str(tmp_path))
+        with worker.dataflow() as scope:
+            (left, one), (right, _) = (durable_input(scope, state.shard(name), ahead=name == "left") for name in NAMES)
+            answer = persist(one, state.shard("answer"))
+        left.insert(7)
+        left.close()
+        worker.step_while(lambda: not answer.done())
+        right.insert(7)
+        right.advance_to(5)
+        worker.step_while(lambda: not right.is_durable(5))
+        state.activate_outputs()
+        for _ in range(20):
+            worker.step()
+        right.close()
+        return state.shard("answer").shard.manifest().upper
+
+    assert execute_directly(program) == 1
