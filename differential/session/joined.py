@@ -33,9 +33,6 @@ class Named(Protocol):
     def stream(self) -> Stream:
         """The stream of updates."""
 
-    def keyed_by(self, *names: str) -> Any:
-        """Return the relation with these columns first, as its key."""
-
     def select(self, *names: str, keys: int = 1) -> Any:
         """Return the relation of these columns."""
 
@@ -47,7 +44,6 @@ class Named(Protocol):
 
 
 R = TypeVar("R", bound=Named)
-
 
 On = str | Sequence[str] | Mapping[str, str]
 """Columns that are to be equal: those with these names, or the names on the right by those on the left."""
@@ -84,6 +80,7 @@ def _others(side: Named, key: Sequence[str]) -> tuple[str, ...]:
 
 
 def _has_key(side: Named, key: Sequence[str]) -> bool:
+    """Return whether a side has this key, and so an index that others may share."""
     return list((side.names or ())[: side.keys]) == list(key)
 
 
