@@ -240,6 +240,7 @@ class Past:
             return []
         differing = rows.difference(found, was)
         if not self._is_corrected:
+            self._shard.writer.check()  # a program that has replaced this one may have appended what is there now
             raise self._error(differing)
         total = rows.consolidated(differing, self.upper)
         return [rows.updates_of(total)] if len(total) else []

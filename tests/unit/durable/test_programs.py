@@ -775,6 +775,22 @@ def test_of_two_programs_that_open_the_state_at_once_not_both_go_on(tmp_path: Pa
         opened[0].writers["numbers"].check()
 
 
+def test_a_program_that_was_replaced_does_not_take_the_answers_of_the_other_one_for_its_own(tmp_path: Path) -> None:
+    execute_directly(program(str(tmp_path), 3, alone))
+
+    def late(worker: Worker) -> None:
+        state = State.open(worker, str(tmp_path), replay=True)
+        with worker.dataflow() as scope:
+            session, numbers = durable_input(scope, state.shard("numbers"))
+            answer = persist(numbers.count(), state.shard("answer"))
+        execute_directly(program(str(tmp_path), 5, alone))
+        session.close()
+        worker.step_while(lambda: not answer.done())
+
+    with pytest.raises(OperatorError, match=r"'answer' in .* was claimed by process \d+ on .* must end"):
+        execute_directly(late)
+
+
 def test_a_program_that_was_replaced_makes_no_collections(tmp_path: Path) -> None:
     execute_directly(program(str(tmp_path), 3, alone))
 

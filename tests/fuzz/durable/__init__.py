@@ -1,0 +1,1 @@
+"""Random programs of durable collections, in several runs that crash, and a twin in plain Python."""
