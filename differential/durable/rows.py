@@ -139,16 +139,6 @@ def digest(table: Table) -> int:
     return int((_hashes(table) * _ints(table[DIFF]).view(np.uint64)).sum(dtype=np.uint64)) if len(table) else 0
 
 
-def digests(table: Table) -> dict[int, int]:
-    """Return the digest of the rows at each time, except where it is 0."""
-    if not len(table):
-        return {}
-    times, index = np.unique(_ints(table[TIME]), return_inverse=True)
-    sums = np.zeros(len(times), np.uint64)
-    np.add.at(sums, index, _hashes(table) * _ints(table[DIFF]).view(np.uint64))
-    return {int(time): int(each) for time, each in zip(times, sums) if each}
-
-
 def difference(one: Table, other: Table) -> Table:
     """Return what must be added to `other` to make it `one`, consolidated."""
     diffs = pc.negate_checked(other[DIFF])
@@ -272,4 +262,5 @@ def _sums(diffs: Ints, starts: Ints) -> Ints:
 
 
 def _hashes(table: Table) -> Array:
-    return hash_columns(columns_of(table))
+    # The hash of two columns alone does not depend on their order, so a constant one is the first.
+    return hash_columns((np.zeros(len(table), np.int64), *columns_of(table)))

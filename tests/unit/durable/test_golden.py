@@ -49,18 +49,6 @@ def test_records_times_and_offsets_are_as_they_were_written(place: Directory) ->
     assert (counts.manifest().since, counts.read(1), counts.read()) == (1, {("be", 2): 1}, {("be", 3): 1})
 
 
-def test_digests_are_what_this_version_computes(place: Directory) -> None:
-    """What is computed again after an upgrade of the library is compared by digest."""
-    for name in place.names():
-        shard = Shard(name, place.store(name))
-        shard.verify()
-        manifest = shard.manifest()
-        if name == "state":
-            continue
-        if manifest.role == "output" or manifest.digest:  # those of inputs were computed by earlier versions only
-            assert rows.digest(shard.updates()) == manifest.digest
-
-
 def test_a_writer_goes_on(place: Directory) -> None:
     shard = Shard("counts", place.store("counts"))
     writer = Writer.claim(shard, "output")
@@ -82,3 +70,13 @@ def test_typed_columns_notes_and_snapshots_are_as_they_were_written(place: Direc
     state = Shard("state", place.store("state"))
     (part,) = state.manifest().states
     assert (state.manifest().role, part.upper, state.part(part)) == ("snapshot", 6, b"state")
+
+
+def test_digests_are_those_of_this_version_or_differ(place: Directory, request: pytest.FixtureRequest) -> None:
+    """Those of earlier versions did not depend on the order of two columns. If they differ, records are compared."""
+    is_now = request.node.name.endswith("[now]")
+    for name in place.names():
+        shard = Shard(name, place.store(name))
+        shard.verify()
+        if shard.manifest().role == "output":
+            assert (rows.digest(shard.updates()) == shard.manifest().digest) == is_now

@@ -192,6 +192,19 @@ def test_another_answer_than_before_is_refused_and_names_a_record(tmp_path: Path
     assert updates(where) == expected(5)
 
 
+@pytest.mark.parametrize("replay", [False, True])
+def test_an_answer_whose_columns_have_changed_places_is_another_one(tmp_path: Path, replay: bool) -> None:
+    def pairs(collection: Collection) -> Collection:
+        return collection.map(lambda number: (number, number + 1))
+
+    def swapped(collection: Collection) -> Collection:
+        return collection.map(lambda number: (number + 1, number))
+
+    execute_directly(program(str(tmp_path), 3, alone, pairs))
+    with pytest.raises(OperatorError, match="has other contents than the program computes"):
+        execute_directly(program(str(tmp_path), 4, alone, swapped, replay=replay))
+
+
 def test_another_answer_than_before_is_corrected_at_the_first_open_time(tmp_path: Path) -> None:
     where = str(tmp_path)
     execute_directly(program(where, 3, alone))
