@@ -82,7 +82,7 @@ def stateful(
     """Return the output of an operator with private state, which `make` makes on each worker, and `shard` keeps.
 
     Each worker has the records of some keys. The state is kept each time that `every` epochs more are complete. If a
-    program has several such operators, the largest `every` is that of all.
+    program has several such operators, the largest `every` applies to all of them.
 
     Raises BuildError if the collection's times have several coordinates, ConfigError unless `every` is at least 1.
 

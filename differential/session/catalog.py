@@ -47,8 +47,9 @@ class Catalog:
         self._watches: list[Watch] = []
         self.blocks = Blocks()
         self.feeds = Feeds()
-        self.clocks = Clocks()
         """The sources of tables."""
+        self.clocks = Clocks()
+        """The watermarks of tables."""
         self.deliveries = Deliveries()
         """The sinks of views."""
         self.ends: list[Callable[[], object]] = []
