@@ -17,11 +17,11 @@ class TraceHandle(Reader):
         """Register a reader, who may ask what `claim` says, or for all that the trace still answers."""
         super().__init__(spine.depth)
         self.spine = spine
-        self.is_dropped = False
-        """Whether this reader holds nothing back any more."""
         self._claim = Claim(spine.logical, spine.physical) if claim is None else claim
         self._cut: tuple[tuple[Batch, ...], Antichain, tuple[Batch, ...]] = ((), Antichain(), ())
         spine.register(self._claim)
+        self.is_dropped = False
+        """Whether this reader holds nothing back any more; not set if Ctrl-C struck while it was made."""
 
     @property
     def upper(self) -> Antichain:

@@ -211,6 +211,8 @@ class Capability:
         self._held.drop()
 
     def __del__(self) -> None:
+        if not hasattr(self, "_held"):  # Ctrl-C struck while it was made
+            return
         output = self._held.output
         if output is not None:
             output.forget(self._held)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import inspect
+import sys
 import warnings
 from collections.abc import Callable
 from threading import Thread
@@ -180,3 +181,12 @@ def test_a_capability_dropped_by_a_with_block_or_a_call_is_not_reported_as_forgo
         numbers.send(1)
 
     execute_directly(program)
+
+
+def test_one_that_ctrl_c_kept_from_being_made_is_forgotten_in_silence(monkeypatch: pytest.MonkeyPatch) -> None:
+    errors: list[Any] = []
+    monkeypatch.setattr(sys, "unraisablehook", errors.append)
+    capability = Capability.__new__(Capability)
+    assert not hasattr(capability, "_held")
+    del capability
+    assert errors == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 import threading
 from collections.abc import Sequence
 
@@ -12,6 +13,7 @@ import pytest
 from differential.kernels.compile import NOTHING
 from differential.trace.as_of import AsOf
 from differential.trace.batch import Batch
+from differential.trace.claims import Claim
 from differential.trace.description import Description
 from differential.trace.entered import Entered
 from differential.trace.handle import TraceHandle
@@ -321,3 +323,23 @@ def test_a_promise_made_in_an_inner_scope_is_about_the_outer_coordinates(levels:
         handle = Entered(handle)
     handle.set_logical_compaction(Antichain([(4, 1, 2, *[7] * levels), (5, 0, 1, *[3] * levels)]))
     assert handle.logical == Antichain([(4, 1, 2, *[0] * levels), (5, 0, 1, *[0] * levels)])
+
+
+@pytest.mark.interpreted
+def test_a_reader_that_ctrl_c_kept_from_being_made_is_forgotten_in_silence(
+    spine: Spine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*frontiers: Antichain) -> Claim:
+        raise KeyboardInterrupt
+
+    errors: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", errors.append)
+    monkeypatch.setattr("differential.trace.handle.Claim", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        TraceHandle(spine)
+    gc.collect()
+    monkeypatch.undo()
+    assert errors == []
+    handle = TraceHandle(spine)
+    del handle
+    assert spine.readers == 0
