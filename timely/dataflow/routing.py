@@ -79,7 +79,8 @@ def hash_columns(columns: tuple[NDArray[Any], ...]) -> Hashes:
     """
     hashes = hash_column(columns[0])
     for column in columns[1:]:
-        hashes = mix(hashes ^ hash_column(column))
+        # Multiplied, because rows of two equal columns would all get one hash, and (a, b) and (b, a) the same.
+        hashes = mix(hashes * _GOLDEN ^ hash_column(column))
     return hashes
 
 

@@ -109,6 +109,13 @@ def test_equal_values_have_equal_hashes_whatever_their_type() -> None:
     assert hashed(1, "a") != hashed(2, "a")
 
 
+def test_the_hash_of_several_columns_depends_on_their_order() -> None:
+    numbers = np.arange(1000)
+    assert len(set(hash_columns((numbers, numbers)).tolist())) == len(numbers)
+    assert not (hash_columns((numbers, numbers + 1)) == hash_columns((numbers + 1, numbers))).any()
+    assert not (hash_columns((numbers, numbers + 1, numbers)) == hash_columns((numbers + 1, numbers, numbers))).any()
+
+
 def test_records_without_fields_meet_on_one_worker() -> None:
     ((worker, found),) = parts(Exchange(), [(), ()], 3).items()
     assert found == [(), ()]
