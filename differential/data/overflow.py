@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from differential.data.codes import Encoder
+from differential.data.updates import Updates
 from differential.kernels.products import multiply
 from differential.kernels.wide import Overflow
 from timely.errors import DataError
@@ -41,8 +42,8 @@ def refusing(
 ) -> Callable[[], None]:
     """Return the logic `run` with errors that name the record when a kernel raises `Overflow`.
 
-    `key` and `value` decode the record; without `value` the error names only the key. The time in it is the least that
-    the operator holds or, if it holds none, that of the message that it handles.
+    `key` and `value` decode the record; without `value` the error names only the key. The time in it is that of the
+    fault; without one, the least that the operator holds or, if it holds none, that of the message that it handles.
     """
     meaning = Encoder(key.interner, "value", ()) if value is None else value
 
@@ -50,17 +51,19 @@ def refusing(
         try:
             run()
         except Overflow as fault:
-            least = None if held is None else min(held.times, default=None)
-            if least is None and input is not None:
-                least = input.time
-            raise named(fault, key, meaning, least) from None
+            time = fault.time
+            if time is None and held is not None:
+                time = min(held.times, default=None)
+            if time is None and input is not None:
+                time = input.time
+            raise named(fault, key, meaning, time) from None
 
     return named_run
 
 
 def named(fault: Overflow, key: Encoder, value: Encoder, time: Time | None = None) -> DataError:
     """Return the error for a record that occurs too often, whose codes a kernel gave."""
-    codes = [np.array([code], np.int64) for code in fault.args]
+    codes = [np.array([code], np.int64) for code in fault.args[:2]]
     keys = key.decode(codes[0], 1)
     if value.adds:
         return too_large(keys[: len(keys) - key.hidden], time)
@@ -97,25 +100,27 @@ def too_often(record: Sequence[Array], time: Time | None = None) -> DataError:
     )
 
 
-def multiplied(columns: Sequence[Array], diffs: Ints, times: Ints, *, adds: bool = False) -> Ints:
-    """Return the products of `diffs` and `times`, which have one for each row of `columns`, once or several times over.
+def multiplied(updates: Updates, factors: Ints, *, keys: int | None = None) -> Ints:
+    """Return the products of the diffs of updates with `factors`, of which each update has one, or several.
 
-    `diffs` may be empty, where all are 1. Raises DataError, which names the record, where a product does not fit into
-    64 bits. With `adds`, a product is a part of a sum over the key that `columns` are.
+    With several, each update has one before any has its second. Raises DataError, which names the record and the time,
+    where a product does not fit into 64 bits. With `keys`, a product is a part of a sum over that many columns.
 
-    >>> multiplied((np.array([7]),), np.array([1 << 40]), np.array([1 << 23]))
+    >>> often = Updates.at((3,), (np.array([7]),), np.array([1 << 40]))
+    >>> multiplied(often, np.array([1 << 23]))
     Traceback (most recent call last):
     ...
     timely.errors.DataError: how often 7 occurs does not fit into 64 bits: ...
     """
-    if not len(diffs):
-        return times
-    products = np.empty(len(times), np.int64)
-    row = multiply(_plain(diffs), _plain(times), products)
+    if not len(updates.diffs):
+        return factors
+    products = np.empty(len(factors), np.int64)
+    diffs = updates.diffs if len(factors) == len(updates) else np.tile(updates.diffs, len(factors) // len(updates))
+    row = multiply(_plain(diffs), _plain(factors), products)
     if row >= 0:
-        place = row % len(columns[0])
-        record = [column[place : place + 1] for column in columns]
-        raise too_large(record, None) if adds else too_often(record)
+        fault = updates.take(np.array([row % len(updates)]))
+        record, time = fault.columns[:keys], fault.each_time()[0]
+        raise too_often(record, time) if keys is None else too_large(record, time)
     return products
 
 

@@ -17,11 +17,12 @@ import numpy as np
 
 from differential.collection import Arrangement, Collection
 from differential.data.codes import Codes, Encoder
-from differential.data.overflow import multiplied
+from differential.data.overflow import multiplied, too_often
 from differential.data.updates import Ints, Updates
 from differential.delta.lookup import Past, lookup, refuse_other_keys
 from differential.kernels.compile import NOTHING
 from differential.kernels.extend import extend
+from differential.kernels.wide import Overflow
 from differential.trace.batch import table_of
 from timely.errors import DataError
 from timely.lowlevel import Pipeline
@@ -96,7 +97,11 @@ class Extensions:
         bounds = self._initial[order, 0] if len(self._initial) > 1 else self._initial[:, 0].copy()
         position = 0
         while position >= 0:
-            rows, vals, occurs, position = extend(keys, bounds, excluded, firsts, past, position, PIECE)
+            try:
+                rows, vals, occurs, position = extend(keys, bounds, excluded, firsts, past, position, PIECE)
+            except Overflow as fault:
+                prefix = self._prefixes.take(order[[fault.args[2]]])
+                raise too_often(prefix.columns, prefix.each_time()[0]) from None
             if len(rows):
                 yield self._piece(order[rows], vals, occurs)
             if position >= 0:
@@ -105,6 +110,6 @@ class Extensions:
     def _piece(self, rows: Ints, vals: Ints, occurs: Ints) -> Updates:
         """Return extensions as updates."""
         extended = self._prefixes.take(rows)
-        diffs = multiplied(extended.columns, extended.diffs, occurs)
+        diffs = multiplied(extended, occurs)
         columns = (*extended.columns, *self._value.decode(vals, len(rows)))
         return Updates(columns, extended.times, extended.time_index, NOTHING if (diffs == 1).all() else diffs)

@@ -16,16 +16,20 @@ import numpy as np
 from differential.arrangement.arrange import ByKey
 from differential.collection import Arrangement, Collection
 from differential.data.codes import Encoder
+from differential.data.overflow import too_often
 from differential.data.updates import Ints, Updates
 from differential.delta.lookup import Ask, Past, lookup, refuse_other_keys
 from differential.kernels.compile import NOTHING
 from differential.kernels.consolidate import consolidate
 from differential.kernels.join import join
 from differential.kernels.occurrences import occurrences
+from differential.kernels.wide import Overflow
 from differential.operators.join_arrangements import ROWS_PER_BATCH
 from differential.trace.batch import Batch, table_of
-from differential.trace.parts import table_of_parts
+from differential.trace.columns import Rows
+from differential.trace.parts import first_wide_pair, table_of_parts
 from timely import Stream
+from timely.errors import DataError
 from timely.lowlevel import as_columns, call
 
 PIECE = 1 << 19
@@ -185,13 +189,26 @@ class Pairs:
             past = table_of(self._past)
         rows = np.arange(len(self._codes))
         index, diffs = (column.copy() for column in (self._prefixes.time_index, self._prefixes.diffs))
-        new, position = table_of_parts([consolidate(self._codes, rows, index, diffs, times.copy())]), 0
+        prefixes = consolidate(self._codes, rows, index, diffs, times.copy())
+        new, position = table_of_parts([prefixes]), 0
         while position >= 0:
-            keys, rows, vals, times, index, diffs, position = join(new, position, PIECE, past)
+            try:
+                keys, rows, vals, times, index, diffs, position = join(new, position, PIECE, past)
+            except Overflow as fault:
+                raise self._too_often(fault.args[0], prefixes) from None
             if len(keys):
                 piece = self._piece(rows if len(rows) else np.zeros(len(keys), np.int64), vals, times, index, diffs)
                 if len(piece) or len(keys) >= ROWS_PER_BATCH:
                     yield piece
+
+    def _too_often(self, key: int, prefixes: Rows) -> DataError:
+        """Return the error for the first pair of a prefix with that key and a record that occurs too often."""
+        keys, rows, index, diffs, times = prefixes
+        own = keys, rows, index, diffs, times[:, : self._prefixes.times.shape[1]]
+        time, row, val = first_wide_pair(key, [own], [batch.columns.rows for batch in self._past])
+        prefix, _ = split(tuple(column[row : row + 1] for column in self._prefixes.columns), self._hidden)
+        value = self._value.decode(np.array([val]), 1)
+        return too_often(as_columns(call(self._function, (*prefix, *value)), 1), time)
 
     def _piece(self, rows: Ints, vals: Ints, times: Ints, index: Ints, diffs: Ints) -> Updates:
         """Return as updates those pairs whose record the prefix sees."""

@@ -30,7 +30,6 @@ from numpy.typing import NDArray
 from differential.collection import Arrangement
 from differential.data.codes import Codes, Encoder
 from differential.data.interning import hold_columns
-from differential.data.overflow import refusing
 from differential.data.updates import Ints, Updates
 from differential.kernels.times import minimal
 from differential.keys import EVERY, described
@@ -111,7 +110,7 @@ def lookup(
     output, stream = builder.add_output()
     arrangement = arrangements[0][0]
     lookup = Lookup(first, read, output, ask, prefixes.scope.width, arrangement)
-    builder.build(lambda _: refusing(lookup.run, arrangement.key))
+    builder.build(lambda _: lookup.run)
     prefixes.scope.dataflow.when_complete(lookup.drop)
     return stream
 

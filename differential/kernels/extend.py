@@ -245,6 +245,7 @@ def extend(
 
     `keys` is int64[relations, prefixes]. `bounds` has one bound for each prefix, or one for all; it is one less for
     relations whose `is_excluded` is 1. Prefixes from `start` on are extended until about `limit` values are looked at.
+    Raises Overflow, with the number of the prefix, if a count does not fit into 64 bits.
     """
     relations = _Relations(is_excluded, firsts, past, np.zeros((len(past), 3), np.int64))
     out = empty(3 * _FEW).reshape((3, _FEW))
@@ -253,7 +254,7 @@ def extend(
     while True:
         position, written, work, lacks = _extend(keys, bounds, relations, position, limit, out, written, work)
         if written < 0:
-            raise Overflow(keys[0, position], 0)
+            raise Overflow(keys[0, position], 0, position)
         if lacks == 0:
             break
         room = 2 * out.shape[1] + lacks

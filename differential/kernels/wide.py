@@ -25,6 +25,9 @@ class Overflow(ArithmeticError):
     A third one, from kernels that go through the rows in the order of times, identifies the time.
     """
 
+    time: tuple[int, ...] | None = None
+    """When it does not fit, if whoever called the kernel has found out."""
+
 
 @bare
 def carry(low: int, item: int) -> int:

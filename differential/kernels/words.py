@@ -321,7 +321,7 @@ def fold_until(
 def fold_words(first: Ints, second: Ints, diffs: Ints, layout: Table, is_by_row: bool) -> tuple[int, Ints]:
     """Sum equal rows, and move the words of those that are not zero to the front; return how many, and the sums.
 
-    The sums are absent if all are 1. Raises Overflow if a sum does not fit into 64 bits.
+    The sums are absent if all are 1. Raises Overflow, with the number of the time, if a sum does not fit into 64 bits.
     """
     sums, row, kept = np.empty(0, np.int64), 0, 0
     while True:
@@ -330,7 +330,8 @@ def fold_words(first: Ints, second: Ints, diffs: Ints, layout: Table, is_by_row:
             words, seconds, room = first[~row:], second[~row:], np.empty(0, np.int64)
             key = extract_field(words, seconds, 1, layout, KEY, room)
             val = extract_field(words, seconds, 1, layout, VAL, room)
-            raise Overflow(at(key, 0, 0), at(val, 0, 0))
+            time = extract_field(words, seconds, 1, layout, TIME, room)
+            raise Overflow(at(key, 0, 0), at(val, 0, 0), at(time, 0, 0))
         if row == len(first):
             return kept, sums[:kept] if len(sums) <= kept + kept // 4 else sums[:kept].copy()
         sums = empty(kept + len(first) - row)

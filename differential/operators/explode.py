@@ -37,7 +37,7 @@ def explode(collection: C, function: Callable[..., Any], *, keys: int = 1, name:
             raise DataError(
                 "the function of explode must return (record, times); several columns of a record in a tuple"
             )
-        diffs = multiplied(updates.columns, updates.diffs, occurrences(result[1], len(updates)))
+        diffs = multiplied(updates, occurrences(result[1], len(updates)))
         exploded = Updates(as_columns(result[0], len(updates)), updates.times, updates.time_index, diffs)
         return exploded if diffs.all() else exploded.take(diffs != 0)
 

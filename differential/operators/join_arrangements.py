@@ -8,18 +8,23 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from itertools import chain
 from typing import Any, NamedTuple, cast
 
+import numpy as np
+
 from differential.arrangement.core import ArrangementCore
-from differential.data.overflow import refusing
+from differential.data.overflow import too_often
 from differential.data.updates import Updates
 from differential.kernels.compile import Batches
 from differential.kernels.join import join as join_kernel
+from differential.kernels.wide import Overflow
 from differential.keys import described
 from differential.operators.catching_up import CatchingUp
 from differential.trace.batch import Batch, table_of
+from differential.trace.parts import first_wide_pair
 from timely import Stream
-from timely.errors import BuildError
+from timely.errors import BuildError, DataError
 from timely.lowlevel import (
     CLOSED,
     Antichain,
@@ -64,7 +69,7 @@ def join_arrangements(
     # arrives, and when the worker has nothing else to do.
     builder.operator.waits = False
     joiner = Joiner(first, second, output, left, right, function)
-    builder.build(lambda _: refusing(joiner.run, left.key))
+    builder.build(lambda _: joiner.run)
     left.scope.dataflow.when_complete(joiner.drop)
     return stream
 
@@ -158,7 +163,7 @@ class Joiner:
         time, batch = only[0], cast(Batch, only[1])
         side.admit(batch)
         if past:
-            pairs, position = self._matched(table_of((batch,)), other.table(past), is_left)
+            pairs, position = self._matched((batch,), past, other.table(past), is_left)
             if pairs is not None:
                 self._output.answer(time, cast(Any, pairs))
             if position >= 0:
@@ -171,8 +176,8 @@ class Joiner:
     def _match(self) -> int:
         """Emit about a batch of pairs of the first pairing; return how many pairs take as long, at least."""
         pairing = self._todo[0]
-        new, past = table_of(pairing.new), table_of(pairing.past)
-        pairs, self._position = self._matched(new, past, pairing.new_is_left)
+        new, past = pairing.new, pairing.past
+        pairs, self._position = self._matched(new, past, table_of(past), pairing.new_is_left)
         if pairs is not None:
             self._output.give(pairing.capability, cast(Any, pairs))
         if self._position < 0:
@@ -180,11 +185,19 @@ class Joiner:
             self._position = 0
         return ROWS_PER_CALL + (0 if pairs is None else len(pairs))
 
-    def _matched(self, new: Batches, past: Batches, new_is_left: bool) -> tuple[Updates | None, int]:
-        """Return about a batch of pairs from `_position` on, and where to go on: -1 if these were the last."""
-        keys, new_vals, past_vals, times, time_index, diffs, onward = join_kernel(
-            new, self._position, ROWS_PER_BATCH, past
-        )
+    def _matched(
+        self, new: tuple[Batch, ...], past: tuple[Batch, ...], table: Batches, new_is_left: bool
+    ) -> tuple[Updates | None, int]:
+        """Return about a batch of pairs from `_position` on, and where to go on: -1 if these were the last.
+
+        `table` is what kernels take for `past`.
+        """
+        try:
+            keys, new_vals, past_vals, times, time_index, diffs, onward = join_kernel(
+                table_of(new), self._position, ROWS_PER_BATCH, table
+            )
+        except Overflow as fault:
+            raise self._too_often(fault.args[0], *((new, past) if new_is_left else (past, new))) from None
         length = len(keys)
         if not length:
             return None, onward
@@ -193,6 +206,14 @@ class Joiner:
         columns = left.key.decode(keys, length)
         columns += left.value.decode(left_vals, length) + right.value.decode(right_vals, length)
         return Updates(as_columns(call(self._function, columns), length), times, time_index, diffs), onward
+
+    def _too_often(self, key: int, left: tuple[Batch, ...], right: tuple[Batch, ...]) -> DataError:
+        """Return the error for the first pair of records with that key that occurs too often."""
+        time, *vals = first_wide_pair(key, *([batch.columns.rows for batch in side] for side in (left, right)))
+        encoders = self._left.key, self._left.value, self._right.value
+        columns = [encoder.decode(np.array([code]), 1) for encoder, code in zip(encoders, (key, *vals))]
+        shown = [each[: len(each) - encoder.hidden] for each, encoder in zip(columns, encoders)]
+        return too_often(tuple(chain.from_iterable(shown)), time)
 
 
 class Side:

@@ -40,7 +40,7 @@ def totals(collection: C, *functions: Callable[..., Any], name: str = "totals") 
         length = len(updates)
         given = [occurrences(consult(function, updates.columns), length) for function in functions]
         rows = np.tile(np.arange(length), parts)
-        diffs = multiplied(updates.columns[:keys], np.tile(updates.diffs, parts), np.concatenate(given), adds=True)
+        diffs = multiplied(updates, np.concatenate(given), keys=keys)
         number = np.repeat(np.arange(parts), length)
         kept = diffs != 0
         chosen = updates.take(rows[kept])

@@ -20,10 +20,11 @@ from differential.kernels.batching import by_time, take_passed, take_times
 from differential.kernels.compile import NOTHING, Ints, Table, Times
 from differential.kernels.few import due_block, due_of, split_of, split_rows
 from differential.kernels.times import drop_unused, in_advance, minimal
+from differential.kernels.wide import Overflow
 from differential.trace.batch import Batch, frontier_table
 from differential.trace.columns import FEW, Columns, Rows
 from differential.trace.description import NO_TIMES, Description
-from differential.trace.parts import consolidated
+from differential.trace.parts import at_its_time, consolidated
 from timely.lowlevel import CLOSED, Antichain, Time
 
 _PILE = 16
@@ -82,7 +83,10 @@ class Batcher:
         try:
             block, rows = due_block(keys, vals, diffs, times, frontier)
         except TypeError:  # kernels do not accept read-only and strided arrays, which messages may have
-            block, rows = due_block(keys.copy(), vals.copy(), diffs.copy(), times.copy(), frontier)
+            copies = keys.copy(), vals.copy(), diffs.copy(), times.copy()
+            return self.seal_at_once(*copies, upper)
+        except Overflow as fault:
+            raise at_its_time(fault, [(keys, vals, NOTHING, diffs, times)]) from None
         if rows < 0:
             return NOT_DUE
         if not rows:
@@ -102,7 +106,13 @@ class Batcher:
         """
         lower = self.upper
         assert lower.dominates(upper), f"sealing up to {upper} after sealing up to {lower} would go back"
-        due = self._few_due(upper) if self._rows <= FEW else self._many_due(upper)
+        if self._rows <= FEW:
+            try:
+                due = self._few_due(upper)
+            except Overflow as fault:
+                raise at_its_time(fault, [chunk.rows() for chunk in self._chunks], upper) from None
+        else:
+            due = self._many_due(upper)
         if due is None:
             return None
         self.upper = upper

@@ -6,13 +6,19 @@ that of the parts and half as much again, not three times theirs.
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from itertools import product
+
 import numpy as np
 
 from differential.kernels.compile import Batches, Table
 from differential.kernels.consolidate import consolidate, consolidate_parts, plan_words, unpack_words
 from differential.kernels.memory import address_of
+from differential.kernels.wide import Overflow
 from differential.kernels.words import UNFIT, pack_part
 from differential.trace.columns import Columns, Rows
+from timely.lowlevel import CLOSED, Antichain, Time
 
 MANY = 1 << 20
 """From so many rows on the parts are packed one by one."""
@@ -26,11 +32,41 @@ def consolidated(parts: list[Rows]) -> Rows:
         together = _piecemeal(parts)
         if together is not None:
             return together
-    if len(parts) == 1:
-        return consolidate(*parts.pop())
-    together = consolidate_parts(table_of_parts(parts), _AS_THEY_ARE)
+    try:
+        together = consolidate(*parts[0]) if len(parts) == 1 else consolidate_parts(table_of_parts(parts), _AS_THEY_ARE)
+    except Overflow as fault:
+        raise at_its_time(fault, parts) from None
     parts.clear()
     return together
+
+
+def at_its_time(fault: Overflow, parts: Iterable[Rows], upper: Antichain = CLOSED) -> Overflow:
+    """Return the fault with the time, not in advance of `upper`, at which its record occurs too often in the parts."""
+    key, val = fault.args[:2]
+    counts: Counter[Time] = Counter()
+    for found, time, diff in updates_at(key, parts):
+        if found == val and not upper.less_equal(time):
+            counts[time] += diff
+    fault.time = min((time for time, count in counts.items() if not -(1 << 63) <= count < 1 << 63), default=None)
+    return fault
+
+
+def first_wide_pair(key: int, left: Iterable[Rows], right: Iterable[Rows]) -> tuple[Time, int, int]:
+    """Return the least time, and the values, at which a pair of records of a key occurs too often."""
+    pairs = product([*updates_at(key, left)], [*updates_at(key, right)])
+    return min(
+        (tuple(map(max, time, other)), val, value)
+        for (val, time, diff), (value, other, factor) in pairs
+        if not -(1 << 63) <= diff * factor < 1 << 63
+    )
+
+
+def updates_at(key: int, parts: Iterable[Rows]) -> Iterator[tuple[int, Time, int]]:
+    """Yield the value, time and diff of each row of a key. It takes a pass over all rows, and is for errors."""
+    for keys, vals, index, diffs, times in parts:
+        for row in np.flatnonzero(keys == key).tolist():
+            time = tuple(times[index[row] if len(index) else 0].tolist())
+            yield int(vals[row]) if len(vals) else 0, time, int(diffs[row]) if len(diffs) else 1
 
 
 def _piecemeal(parts: list[Rows]) -> Rows | None:
@@ -47,7 +83,11 @@ def _piecemeal(parts: list[Rows]) -> Rows | None:
         start += len(part[0])
         base += len(part[4])
         parts.pop(0)
-    return unpack_words(first, second, layout, is_by_row, diffs, times)
+    try:
+        return unpack_words(first, second, layout, is_by_row, diffs, times)
+    except Overflow as fault:
+        fault.time = tuple(times[fault.args[2]].tolist())
+        raise
 
 
 def table_of_parts(parts: list[Rows]) -> Batches:

@@ -155,7 +155,7 @@ def test_the_operator_the_record_and_the_time_are_named() -> None:
         run(Collection.sum, [[(7, half, 1)], [(7, half + 1, 1)]], False)
     with pytest.raises(OperatorError, match=r"at time \(0,\).*how often \(7, 8\) occurs does not fit into 64 bits"):
         run(Collection.distinct, [[(7, 8, half)] * 4], False)
-    with pytest.raises(OperatorError, match=r"'join' failed at time \(0,\).*how often 7 occurs"):
+    with pytest.raises(OperatorError, match=r"'join' failed at time \(0,\).*how often \(7, 8, 8\) occurs"):
         run(lambda one: one.join(one), [[(7, 8, half)]], False)
 
 
@@ -186,6 +186,82 @@ def test_the_time_is_that_at_which_a_count_is_too_large(build: Any, message: str
 
     with pytest.raises(OperatorError, match=rf"failed at time \(2,\).*{message}"):
         execute_directly(program)
+
+
+@pytest.mark.parametrize("rows", [1, 300])
+@pytest.mark.parametrize("in_a_loop", [False, True])
+@pytest.mark.parametrize("name", [name for name in OPERATORS if name not in ("negate", "explode", "totals")])
+def test_the_time_is_named_though_a_batch_has_several_epochs(name: str, in_a_loop: bool, rows: int) -> None:
+    build, half = OPERATORS[name][0], 1 << 62
+    message = at_once(lambda one, _: build(one), in_a_loop, rows, {3: [(7, 1, half), (7, 1, half)]}, {})
+    assert f"failed at time {(3, 0) if in_a_loop and name == 'records' else (3,)}" in message
+    assert "how often (7, 1) occurs does not fit into 64 bits" in message
+
+
+@pytest.mark.parametrize("rows", [1, 300])
+@pytest.mark.parametrize("in_a_loop", [False, True])
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (Collection.join, "(7, 1, 2)"),
+        (lambda one, two: one.join_map(two, lambda key, left, right: left), "(7, 1, 2)"),
+        (lambda one, two: one.semijoin(two.map(lambda key, _: key)), "(7, 1)"),
+        (
+            lambda one, two: (
+                Prefixes.of(one).half_join(two.arrange_by_key(), lambda key, left, right: (key, left, right)).results()
+            ),
+            "(7, 1, 2)",
+        ),
+        (lambda one, two: extend(Prefixes.of(one), [Relation(two).extension(0)]).results(), "(7, 1, 2)"),
+        (
+            lambda one, two: extend(
+                Prefixes.of(one), [Relation(two).extension(0), Relation(two).extension(0)]
+            ).results(),
+            "(7, 1",
+        ),
+        (lambda one, two: two.consolidate().explode(lambda key, value: (key, value << 40)), "(7, 2)"),
+    ],
+)
+def test_a_product_is_named_with_its_time_though_a_batch_has_several_epochs(
+    build: Callable[[Collection, Collection], Collection], message: str, in_a_loop: bool, rows: int
+) -> None:
+    large = 1 << 40
+    left, right = {2: [(7, 1, large)], 3: [(7, 1, 1)]}, {3: [(7, 2, large)], 4: [(7, 2, 1)]}
+    found = at_once(build, in_a_loop, rows, left, right)
+    assert f"failed at time {(3, 0) if in_a_loop else (3,)}" in found
+    assert f"how often {message}" in found
+    assert "occurs does not fit into 64 bits" in found
+
+
+def at_once(
+    build: Callable[[Collection, Collection], Collection],
+    in_a_loop: bool,
+    rows: int,
+    left: dict[int, list[Update]],
+    right: dict[int, list[Update]],
+) -> str:
+    """Return the error when the updates of epochs, and as many `rows` in each, arrive in two collections at once."""
+
+    def program(worker: Any) -> None:
+        with worker.dataflow() as scope:
+            sessions, collections = zip(*(new_input(scope) for _ in range(2)))
+            if in_a_loop:
+                with scope.iterative() as inner:
+                    result = build(*(each.enter(inner) for each in collections)).leave().output(signed=True)
+            else:
+                result = build(*collections).output(signed=True)
+        for session, changes in zip(sessions, (left, right)):
+            for epoch in range(6):
+                session.advance_to(epoch)
+                session.insert(np.arange(10, 10 + rows), np.full(rows, epoch))
+                for key, value, diff in changes.get(epoch, ()):
+                    session.update(key, value, diff=diff)
+            session.close()
+        worker.step_while(lambda: not result.done())
+
+    with pytest.raises(OperatorError) as caught:
+        execute_directly(program)
+    return str(caught.value)
 
 
 @pytest.mark.parametrize("name", ["union", "intersect", "except_", "symmetric_difference", "cogroup"])

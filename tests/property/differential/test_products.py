@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from differential.data.overflow import multiplied
+from differential.data.updates import Updates
 from timely.errors import DataError
 
 LEAST, LARGEST = -(1 << 63), (1 << 63) - 1
@@ -33,8 +34,11 @@ def test_products_are_exact_or_refused_by_the_first_that_does_not_fit(
     diffs, times = layout(table[:, 0].copy()), layout(table[:, 1].copy())
     exact = [one * other for one, other in pairs]
     too_large = [row for row, product in enumerate(exact) if not LEAST <= product <= LARGEST]
+    rows = np.arange(len(pairs))
+    updates = Updates((rows,), rows.reshape(-1, 1), rows, diffs)
     if too_large:
-        with pytest.raises(DataError, match=f"how often {too_large[0]} occurs"):
-            multiplied((np.arange(len(pairs)),), diffs, times)
+        with pytest.raises(DataError, match=f"how often {too_large[0]} occurs") as caught:
+            multiplied(updates, times)
+        assert caught.value.time == (too_large[0],)
     else:
-        assert multiplied((np.arange(len(pairs)),), diffs, times).tolist() == exact
+        assert multiplied(updates, times).tolist() == exact
