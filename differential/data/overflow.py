@@ -71,7 +71,7 @@ def named(fault: Overflow, key: Encoder, value: Encoder, time: Time | None = Non
     return too_often(columns[: len(columns) - value.hidden], time)
 
 
-def too_large(key: Sequence[Array], time: Time | None) -> DataError:
+def too_large(key: Sequence[Array], time: Time | None = None, room: str = "64 bits") -> DataError:
     """Return the error for a key, the first row of these columns, whose values have too large a sum.
 
     >>> raise too_large((np.array([7]),), (3,))
@@ -80,7 +80,7 @@ def too_large(key: Sequence[Array], time: Time | None) -> DataError:
     timely.errors.DataError: what the values of 7 add up to does not fit into 64 bits: divide them first, or ...
     """
     return DataError(
-        f"what the values of {shown(key)} add up to does not fit into 64 bits: divide them first, or add up floats",
+        f"what the values of {shown(key)} add up to does not fit into {room}: divide them first, or add up floats",
         time,
     )
 

@@ -151,6 +151,12 @@ def accumulate(state: State, number: int) -> tuple[Ints, Ints, Ints, Ints, Ints]
     return active, offsets, vals, counts, fault
 
 
+def time_of(state: State, number: int, place: int) -> tuple[int, ...]:
+    """Return the time at which a round visits the group at that place among those that `accumulate` returned."""
+    time: list[int] = state.visits[state.spans[state.active[place], _VISITS] + number].tolist()
+    return tuple(time)
+
+
 def settle(state: State, number: int, offsets: Ints, vals: Ints, counts: Ints) -> Chunk:
     """Return the rows to emit in a round, given the reduced groups in the layout that `accumulate` returned.
 

@@ -13,9 +13,8 @@ from typing import Any, cast
 import numpy as np
 
 from differential.data.codes import Encoder
-from differential.data.overflow import too_large
-from differential.operators.groups import CodeGroups, CodeRows
-from timely.errors import DataError
+from differential.data.overflow import shown, too_large
+from differential.operators.groups import CodeGroups, CodeRows, GroupError
 from timely.lowlevel import NULL, Decimals, Durations, LogicalType, Typed, is_null, logical_type
 
 _MOST_DIGITS = (38, 76)
@@ -28,7 +27,7 @@ def is_summable(of: LogicalType) -> bool:
 
 
 def sums_of(groups: CodeGroups, key: Encoder, value: Encoder, result: Encoder) -> CodeRows:
-    """Return the sum of each group's values. Raises DataError where one is null, or the sum does not fit into its type.
+    """Return the sum of each group's values. Raises GroupError where one is null, or the sum does not fit its type.
 
     A sum of decimals of up to 38 digits has 38 digits, a wider one 76; other sums have the type of their values.
     """
@@ -36,10 +35,11 @@ def sums_of(groups: CodeGroups, key: Encoder, value: Encoder, result: Encoder) -
     assert isinstance(column, Typed)
     missing = is_null(column)
     if missing.any():
-        row = int(np.argmax(missing))
-        raise DataError(
-            f"the values of {_key_of(groups, key, row)} have no sum: one is null; "
-            "filter(lambda key, value: ~is_null(value)) leaves nulls out"
+        group = int(np.searchsorted(groups.offsets, np.argmax(missing), side="right")) - 1
+        raise GroupError(
+            f"the values of {shown(key.decode(groups.keys[group : group + 1], 1))} have no sum: one is null; "
+            "filter(lambda key, value: ~is_null(value)) leaves nulls out",
+            group,
         )
     numbers, counts = _integers(column), groups.counts.tolist()
     bounds = groups.offsets.tolist()
@@ -61,25 +61,21 @@ def _integers(column: Typed) -> list[int]:
 
 
 def _stored(of: LogicalType, totals: Sequence[int], groups: CodeGroups, key: Encoder) -> Any:
-    """Return sums as a column. Raises DataError, which names the key, where one does not fit."""
-    least, most = -NULL, NULL
+    """Return sums as a column. Raises GroupError, which names the key, where one does not fit."""
+    least, most, room = -NULL, NULL, "64 bits"
     wide: Any = None
     if of.name == "uint64":
         least, most = 0, (1 << 64) - 1
     elif isinstance(of, Decimals):
         digits = _MOST_DIGITS[of.precision > _MOST_DIGITS[0]]
         wide = logical_type(f"decimal({digits}, {of.scale})")
-        least, most = 1 - 10**digits, 10**digits - 1
+        least, most, room = 1 - 10**digits, 10**digits - 1, f"{digits} digits"
     for group, total in enumerate(totals):
         if not least <= total <= most:
-            raise too_large(key.decode(groups.keys[group : group + 1], 1), None)
+            error = too_large(key.decode(groups.keys[group : group + 1], 1), room=room)
+            raise GroupError(str(error), group)
     if wide is not None:
         return Typed(wide, wide.of_unscaled(list(totals)))
     if of.name == "uint64":
         return Typed(of, of.store(np.array(totals, np.uint64)))
     return Typed(of, np.array(totals, np.int64) - 1)
-
-
-def _key_of(groups: CodeGroups, key: Encoder, row: int) -> str:
-    group = int(np.searchsorted(groups.offsets, row, side="right")) - 1
-    return ", ".join([repr(column.tolist()[0]) for column in key.decode(groups.keys[group : group + 1], 1)])

@@ -14,6 +14,7 @@ from differential.kernels.compile import NOTHING, Batches, Times
 from differential.kernels.wide import Overflow
 from differential.operators.reduction import GroupFault, Pending
 from differential.trace.columns import Columns
+from timely.errors import DataError
 from timely.lowlevel import Typed, read_only_views
 
 
@@ -65,6 +66,14 @@ class Groups:
         return np.repeat(np.arange(len(self)), np.diff(self.offsets))
 
 
+class GroupError(DataError):
+    """The values of a group have no reduction; `group` is its number. The time is known only when this is caught."""
+
+    def __init__(self, message: str, group: int) -> None:
+        super().__init__(message)
+        self.group = group
+
+
 class InPython:
     """A reduction by a function of `CodeGroups`, called once for each round of interesting times.
 
@@ -91,7 +100,11 @@ class InPython:
                 raise GroupFault(np.append(key, state.visits[visit]), hidden=self._hidden) from None
             if len(fault) and not self._signed:
                 raise GroupFault(fault, hidden=self._hidden)
-            rows = self._reduce(CodeGroups(rounds.keys(state)[active], offsets, vals, counts))
+            try:
+                rows = self._reduce(CodeGroups(rounds.keys(state)[active], offsets, vals, counts))
+            except GroupError as error:
+                place = np.flatnonzero(np.diff(offsets))[error.group]
+                raise DataError(str(error), rounds.time_of(state, number, int(place))) from None
             chunk = rounds.settle(state, number, *rows)
             if len(chunk[0]):
                 keys, vals, times, index, diffs = chunk

@@ -13,7 +13,7 @@ import pytest
 from differential import Collection, example, new_input
 from differential.frames import fill_null, is_null, nullable, typed
 from differential.graphs import weakly_connected_components
-from timely import Config, Worker, execute
+from timely import Config, Worker, execute, execute_directly
 from timely.errors import TimelyError
 from timely.lowlevel import hashable
 
@@ -197,6 +197,31 @@ def test_a_sum_is_exact_or_refused(name: str) -> None:
         return
     with pytest.raises(TimelyError, match=wanted):
         example(program)
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "message"),
+    [
+        ("decimal(38, 0)", [Decimal(10**38 - 1), Decimal(1)], "add up to does not fit into 38 digits"),
+        ("uint64", [(1 << 64) - 1, 1], "add up to does not fit into 64 bits"),
+        ("decimal(38, 0)", [Decimal(1), None], "have no sum: one is null"),
+    ],
+)
+def test_the_time_of_a_sum_that_there_is_not_is_named_though_several_epochs_are_added_up_at_once(
+    name: str, values: list[Any], message: str
+) -> None:
+    def program(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            session, given = new_input(scope)
+            output = given.sum().output()
+        for epoch, (key, value) in enumerate([(1, 0), (7, values[0]), (1, 1), (7, values[1]), (1, 2)]):
+            session.advance_to(epoch)
+            session.insert([key], typed([value], name))
+        session.close()
+        worker.step_while(lambda: not output.done())
+
+    with pytest.raises(TimelyError, match=rf"'sum' failed at time \(3,\).* the values of 7 {message}"):
+        execute_directly(program)
 
 
 def test_sums_of_decimals_durations_and_unsigned_integers_follow_changes_exactly() -> None:
