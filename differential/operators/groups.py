@@ -66,7 +66,7 @@ class Groups:
         return np.repeat(np.arange(len(self)), np.diff(self.offsets))
 
 
-class GroupError(DataError):
+class GroupError(Exception):
     """The values of a group have no reduction; `group` is its number. The time is known only when this is caught."""
 
     def __init__(self, message: str, group: int) -> None:
