@@ -85,6 +85,7 @@ from timely.dataflow.routing import destinations, hash_columns
 from timely.dataflow.streams import S, ScopeCore, StreamCore
 from timely.dataflow.tee import Push
 from timely.live.handle import Live
+from timely.live.serving import Door, HttpServer, headers_of, listen
 from timely.observe.events import StateResized
 from timely.observe.log import Log
 from timely.order import LIMIT, Moment, Time, as_time, less_equal
@@ -114,10 +115,12 @@ __all__ = [
     "Container",
     "DataflowCore",
     "Decimals",
+    "Door",
     "Durations",
     "Exchange",
     "Gather",
     "Host",
+    "HttpServer",
     "Input",
     "InputCapability",
     "InputPort",
@@ -162,10 +165,12 @@ __all__ = [
     "float_codes",
     "hash_columns",
     "hashable",
+    "headers_of",
     "inline",
     "inline_timed",
     "is_null",
     "less_equal",
+    "listen",
     "logical_type",
     "merged",
     "name_of",

@@ -190,13 +190,8 @@ class ArrangementCore(ABC, Generic[C]):
             return known
         if scope is self.scope:
             return self
-        if not scope.is_within(self.scope):
-            where = f"cannot enter {scope} from {self.scope}"
-            if scope.dataflow is not self.scope.dataflow:
-                raise BuildError(f"{where}, of another dataflow: import its trace there (Trace.import_into)")
-            raise BuildError(f"{where}: it does not lie inside it")
-        more = scope.width - self.scope.width
-        summary = self.scope.summary_to(scope)
+        summary = scope.summary_of_entering(self.scope, "import its trace there (Trace.import_into)")
+        more = len(summary.suffix)
         stream = inline_timed(self.stream, entering(more), name="enter", scope=scope, summary=summary)
         trace = self._trace.clone()
         for _ in range(more):

@@ -52,7 +52,7 @@ def array_of(column: Column) -> pa.Array:
 
 def _of_typed(column: Typed) -> pa.Array:
     of, missing = column.type, is_null(column)
-    validity = _bitmap(~missing) if missing.any() else None
+    validity = pa.py_buffer(np.packbits(~missing, bitorder="little")) if missing.any() else None
     family, parameters = of.name.partition("[")[0].partition("(")[0], of.name[:-1].partition("[")[2]
     if family in _NUMBERS:
         stored = column.storage if validity is None else np.where(missing, 0, column.storage)
@@ -136,10 +136,6 @@ def _contents(column: Column) -> tuple[Column, Column]:
         return utf8(column)
     cells = words.view(np.uint8).reshape(len(starts), width * _WORD)
     return lengths, cells[np.arange(width * _WORD) < lengths[:, None]]
-
-
-def _bitmap(valid: NDArray[np.bool_]) -> pa.Buffer:
-    return pa.py_buffer(np.packbits(valid, bitorder="little"))
 
 
 _NUMBERS = {

@@ -139,13 +139,9 @@ def _number_name(present: list[Any]) -> str:
     if len(whole) < len(present):
         if any(abs(int(item)) > 1 << 53 for item in whole):
             raise DataError("a whole number of more than 53 bits beside floats: as a float it would be rounded")
-        widths = {item.dtype.name for item in present if isinstance(item, (np.float32, np.float16))}
-        return widths.pop() if len(widths) == 1 and not whole and _are_of_one_class(present) else "float64"
+        only = type(present[0]) if len(set(map(type, present))) == 1 else float
+        return np.dtype(only).name if only in (np.float32, np.float16) else "float64"
     return "uint64" if max(whole) >= 1 << 63 else "int64"
-
-
-def _are_of_one_class(items: list[Any]) -> bool:
-    return len(set(map(type, items))) == 1
 
 
 def _decimal_name(present: list[Any]) -> str:

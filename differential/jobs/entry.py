@@ -33,7 +33,7 @@ from differential.jobs.input.replacements import PREFIX, Replacements
 from differential.jobs.interrupt import Interrupt
 from differential.jobs.job import Answer, Edges, Job, Shown
 from differential.jobs.outputs import CHECKED
-from differential.jobs.picture import draw, suffix_of
+from differential.jobs.picture import draw
 from differential.jobs.program import Outcome, Run, Task
 from differential.jobs.status import CheckError, status_of
 from timely import Config, Worker, execute
@@ -132,7 +132,7 @@ def _finish(task: Task, outcome: Outcome, files: dict[str, OutputFile]) -> None:
     if "parquet" in files:
         write_parquet(files["parquet"], _table(task, outcome.answer))
     if "plot" in files:
-        draw(files["plot"].stream, suffix_of(options.plot), job.picture, shown, report)
+        draw(files["plot"], job.picture, shown, report)
     if "rejects" in files:
         files["rejects"].write("file\tline\treason\ttext\n")
         for fault in outcome.faults:

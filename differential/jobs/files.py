@@ -14,8 +14,8 @@ import os
 import select
 import stat
 import sys
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Self
 
@@ -49,7 +49,7 @@ class OutputFile:
         self._partial: Path | None = None
         mode = "wb" if binary else "w"
         encoding = None if binary else "utf-8"
-        try:
+        with _writing(name):
             if name == STANDARD:
                 if sys.stdout is None:
                     raise OSError(9, "standard output is closed")
@@ -61,8 +61,6 @@ class OutputFile:
                     raise IsADirectoryError(21, "it is a directory")
                 self._partial = self._path.with_name(f".{self._path.name}.{os.getpid()}.partial")
                 self._file = open(self._partial, mode, encoding=encoding)  # noqa: SIM115  __exit__ closes it
-        except OSError as error:
-            raise self._failure(error) from None
 
     def __enter__(self) -> Self:
         return self
@@ -85,9 +83,9 @@ class OutputFile:
         except BrokenPipeError:
             if kind is None:
                 raise
-        except OSError as fault:
+        except OSError as error:
             if kind is None:
-                raise self._failure(fault) from None
+                raise _unwritable(self.name, error) from None
         finally:
             if self._partial is not None:
                 with suppress(OSError):
@@ -95,29 +93,37 @@ class OutputFile:
 
     @property
     def stream(self) -> IO[Any]:
-        """The open file, for a library that writes to it; `guard` makes its errors clear."""
+        """The open file, for a library that writes to it."""
         return self._file
 
     def write(self, text: Any) -> None:
         """Write text, or bytes to a binary file."""
-        try:
+        try:  # not `_writing`, which would cost more than to write a row
             self._file.write(text)
         except BrokenPipeError:
             raise
         except OSError as error:
-            raise self._failure(error) from None
+            raise _unwritable(self.name, error) from None
 
     def flush(self) -> None:
         """Make what was written visible to readers."""
-        try:
+        with _writing(self.name):
             self._file.flush()
-        except BrokenPipeError:
-            raise
-        except OSError as error:
-            raise self._failure(error) from None
 
-    def _failure(self, error: OSError) -> DataError:
-        return DataError(f"cannot write {self.name}: {error.strerror or error}")
+
+@contextmanager
+def _writing(name: str) -> Iterator[None]:
+    """Raise DataError, with the reason, where an output cannot be written; BrokenPipeError if its reader has ended."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except (OSError, ValueError) as error:  # pyarrow's errors are ValueErrors
+        raise _unwritable(name, error) from None
+
+
+def _unwritable(name: str, error: Exception) -> DataError:
+    return DataError(f"cannot write {name}: {getattr(error, 'strerror', None) or error}")
 
 
 def refuse_same(outputs: Mapping[str, str], inputs: Iterable[str | None] = ()) -> None:
@@ -142,12 +148,8 @@ def print_lines(lines: Iterable[str], stream: IO[str] | None) -> None:
     """
     if stream is None:
         raise DataError("cannot write the summary: its stream is closed")
-    try:
+    with _writing("the summary"):
         print(*lines, sep="\n", file=stream, flush=True)
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        raise DataError(f"cannot write the summary: {error.strerror or error}") from None
 
 
 def empty_standard_output() -> None:
@@ -184,14 +186,16 @@ def write_csv(file: OutputFile, table: pa.Table) -> None:
     """Write a table as CSV with a header."""
     from pyarrow.csv import write_csv as write
 
-    _guarded(file, lambda: write(table, file.stream))
+    with _writing(file.name):
+        write(table, file.stream)
 
 
 def write_parquet(file: OutputFile, table: pa.Table) -> None:
     """Write a table as Parquet."""
     from pyarrow import parquet
 
-    _guarded(file, lambda: parquet.write_table(table, file.stream))
+    with _writing(file.name):
+        parquet.write_table(table, file.stream)
 
 
 def write_records(file: OutputFile, header: Sequence[str], records: Iterable[Sequence[Any]]) -> None:
@@ -218,12 +222,3 @@ def write_changes(file: OutputFile, epoch: Any, columns: Sequence[Sequence[Any]]
     if lines:
         file.write("\n".join(lines) + "\n")
         file.flush()
-
-
-def _guarded(file: OutputFile, write: Any) -> None:
-    try:
-        write()
-    except BrokenPipeError:
-        raise
-    except (OSError, ValueError) as error:  # pyarrow's errors are ValueErrors
-        raise DataError(f"cannot write {file.name}: {error}") from None

@@ -21,7 +21,7 @@ from differential.jobs.files import (
     write_parquet,
     write_records,
 )
-from differential.jobs.picture import PANEL, Panel, save, suffix_of
+from differential.jobs.picture import PANEL, Panel, save
 from timely import Worker
 
 FILES = ("changes_to", "json", "csv", "parquet", "plot")
@@ -117,14 +117,7 @@ class Outputs:
             columns = zip(*records) if records else ((),) * len(result.header)
             write_parquet(self._files["parquet"], pa.table(dict(zip(result.header, map(pa.array, columns)))))
         if "plot" in self._files:
-            save(
-                self._files["plot"].stream,
-                suffix_of(self._options.plot),
-                result.title,
-                result.panels,
-                result.columns,
-                result.shape,
-            )
+            save(self._files["plot"], result.title, result.panels, result.columns, result.shape)
 
 
 @contextmanager

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from differential.jobs.extra import needed_for
+from differential.jobs.files import OutputFile
 from differential.jobs.job import Column, Picture, Shown
 from differential.jobs.report import Report, counted, percentiles
 
@@ -49,25 +50,27 @@ LABEL: dict[str, Any] = {"fontsize": 8, "bbox": {"facecolor": "white", "edgecolo
 """The appearance of a label inside a panel, legible on top of points and lines."""
 
 
-def draw(file: IO[Any], suffix: str, picture: Picture | None, shown: Shown, report: Report) -> None:
-    """Write the figure; `suffix` is that of its format. `picture` is the job's, or None if it has none."""
+def draw(file: OutputFile, picture: Picture | None, shown: Shown, report: Report) -> None:
+    """Write the figure. `picture` is the job's, or None if it has none."""
     panels: list[Panel] = []
     if picture is not None:
         panels.append(lambda axes: picture(axes, shown))
     if report.batches:
         panels += latency_panels(report.latencies(), "change")
-    save(file, suffix, f"{report.graph}: {counted(report.edges, 'edge')}", panels)
+    save(file, f"{report.graph}: {counted(report.edges, 'edge')}", panels)
 
 
 def save(
-    file: IO[Any],
-    suffix: str,
+    file: OutputFile,
     title: str,
     panels: Sequence[Panel],
     columns: int = 0,
     shape: tuple[float, float] = PANEL,
 ) -> None:
-    """Write a figure of panels, in rows of `columns` (by default one row); `shape` is the size of a panel in inches."""
+    """Write a figure of panels, in rows of `columns` (by default one row), in the format that the file's name ends in.
+
+    `shape` is the size of a panel in inches.
+    """
     with needed_for("--plot"):
         from matplotlib import rc_context
         from matplotlib.figure import Figure
@@ -79,8 +82,9 @@ def save(
         figure.suptitle(title, fontsize=10)
         for axes, panel in zip(figure.subplots(down, across, squeeze=False).flat, panels):
             panel(axes)
-        metadata = {"Date": None} if suffix == ".svg" else None
-        figure.savefig(file, format=suffix.removeprefix("."), metadata=metadata, dpi=160)
+        form = Path(file.name).suffix.removeprefix(".")
+        metadata = {"Date": None} if form == "svg" else None
+        figure.savefig(file.stream, format=form, metadata=metadata, dpi=160)
 
 
 def latency_panels(latencies: NDArray[np.float64], noun: str) -> list[Panel]:
@@ -240,12 +244,3 @@ def nothing(axes: Axes, title: str, text: str = "the answer is empty") -> None:
     """Write that there is nothing to draw."""
     axes.set(title=title)
     axes.text(0.5, 0.5, text, ha="center", va="center", transform=axes.transAxes, color=GREY)
-
-
-def suffix_of(name: str) -> str:
-    """Return the suffix of a picture's file name.
-
-    >>> suffix_of("plots/sizes.svg")
-    '.svg'
-    """
-    return Path(name).suffix

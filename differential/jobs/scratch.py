@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from differential.jobs.extra import needed_for
 from differential.jobs.job import Columns, Edges, Options
-from timely.errors import DataError
 
 Ints = NDArray[np.int64]
 NodeInputs = Mapping[str, Ints]
@@ -78,7 +78,8 @@ def pagerank(edges: Edges, nodes: NodeInputs, options: Options) -> Columns:
 
 def cores(edges: Edges, nodes: NodeInputs, options: Options) -> Columns:
     """Return (node, core number), or (node, neighbour) both ways in one core, by networkx."""
-    networkx = _networkx()
+    with needed_for("--check of this job"):
+        import networkx
     graph = networkx.Graph()
     graph.add_edges_from(zip(edges.source.tolist(), edges.target.tolist()))
     graph.remove_edges_from(list(networkx.selfloop_edges(graph)))
@@ -144,7 +145,8 @@ def closure(edges: Edges, nodes: NodeInputs, options: Options) -> Columns:
     """Return the pairs joined by a path, by networkx, or those of one generation, in plain Python."""
     pairs = set(zip(edges.source.tolist(), edges.target.tolist()))
     if not options.same_generation:
-        networkx = _networkx()
+        with needed_for("--check of this job"):
+            import networkx
         return _columns(networkx.transitive_closure(networkx.DiGraph(list(pairs)), reflexive=False).edges, 2)
     children = {parent: [child for _, child in group] for parent, group in groupby(sorted(pairs), lambda pair: pair[0])}
     found = {(a, b) for each in children.values() for a in each for b in each if a != b}
@@ -180,11 +182,9 @@ def _matrix(edges: Edges, *others: Ints, weighted: bool = False) -> tuple[Any, I
 
     `others` are nodes that need not have edges. Of several edges between two nodes the shortest counts.
     """
-    try:
+    with needed_for("--check"):
         from scipy import sparse
         from scipy.sparse import csgraph
-    except ImportError:
-        raise DataError("--check needs SciPy: pip install 'timely-dataflow[jobs]'") from None
     present = np.unique(np.concatenate([edges.source, edges.target, *others]))
     source, target = np.searchsorted(present, edges.source), np.searchsorted(present, edges.target)
     length = edges.weight if weighted and edges.weight is not None else np.ones(len(source))
@@ -196,14 +196,6 @@ def _matrix(edges: Edges, *others: Ints, weighted: bool = False) -> tuple[Any, I
     rows = source[first], target[first]
     matrix = sparse.csr_array((length[first].astype(float), rows), shape=(len(present),) * 2)
     return csgraph, present, matrix
-
-
-def _networkx() -> Any:
-    try:
-        import networkx
-    except ImportError:
-        raise DataError("--check of this job needs networkx: pip install 'timely-dataflow[jobs]'") from None
-    return networkx
 
 
 def _least_of(label: Ints) -> Ints:

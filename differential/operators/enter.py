@@ -5,7 +5,6 @@ from __future__ import annotations
 from differential.arrangement.core import C
 from differential.operators.passages import entering
 from timely import Scope, Stream
-from timely.errors import BuildError
 from timely.lowlevel import inline_timed
 
 
@@ -25,12 +24,7 @@ def enter(collection: C, scope: Scope, *, name: str = "enter") -> C:
     """
     if scope is collection.scope:
         return collection
-    if not scope.is_within(collection.scope):
-        where = f"cannot enter {scope} from {collection.scope}"
-        if scope.dataflow is not collection.scope.dataflow:
-            raise BuildError(f"{where}, of another dataflow: import its trace there (Trace.import_into)")
-        raise BuildError(f"{where}: it does not lie inside it")
-    summary = collection.scope.summary_to(scope)
+    summary = scope.summary_of_entering(collection.scope, "import its trace there (Trace.import_into)")
     transform = entering(summary.suffix)
 
     def stream() -> Stream:

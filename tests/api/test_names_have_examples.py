@@ -99,7 +99,7 @@ BETWEEN_LAYERS = {
     "Reader": {"Reader", "close", "confirm", "poll"},
     "Relation": {"indexed"},
     "Scope": {"stream"},
-    "ScopeCore": {"stream", "summary_to"},
+    "ScopeCore": {"stream", "summary_of_entering", "summary_to"},
     "Sink": {"Sink", "open"},
     "SinkWriter": {"SinkWriter", "clear", "close", "mark", "write"},
     "Source": {"Source", "open"},

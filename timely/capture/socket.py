@@ -9,12 +9,12 @@ seconds it raises `TransportError`. A connection that ends in the middle of an e
 
 from __future__ import annotations
 
-import ipaddress
 import socket
 import time as clock
 
 from timely.capture.codec import FRAME, PREFIX, body_length, check, decode, encode
 from timely.capture.event import Event
+from timely.config import is_loopback
 from timely.errors import CaptureError, TransportError
 
 Address = tuple[str, int]
@@ -201,18 +201,11 @@ def _connected(address: Address, timeout: float) -> socket.socket:
 
 def _check_loopback(address: Address) -> None:
     host = address[0]
-    if host != "localhost" and not _is_loopback(host):
+    if not is_loopback(host):
         raise TransportError(
             f"captured events are sent unprotected, so only between programs on one machine: {host} is not a loopback "
             "address; use 127.0.0.1 and a tunnel"
         )
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _shown(address: Address) -> str:

@@ -47,7 +47,9 @@ def text(options: argparse.Namespace) -> str:
             )
     extras = f"[{options.extras}]" if options.extras else ""
     if options.wheel is None:
-        copied, package = "", f"timely-dataflow{extras}=={_version()}"
+        from importlib import metadata
+
+        copied, package = "", f"timely-dataflow{extras}=={metadata.version('timely-dataflow')}"
     else:
         place = f"/tmp/{Path(options.wheel).name}"
         copied, package = f"COPY {json.dumps([options.wheel, place])}\n", f"{place}{extras}"
@@ -61,12 +63,6 @@ def text(options: argparse.Namespace) -> str:
         files=" ".join(paths),
         command=json.dumps([script, *options.target[1:]]),
     )
-
-
-def _version() -> str:
-    from importlib import metadata
-
-    return metadata.version("timely-dataflow")
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

@@ -226,11 +226,9 @@ def _decode_data(values: Sequence[Any], frames: Sequence[bytes | memoryview]) ->
 
 def _decode_progress(dataflow: Any, changes: Any) -> Progress:
     for location, time, difference in _instance(changes, tuple):
-        if type(location) is not int or location < 0 or type(difference) is not int or type(time) is not tuple:
+        if type(location) is not int or location < 0 or type(difference) is not int:
             raise ValueError("malformed change")
-        for coordinate in time:
-            if type(coordinate) is not int or not 0 <= coordinate <= LIMIT:
-                raise ValueError(f"{time!r} is not a timestamp")
+        _time(time)
     return Progress(_index(dataflow), changes)
 
 
@@ -243,24 +241,8 @@ def _decode_taken(counts: Any) -> Taken:
     return Taken(counts)
 
 
-def _decode_shape(dataflow: Any, digest: Any, operators: Any) -> Shape:
-    return Shape(_index(dataflow), _instance(digest, bytes), _lines(operators))
-
-
 def _decode_question(number: Any, dataflow: Any, location: Any, time: Any) -> Question:
     return Question(_index(number), _index(dataflow), -1 if location == -1 else _index(location), _time(time))
-
-
-def _decode_answer(number: Any, lines: Any) -> Answer:
-    return Answer(_index(number), _lines(lines))
-
-
-def _decode_failure(worker: Any, text: Any) -> Failure:
-    return Failure(_index(worker), _instance(text, str))
-
-
-def _decode_goodbye(worker: Any, dataflows: Any) -> Goodbye:
-    return Goodbye(_index(worker), _index(dataflows))
 
 
 def _decode_hello(
@@ -270,19 +252,15 @@ def _decode_hello(
     return Hello(*counts, _instance(answer, bool), _index(pid), _instance(accumulation, str), _instance(offer, str))
 
 
-def _decode_ack(taken: Any) -> Ack:
-    return Ack(_index(taken))
-
-
 _DECODERS: dict[int, Callable[..., WireMessage]] = {
     _PROGRESS: _decode_progress,
-    _SHAPE: _decode_shape,
-    _FAILURE: _decode_failure,
-    _GOODBYE: _decode_goodbye,
+    _SHAPE: lambda dataflow, digest, lines: Shape(_index(dataflow), _instance(digest, bytes), _lines(lines)),
+    _FAILURE: lambda worker, text: Failure(_index(worker), _instance(text, str)),
+    _GOODBYE: lambda worker, dataflows: Goodbye(_index(worker), _index(dataflows)),
     _HELLO: _decode_hello,
-    _ACK: _decode_ack,
+    _ACK: lambda taken: Ack(_index(taken)),
     _QUESTION: _decode_question,
-    _ANSWER: _decode_answer,
+    _ANSWER: lambda number, lines: Answer(_index(number), _lines(lines)),
     _TAKEN: _decode_taken,
 }
 

@@ -190,8 +190,8 @@ class Plan:
     def flows_uncancelled(self, source: int, target: int) -> bool:
         """Return whether what is at one place is at another, or gets there without passing an operator that cancels."""
         barred = {place for node in self.nodes if node.cancels for place in node.places}
-        return target in _reached(
-            source, ((edge.source, edge.target) for edge in self.edges if edge.target not in barred)
+        return target in reached(
+            [source], ((edge.source, edge.target) for edge in self.edges if edge.target not in barred)
         )
 
     def reached_from(self, source: int) -> set[int]:
@@ -199,17 +199,18 @@ class Plan:
         within = (
             (inlet.place, outlet.place) for node in self.nodes for inlet in node.inlets for outlet in node.outlets
         )
-        return _reached(source, itertools.chain(((edge.source, edge.target) for edge in self.edges), within))
+        return reached([source], itertools.chain(((edge.source, edge.target) for edge in self.edges), within))
 
 
-def _reached(source: int, steps: Iterable[tuple[int, int]]) -> set[int]:
-    """Return a place, and all to which steps lead from it."""
+def reached(sources: Iterable[int], steps: Iterable[tuple[int, int]]) -> set[int]:
+    """Return some places, and all to which steps lead from them."""
     onward: dict[int, list[int]] = {}
     for start, end in steps:
         onward.setdefault(start, []).append(end)
-    reached, waiting = {source}, [source]
+    found = set(sources)
+    waiting = list(found)
     while waiting:
-        places = set(onward.get(waiting.pop(), ())) - reached
-        reached |= places
+        places = set(onward.get(waiting.pop(), ())) - found
+        found |= places
         waiting.extend(places)
-    return reached
+    return found

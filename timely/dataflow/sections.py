@@ -27,7 +27,7 @@ from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 from typing import cast
 
-from timely.dataflow.plan import Node, Plan, Surroundings
+from timely.dataflow.plan import Node, Plan, Surroundings, reached
 from timely.progress.cycles import strong_components
 
 
@@ -219,18 +219,13 @@ class _Division:
 
     def _emitted(self, of_place: list[_Part | None]) -> set[int]:
         """Return the places of what static parts emit: their own, and the streams that follow in the same time."""
-        onward: dict[int, list[int]] = {}
-        for source, target, summary in self._edges:
-            if not summary.advances and isinstance(of_place[target], int):
-                onward.setdefault(source, []).append(target)
-        emitted = {place for place, part in enumerate(of_place) if isinstance(part, (Node, Section))}
-        emitted = {place for place in emitted if not _is_foreign(cast(_Part, of_place[place]))}
-        waiting = list(emitted)
-        while waiting:
-            places = set(onward.get(waiting.pop(), ())) - emitted
-            emitted |= places
-            waiting.extend(places)
-        return emitted
+        steps = [
+            (source, target)
+            for source, target, summary in self._edges
+            if not summary.advances and isinstance(of_place[target], int)
+        ]
+        parts = [(place, part) for place, part in enumerate(of_place) if isinstance(part, (Node, Section))]
+        return reached([place for place, part in parts if not _is_foreign(part)], steps)
 
     def _directly_in(self, scope: Surroundings, loop: Surroundings) -> Surroundings | None:
         """Return the loop directly in a scope that a loop is, or lies in; None if it lies elsewhere."""

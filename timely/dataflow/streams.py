@@ -10,6 +10,7 @@ from typing import Generic, Self, TypeVar
 
 from timely.dataflow.core import DataflowCore
 from timely.dataflow.tee import Tee
+from timely.errors import BuildError
 from timely.order import Time
 from timely.origin import user_origin
 from timely.progress.summary import PathSummary
@@ -85,6 +86,18 @@ class ScopeCore(Generic[S]):
                 return True
             scope = scope.parent
         return False
+
+    def summary_of_entering(self, outer: ScopeCore[S], remedy: str) -> PathSummary:
+        """Return the path summary of entering this scope from another; raise BuildError unless it lies inside that.
+
+        `remedy` is what to do instead if the other belongs to another dataflow.
+        """
+        if not self.is_within(outer):
+            where = f"cannot enter {self} from {outer}"
+            if self.dataflow is not outer.dataflow:
+                raise BuildError(f"{where}, of another dataflow: {remedy}")
+            raise BuildError(f"{where}: it does not lie inside it")
+        return outer.summary_to(self)
 
     def summary_to(self, target: ScopeCore[S]) -> PathSummary:
         """Return the path summary of entering or leaving to `target`, a scope around this one or inside it."""

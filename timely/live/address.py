@@ -14,11 +14,11 @@ from ipaddress import ip_address
 
 from timely.config import is_loopback
 from timely.errors import ConfigError
+from timely.live.serving import Door, listen
 
 FIRST_PORT = 8400
 PORTS_TRIED = 20
 TOKEN_VARIABLE, CERTIFICATE_VARIABLE, KEY_VARIABLE = "TIMELY_LIVE_TOKEN", "TIMELY_LIVE_CERTIFICATE", "TIMELY_LIVE_KEY"
-_SHORTEST_TOKEN = 16
 
 
 @dataclass(frozen=True)
@@ -40,25 +40,13 @@ class Address:
         ports = range(FIRST_PORT, FIRST_PORT + PORTS_TRIED) if self.port is None else [self.port]
         trouble: OSError | None = None
         for port in ports:
-            family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
-            listener = socket.socket(family, socket.SOCK_STREAM)
             try:
-                listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-                listener.bind((self.host, port))
-                listener.listen()
+                return listen(self.host, port)
             except OSError as error:
-                listener.close()
                 trouble = error
-            else:
-                return listener
         assert trouble is not None
         where = f"{self.host}:{ports[0]}" + (f" to {ports[-1]}" if len(ports) > 1 else "")
         raise ConfigError(f"the live page cannot be served at {where}: {trouble.strerror}; choose another port")
-
-    def url(self, port: int) -> str:
-        """Return the address for a browser, without the token."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"http{'' if self.certificate is None else 's'}://{host}:{port}/"
 
 
 def address_of(text: str, token: str | None = None, certificate: tuple[str, str] | None = None) -> Address:
@@ -84,8 +72,10 @@ def address_of(text: str, token: str | None = None, certificate: tuple[str, str]
         raise ConfigError(f"--live takes a port from 0 to 65535, not {number}")
     given = token or os.environ.get(TOKEN_VARIABLE)
     certificate = certificate or _certificate()
-    if given is not None and len(given) < _SHORTEST_TOKEN:
-        raise ConfigError(f"the token of the live page ({TOKEN_VARIABLE}) has at least {_SHORTEST_TOKEN} characters")
+    if given is not None and len(given) < Door.SHORTEST_TOKEN:
+        raise ConfigError(
+            f"the token of the live page ({TOKEN_VARIABLE}) has at least {Door.SHORTEST_TOKEN} characters"
+        )
     if not is_loopback(host) and (given is None or certificate is None):
         raise ConfigError(
             f"other machines can reach {host}, so the live page needs a token and TLS there: set {TOKEN_VARIABLE}, and "

@@ -3,20 +3,20 @@
 - Every request needs the token: as a cookie, as `Authorization: Bearer TOKEN`, or in the address. A page that is opened
   with it in the address keeps it in a cookie that scripts cannot read and other sites cannot send, and forgets the
   address. Without it, other accounts on this machine see nothing, though they can connect.
-- A request that names another host than this machine is refused, so that a page of a foreign name that resolves to
-  this address (DNS rebinding) reads nothing; and so is one that comes from a page of another origin.
+- A request that names another host than this machine is refused (see `Door`), and so is one that comes from a page of
+  another origin.
 - Only GET and HEAD are answered. Nothing that is sent changes anything.
 """
 
 from __future__ import annotations
 
-import hmac
 from http.cookies import CookieError, SimpleCookie
 from urllib.parse import parse_qs, urlencode
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
+from timely.live.serving import Door, headers_of
+
 HEADERS = (
     (b"content-security-policy", b"default-src 'self'; style-src 'self' 'unsafe-inline'; frame-ancestors 'none'"),
     (b"x-content-type-options", b"nosniff"),
@@ -34,12 +34,12 @@ class Guard:
         self._app = app
         self._token = token
         self._cookie = f"timely-live-{port}"
-        self._hosts = {name for host in LOOPBACK for name in (host, f"{host}:{port}")} if is_local else None
+        self._door = Door(token, port, is_local)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
-        headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
+        headers = headers_of(scope)
         refused = self._refusal(scope, headers)
         if refused is not None:
             await _answer(send, *refused)
@@ -63,11 +63,10 @@ class Guard:
 
     def _refusal(self, scope: Scope, headers: dict[str, str]) -> tuple[int, str] | None:
         """Return the status and the reason with which a request is refused, or None."""
-        host = headers.get("host", "")
-        if self._hosts is not None and host.lower() not in self._hosts:
-            return 421, "this page is served to this machine alone: name it localhost or 127.0.0.1"
+        if refused := self._door.refusal("this page", headers):
+            return refused
         origin = headers.get("origin")
-        if origin is not None and origin != f"{scope['scheme']}://{host}":
+        if origin is not None and origin != f"{scope['scheme']}://{headers.get('host', '')}":
             return 403, "another site's page asks for this"
         if scope["method"] not in ("GET", "HEAD"):
             return 405, "nothing can be changed here"
@@ -77,16 +76,13 @@ class Guard:
 
     def _has_token(self, scope: Scope, headers: dict[str, str]) -> bool:
         given = [parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]]
-        scheme, _, credentials = headers.get("authorization", "").partition(" ")
-        if scheme.lower() == "bearer":
-            given.append(credentials.strip())
         try:
             morsel = SimpleCookie(headers.get("cookie", "")).get(self._cookie)
         except CookieError:
             morsel = None
         if morsel is not None:
             given.append(morsel.value)
-        return any(hmac.compare_digest(each.encode(), self._token.encode()) for each in given)
+        return self._door.has_token(headers, *given)
 
 
 async def _answer(send: Send, status: int, text: str, *headers: tuple[bytes, bytes]) -> None:

@@ -13,8 +13,8 @@ from timely.errors import ConfigError
 from timely.live.address import Address
 from timely.live.handle import Live
 from timely.live.jobs import FILE
-from timely.live.neighbours import answer
 from timely.live.notes import Notes
+from timely.live.serving import HttpServer
 
 
 def begin_page(address: Address, processes: int, directory: Path, is_launched: bool) -> Live:
@@ -25,31 +25,25 @@ def begin_page(address: Address, processes: int, directory: Path, is_launched: b
     for library in ("starlette", "uvicorn"):
         if find_spec(library) is None:
             raise ConfigError(f"the live page needs {library}: pip install 'timely-dataflow[live]'")
-    from timely.live.server import PageServer, application
+    from timely.live.server import application
     from timely.live.watching import Watching
 
     listener = address.listen()
-    port = listener.getsockname()[1]
+    port, certificate = listener.getsockname()[1], address.certificate
     notes = Notes(address.token)
     watching = Watching(0, processes, directory, notes)
     app = application(watching, address.token, port, address.is_local)
-    server = PageServer(watching, listener, app, address.certificate)
-    url = address.url(port)
+    server = HttpServer("live page", app, listener, certificate, watching.close, ws="none", limit_concurrency=64)
     path = directory / FILE
     pids = [os.getpid(), *([os.getppid()] if is_launched else [])]
-    _write(path, {"url": url, "token": address.token, "processes": pids})
+    _write(path, {"url": server.url, "token": address.token, "processes": pids})
 
     def end() -> None:
         path.unlink(missing_ok=True)
         server.close()
         notes.close()
 
-    return Live(f"{url}?token={quote(address.token)}", end)
-
-
-def begin_answers(process: int, directory: Path) -> None:
-    """Answer the page of a run for this process, another one than the first."""
-    answer(directory, process, Notes())
+    return Live(f"{server.url}?token={quote(address.token)}", end)
 
 
 def begin_telemetry(url: str, processes: int, directory: Path | None) -> Callable[[], None]:

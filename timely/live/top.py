@@ -29,7 +29,7 @@ def top(name: str | None, is_once: bool) -> int:
     """Show the job that a process's number or an address names until it ends or Ctrl-C; or once. Return the status."""
     if find_spec("rich") is None:
         raise ConfigError("timely top needs rich: pip install 'timely-dataflow[live]'")
-    from rich.console import Console
+    from rich.console import Console, Group
     from rich.live import Live
 
     job = job_of(name)
@@ -44,7 +44,7 @@ def top(name: str | None, is_once: bool) -> int:
     with Live(console=console, screen=True, auto_refresh=False) as shown:
         for event, data in events(job):
             if view.take(event, data):
-                shown.update(_page(view), refresh=True)
+                shown.update(Group(*parts(view)), refresh=True)
     for part in parts(view):
         console.print(part)
     print("the job has ended")
@@ -68,12 +68,6 @@ def parts(view: View) -> list[RenderableType]:
         moment = clock.strftime("%H:%M:%S", clock.localtime(at))
         found.append(Text(f"{moment} {kind} (process {process}): {text}", style="yellow"))
     return found
-
-
-def _page(view: View) -> RenderableType:
-    from rich.console import Group
-
-    return Group(*parts(view))
 
 
 def _heading(index: int, flow: Mirror) -> str:

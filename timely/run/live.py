@@ -25,13 +25,15 @@ _begun: set[str] = set()
 
 def begin_live(config: Config) -> None:
     """Begin what a configuration asks for, unless this process does it already."""
-    directory = _directory_of_launcher()
+    report = os.environ.get(REPORT_VARIABLE)
+    directory = Path(report).parent if report else None
     if config.process:
         if directory is not None and "answers" not in _begun:
-            from timely.live.live import begin_answers
+            from timely.live.neighbours import answer
+            from timely.live.notes import Notes
 
             _begun.add("answers")
-            begin_answers(config.process, directory)
+            answer(directory, config.process, Notes())
         return
     if config.live is not None and all(each.is_closed for each in _open):
         from timely.live.address import address_of
@@ -85,8 +87,3 @@ def _begin(address: Address, processes: int, directory: Path | None) -> Live:
     atexit.register(resources.close)
     atexit.register(live.close)
     return live
-
-
-def _directory_of_launcher() -> Path | None:
-    report = os.environ.get(REPORT_VARIABLE)
-    return Path(report).parent if report else None

@@ -194,7 +194,10 @@ class Worker:
         while condition():
             if not self._step() and condition():
                 if self.peers == 1 and self.is_stalled and not self.may_be_woken:
-                    raise self._stalled()
+                    raise StalledError(
+                        "nothing is left to do, but the condition of step_while still holds "
+                        f"(was an input not advanced or closed?)\n{self.explain()}"
+                    )
                 self._park(None)
 
     def activator(self, operator: Operator) -> Activator:
@@ -391,12 +394,6 @@ class Worker:
         return (
             f"{self} has ended with its run, and parted from its peers: build and step dataflows in the function that "
             "execute runs (a single worker, such as execute_directly makes, can be used after its run)"
-        )
-
-    def _stalled(self) -> StalledError:
-        return StalledError(
-            "nothing is left to do, but the condition of step_while still holds "
-            f"(was an input not advanced or closed?)\n{self.explain()}"
         )
 
     @property

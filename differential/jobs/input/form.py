@@ -63,10 +63,6 @@ class Form:
         kind = next((column.kind for column in self.columns if column.role == "weight"), None)
         return kind if kind == "integer" or kind == "float" else None
 
-    def split(self, line: str) -> list[str]:
-        """Return the fields of a line, without blanks around them."""
-        return split(line, self.separator)
-
 
 class Line(NamedTuple):
     """A line that is neither blank nor a comment."""

@@ -21,7 +21,7 @@ import pyarrow.csv as csv
 from numpy.typing import NDArray
 
 from differential.jobs.input.faults import Fault, Faults
-from differential.jobs.input.form import COMMENTS, FLOAT, INTEGER, Column, Form, lines
+from differential.jobs.input.form import COMMENTS, FLOAT, INTEGER, Column, Form, lines, split
 from differential.jobs.input.layout import BLANKS
 
 PIECE = 1 << 16
@@ -71,13 +71,11 @@ class Parser:
             return rows
         if len(block) <= PIECE or block.find(b"\n", PIECE // 2) + 1 in (0, len(block)):
             return self._by_lines(block, line)
-        first = line()
-        parts = []
-        start = 0
+        first, start, parts = line(), 0, []
         while start < len(block):
             end = block.find(b"\n", start + PIECE // 2) + 1 or len(block)
-            here, start = start, end
-            parts.append(self.parse(block[here:end], functools.partial(_line_at, block, first, here)))
+            parts.append(self.parse(block[start:end], functools.partial(int, first)))
+            first, start = first + block.count(b"\n", start, end), end
         return self._joined(parts)
 
     def _fast(self, block: bytes, line: Callable[[], int]) -> Rows | None:
@@ -163,7 +161,7 @@ class Parser:
         """Return the values of a line, or what is wrong with it."""
         if "\r" in text:
             return _fault("has a carriage return before its end")
-        fields = self._form.split(text)
+        fields = split(text, self._form.separator)
         if len(fields) != self._form.width:
             reason = f"has {len(fields)} column{'s' if len(fields) > 1 else ''} instead of {self._form.width}"
             return _fault(reason, "`--separator` states what is between columns")
@@ -191,10 +189,6 @@ class Parser:
         none = np.empty(0, np.int64)
         at = np.concatenate([none, *(part.lines for part in parts if part.lines is not None)])
         return Rows(columns, at if self._with_lines else None)
-
-
-def _line_at(block: bytes, first: int, place: int) -> int:
-    return first + block.count(b"\n", 0, place)
 
 
 def _conversion(form: Form, integer: Any) -> Any:

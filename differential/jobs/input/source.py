@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from differential.jobs.access import CODECS, codec_of, label_of, reading
 from differential.jobs.input.blocks import PackedText, PlainText, Stream, StreamText, Text, Unpacked, read_fully
-from differential.jobs.input.table import Table, open_ipc, open_ipc_stream, open_parquet
+from differential.jobs.input.table import IpcStream, IpcTable, ParquetTable, Table
 from timely.errors import DataError
 
 PARQUET, IPC, NPY = SEEKING = (b"PAR1", b"ARROW1\0\0", b"\x93NUMPY")
@@ -50,11 +50,6 @@ def open_source(path: str) -> Source:
         return _open_file(path, head)
 
 
-def descriptor_of(path: str) -> int:
-    """Return a new file descriptor for a pipe, or for standard input (`-`)."""
-    return os.dup(0) if path == "-" else os.open(path, os.O_RDONLY)
-
-
 def packing_of(label: str, head: bytes) -> str | None:
     """Return how a file is compressed, from its first bytes, or None. Raises DataError for an archive of files."""
     for magic, what in ARCHIVES.items():
@@ -65,11 +60,11 @@ def packing_of(label: str, head: bytes) -> str | None:
 
 def _open_file(path: str, head: bytes) -> Source:
     if head.startswith(PARQUET):
-        return Source(table=open_parquet(path))
+        return Source(table=ParquetTable(path))
     if head.startswith(IPC):
-        return Source(table=open_ipc(path))
+        return Source(table=IpcTable(path))
     if head.startswith(IPC_STREAM):
-        return Source(table=open_ipc_stream(path))
+        return Source(table=IpcStream(path))
     if head.startswith(NPY):
         return Source(array=path)
     codec = packing_of(path, head)
@@ -77,12 +72,12 @@ def _open_file(path: str, head: bytes) -> Source:
 
 
 def _open_stream(label: str, path: str) -> Source:
-    whole = StreamText(label, Stream(descriptor_of(path)))
+    whole = StreamText(label, Stream(os.dup(0) if path == "-" else os.open(path, os.O_RDONLY)))
     head = whole.head(PEEKED)
     if head.startswith(SEEKING):
         raise DataError(f"{label} has a format that cannot be read from a pipe; give the path of a file")
     if head.startswith(IPC_STREAM):
-        return Source(table=open_ipc_stream(label, whole.rest()))
+        return Source(table=IpcStream(label, whole.rest()))
     codec = packing_of(label, head)
     return _checked(whole if codec is None else StreamText(label, Unpacked(label, whole.rest(), codec)))
 

@@ -6,7 +6,7 @@ The record batches of a stream are divided by rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import pyarrow as pa
@@ -51,7 +51,7 @@ class ParquetTable:
 
     def __init__(self, path: str) -> None:
         self.label = path
-        with pyarrow.parquet.ParquetFile(path) as file:
+        with reading(path, "Parquet"), pyarrow.parquet.ParquetFile(path) as file:
             self.total: int | None = file.metadata.num_rows
             self.schema = file.schema_arrow
 
@@ -78,9 +78,10 @@ class IpcTable:
 
     total = None
 
-    def __init__(self, path: str, schema: Any) -> None:
+    def __init__(self, path: str) -> None:
         self.label = path
-        self.schema = schema
+        with reading(path, "Arrow IPC"), pa.OSFile(path) as source:
+            self.schema = pa.ipc.open_file(source).schema
 
     def parts(self, index: int, peers: int, places: Sequence[int]) -> Iterator[Part]:
         with reading(self.label, "Arrow IPC"), pa.OSFile(self.label) as source:
@@ -97,26 +98,33 @@ class IpcTable:
 
 
 class IpcStream:
-    """An Arrow IPC stream: every worker reads all batches of a file, and keeps some rows of each."""
+    """An Arrow IPC stream: every worker reads all batches of a file, and keeps some rows of each.
+
+    Worker 0 alone reads one that is no file, `stream`, once.
+    """
 
     total = None
 
-    def __init__(self, label: str, open_reader: Callable[[], Any], *, is_alone: bool) -> None:
+    def __init__(self, label: str, stream: Any = None) -> None:
         self.label = label
-        self._open = open_reader
-        self._is_alone = is_alone
-        self._first = open_reader() if is_alone else None
-        self.schema = (self._first or open_reader()).schema
+        with reading(label, "Arrow IPC"):
+            self._alone = None if stream is None else pa.ipc.open_stream(pa.PythonFile(stream, mode="r"))
+            self.schema = (self._alone or self._opened()).schema
 
     def parts(self, index: int, peers: int, places: Sequence[int]) -> Iterator[Part]:
-        if self._is_alone and index:
-            return
+        if self._alone is not None:
+            if index:
+                return
+            peers = 1
         first = 0
         with reading(self.label, "Arrow IPC"):
-            for whole in self._first or self._open():
+            for whole in self._alone or self._opened():
                 batch = whole.select(places)
-                yield from [Part(batch, first)] if self._is_alone else _slice(batch, first, index, peers)
+                yield from _slice(batch, first, index, peers)
                 first += batch.num_rows
+
+    def _opened(self) -> Any:
+        return pa.ipc.open_stream(pa.OSFile(self.label))
 
 
 def _slice(batch: Any, first: int, index: int, peers: int) -> Iterator[Part]:
@@ -141,26 +149,3 @@ def divided(sizes: list[int], index: int, peers: int) -> Iterator[tuple[int, int
         if low < high:
             yield group, low, high
         first += size
-
-
-def open_parquet(path: str) -> Table:
-    """Return a Parquet file. Raises DataError if it is damaged."""
-    with reading(path, "Parquet"):
-        return ParquetTable(path)
-
-
-def open_ipc(path: str) -> Table:
-    """Return an Arrow IPC file. Raises DataError if it is damaged."""
-    with reading(path, "Arrow IPC"), pa.OSFile(path) as source:
-        return IpcTable(path, pa.ipc.open_file(source).schema)
-
-
-def open_ipc_stream(label: str, stream: Any = None) -> Table:
-    """Return an Arrow IPC stream: that of a file, or `stream`, which is read once by worker 0."""
-
-    def reader() -> Any:
-        source = pa.OSFile(label) if stream is None else pa.PythonFile(stream, mode="r")
-        return pa.ipc.open_stream(source)
-
-    with reading(label, "Arrow IPC"):
-        return IpcStream(label, reader, is_alone=stream is not None)

@@ -8,13 +8,11 @@
 
 from __future__ import annotations
 
-import hmac
-
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from differential.session.serving.form import text
+from timely.lowlevel import Door, headers_of
 
-LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 REFUSED = 4401
 """The code with which a WebSocket is closed before it opens."""
 
@@ -24,15 +22,13 @@ class Guard:
 
     def __init__(self, app: ASGIApp, token: str, port: int, is_local: bool, limit: int) -> None:
         self._app = app
-        self._token = token.encode()
-        self._hosts = {name for host in LOOPBACK for name in (host, f"{host}:{port}")} if is_local else None
+        self._door = Door(token, port, is_local)
         self._limit = limit
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] not in ("http", "websocket"):
             return
-        headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
-        refused = self._refusal(scope, headers)
+        refused = self._refusal(headers_of(scope))
         if refused is None:
             await self._app(scope, receive, send)
         elif scope["type"] == "websocket":
@@ -41,16 +37,14 @@ class Guard:
         else:
             await answer(send, *refused)
 
-    def _refusal(self, scope: Scope, headers: dict[str, str]) -> tuple[int, str] | None:
+    def _refusal(self, headers: dict[str, str]) -> tuple[int, str] | None:
         """Return the status and the reason with which a request is refused, or None if it is allowed."""
-        host = headers.get("host", "")
-        if self._hosts is not None and host.lower() not in self._hosts:
-            return 421, "this session is served to this machine alone: name it localhost or 127.0.0.1"
+        if refused := self._door.refusal("this session", headers):
+            return refused
         origin = headers.get("origin")
-        if origin is not None and origin.partition("://")[2] != host:
+        if origin is not None and origin.partition("://")[2] != headers.get("host", ""):
             return 403, "another site's page asks for this"
-        scheme, _, given = headers.get("authorization", "").partition(" ")
-        if scheme.lower() != "bearer" or not hmac.compare_digest(given.strip().encode(), self._token):
+        if not self._door.has_token(headers):
             return 401, "the token is missing or wrong: send it as `Authorization: Bearer TOKEN`"
         length = headers.get("content-length", "0")
         if not length.isascii() or not length.isdecimal() or int(length) > self._limit:

@@ -1,31 +1,22 @@
-"""The server of a session, which runs an event loop in a thread of its own."""
+"""The server of a session: where it listens, who may use it, and how it ends."""
 
 from __future__ import annotations
 
 import asyncio
 import secrets
-import socket
 from collections.abc import Sequence
 from ipaddress import ip_address
-from threading import Event, Thread
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from differential.session.catalog import Catalog
 from differential.session.item import Item
-from timely.errors import ConfigError, SessionError
+from timely.errors import ConfigError
+from timely.lowlevel import Door, HttpServer, listen
 
-if TYPE_CHECKING:
-    import uvicorn
-
-    from differential.session.serving.outgoing import Hubs
-
-START_SECONDS = 10.0
-STOP_SECONDS = 5.0
 END_SECONDS = 0.1
 """How long streams may take to send the reason for their end."""
 CONNECTIONS = 256
 """At most this many connections are served at once."""
-SHORTEST_TOKEN = 16
 
 
 class Options(NamedTuple):
@@ -53,57 +44,23 @@ class Server:
     http://127.0.0.1:.../
     """
 
-    def __init__(self, url: str, token: str, config: uvicorn.Config, listener: socket.socket, hubs: Hubs) -> None:
-        self.url = url
+    def __init__(self, server: HttpServer, token: str) -> None:
+        self.url = server.url
         self.token = token
         """What requests send as `Authorization: Bearer TOKEN`."""
-        self._config = config
-        self._hubs = hubs
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._over: asyncio.Event | None = None
-        self._has_begun = Event()
-        self._thread = Thread(target=self._run, args=(listener,), name="timely http", daemon=True)
-        self._thread.start()
-        if not self._has_begun.wait(START_SECONDS):
-            raise SessionError(f"the server of the session did not start within {START_SECONDS:g} s")
+        self._server = server
 
     @property
     def is_closed(self) -> bool:
         """Whether the server has ended."""
-        return not self._thread.is_alive()
+        return self._server.is_closed
 
     def close(self) -> None:
         """End all streams and the server."""
-        loop, over = self._loop, self._over
-        if loop is not None and over is not None and not loop.is_closed():
-            loop.call_soon_threadsafe(over.set)
-        self._thread.join(STOP_SECONDS)
+        self._server.close()
 
     def __repr__(self) -> str:
         return f"<Server{', closed' if self.is_closed else ''}: {self.url}>"
-
-    def _run(self, listener: socket.socket) -> None:
-        with listener:
-            asyncio.run(self._serve(listener))
-
-    async def _serve(self, listener: socket.socket) -> None:
-        import uvicorn
-
-        over = asyncio.Event()
-        hubs, has_begun = self._hubs, self._has_begun
-
-        class Quiet(uvicorn.Server):
-            """A server that wakes up for requests alone, and leaves signals to the program."""
-
-            async def main_loop(self) -> None:
-                has_begun.set()
-                await over.wait()
-                await hubs.close()
-                await asyncio.sleep(END_SECONDS)
-                self.should_exit = self.force_exit = True
-
-        self._loop, self._over = asyncio.get_running_loop(), over
-        await Quiet(self._config).serve([listener])
 
 
 def serve(catalog: Catalog, requests: Item, rejects: Item | None, stops: bool, options: Options) -> Server:
@@ -114,7 +71,7 @@ def serve(catalog: Catalog, requests: Item, rejects: Item | None, stops: bool, o
     token cannot be used, or if other machines can reach the address and there is no token or no certificate.
     """
     try:
-        import uvicorn
+        import uvicorn  # noqa: F401
 
         from differential.session.serving.application import Application
     except ImportError as error:
@@ -128,28 +85,19 @@ def serve(catalog: Catalog, requests: Item, rejects: Item | None, stops: bool, o
     hubs = Hubs(catalog, options.backlog, options.queue)
     incoming = Incoming(catalog, requests, rejects, stops)
     found = Application(catalog, incoming, hubs, options.limit, options.read, options.write)
-    listener = _listen(options)
-    port = listener.getsockname()[1]
-    certificate, key = options.certificate or (None, None)
-    config = uvicorn.Config(
-        Guard(found.app, token, port, is_local, options.limit),
-        log_config=None,
-        access_log=False,
-        lifespan="off",
-        loop="asyncio",
-        http="h11",
-        ws="websockets-sansio",
-        ws_max_size=1 << 16,
-        server_header=False,
-        date_header=False,
-        limit_concurrency=CONNECTIONS,
-        timeout_graceful_shutdown=1,
-        ssl_certfile=certificate,
-        ssl_keyfile=key,
-    )
-    host = f"[{options.host}]" if ":" in options.host else options.host
-    url = f"http{'s' if certificate else ''}://{host}:{port}/"
-    return Server(url, token, config, listener, hubs)
+    try:
+        listener = listen(options.host, options.port)
+    except OSError as error:
+        raise ConfigError(f"nothing can be served at {options.host}:{options.port}: {error.strerror}") from None
+
+    async def ending() -> None:
+        await hubs.close()
+        await asyncio.sleep(END_SECONDS)
+
+    app = Guard(found.app, token, listener.getsockname()[1], is_local, options.limit)
+    more = {"ws": "websockets-sansio", "ws_max_size": 1 << 16, "limit_concurrency": CONNECTIONS}
+    server = HttpServer("session", app, listener, options.certificate, ending, **more)
+    return Server(server, token)
 
 
 def _checked(options: Options) -> bool:
@@ -160,8 +108,8 @@ def _checked(options: Options) -> bool:
         raise ConfigError(
             f"host must be the IP address of an interface of this machine, such as 0.0.0.0, not {options.host!r:.80}"
         ) from None
-    if options.token is not None and len(options.token) < SHORTEST_TOKEN:
-        raise ConfigError(f"the token has at least {SHORTEST_TOKEN} characters")
+    if options.token is not None and len(options.token) < Door.SHORTEST_TOKEN:
+        raise ConfigError(f"the token has at least {Door.SHORTEST_TOKEN} characters")
     if not is_local and (options.token is None or options.certificate is None):
         raise ConfigError(
             f"other machines can reach {options.host}, so serving a session there requires a token of your own and a "
@@ -169,16 +117,3 @@ def _checked(options: Options) -> bool:
             "proxy that has TLS"
         )
     return is_local
-
-
-def _listen(options: Options) -> socket.socket:
-    family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
-    try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind((options.host, options.port))
-        listener.listen()
-    except OSError as error:
-        listener.close()
-        raise ConfigError(f"nothing can be served at {options.host}:{options.port}: {error.strerror}") from None
-    return listener

@@ -76,21 +76,16 @@ class FileBytes:
 
 
 class StreamBytes:
-    """What can only be read once, in order: a compressed file."""
+    """What can only be read once, in order: the contents of a gzip file."""
 
-    def __init__(self, stream: IO[bytes], at: int = 0) -> None:
+    def __init__(self, path: str, at: int = 0) -> None:
         self.at = 0
-        self._stream = stream
+        self._stream = cast(IO[bytes], gzip.open(path, "rb"))  # noqa: SIM115  `close` closes it
         self._buffer = b""
         self._before = b""
         while self.at < at and (data := self._next(min(1 << 20, at - self.at))):
             self._before = _last(self._before, data)
             self.at += len(data)
-
-    @classmethod
-    def decompressed(cls, path: str, at: int = 0) -> StreamBytes:
-        """Return the contents of a gzip file."""
-        return cls(cast(IO[bytes], gzip.open(path, "rb")), at)
 
     def peek(self, count: int) -> tuple[bytes, bool]:
         if len(self._buffer) < count:

@@ -88,8 +88,8 @@ class Files:
         """Return the paths of the files that are there, in order."""
         assert self.path is not None
         pattern = os.path.join(glob.escape(self.path), "*") if os.path.isdir(self.path) else self.path
-        found = [path for path in glob.glob(pattern) if os.path.isfile(path)]
-        return sorted(path for path in found if not _is_left_alone(os.path.basename(path)))
+        found = sorted(path for path in glob.glob(pattern) if os.path.isfile(path) and not path.endswith(".tmp"))
+        return [path for path in found if not os.path.basename(path).startswith((".", "_"))]
 
     def _format(self, target: Target, header: str | None) -> Format:
         if self.form == "json":
@@ -257,11 +257,7 @@ def _identity(path: str) -> Identity | None:
 def _bytes_of(path: str | None, at: int) -> Bytes:
     if path is None:
         return PipeBytes(sys.stdin.fileno())
-    return StreamBytes.decompressed(path, at) if path.endswith(".gz") else FileBytes(path, at)
-
-
-def _is_left_alone(name: str) -> bool:
-    return name.startswith((".", "_")) or name.endswith(".tmp")
+    return StreamBytes(path, at) if path.endswith(".gz") else FileBytes(path, at)
 
 
 def csv(

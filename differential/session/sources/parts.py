@@ -167,7 +167,8 @@ class TextPart:
         wrong = {row: why for row, why in block.wrong.items() if row >= skipped}
         if bad:
             for row in range(skipped, len(block.records)):
-                if not block.text(row).isprintable() and _has_bad_bytes(block.text(row)):
+                text = block.text(row)
+                if not text.isprintable() and any("\udc80" <= character <= "\udcff" for character in text):
                     wrong.setdefault(row, "the text is not UTF-8")
         rows = [row for row in range(skipped, len(block.records)) if row not in wrong]
         columns, more = form.columns([block.records[row] for row in rows])
@@ -195,10 +196,6 @@ def _decoded(data: bytes) -> tuple[str, bool]:
         return data.decode(), False
     except UnicodeDecodeError:
         return data.decode(errors="surrogateescape"), True
-
-
-def _has_bad_bytes(text: str) -> bool:
-    return any("\udc80" <= character <= "\udcff" for character in text)
 
 
 class TablePart:

@@ -64,7 +64,7 @@ def test_an_address_that_others_reach_takes_a_token_and_tls(
     with pytest.raises(ConfigError, match="set both"):
         address_of(f"{host}:8400")
     monkeypatch.setenv(KEY_VARIABLE, files[1])
-    assert address_of(f"{host}:8400").url(8400).startswith("https://")
+    assert address_of(f"{host}:8400").certificate == files
     monkeypatch.setenv(KEY_VARIABLE, str(tmp_path / "nothing"))
     with pytest.raises(ConfigError, match="cannot read"):
         address_of("8400")

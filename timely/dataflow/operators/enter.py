@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from timely.dataflow.inline import inline_timed
 from timely.dataflow.streams import S, ScopeCore
-from timely.errors import BuildError
 
 
 def enter(stream: S, scope: ScopeCore[S], *, name: str = "enter") -> S:
@@ -18,11 +17,6 @@ def enter(stream: S, scope: ScopeCore[S], *, name: str = "enter") -> S:
     >>> example(program)
     [1, 2, 3]
     """
-    if not scope.is_within(stream.scope):
-        where = f"cannot enter {scope} from {stream.scope}"
-        if scope.dataflow is not stream.scope.dataflow:
-            raise BuildError(f"{where}, of another dataflow: what flows there can be captured, and replayed here")
-        raise BuildError(f"{where}: it does not lie inside it")
-    summary = stream.scope.summary_to(scope)
+    summary = scope.summary_of_entering(stream.scope, "what flows there can be captured, and replayed here")
     suffix = summary.suffix
     return inline_timed(stream, lambda time, batch: (time + suffix, batch), name=name, scope=scope, summary=summary)

@@ -1,0 +1,150 @@
+"""Applications over HTTP: each in a thread and an event loop of its own, on a socket that listens.
+
+The page of a run is served so, and a session (`Session.serve`). `Door` makes the checks that come before every answer.
+"""
+
+from __future__ import annotations
+
+import hmac
+import socket
+from collections.abc import Awaitable, Callable, Mapping
+from threading import Event, Thread
+from typing import TYPE_CHECKING, Any
+
+from timely.errors import TransportError
+
+if TYPE_CHECKING:
+    import asyncio
+
+    import uvicorn
+    from starlette.types import ASGIApp, Scope
+
+START_SECONDS = 10.0
+STOP_SECONDS = 5.0
+_LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Return a socket that listens at an interface of this machine, given by its number. Raises OSError."""
+    listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, port))
+        listener.listen()
+    except OSError:
+        listener.close()
+        raise
+    return listener
+
+
+class Door:
+    """Who may come in: whoever has the token, and names this machine if nobody else is served (`is_local`).
+
+    Otherwise a page of a foreign name that resolves to this address (DNS rebinding) would read what is served.
+    """
+
+    SHORTEST_TOKEN = 16
+    """A token that others may try to guess has at least so many characters."""
+
+    def __init__(self, token: str, port: int, is_local: bool) -> None:
+        self._token = token.encode()
+        self._hosts = {name for host in _LOOPBACK for name in (host, f"{host}:{port}")} if is_local else None
+
+    def refusal(self, what: str, headers: Mapping[str, str]) -> tuple[int, str] | None:
+        """Return the status and the reason with which a request is refused that names another host, or None."""
+        if self._hosts is None or headers.get("host", "").lower() in self._hosts:
+            return None
+        return 421, f"{what} is served to this machine alone: name it localhost or 127.0.0.1"
+
+    def has_token(self, headers: Mapping[str, str], *others: str) -> bool:
+        """Return whether the token is in the header `Authorization`, or among other places where it may stand."""
+        scheme, _, given = headers.get("authorization", "").partition(" ")
+        tokens = (given.strip(), *others) if scheme.lower() == "bearer" else others
+        return any(hmac.compare_digest(each.encode(), self._token) for each in tokens)
+
+
+def headers_of(scope: Scope) -> dict[str, str]:
+    """Return the headers of a request, by their names in lower case."""
+    return {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
+
+
+class HttpServer:
+    """Serves an application on a socket, which it closes, from now on until `close`. It then awaits `ending`.
+
+    `certificate` names the files for TLS, if it is used; `options` are others of uvicorn. Raises TransportError if it
+    does not start.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        app: ASGIApp,
+        listener: socket.socket,
+        certificate: tuple[str, str] | None,
+        ending: Callable[[], Awaitable[None]],
+        **options: Any,
+    ) -> None:
+        import uvicorn
+
+        file, key = certificate or (None, None)
+        config = uvicorn.Config(
+            app,
+            log_config=None,
+            access_log=False,
+            lifespan="off",
+            loop="asyncio",
+            http="h11",
+            server_header=False,
+            date_header=False,
+            timeout_graceful_shutdown=1,
+            ssl_certfile=file,
+            ssl_keyfile=key,
+            **options,
+        )
+        host, port = listener.getsockname()[:2]
+        self.url = f"http{'' if certificate is None else 's'}://{f'[{host}]' if ':' in host else host}:{port}/"
+        """The address, without the token."""
+        self._ending = ending
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._over: asyncio.Event | None = None
+        self._has_begun = Event()
+        self._thread = Thread(target=self._run, args=(config, listener), name=f"timely {name}", daemon=True)
+        self._thread.start()
+        if not self._has_begun.wait(START_SECONDS):
+            raise TransportError(f"the server of the {name} did not start within {START_SECONDS:g} s")
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether it has ended."""
+        return not self._thread.is_alive()
+
+    def close(self) -> None:
+        """End it, from any thread, and wait until it has ended."""
+        if self._loop is not None and self._over is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._over.set)
+        self._thread.join(STOP_SECONDS)
+
+    def _run(self, config: uvicorn.Config, listener: socket.socket) -> None:
+        import asyncio
+
+        with listener:
+            asyncio.run(self._serve(config, listener))
+
+    async def _serve(self, config: uvicorn.Config, listener: socket.socket) -> None:
+        import asyncio
+
+        import uvicorn
+
+        self._loop, self._over = asyncio.get_running_loop(), asyncio.Event()
+        over, has_begun, ending = self._over, self._has_begun, self._ending
+
+        class Quiet(uvicorn.Server):
+            """A server that wakes up for requests alone, and not ten times a second."""
+
+            async def main_loop(self) -> None:
+                has_begun.set()
+                await over.wait()
+                await ending()
+                self.should_exit = self.force_exit = True
+
+        await Quiet(config).serve([listener])
