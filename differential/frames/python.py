@@ -38,9 +38,23 @@ def column_of(values: Any, name: str) -> Column:
                 return typed(values, "uint64")  # type: ignore[no-any-return]
             return widened(_one_dimensional(as_column(values)))
         items = with_none(values.tolist() if isinstance(values, np.ndarray) else list(values))
-        return typed(items, type_of(items))  # type: ignore[no-any-return]
+        plain = _of_one_class(items)
+        return typed(items, type_of(items)) if plain is None else plain
     except DataError as error:
         raise DataError(f"column {name!r}: {error}") from None
+
+
+def _of_one_class(items: list[Any]) -> Column | None:
+    """Return numbers or text, all of one plain class, as a column, for which no item is looked at; None for others."""
+    classes = set(map(type, items))
+    base = _PLAIN.get(classes.pop()) if len(classes) == 1 else None
+    try:
+        return None if base is None else np.array(items, base)
+    except (OverflowError, UnicodeEncodeError):
+        return None
+
+
+_PLAIN: dict[type, Any] = {int: np.int64, float: np.float64, bool: np.bool_, str: np.dtypes.StringDType()}
 
 
 def with_none(items: list[Any]) -> list[Any]:
@@ -119,6 +133,8 @@ _NAMES: tuple[tuple[tuple[type, ...], str], ...] = (
 
 def _check(present: list[Any], classes: tuple[type, ...], without: tuple[type, ...] = ()) -> None:
     """Raise DataError unless all values are of some classes."""
+    if len(set(map(type, present))) == 1:
+        present = present[:1]
     for item in present:
         if not isinstance(item, classes) or isinstance(item, without) or _is_other_boolean(item, classes):
             first = present[0]
@@ -146,14 +162,15 @@ def _number_name(present: list[Any]) -> str:
 
 def _decimal_name(present: list[Any]) -> str:
     """Return the name of the narrowest type of decimals that has all digits."""
-    before, after = 1, 0
+    before, after, like = 1, 0, Decimal(0)
     for item in present:
         number = Decimal(item)
         if not number.is_finite():
             raise DataError(f"{item!r:.80} is no finite decimal")
-        _, digits, exponent = number.as_tuple()
-        after = max(after, -int(exponent))
-        before = max(before, len(digits) + int(exponent))
+        if not number.same_quantum(like):  # to ask for the exponent makes a tuple of the digits
+            like = number
+            after = max(after, -int(number.as_tuple().exponent))
+        before = max(before, number.adjusted() + 1)
     for precision in (18, 38, 76):
         if before + after <= precision:
             return f"decimal({precision}, {after})"

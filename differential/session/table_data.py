@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
+from operator import itemgetter
 from types import NoneType, UnionType
 from typing import Any, Union, cast, get_args, get_origin
 
@@ -148,15 +149,16 @@ def _of_nulls(column: Any) -> Any:
 
 
 def _of_rows(rows: Sequence[Any], names: Sequence[str] | None) -> Mapping[str, Any]:
-    if rows and all(isinstance(row, Mapping) for row in rows):
+    kinds = set(map(type, rows))
+    if rows and all(issubclass(kind, Mapping) for kind in kinds):
         found = dict.fromkeys(name for row in rows for name in row)  # a field that a row lacks is null
         return {name: [row.get(name) for row in rows] for name in found}
     if names is None:
         raise SessionError("rows that are tuples need names of columns: give a dictionary of columns instead")
-    for row in rows:
-        if not isinstance(row, (tuple, list)) or len(row) != len(names):
-            raise SessionError(f"{row!r:.80} is no row of the {len(names)} column(s) {', '.join(names)}")
-    return dict(zip(names, map(list, zip(*rows)) if rows else [[] for _ in names]))
+    if not all(issubclass(kind, (tuple, list)) for kind in kinds) or set(map(len, rows)) - {len(names)}:
+        row = next(row for row in rows if not isinstance(row, (tuple, list)) or len(row) != len(names))
+        raise SessionError(f"{row!r:.80} is no row of the {len(names)} column(s) {', '.join(names)}")
+    return {name: list(map(itemgetter(place), rows)) for place, name in enumerate(names)}
 
 
 def _column(name: str, values: Any) -> Column:

@@ -6,7 +6,9 @@ A count of units is stored less 1, which takes NaT, the least int64, to the larg
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, date, datetime, time, timedelta
+from types import NoneType
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -17,6 +19,8 @@ from timely.errors import DataError
 
 _DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
 """The units in a day."""
+_NAT = -1 << 63
+_EPOCH, _INSTANT = datetime(1970, 1, 1), datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Counted(LogicalType):
@@ -61,11 +65,19 @@ class Counted(LogicalType):
 
     def _from_python(self, values: list[Any]) -> Array:
         """Return Python values as an array of times of any unit."""
+        if set(map(type, values)) <= {self.accepts[0], NoneType}:
+            with suppress(TypeError, OverflowError):  # one has to be named: for its zone, or as too large
+                counts = [_NAT if value is None else self._micros(value) for value in values]
+                return np.array(counts, np.int64).view(f"{self.dtype.kind}8[us]")
         plain = [self._plain(values, row) for row in range(len(values))]
         if any(isinstance(value, (np.datetime64, np.timedelta64)) for value in plain):
             finest = f"{self.dtype.kind}8[ns]" if self.dtype.str.endswith("[ns]") else f"{self.dtype.kind}8[us]"
             return np.array([np.array(value, finest if value is None else None) for value in plain]).reshape(-1)
         return np.array(plain, "M8[us]" if self.dtype.kind == "M" else "m8[us]")
+
+    def _micros(self, value: Any) -> int:
+        """Return the microseconds of a value, faster than NumPy. Raises TypeError where it has a zone, or has to."""
+        raise NotImplementedError
 
     def _plain(self, values: list[Any], row: int) -> Any:
         """Return a value without its zone. Raises DataError for one of another class."""
@@ -85,6 +97,9 @@ class Dates(Counted):
 
     def __init__(self, name: str) -> None:
         super().__init__(name, "D")
+
+    def _micros(self, value: date) -> int:
+        return (value.toordinal() - _EPOCH.toordinal()) * _DAY["us"]
 
     def _plain(self, values: list[Any], row: int) -> Any:
         if isinstance(values[row], datetime):
@@ -108,6 +123,9 @@ class Timestamps(Counted):
             return items
         return [item.replace(tzinfo=UTC) if isinstance(item, datetime) else item for item in items]
 
+    def _micros(self, value: datetime) -> int:
+        return micros_of(value - (_EPOCH if self.zone is None else _INSTANT))
+
     def _plain(self, values: list[Any], row: int) -> Any:
         value = super()._plain(values, row)
         if not isinstance(value, datetime):
@@ -124,6 +142,9 @@ class Durations(Counted):
     """Durations of a unit. Functions see timedelta64."""
 
     accepts = (timedelta,)
+
+    def _micros(self, value: timedelta) -> int:
+        return micros_of(value)
 
     def _plain(self, values: list[Any], row: int) -> Any:
         value = super()._plain(values, row)
@@ -156,6 +177,9 @@ class TimesOfDay(Counted):
                 times.append(time(seconds // 3600, seconds // 60 % 60, seconds % 60, micros))
         return times
 
+    def _micros(self, value: time) -> int:
+        return micros_of(datetime.combine(_EPOCH, value) - _EPOCH)
+
     def _plain(self, values: list[Any], row: int) -> Any:
         value = super()._plain(values, row)
         if not isinstance(value, time):
@@ -163,6 +187,11 @@ class TimesOfDay(Counted):
         if value.tzinfo is not None:
             raise self.refused(values, row, "has a zone")
         return timedelta(hours=value.hour, minutes=value.minute, seconds=value.second, microseconds=value.microsecond)
+
+
+def micros_of(duration: timedelta) -> int:
+    """Return the microseconds of a duration: exact, unlike `total_seconds`."""
+    return duration.days * _DAY["us"] + duration.seconds * 1_000_000 + duration.microseconds
 
 
 def as_operand(value: Any, is_instant: bool) -> Any:

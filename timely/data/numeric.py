@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from decimal import Decimal
+from decimal import Context, Decimal, Inexact, InvalidOperation
+from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,8 @@ from timely.errors import DataError
 
 _SIGN = -1 << 63
 _MAGNITUDE = np.int64((1 << 63) - 1)
+_MOST_EXACT = 1 << 53
+_EXACTLY = Context(prec=100, traps=[Inexact, InvalidOperation])
 
 
 def float_codes(column: Array) -> Ints:
@@ -75,7 +78,7 @@ class Numbers(LogicalType):
         elif isinstance(values, np.ndarray) and values.dtype.kind != "O":
             return np.zeros(len(values), np.bool_)
         else:
-            missing = np.fromiter((value is None for value in values), np.bool_, len(values))
+            missing = np.array([value is None for value in values], np.bool_)
         if missing.any() and not self.is_nullable:
             raise self.refused(values, int(np.argmax(missing)), "is a null")
         return missing
@@ -85,9 +88,10 @@ class Numbers(LogicalType):
         if isinstance(values, np.ndarray) and values.dtype.kind != "O":
             array = np.ma.getdata(values)
             return self._checked(array[~missing] if missing.any() else array)
-        for row, item in enumerate(values):
-            if item is not None and (not isinstance(item, self.scalars) or self._is_other(item)):
-                raise self.refused(values, row, f"is of class {type(item).__name__}")
+        if not set(map(type, values)) <= {self.scalars[0], NoneType}:
+            for row, item in enumerate(values):
+                if item is not None and (not isinstance(item, self.scalars) or self._is_other(item)):
+                    raise self.refused(values, row, f"is of class {type(item).__name__}")
         items = [item for item in values if item is not None]
         try:
             return np.array(items, self.base)
@@ -154,7 +158,7 @@ class Floats(Numbers):
 
     def _present(self, values: Any, missing: NDArray[np.bool_]) -> Array:
         array = super()._present(values, missing)
-        if not isinstance(values, np.ndarray) or values.dtype.kind == "O":
+        if self._may_round(values):
             rounded = [row for row, item in enumerate(values) if item is not None and not _is_exact(item, self.base)]
             if rounded:
                 raise self.refused(values, rounded[0], "would be rounded")
@@ -167,6 +171,14 @@ class Floats(Numbers):
 
     def _codes(self, values: Array) -> Ints:
         return float_codes(values)
+
+    def _may_round(self, values: Any) -> bool:
+        """Return whether to look at each value: not at Python's floats, and whole numbers that are exact as floats."""
+        if isinstance(values, np.ndarray) and values.dtype.kind != "O":
+            return False
+        if self.base != np.float64 or not set(map(type, values)) <= {float, int, NoneType}:
+            return True
+        return max((abs(item) for item in values if type(item) is int), default=0) > _MOST_EXACT
 
 
 def _is_exact(item: Any, base: np.dtype[Any]) -> bool:
@@ -195,7 +207,9 @@ class Decimals(LogicalType):
 
     def store(self, values: Any) -> Array:
         items = list(values)
-        numbers = [None if item is None else self._unscaled(items, row) for row, item in enumerate(items)]
+        numbers = self._all_unscaled(items)
+        if numbers is None:
+            numbers = [None if item is None else self._unscaled(items, row) for row, item in enumerate(items)]
         return self.of_unscaled(numbers)
 
     def of_unscaled(self, numbers: list[int | None]) -> Array:
@@ -215,6 +229,18 @@ class Decimals(LogicalType):
             None if number is None else Decimal((int(number < 0), tuple(map(int, str(abs(number)))), scale))
             for number in self.unscaled(storage)
         ]
+
+    def _all_unscaled(self, items: list[Any]) -> list[int | None] | None:
+        """Return decimals as whole numbers, in a tenth of the time; None where one of the items is to be looked at."""
+        if not set(map(type, items)) <= {Decimal, NoneType}:
+            return None
+        try:
+            scaled = [item if item is None else _EXACTLY.scaleb(item, self.scale) for item in items]
+            numbers = [item if item is None else int(item) for item in scaled]
+        except (ArithmeticError, ValueError):  # rounded, or not finite
+            return None
+        fits = max((abs(number) for number in numbers if number is not None), default=0) < 10**self.precision
+        return numbers if fits and numbers == scaled else None
 
     def _unscaled(self, items: list[Any], row: int) -> int:
         item = items[row]
