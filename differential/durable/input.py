@@ -132,10 +132,13 @@ class DurableSession:
         """Record that the changes made so far are those up to a position of a source.
 
         The position is durable together with the changes of this epoch. On each worker a source has a name of its own,
-        such as that of a file or of a partition. Raises DataError unless the position is an integer of 64 bits or text.
+        such as that of a file or of a partition. Raises DataError unless the position is an integer of 64 bits or text,
+        and the name is text.
         """
+        if not isinstance(source, str) or not source:
+            raise DataError(f"{source!r:.80} cannot name a source, whose position is found again by a text: 'orders.log'")
         is_integer = type(position) is int and -(1 << 63) <= position < 1 << 63
-        if not source or not (is_integer or type(position) is str):
+        if not (is_integer or type(position) is str):
             raise DataError(f"the position of {source!r} must be an integer of 64 bits or text, not {position!r:.80}")
         self._moved[source] = position
 
