@@ -205,16 +205,20 @@ class Writer:
     def retract(self, upper: int) -> None:
         """Give up what was appended at times from `upper` on, which no other program may have relied on.
 
-        Appends are given up whole, so none may have covered times on both sides. Raises StateError if the times before
-        `upper` have been given up already.
+        A part with times on both sides is written again without the later ones. Raises StateError if the collection
+        cannot be read as of `upper` - 1.
         """
         manifest = self.manifest
         if manifest.upper <= upper:
             return
         if manifest.since >= upper:
             raise StateError(f"{self.shard} cannot be read as of {upper - 1}, so what came later cannot be given up")
-        parts = tuple(part for part in manifest.parts if part.upper <= upper)
-        self._replace(self._bytes, manifest.after(parts=parts, upper=upper))
+        parts = [part for part in manifest.parts if part.upper <= upper]
+        for part in manifest.parts:
+            if part.lower < upper < part.upper:
+                table = rows.before(rows.from_bytes(self._get(part), manifest.fields), upper)
+                parts += [self._put(table, part.lower, upper)] if len(table) else []
+        self._replace(self._bytes, manifest.after(parts=tuple(parts), upper=upper))
 
     def begin_again(self, at: int, about: Mapping[str, Any], role: str) -> None:
         """Make the collection an empty one without fields, from `at` on."""
