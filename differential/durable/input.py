@@ -24,11 +24,12 @@ from differential.durable import rows
 from differential.durable.committing import Appender, Offset
 from differential.durable.keep import seconds_of
 from differential.durable.manifest import Position
+from differential.durable.shard import missing
 from differential.durable.state import INPUT, OpenShard
 from differential.operators.input import Diff, InputSession, interned_updates
 from differential.operators.output import GatherUpdates
 from timely import Probe, Scope, Stream
-from timely.errors import BuildError, DataError, StateError
+from timely.errors import BuildError, DataError
 from timely.lowlevel import (
     Activator,
     Capability,
@@ -136,7 +137,7 @@ class DurableSession:
         and the name is text.
         """
         if not isinstance(source, str) or not source:
-            raise DataError(f"{source!r:.80} cannot name a source, whose position is found again by a text: 'orders.log'")
+            raise DataError(f"{source!r:.80} cannot name a source: take a text, such as 'orders.log'")
         is_integer = type(position) is int and -(1 << 63) <= position < 1 << 63
         if not (is_integer or type(position) is str):
             raise DataError(f"the position of {source!r} must be an integer of 64 bits or text, not {position!r:.80}")
@@ -270,7 +271,7 @@ def _share(shard: OpenShard, name: str, as_of: int, host: Host) -> Updates | Non
     part = next(part for part in opened.parts if part.name == name)
     data = shard.shard.part(part)
     if data is None:
-        raise StateError(f"{shard.shard}: {name} is missing: restore the directory from a copy, or remove it")
+        raise missing(shard.shard, name)
     table = rows.from_bytes(data, opened.fields)
     start, end = (len(table) * number // host.peers for number in (host.index, host.index + 1))
     if start == end:

@@ -124,7 +124,7 @@ class Shard:
     def _refuse_if_missing(self, name: str) -> None:
         """Raise StateError if a part that does not exist is still referred to."""
         if any(part.name == name for part in self.manifest().files):
-            raise StateError(f"{self}: {name} is missing: restore the directory from a copy, or remove it")
+            raise missing(self, name)
 
     def _check(self, manifest: Manifest, time: int) -> None:
         if not manifest.since <= time < manifest.upper:
@@ -140,3 +140,8 @@ class Shard:
 
     def __str__(self) -> str:
         return f"{self.name!r} in {self.store}"
+
+
+def missing(shard: Shard, name: str) -> StateError:
+    """Return the error for a part to which the manifest refers, and which does not exist."""
+    return StateError(f"{shard}: {name} is missing: restore the directory from a copy, or remove it")

@@ -31,10 +31,11 @@ from differential.arrangement.arrange import ByKey
 from differential.collection import Collection
 from differential.data.updates import Updates
 from differential.durable.manifest import Part
+from differential.durable.shard import missing
 from differential.durable.state import SNAPSHOT, OpenShard, State
 from differential.operators.input import interned_updates
 from timely import Stream
-from timely.errors import BuildError, ConfigError, DataError, StateError
+from timely.errors import BuildError, ConfigError, DataError
 from timely.lowlevel import Activator, Capability, CapabilitySet, Gather, Host, InputPort, OperatorBuilder, as_columns
 
 Array = NDArray[Any]
@@ -296,7 +297,7 @@ def _saved(arrays: Arrays) -> bytes:
 def _loaded(shard: OpenShard, part: Part) -> dict[str, Array]:
     data = shard.shard.part(part)
     if data is None:
-        raise StateError(f"{shard.shard}: {part.name} is missing: restore the directory from a copy, or remove it")
+        raise missing(shard.shard, part.name)
     # Read one by one, by a function that refuses objects: what is in a file is never run.
     with ZipFile(BytesIO(data)) as file:
         return {name.removesuffix(".npy"): np.lib.format.read_array(file.open(name)) for name in file.namelist()}

@@ -16,6 +16,7 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
+import re
 import time as clock
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -26,13 +27,15 @@ from differential.data.updates import Updates
 from differential.durable import compaction, rows
 from differential.durable.keep import Keep
 from differential.durable.manifest import Manifest, Owner, Part, Position, described
-from differential.durable.shard import Shard
+from differential.durable.shard import Shard, missing
 from timely.errors import FencedError, StateError, StoreError
 
 T = TypeVar("T")
 
 ATTEMPTS = 5
 _FIRST_PAUSE = 0.02
+_OF_PART = re.compile(r"\d{8}-")
+"""How the names of parts begin, and of what is left of them. Other names are not those of writers."""
 
 
 class Writer:
@@ -244,7 +247,7 @@ class Writer:
         """Remove what crashed writers have left; return its names."""
         known = {part.name for part in self.manifest.files}
         mine = f"{self.manifest.fence:08d}-"
-        garbage = [name for name in self._store.names() if name not in known and name < mine]
+        garbage = [name for name in self._store.names() if _OF_PART.match(name) and name not in known and name < mine]
         for name in garbage:
             self._store.delete(name)
         return garbage
@@ -252,7 +255,8 @@ class Writer:
     def _get(self, part: Part) -> bytes:
         data = _patiently(lambda: self.shard.part(part), self._pause)
         if data is None:
-            raise FencedError(f"{self.shard}: {part.name} was merged by another writer")
+            self.check()  # a writer that has replaced this one may have merged it
+            raise missing(self.shard, part.name)
         return data
 
     def _replace(self, expected: bytes | None, manifest: Manifest) -> None:
