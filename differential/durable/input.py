@@ -119,14 +119,18 @@ class DurableSession:
 
     def insert(self, *record: Any) -> None:
         """Let a record, or each row of the given columns, occur once more."""
-        self._session.update(*record, diff=1)
+        self.update(*record, diff=1)
 
     def remove(self, *record: Any) -> None:
         """Let a record, or each row of the given columns, occur once less."""
-        self._session.update(*record, diff=-1)
+        self.update(*record, diff=-1)
 
     def update(self, *record: Any, diff: Diff) -> None:
-        """Let a record, or each row of the given columns, occur `diff` times more. Raises as `InputSession.update`."""
+        """Let a record, or each row of the given columns, occur `diff` times more. Raises as `InputSession.update`.
+
+        Raises StateError if the collection is a table of a `Session`.
+        """
+        self._shard.refuse_of_session()
         self._session.update(*record, diff=diff)
 
     def at(self, source: str, position: Position) -> None:

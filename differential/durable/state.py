@@ -86,6 +86,12 @@ class OpenShard:
         self.role = role
         self.state.use(self)
 
+    def refuse_of_session(self) -> None:
+        """Raise StateError if only a session can change the collection."""
+        if self.opened is not None and self.opened.is_of_session:
+            kind = "table" if self.opened.role == INPUT else "view"
+            raise StateError(f"{self.shard} is a {kind} of a session, which alone can change it: only read it here")
+
     def _check_fields(self, added: Mapping[str, Any]) -> None:
         names = self.fields
         if names is None:
@@ -98,6 +104,8 @@ class OpenShard:
         more = names[len(found) :] if found else ()
         if found and found != names[: len(found)]:
             raise StateError(f"{self.shard} has the fields {', '.join(found)}, not {', '.join(names)}")
+        if more:
+            self.refuse_of_session()
         for name in more:
             if name not in added:
                 raise StateError(
@@ -355,14 +363,14 @@ class State:
             for dependent in self._dependent(shard):
                 needs[dependent.name].append(shard.name)
         for shard in self._used:
-            about = {} if shard.role == INPUT else {INPUTS: sorted(needs[shard.name])}
+            about: dict[str, Any] = {} if shard.role == INPUT else {INPUTS: sorted(needs[shard.name])}
             if shard.name not in self.writers:
                 is_input = shard.role == INPUT
                 at = self.first_epoch(shard) if is_input else as_of + (shard.role == SNAPSHOT)
                 self.writers[shard.name] = Writer.claim(
                     shard.shard, str(shard.role), at, since=0 if is_input else as_of, about=about, is_new=True
                 )
-            shard.writer.describe(about)
+            shard.writer.describe({**shard.writer.manifest.about, **about})
             if shard.added:
                 shard.writer.add_fields(shard.added)
             shard.writer.names = shard.fields
