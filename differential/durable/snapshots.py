@@ -352,6 +352,7 @@ def _commit_all(state: State) -> None:
             manifest = shard.writer.manifest
             former = before if before in manifest.frontiers else manifest.upper
             if all(part.upper != last for part in manifest.states):
-                shard.writer.keep_states(last, state.written[last][shard.name], former if snapshots[1:] else None)
+                states = state.written[last][shard.name]
+                shard.writer.keep_states(last, states, former if snapshots[1:] else None, state.made_of(shard, last))
         state.committed = last
     state.written = {frontier: written for frontier, written in state.written.items() if frontier > last}

@@ -13,7 +13,8 @@ first time that they retain.
 **First epochs.** An input goes on at the first epoch that is not durable, so that none is left out, though other inputs
 and their outputs may be further. It must not change what is final: an output that depends on it, which the graph of the
 dataflow tells, is final beyond this epoch only if the input was closed. Then the input goes on where the output does.
-The manifest of an output names its inputs, because a program may leave out the output and change the input.
+The manifest of an output names its inputs, because a program may leave out the output and change the input. It notes
+how far each was, so that an older copy of an input is refused: its epochs would be missing from then on.
 
 **Retention.** An input must stay readable as of the time from which the program would go on after a crash: its `since`
 is at most `upper` - 1 of every output or, if there are none, of every input, whatever is to be kept.
@@ -27,7 +28,7 @@ from typing import Any, cast
 
 from differential.durable.keep import Keep
 from differential.durable.kinds import kind_of
-from differential.durable.manifest import Manifest, Part, described
+from differential.durable.manifest import Manifest, Part, Position, described
 from differential.durable.places import Place, check_name, place_of
 from differential.durable.shard import Shard
 from differential.durable.writer import Writer
@@ -227,6 +228,8 @@ class State:
         All workers compute the same. Raises StateError if an input does not have the contents that an output needs.
         """
         if self._began is None:
+            for shard in self._of(INPUT):
+                self._refuse_older(shard)
             self._began = self._as_of()
             if self._is_first:
                 self._make(self._began)
@@ -288,6 +291,14 @@ class State:
         ends = outputs or [end for end in (self.input_upper(), self.bound()) if end is not None]
         return min(ends, default=None)
 
+    def made_of(self, shard: OpenShard, upper: int) -> dict[str, Position]:
+        """Return before which time the inputs are of which a collection is made that is final before `upper`.
+
+        That is on worker 0, and nothing for an input. An input that is closed may end before `upper`.
+        """
+        names = [] if shard.role == INPUT else shard.writer.manifest.about[INPUTS]
+        return {name: min(upper, self.writers[name].manifest.upper) for name in names}
+
     def activate_outputs(self) -> None:
         """Let outputs and snapshots look how far the inputs are durable, on worker 0."""
         for activate in (*self.waiting, *self.following):
@@ -326,6 +337,18 @@ class State:
         if self.frontier is not None and not is_whole and as_of + 1 < self.frontier:
             self._refuse_without_states(kept, as_of, compacted, behind)
         return as_of
+
+    def _refuse_older(self, shard: OpenShard) -> None:
+        """Raise StateError if an input lacks changes that an output or a snapshot is made of."""
+        upper = 0 if shard.opened is None else shard.opened.upper
+        for name, manifest in self.manifests.items():
+            needed = manifest.offsets.get(shard.name, 0) if shard.name in manifest.about.get(INPUTS, ()) else 0
+            if isinstance(needed, int) and needed > upper:
+                what = "missing" if shard.opened is None else f"an older copy, with its changes before {upper}"
+                raise StateError(
+                    f"{shard.shard} is {what}, and {name!r} is made of its changes before {needed}: restore all "
+                    f"collections from one copy, or remove {name!r} to begin it again"
+                )
 
     def _refuse_without_states(
         self, kept: Sequence[tuple[OpenShard, Manifest]], as_of: int, compacted: int, behind: str

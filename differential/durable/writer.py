@@ -193,7 +193,13 @@ class Writer:
             self._store.delete(each.name)
         return True
 
-    def keep_states(self, upper: int, states: Sequence[Part], former: int | None = None) -> None:
+    def keep_states(
+        self,
+        upper: int,
+        states: Sequence[Part],
+        former: int | None = None,
+        offsets: Mapping[str, Position] | None = None,
+    ) -> None:
         """Let a snapshot consist of these states, which have been written, as of the frontier `upper`.
 
         What it was as of the frontier `former`, which must be one of its own, remains if that is given.
@@ -201,7 +207,9 @@ class Writer:
         kept = tuple(state for state in self.manifest.states if state.upper == former)
         since = (upper if former is None else former) - 1
         dropped = [state for state in self.manifest.states if state not in kept]
-        self._replace(self._bytes, self.manifest.after(since=since, upper=upper, states=(*kept, *states)))
+        merged = {**self.manifest.offsets, **(offsets or {})}
+        after = self.manifest.after(since=since, upper=upper, states=(*kept, *states), offsets=merged)
+        self._replace(self._bytes, after)
         for state in dropped:
             self._store.delete(state.name)
 

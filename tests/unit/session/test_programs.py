@@ -58,13 +58,13 @@ def test_a_table_that_a_program_has_read_is_one_of_the_session(tmp_path: Path, n
 def test_a_program_cannot_change_a_table_of_a_session(tmp_path: Path) -> None:
     """The session would give up the change, which none of its commits has decided."""
     commit(tmp_path, 1)
-    with pytest.raises(StateError, match="'numbers' in .* is a table of a session, which alone can change it"):
+    with pytest.raises(StateError, match=r"'numbers' in .* is a table of a session, which alone can change it"):
         double(tmp_path, change=True)
 
     def widen(worker: Worker) -> None:
         State.open(worker, tmp_path).shard("numbers", fields=["number", "name"], added={"name": ""})
 
-    with pytest.raises(StateError, match="'numbers' in .* is a table of a session, which alone can change it"):
+    with pytest.raises(StateError, match=r"'numbers' in .* is a table of a session, which alone can change it"):
         execute_directly(widen)
     assert commit(tmp_path, 2) == ([1, 2], [2, 4])
 
