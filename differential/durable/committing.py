@@ -97,6 +97,7 @@ class Appender:
         assert not self.is_busy
         batches, self._staged = split(self._staged, upper)
         offsets = {source: position for epoch, source, position in self._offsets if epoch < upper and source}
+        offsets |= self._shard.state.made_of(self._shard, upper)
         self._offsets = [offset for offset in self._offsets if offset[0] >= upper]
         begun = clock.monotonic()
         self._next_at = begun + self._flush

@@ -24,11 +24,12 @@ from differential.durable import rows
 from differential.durable.committing import Appender, Offset
 from differential.durable.keep import seconds_of
 from differential.durable.manifest import Position
+from differential.durable.shard import missing
 from differential.durable.state import INPUT, OpenShard
 from differential.operators.input import Diff, InputSession, interned_updates
 from differential.operators.output import GatherUpdates
 from timely import Probe, Scope, Stream
-from timely.errors import BuildError, DataError, StateError
+from timely.errors import BuildError, DataError
 from timely.lowlevel import (
     Activator,
     Capability,
@@ -118,24 +119,31 @@ class DurableSession:
 
     def insert(self, *record: Any) -> None:
         """Let a record, or each row of the given columns, occur once more."""
-        self._session.update(*record, diff=1)
+        self.update(*record, diff=1)
 
     def remove(self, *record: Any) -> None:
         """Let a record, or each row of the given columns, occur once less."""
-        self._session.update(*record, diff=-1)
+        self.update(*record, diff=-1)
 
     def update(self, *record: Any, diff: Diff) -> None:
-        """Let a record, or each row of the given columns, occur `diff` times more. Raises as `InputSession.update`."""
+        """Let a record, or each row of the given columns, occur `diff` times more. Raises as `InputSession.update`.
+
+        Raises StateError if the collection is a table of a `Session`.
+        """
+        self._shard.refuse_of_session()
         self._session.update(*record, diff=diff)
 
     def at(self, source: str, position: Position) -> None:
         """Record that the changes made so far are those up to a position of a source.
 
         The position is durable together with the changes of this epoch. On each worker a source has a name of its own,
-        such as that of a file or of a partition. Raises DataError unless the position is an integer of 64 bits or text.
+        such as that of a file or of a partition. Raises DataError unless the position is an integer of 64 bits or text,
+        and the name is text.
         """
+        if not isinstance(source, str) or not source:
+            raise DataError(f"{source!r:.80} cannot name a source: take a text, such as 'orders.log'")
         is_integer = type(position) is int and -(1 << 63) <= position < 1 << 63
-        if not source or not (is_integer or type(position) is str):
+        if not (is_integer or type(position) is str):
             raise DataError(f"the position of {source!r} must be an integer of 64 bits or text, not {position!r:.80}")
         self._moved[source] = position
 
@@ -267,7 +275,7 @@ def _share(shard: OpenShard, name: str, as_of: int, host: Host) -> Updates | Non
     part = next(part for part in opened.parts if part.name == name)
     data = shard.shard.part(part)
     if data is None:
-        raise StateError(f"{shard.shard}: {name} is missing: restore the directory from a copy, or remove it")
+        raise missing(shard.shard, name)
     table = rows.from_bytes(data, opened.fields)
     start, end = (len(table) * number // host.peers for number in (host.index, host.index + 1))
     if start == end:

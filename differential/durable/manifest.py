@@ -84,6 +84,11 @@ class Manifest:
         return {self.since + 1, self.upper}
 
     @property
+    def is_of_session(self) -> bool:
+        """Whether this is a table or a view of a session (`differential.session.storage`)."""
+        return "created" in self.about
+
+    @property
     def files(self) -> tuple[Part, ...]:
         """All files that the collection consists of."""
         return (*self.parts, *self.states)

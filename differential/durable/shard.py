@@ -67,13 +67,15 @@ class Shard:
     def updates(self, lower: int = 0, upper: int | None = None) -> rows.Table:
         """Return the updates at times in [lower, upper), consolidated: a `pyarrow.Table` with `time` and `diff`.
 
-        Those before `since` have times up to it.
+        Those before `since` are at this time, whether they have been added up already or not. So what has changed since
+        an earlier read is known from `lower` on if that is later than `since` of the manifest.
         """
         for _ in range(READS):
             manifest = self.manifest()
-            table = self._updates(manifest, lower, manifest.upper if upper is None else min(upper, manifest.upper))
+            since, end = manifest.since, manifest.upper if upper is None else min(upper, manifest.upper)
+            table = self._updates(manifest, lower if lower > since else 0, end)
             if table is not None:
-                return rows.consolidated(table)
+                return rows.before(rows.consolidated(table, since), end)
         raise self._busy()
 
     def paths(self) -> list[str]:
@@ -111,8 +113,8 @@ class Shard:
         """Return the rows of all parts at times in [lower, upper), None if a part does not exist any more."""
         tables = [rows.schema_of(manifest.fields).empty_table()]
         for part in manifest.parts:
-            # Compaction advances times, up to `since`, so a part that begins before a time may have rows at it.
-            if part.lower < upper and (lower < part.upper or lower <= manifest.since):
+            # Compaction advances times only up to `since`, so what is later is in the part that has its time.
+            if part.lower < upper and lower < part.upper:
                 data = self.part(part)
                 if data is None:
                     self._refuse_if_missing(part.name)
@@ -124,7 +126,7 @@ class Shard:
     def _refuse_if_missing(self, name: str) -> None:
         """Raise StateError if a part that does not exist is still referred to."""
         if any(part.name == name for part in self.manifest().files):
-            raise StateError(f"{self}: {name} is missing: restore the directory from a copy, or remove it")
+            raise missing(self, name)
 
     def _check(self, manifest: Manifest, time: int) -> None:
         if not manifest.since <= time < manifest.upper:
@@ -140,3 +142,8 @@ class Shard:
 
     def __str__(self) -> str:
         return f"{self.name!r} in {self.store}"
+
+
+def missing(shard: Shard, name: str) -> StateError:
+    """Return the error for a part to which the manifest refers, and which does not exist."""
+    return StateError(f"{shard}: {name} is missing: restore the directory from a copy, or remove it")

@@ -31,10 +31,11 @@ from differential.arrangement.arrange import ByKey
 from differential.collection import Collection
 from differential.data.updates import Updates
 from differential.durable.manifest import Part
+from differential.durable.shard import missing
 from differential.durable.state import SNAPSHOT, OpenShard, State
 from differential.operators.input import interned_updates
 from timely import Stream
-from timely.errors import BuildError, ConfigError, DataError, StateError
+from timely.errors import BuildError, ConfigError, DataError
 from timely.lowlevel import Activator, Capability, CapabilitySet, Gather, Host, InputPort, OperatorBuilder, as_columns
 
 Array = NDArray[Any]
@@ -296,7 +297,7 @@ def _saved(arrays: Arrays) -> bytes:
 def _loaded(shard: OpenShard, part: Part) -> dict[str, Array]:
     data = shard.shard.part(part)
     if data is None:
-        raise StateError(f"{shard.shard}: {part.name} is missing: restore the directory from a copy, or remove it")
+        raise missing(shard.shard, part.name)
     # Read one by one, by a function that refuses objects: what is in a file is never run.
     with ZipFile(BytesIO(data)) as file:
         return {name.removesuffix(".npy"): np.lib.format.read_array(file.open(name)) for name in file.namelist()}
@@ -351,6 +352,7 @@ def _commit_all(state: State) -> None:
             manifest = shard.writer.manifest
             former = before if before in manifest.frontiers else manifest.upper
             if all(part.upper != last for part in manifest.states):
-                shard.writer.keep_states(last, state.written[last][shard.name], former if snapshots[1:] else None)
+                states = state.written[last][shard.name]
+                shard.writer.keep_states(last, states, former if snapshots[1:] else None, state.made_of(shard, last))
         state.committed = last
     state.written = {frontier: written for frontier, written in state.written.items() if frontier > last}

@@ -13,7 +13,8 @@ first time that they retain.
 **First epochs.** An input goes on at the first epoch that is not durable, so that none is left out, though other inputs
 and their outputs may be further. It must not change what is final: an output that depends on it, which the graph of the
 dataflow tells, is final beyond this epoch only if the input was closed. Then the input goes on where the output does.
-The manifest of an output names its inputs, because a program may leave out the output and change the input.
+The manifest of an output names its inputs, because a program may leave out the output and change the input. It notes
+how far each was, so that an older copy of an input is refused: its epochs would be missing from then on.
 
 **Retention.** An input must stay readable as of the time from which the program would go on after a crash: its `since`
 is at most `upper` - 1 of every output or, if there are none, of every input, whatever is to be kept.
@@ -27,7 +28,7 @@ from typing import Any, cast
 
 from differential.durable.keep import Keep
 from differential.durable.kinds import kind_of
-from differential.durable.manifest import Manifest, Part, described
+from differential.durable.manifest import Manifest, Part, Position, described
 from differential.durable.places import Place, check_name, place_of
 from differential.durable.shard import Shard
 from differential.durable.writer import Writer
@@ -86,6 +87,12 @@ class OpenShard:
         self.role = role
         self.state.use(self)
 
+    def refuse_of_session(self) -> None:
+        """Raise StateError if only a session can change the collection."""
+        if self.opened is not None and self.opened.is_of_session:
+            kind = "table" if self.opened.role == INPUT else "view"
+            raise StateError(f"{self.shard} is a {kind} of a session, which alone can change it: only read it here")
+
     def _check_fields(self, added: Mapping[str, Any]) -> None:
         names = self.fields
         if names is None:
@@ -98,6 +105,8 @@ class OpenShard:
         more = names[len(found) :] if found else ()
         if found and found != names[: len(found)]:
             raise StateError(f"{self.shard} has the fields {', '.join(found)}, not {', '.join(names)}")
+        if more:
+            self.refuse_of_session()
         for name in more:
             if name not in added:
                 raise StateError(
@@ -219,6 +228,8 @@ class State:
         All workers compute the same. Raises StateError if an input does not have the contents that an output needs.
         """
         if self._began is None:
+            for shard in self._of(INPUT):
+                self._refuse_older(shard)
             self._began = self._as_of()
             if self._is_first:
                 self._make(self._began)
@@ -280,6 +291,14 @@ class State:
         ends = outputs or [end for end in (self.input_upper(), self.bound()) if end is not None]
         return min(ends, default=None)
 
+    def made_of(self, shard: OpenShard, upper: int) -> dict[str, Position]:
+        """Return before which time the inputs are of which a collection is made that is final before `upper`.
+
+        That is on worker 0, and nothing for an input. An input that is closed may end before `upper`.
+        """
+        names = [] if shard.role == INPUT else shard.writer.manifest.about[INPUTS]
+        return {name: min(upper, self.writers[name].manifest.upper) for name in names}
+
     def activate_outputs(self) -> None:
         """Let outputs and snapshots look how far the inputs are durable, on worker 0."""
         for activate in (*self.waiting, *self.following):
@@ -319,6 +338,18 @@ class State:
             self._refuse_without_states(kept, as_of, compacted, behind)
         return as_of
 
+    def _refuse_older(self, shard: OpenShard) -> None:
+        """Raise StateError if an input lacks changes that an output or a snapshot is made of."""
+        upper = 0 if shard.opened is None else shard.opened.upper
+        for name, manifest in self.manifests.items():
+            needed = manifest.offsets.get(shard.name, 0) if shard.name in manifest.about.get(INPUTS, ()) else 0
+            if isinstance(needed, int) and needed > upper:
+                what = "missing" if shard.opened is None else f"an older copy, with its changes before {upper}"
+                raise StateError(
+                    f"{shard.shard} is {what}, and {name!r} is made of its changes before {needed}: restore all "
+                    f"collections from one copy, or remove {name!r} to begin it again"
+                )
+
     def _refuse_without_states(
         self, kept: Sequence[tuple[OpenShard, Manifest]], as_of: int, compacted: int, behind: str
     ) -> None:
@@ -355,14 +386,14 @@ class State:
             for dependent in self._dependent(shard):
                 needs[dependent.name].append(shard.name)
         for shard in self._used:
-            about = {} if shard.role == INPUT else {INPUTS: sorted(needs[shard.name])}
+            about: dict[str, Any] = {} if shard.role == INPUT else {INPUTS: sorted(needs[shard.name])}
             if shard.name not in self.writers:
                 is_input = shard.role == INPUT
                 at = self.first_epoch(shard) if is_input else as_of + (shard.role == SNAPSHOT)
                 self.writers[shard.name] = Writer.claim(
                     shard.shard, str(shard.role), at, since=0 if is_input else as_of, about=about, is_new=True
                 )
-            shard.writer.describe(about)
+            shard.writer.describe({**shard.writer.manifest.about, **about})
             if shard.added:
                 shard.writer.add_fields(shard.added)
             shard.writer.names = shard.fields

@@ -16,6 +16,7 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
+import re
 import time as clock
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -26,13 +27,15 @@ from differential.data.updates import Updates
 from differential.durable import compaction, rows
 from differential.durable.keep import Keep
 from differential.durable.manifest import Manifest, Owner, Part, Position, described
-from differential.durable.shard import Shard
+from differential.durable.shard import Shard, missing
 from timely.errors import FencedError, StateError, StoreError
 
 T = TypeVar("T")
 
 ATTEMPTS = 5
 _FIRST_PAUSE = 0.02
+_OF_PART = re.compile(r"\d{8}-")
+"""How the names of parts begin, and of what is left of them. Other names are not those of writers."""
 
 
 class Writer:
@@ -190,7 +193,13 @@ class Writer:
             self._store.delete(each.name)
         return True
 
-    def keep_states(self, upper: int, states: Sequence[Part], former: int | None = None) -> None:
+    def keep_states(
+        self,
+        upper: int,
+        states: Sequence[Part],
+        former: int | None = None,
+        offsets: Mapping[str, Position] | None = None,
+    ) -> None:
         """Let a snapshot consist of these states, which have been written, as of the frontier `upper`.
 
         What it was as of the frontier `former`, which must be one of its own, remains if that is given.
@@ -198,23 +207,29 @@ class Writer:
         kept = tuple(state for state in self.manifest.states if state.upper == former)
         since = (upper if former is None else former) - 1
         dropped = [state for state in self.manifest.states if state not in kept]
-        self._replace(self._bytes, self.manifest.after(since=since, upper=upper, states=(*kept, *states)))
+        merged = {**self.manifest.offsets, **(offsets or {})}
+        after = self.manifest.after(since=since, upper=upper, states=(*kept, *states), offsets=merged)
+        self._replace(self._bytes, after)
         for state in dropped:
             self._store.delete(state.name)
 
     def retract(self, upper: int) -> None:
         """Give up what was appended at times from `upper` on, which no other program may have relied on.
 
-        Appends are given up whole, so none may have covered times on both sides. Raises StateError if the times before
-        `upper` have been given up already.
+        A part with times on both sides is written again without the later ones. Raises StateError if the collection
+        cannot be read as of `upper` - 1.
         """
         manifest = self.manifest
         if manifest.upper <= upper:
             return
         if manifest.since >= upper:
             raise StateError(f"{self.shard} cannot be read as of {upper - 1}, so what came later cannot be given up")
-        parts = tuple(part for part in manifest.parts if part.upper <= upper)
-        self._replace(self._bytes, manifest.after(parts=parts, upper=upper))
+        parts = [part for part in manifest.parts if part.upper <= upper]
+        for part in manifest.parts:
+            if part.lower < upper < part.upper:
+                table = rows.before(rows.from_bytes(self._get(part), manifest.fields), upper)
+                parts += [self._put(table, part.lower, upper)] if len(table) else []
+        self._replace(self._bytes, manifest.after(parts=tuple(parts), upper=upper))
 
     def begin_again(self, at: int, about: Mapping[str, Any], role: str) -> None:
         """Make the collection an empty one without fields, from `at` on."""
@@ -240,7 +255,7 @@ class Writer:
         """Remove what crashed writers have left; return its names."""
         known = {part.name for part in self.manifest.files}
         mine = f"{self.manifest.fence:08d}-"
-        garbage = [name for name in self._store.names() if name not in known and name < mine]
+        garbage = [name for name in self._store.names() if _OF_PART.match(name) and name not in known and name < mine]
         for name in garbage:
             self._store.delete(name)
         return garbage
@@ -248,7 +263,8 @@ class Writer:
     def _get(self, part: Part) -> bytes:
         data = _patiently(lambda: self.shard.part(part), self._pause)
         if data is None:
-            raise FencedError(f"{self.shard}: {part.name} was merged by another writer")
+            self.check()  # a writer that has replaced this one may have merged it
+            raise missing(self.shard, part.name)
         return data
 
     def _replace(self, expected: bytes | None, manifest: Manifest) -> None:

@@ -86,6 +86,7 @@ class Storage:
         self._views: list[tuple[Item, Changes]] = []
         self._corrections: dict[str, rows.Table] = {}
         self._reaches: dict[str, Reaches] = {}
+        self._others: set[str] = set()
         names = self._place.names()
         if names and COMMITS not in names:
             raise ConfigError(
@@ -246,14 +247,22 @@ class Storage:
             check_name(name)
         except ConfigError as error:
             raise SessionError(str(error)) from None
+        if name in self._others:
+            raise SessionError(
+                f"{name!r} is a durable collection of another program in {self._place}: take another name"
+            )
 
     def _open(self, name: str) -> None:
         """Claim a collection; give up what is not decided."""
         shard = self._shard(name)
         writer = Writer.claim(shard, shard.manifest().role)
         about = writer.manifest.about
-        if not about or about["created"] > self.last:
-            return  # dropped, or made by a commit that is not durable
+        if not writer.manifest.is_of_session:
+            if writer.manifest.fields or writer.manifest.files:
+                self._others.add(name)
+            return  # that of a program, or dropped
+        if about["created"] > self.last:
+            return  # made by a commit that is not durable
         if self._has_notes and writer.manifest.role == "input" and _noted(writer) not in self._commits.manifest.offsets:
             return  # likewise, while another session made the commit of this number
         writer.retract(self.last + 1)

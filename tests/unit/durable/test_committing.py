@@ -17,7 +17,7 @@ from timely.errors import StoreError
 
 def appender(append: Callable[..., None], activate: Callable[[], None], flush: float = 0.0) -> Appender:
     writer = SimpleNamespace(append=append, compact=lambda: False, manifest=SimpleNamespace(upper=0))
-    shard = SimpleNamespace(writer=writer, name="x", state=SimpleNamespace(limit=lambda _: None))
+    shard = SimpleNamespace(writer=writer, name="x", state=SimpleNamespace(limit=lambda _: None, made_of=lambda *_: {}))
     return Appender(cast(Any, shard), flush, cast(Any, activate), lambda: True)
 
 

@@ -14,7 +14,7 @@ from differential.durable.local import LocalStore
 from differential.durable.manifest import Manifest, Owner, Part
 from differential.durable.shard import Shard
 from differential.durable.writer import Writer
-from timely.errors import StateError
+from timely.errors import FencedError, StateError
 
 
 @pytest.fixture
@@ -113,18 +113,32 @@ def test_a_missing_part_is_named(shard: Shard) -> None:
             read()
 
 
+def test_a_part_that_is_missing_is_not_blamed_on_another_writer(shard: Shard, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compaction, "RUN", 3)
+    path = Path(shard.paths()[1])
+    path.unlink()
+    writer = Writer.claim(shard, "output")
+    for change in (writer.compact, lambda: writer.add_fields({"number": ("int64", 0)})):
+        with pytest.raises(StateError, match=f"{path.name} is missing: restore the directory from a copy"):
+            change()
+    Writer.claim(shard, "output")
+    with pytest.raises(FencedError, match="was claimed by process"):
+        writer.compact()
+
+
 def test_remains_of_crashed_writes_are_no_part_of_the_collection(shard: Shard, tmp_path: Path) -> None:
     whole = shard.updates()
     (tmp_path / "manifest.json.tmp").write_bytes(b"{")
     remains = ["00000001-00000009-abc.parquet", "00000001-00000009-abc.parquet.tmp"]
-    for name in remains:
+    for name in (*remains, ".hidden"):
         (tmp_path / "parts" / name).write_bytes(b"PAR1")
+    (tmp_path / "parts" / ".ipynb_checkpoints").mkdir()
     assert shard.updates() == whole
     writer = Writer.claim(shard, "output")
     (tmp_path / "parts" / "00000002-00000001-abc.parquet").write_bytes(b"of this writer")
     (tmp_path / "parts" / "00000003-00000001-abc.parquet").write_bytes(b"of a later writer")
     assert writer.remove_garbage() == remains
-    assert len(shard.store.names()) == 5
+    assert len(shard.store.names()) == 7
     writer.append(4, [Updates.at((3,), (np.array([7]),))])
     assert shard.read()[7,] == 4
 

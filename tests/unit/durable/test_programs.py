@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
@@ -857,6 +858,13 @@ def test_what_cannot_be_durable_is_refused(tmp_path: Path, column: Any, complain
 def test_a_position_is_a_number_or_text(tmp_path: Path, position: Any) -> None:
     with pytest.raises(DataError, match="position of 'file' must be"):
         execute_directly(program(str(tmp_path), 1, lambda session, _: session.at("file", position)))
+
+
+@pytest.mark.parametrize("source", [1, 0, Path("file"), None, b"file", ""])
+def test_the_name_of_a_source_is_text(tmp_path: Path, source: Any) -> None:
+    """Others are no names in a manifest: a program would not find its position again, and read the source twice."""
+    with pytest.raises(DataError, match=f"{re.escape(repr(source))} cannot name a source"):
+        execute_directly(program(str(tmp_path), 1, lambda session, _: session.at(source, 7)))
 
 
 def opened(tmp_path: Path, use: Callable[[Any, State], object]) -> None:

@@ -167,7 +167,7 @@ def test_a_snapshot_waits_for_the_outputs(tmp_path: Path, monkeypatch: pytest.Mo
     """What is restored and loaded is of one time: no output may need changes that the snapshot has swallowed."""
     kept: list[tuple[int, list[int]]] = []
 
-    def keep_states(self: Writer, upper: int, states: Any, _: Any, before: Any = Writer.keep_states) -> None:
+    def keep_states(self: Writer, upper: int, states: Any, *_: Any, before: Any = Writer.keep_states) -> None:
         uppers = [Shard(name, Directory(str(tmp_path)).store(name)).manifest().upper for name in ("answer", "lengths")]
         kept.append((upper, uppers))
         before(self, upper, states)
@@ -189,7 +189,7 @@ def test_a_snapshot_has_the_parts_of_all_workers(tmp_path: Path, monkeypatch: py
             clock.sleep(0.02)
         put_new(self, name, data)
 
-    def keep(self: Writer, upper: int, states: Any, _: Any) -> None:
+    def keep(self: Writer, upper: int, states: Any, *_: Any) -> None:
         kept.append(len(states))
         keep_states(self, upper, states)
 

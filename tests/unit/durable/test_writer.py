@@ -232,6 +232,26 @@ def test_what_nobody_relied_on_is_retracted_append_by_append(shard: Shard) -> No
     assert shard.read() == {(0,): 1, (1,): 1, (2,): 1, (9,): 1}
 
 
+def test_a_part_that_was_merged_of_earlier_and_later_times_keeps_the_earlier_ones(
+    shard: Shard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So a session whose tables were copied later than its commits has the rows of these commits."""
+    monkeypatch.setattr(compaction, "RUN", 4)
+    writer = Writer.claim(shard, "input")
+    for epoch in range(4):
+        writer.append(epoch + 1, [of(epoch, epoch)])
+    assert writer.compact()
+    writer.append(5, [of(4, 4)])
+    Writer.claim(shard, "input").retract(3)
+    shard.verify()
+    assert (shard.manifest().upper, shard.read(1), shard.read()) == (3, {(0,): 1, (1,): 1}, {(0,): 1, (1,): 1, (2,): 1})
+    writer = Writer.claim(shard, "input")
+    writer.retract(1)
+    writer.append(6, [of(5, 9)])
+    writer.retract(5)
+    assert (shard.manifest().upper, shard.read()) == (5, {(0,): 1})
+
+
 def test_a_collection_that_is_begun_again_has_nothing_of_the_former_one(shard: Shard) -> None:
     writer = Writer.claim(shard, "output", about={"created": 0})
     writer.keep = Keep("1h")
