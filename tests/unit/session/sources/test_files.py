@@ -308,6 +308,24 @@ def test_a_file_that_is_replaced_while_it_is_followed_loses_no_line(tmp_path: Pa
         assert table.records() == [(1,), (2,), (3,), (4,)]
 
 
+def test_a_file_that_was_replaced_by_an_empty_one_is_followed_by_the_next_session(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_text('{"x": 1}\n')
+    for expected in [1, 2], [1, 2, 3]:
+        with Session(state=tmp_path / "db") as db:
+            table = db.table("t", {"x": int})
+            table.read_from(json_lines(log, follow=True))
+            db.commit()
+            if expected == [1, 2]:
+                with log.open("a") as file:
+                    file.write('{"x": 2}\n')
+                log.rename(tmp_path / "log.1")
+                log.touch()
+                db.commit()
+            assert [x for (x,) in table.records()] == expected
+        log.write_text('{"x": 3}\n')
+
+
 @pytest.mark.parametrize("restart", [False, True])
 def test_a_file_that_became_another_one_is_an_error_or_read_again(tmp_path: Path, restart: bool) -> None:
     path = tmp_path / "log.csv"
