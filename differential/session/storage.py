@@ -366,6 +366,7 @@ class Storage:
     def _follow(self, item: Item, changes: Changes, contents: Net | None) -> None:
         """Append, or keep for the next commit, what the view has more or less than its durable collection."""
         last = self.last
+        self._corrections.pop(item.name, None)  # that of the view which this one replaces
         batches = [] if contents is None else [Updates.at((last,), contents.columns, contents.diffs)]
         names = item.columns(len(batches[0].columns)) if batches else item.names
         fields = rows.fields_of(batches[0], names) if batches else ()

@@ -179,7 +179,7 @@ class FilesReader:
 
     def _position(self) -> str:
         """Return the position as a text."""
-        found: dict[str, Any] = {"place": self._place}
+        found: dict[str, Any] = {"place": self._place if self._part is None else self._part.place}
         found["file"] = self._relative(self._path) if self._part is not None and self._is_several else ""
         if self._is_several:
             found["done"] = self._done

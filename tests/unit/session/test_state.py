@@ -319,6 +319,17 @@ def test_a_view_without_rows_begins_anew_once_its_columns_are_seen_to_be_others(
     assert shard(tmp_path, "v").read() == {(True,): 2}
 
 
+def test_a_view_that_is_replaced_again_before_a_commit_keeps_no_difference_of_the_one_between(tmp_path: Path) -> None:
+    with session(tmp_path) as db:
+        db.table("numbers", {"x": [1, 2]})
+        db.commit()
+        for least in (0, 2, 0):
+            db.view("v", lambda t, least=least: t.numbers.filter(lambda x: x >= least), durable=True)
+        db.commit()
+        assert db["v"].records() == [(1,), (2,)]
+    assert shard(tmp_path, "v").read() == {(1,): 1, (2,): 1}
+
+
 def test_columns_are_added_with_a_value(tmp_path: Path) -> None:
     with session(tmp_path) as db:
         db.table("stock", {"pieces": [3, 5], "item": ["nut", "cog"]}, key="item")
