@@ -87,6 +87,18 @@ class Retained:
             start += length
         return found
 
+    def contents(self, at: int) -> list[Change]:
+        """Return the rows as of a commit, as one change; no change if there are none.
+
+        If the view was replaced since that commit, these are the rows of the former one: the next commit has the
+        difference.
+        """
+        table = rows.consolidated(self.writer.shard.updates(), at)
+        if not len(table):
+            return []
+        updates = rows.updates_of(table)
+        return [Change(at, self.item.columns(len(updates.columns)), updates.columns, updates.each_diff())]
+
     def reach(self) -> Reach | None:
         """Return how far the sink is known to be, or None if it is not known."""
         return self.reaches.get(self.sink)

@@ -212,7 +212,7 @@ class Delivery:
     def _read(self, number: int) -> None:
         """Replace the pending changes by all changes that the sink does not have."""
         if self._reach is None:
-            self._pending = self._contents()
+            self._pending = self._contents() if self._history is None else self._history.contents(number)
         elif self._history is not None:
             self._pending = self._history.changes(self._reach.through, number)
         self._is_complete = True

@@ -248,6 +248,19 @@ def test_a_sink_of_a_view_whose_first_row_shows_other_columns_is_refused_or_repl
     assert sink.contents() == ({(1,): 1, (2,): 1} if existing == "stop" else {("a",): 1, ("b",): 1})
 
 
+@pytest.mark.parametrize("first", [0, 9])
+def test_a_new_sink_of_a_view_that_was_replaced_before_a_commit_has_each_row_once(tmp_path: Path, first: int) -> None:
+    sink = Memory()
+    with Session(state=str(tmp_path)) as db:
+        db.table("numbers", {"x": [1, 2, 3]})
+        db.commit()
+        for least in (first, 2):
+            kept = db.view("all", lambda t, least=least: t.numbers.filter(lambda x: x >= least), durable=True)
+        kept.write_to(sink)
+        db.commit()
+    assert sink.contents() == {(2,): 1, (3,): 1}
+
+
 def test_what_is_too_much_for_memory_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("differential.session.sinks.delivery.ROWS", 2)
     sink = Memory()
