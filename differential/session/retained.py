@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from differential.durable import rows
 from differential.durable.manifest import Position
@@ -41,18 +42,33 @@ class Reaches(dict[str, Reach]):
         return min((reach.through for reach in self.values()), default=None)
 
 
+def stream_of(identity: str, name: str, about: Mapping[str, Any]) -> str:
+    """Return the name of the stream of commits of a durable table or view, given what is noted of it.
+
+    >>> stream_of("0f", "spent", {"created": 3})
+    '0f/spent/3'
+    """
+    token = about.get("token")
+    return f"{identity}/{name}/{about['created']}{'' if token is None else f'/{token}'}"
+
+
 @dataclass(frozen=True, eq=False)
 class Retained:
     """The changes of a durable view, and what is retained of them for a sink. Use under the lock of the catalog."""
 
     item: Item
     sink: str
-    stream: str
-    """The name of the stream of commits, for marks."""
+    identity: str
+    """That of the session's directory."""
     writer: Writer
     reaches: Reaches
     attempt: Callable[[Callable[[], object]], None]
     """Runs what writes to the store."""
+
+    @property
+    def stream(self) -> str:
+        """The name of the stream of commits, for marks: another one if the view begins anew."""
+        return stream_of(self.identity, self.item.name, self.writer.manifest.about)
 
     def since(self) -> int:
         """Return the first commit as of which the view can be read."""
@@ -70,6 +86,18 @@ class Retained:
             found.append(Change(time, names, updates.columns, updates.each_diff()))
             start += length
         return found
+
+    def contents(self, at: int) -> list[Change]:
+        """Return the rows as of a commit, as one change; no change if there are none.
+
+        If the view was replaced since that commit, these are the rows of the former one: the next commit has the
+        difference.
+        """
+        table = rows.consolidated(self.writer.shard.updates(), at)
+        if not len(table):
+            return []
+        updates = rows.updates_of(table)
+        return [Change(at, self.item.columns(len(updates.columns)), updates.columns, updates.each_diff())]
 
     def reach(self) -> Reach | None:
         """Return how far the sink is known to be, or None if it is not known."""

@@ -35,7 +35,7 @@ from differential.durable.writer import Writer
 from differential.session.changes import Change, Changes
 from differential.session.interrupt import Deferral
 from differential.session.item import Item
-from differential.session.retained import Reaches, Retained
+from differential.session.retained import Reaches, Retained, stream_of
 from differential.session.table_data import Column
 from differential.session.transaction import Net
 from timely.errors import ConfigError, SessionError, StateError
@@ -58,6 +58,10 @@ class Kept(NamedTuple):
     keys: int
     has_key: bool
     shown: tuple[int, ...]
+
+
+Fields = tuple[tuple[str, str], ...]
+"""The names of columns, and their kinds."""
 
 
 class Past(NamedTuple):
@@ -183,9 +187,8 @@ class Storage:
             raise SessionError(
                 f"{item} must be durable, because the sinks of a durable session rely on it: db.view(..., durable=True)"
             )
-        writer = self._writers[item.name]
-        stream = self._stream(item.name, writer.manifest.about["created"])
-        return Retained(item, sink, stream, writer, self._reaches[item.name], self._attempt)
+        writer, reaches = self._writers[item.name], self._reaches[item.name]
+        return Retained(item, sink, self._identity, writer, reaches, self._attempt)
 
     def past(self, item: Item) -> Past | None:
         """Return the retained changes of a durable table or view; None if it is not durable.
@@ -194,22 +197,22 @@ class Storage:
         """
         writer = self._writers.get(item.name)
         if writer is None and item.kind == "table" and item.name in self._tables:
-            return Past(self._stream(item.name, self.last + 1), self.last, [])  # the next commit makes it durable
+            stream = stream_of(self._identity, item.name, {"created": self.last + 1})
+            return Past(stream, self.last, [])  # the next commit makes it durable
         is_durable = item.kind == "table" or any(each is item for each, _ in self._views)
         if writer is None or not is_durable or item.name in self._corrections:
             return None
-        stream = self._stream(item.name, writer.manifest.about["created"])
-        retained = Retained(item, "", stream, writer, Reaches(), self._attempt)
+        retained = Retained(item, "", self._identity, writer, Reaches(), self._attempt)
         since = retained.since()
         if item.kind == "table" and since == writer.manifest.about["created"]:
             since -= 1  # before the first commit of a table, it was empty
         since = max(since, self.last - PAST)
         found = retained.changes(since, self.last)
-        return Past(stream, since, [change._replace(rows=item.reordered(change.rows)) for change in found])
+        return Past(retained.stream, since, [change._replace(rows=item.reordered(change.rows)) for change in found])
 
-    def _stream(self, name: str, created: int) -> str:
-        identity = self._commits.manifest.about.get("identity", "")
-        return f"{identity}/{name}/{created}"
+    @property
+    def _identity(self) -> str:
+        return str(self._commits.manifest.about.get("identity", ""))
 
     @property
     def reaches(self) -> dict[str, Reaches]:
@@ -353,31 +356,34 @@ class Storage:
     def _publish(self, number: int, published: dict[Item, list[Change] | None]) -> None:
         self._views = [(item, changes) for item, changes in self._views if item.error is None]
         for item, changes in self._views:
-            writer = self._writers[item.name]
+            writer, reaches = self._writers[item.name], self._reaches[item.name]
             changed = changes.read_nowait()
             batches = [Updates.at((each.time,), each.rows, each.diff) for each in changed]
             correction = self._corrections.pop(item.name, None)
+            is_whole = correction is None
+            if changed:
+                writer.names = item.columns(len(batches[0].columns))
+                if writer.manifest.fields not in ((), rows.fields_of(batches[0], writer.names)):
+                    self._begin_again(item.name, number - 1)  # without rows, the kinds of columns were not known
+                    correction, is_whole = None, False
             if correction is not None:
                 batches.append(rows.updates_of(correction, number))
-            if batches and writer.names is None:
-                writer.names = item.columns(len(batches[0].columns))
-            reaches = self._reaches[item.name]
             writer.append(number + 1, batches, reaches.offsets(), limit=reaches.limit())
             writer.compact()
-            published[item] = changed if correction is None else None
+            published[item] = changed if is_whole else None
 
     def _follow(self, item: Item, changes: Changes, contents: Net | None) -> None:
         """Append, or keep for the next commit, what the view has more or less than its durable collection."""
         last = self.last
+        self._corrections.pop(item.name, None)  # that of the view which this one replaces
         batches = [] if contents is None else [Updates.at((last,), contents.columns, contents.diffs)]
-        names = item.columns(len(batches[0].columns)) if batches else None
+        names = item.columns(len(batches[0].columns)) if batches else item.names
         fields = rows.fields_of(batches[0], names) if batches else ()
         writer = self._writers.get(item.name)
         if writer is None:
-            writer = self._writer(item.name, "output", last, {"created": last})
-        elif fields and writer.manifest.fields not in ((), fields):
-            writer.begin_again(last, {"created": last}, "output")
-            self._reaches[item.name] = Reaches()
+            writer = self._writer(item.name, "output", last, _begun(last))
+        elif writer.manifest.fields and _are_others(fields, names, writer.manifest.fields):
+            self._begin_again(item.name, last)
         writer.names = names
         fields = fields or writer.manifest.fields
         found = rows.consolidated(rows.table_of(batches, fields), last)
@@ -389,6 +395,11 @@ class Storage:
         elif len(differing):
             self._corrections[item.name] = differing
         self._views.append((item, changes))
+
+    def _begin_again(self, name: str, at: int) -> None:
+        """Let the durable collection of a view be empty as of a commit, and without columns; forget its sinks."""
+        self._writers[name].begin_again(at, _begun(at), "output")
+        self._reaches[name].clear()
 
     def _refuse_failed(self) -> None:
         if self._failure is not None:
@@ -417,6 +428,16 @@ def _check_columns(what: str, names: Sequence[str]) -> None:
             f"{what} has a column {taken[0]!r}, and a durable collection has one of this name for each of its changes: "
             "give the column another name"
         )
+
+
+def _begun(at: int) -> dict[str, Any]:
+    """Return what is noted of a view that begins at a commit. The token tells it from others that began there."""
+    return {"created": at, "token": token_hex(4)}
+
+
+def _are_others(fields: Fields, names: tuple[str, ...] | None, known: Fields) -> bool:
+    """Return whether a view has other columns than these; of one without rows, only the names can be known."""
+    return fields != known if fields else names not in (None, tuple(name for name, _ in known))
 
 
 def _noted(writer: Writer) -> str:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from tests.fuzz.programs import shrunk
 from tests.fuzz.sessions import running
 from tests.fuzz.sessions.__main__ import main
 from tests.fuzz.sessions.drawing import draw
-from tests.fuzz.sessions.running import Wrong, run, shrunk
+from tests.fuzz.sessions.running import Wrong, run
 from tests.fuzz.sessions.values import Row
 from tests.fuzz.sessions.views import Rows, Tree
 
@@ -55,5 +56,5 @@ def test_the_smallest_program_fails_without_none_of_its_steps(monkeypatch: pytes
     program = next(
         each for each in map(draw, range(100)) if any(step[0] == "state" and step[2] == "upsert" for step in each.steps)
     )
-    (step,) = shrunk(program, Wrong).steps
+    (step,) = shrunk(program, run, Wrong).steps
     assert step[2] == "upsert"

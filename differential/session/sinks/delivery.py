@@ -76,7 +76,7 @@ class Delivery:
         self._contents = contents
         self._patience = patience
         self._existing = existing
-        self._stream = f"session {token_hex(8)}" if history is None else history.stream
+        self._own_stream = f"session {token_hex(8)}"
         self._writer: SinkWriter | None = None
         self._reach: Reach | None = None
         """How far the sink is; None before it has the contents of the view."""
@@ -102,6 +102,7 @@ class Delivery:
             return
         if changes is None:
             self._is_complete = False
+            self._close()  # the view may have begun anew, so the mark is read again
         elif self._is_complete:
             self._pending += changes
         if self._history is not None and sum(len(change.diff) for change in self._pending) > ROWS and self.attempts:
@@ -151,6 +152,10 @@ class Delivery:
 
     def __repr__(self) -> str:
         return f"<{self}: {self.rows:,} rows, {self.state}>"
+
+    @property
+    def _stream(self) -> str:
+        return self._own_stream if self._history is None else self._history.stream
 
     def _attempt(self, number: int) -> None:
         if self._writer is None:
@@ -207,7 +212,7 @@ class Delivery:
     def _read(self, number: int) -> None:
         """Replace the pending changes by all changes that the sink does not have."""
         if self._reach is None:
-            self._pending = self._contents()
+            self._pending = self._contents() if self._history is None else self._history.contents(number)
         elif self._history is not None:
             self._pending = self._history.changes(self._reach.through, number)
         self._is_complete = True

@@ -115,6 +115,8 @@ class FilesReader:
         """The mark before the place of a file that an earlier session has read, until the file is opened."""
         self._left_out: Identity | None = None
         """The file at a path that is followed, if it cannot be read."""
+        self._has_moved = False
+        """Whether the position is the beginning of another file, and no batch has it yet."""
         self._is_several = source.is_several
         self.is_ended = False
         if not self._is_several and source.path is not None and not os.path.exists(source.path) and not source.follow:
@@ -149,14 +151,17 @@ class FilesReader:
                 self._leave_out()
                 continue
             if piece is not None:
-                self._place = self._part.place
+                self._place, self._has_moved = self._part.place, False
                 changes = [(self._target.kind, piece.columns)] if len(piece.columns[0]) else []
                 return Batch(changes, [*rejected, *piece.rejected], self._position())
             if self._part.is_ended:
                 self._finish()
             elif not self._is_replaced(self._part):
                 break
-        return Batch((), rejected, self._position()) if rejected else None
+        if rejected or (self._has_moved and self._part is not None):
+            self._has_moved = False
+            return Batch((), rejected, self._position())
+        return None
 
     @property
     def note(self) -> str:
@@ -174,7 +179,7 @@ class FilesReader:
 
     def _position(self) -> str:
         """Return the position as a text."""
-        found: dict[str, Any] = {"place": self._place}
+        found: dict[str, Any] = {"place": self._place if self._part is None else self._part.place}
         found["file"] = self._relative(self._path) if self._part is not None and self._is_several else ""
         if self._is_several:
             found["done"] = self._done
@@ -222,7 +227,7 @@ class FilesReader:
             there = {self._relative(path) for path in self._source.listed()}
             self._done = [*(name for name in self._done if name in there), self._relative(self._path)]
         elif self._source.follow and self._path is not None and self._source.form != "table":
-            self._place = {}  # it was replaced, and ended
+            self._place, self._has_moved = {}, True  # it was replaced, and ended
         else:
             self.is_ended = True
         self.close()

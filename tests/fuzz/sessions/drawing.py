@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from random import Random
 from typing import Any, NamedTuple
 
@@ -237,8 +237,3 @@ class _Drawing:
 
 def _names(columns: Sequence[Column]) -> set[str]:
     return {column.name for column in columns}
-
-
-def without(program: Program, removed: Mapping[int, Any] | set[int]) -> Program:
-    """Return a program without some of its steps."""
-    return program._replace(steps=tuple(step for place, step in enumerate(program.steps) if place not in removed))

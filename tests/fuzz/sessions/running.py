@@ -11,7 +11,7 @@ from typing import Any
 from differential import Session
 from differential.durable import Directory, Shard
 from differential.session import Changes
-from tests.fuzz.sessions.drawing import Program, TableOf, without
+from tests.fuzz.sessions.drawing import Program, TableOf
 from tests.fuzz.sessions.values import FORMS, OUT, TYPES, Column, Row, as_pandas, contents, rows_of
 from tests.fuzz.sessions.views import Failed, Rows, Tree, answer, built, columns_of, sources
 from tests.oracle.database import Database
@@ -36,31 +36,6 @@ def run(program: Program) -> None:
             raise
         finally:
             running.db.close()
-
-
-def shrunk(program: Program, kind: type[BaseException]) -> Program:
-    """Return the program without the steps that it fails without, in the same way."""
-    size = len(program.steps) // 2
-    while size:
-        start = 0
-        while start < len(program.steps):
-            smaller = without(program, set(range(start, start + size)))
-            if smaller.steps and _fails(smaller, kind):
-                program = smaller
-            else:
-                start += size
-        size //= 2
-    return program
-
-
-def _fails(program: Program, kind: type[BaseException]) -> bool:
-    try:
-        run(program)
-    except kind:
-        return True
-    except Exception:
-        return False
-    return False
 
 
 class _Running:

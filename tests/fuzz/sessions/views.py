@@ -331,7 +331,7 @@ def _of_ticks(count: int, like: Any) -> Any:
 def _closed(columns: Sequence[Column], rows: Rows, tables: Any) -> Rows:
     found = set(rows)
     while True:
-        more = {(a, d) for a, b in found for c, d in rows if b == c} - found
+        more = {(a, d) for a, b in found for c, d in rows if (b,) == (c,)} - found  # a NaN in a tuple equals itself
         if not more:
             return Counter(found)
         found |= more

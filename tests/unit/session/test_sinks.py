@@ -207,6 +207,60 @@ def test_a_view_that_is_replaced_is_written_to_again_and_nothing_is_lost(tmp_pat
     assert sink.log == [((1,), 1, 1), ((2,), 1, 1), ((3,), 1, 1), ((1,), 2, -1), ((4,), 3, 1)]
 
 
+@pytest.mark.parametrize("how", ["dropped", "other columns"])
+def test_a_sink_of_a_view_that_was_another_one_is_refused(tmp_path: Path, how: str) -> None:
+    sink = Memory()
+    with Session(state=str(tmp_path)) as db:
+        db.table("numbers", {"x": [1, 2], "name": ["one", "two"]})
+        db.commit()
+        db.view("all", lambda t: t.numbers.select("x"), durable=True).write_to(sink)
+        if how == "dropped":
+            db.drop("all")
+            view = db.view("all", lambda t: t.numbers.select("x").filter(lambda x: x > 1), durable=True)
+        else:
+            view = db.view("all", lambda t: t.numbers.select("name"), durable=True)
+        with pytest.raises(SessionError, match="what another view or session has written"):
+            view.write_to(sink)
+        view.write_to(sink, existing="replace")
+    assert sink.contents() == ({(2,): 1} if how == "dropped" else {("one",): 1, ("two",): 1})
+
+
+@pytest.mark.parametrize("existing", ["stop", "replace"])
+def test_a_sink_of_a_view_whose_first_row_shows_other_columns_is_refused_or_replaced(
+    tmp_path: Path, existing: Literal["stop", "replace"]
+) -> None:
+    sink = Memory()
+    with Session(state=str(tmp_path)) as db:
+        db.table("numbers", {"x": [1, 2]})
+        texts = db.table("texts", {"x": str})
+        db.commit()
+        db.view("all", lambda t: t.numbers, durable=True).write_to(sink)
+        delivery = db.view("all", lambda t: t.texts, durable=True).write_to(sink, existing=existing)
+        texts.insert(x="a")
+        if existing == "stop":
+            with pytest.raises(SessionError, match="what another view or session has written"):
+                db.commit()
+        else:
+            db.commit()
+            texts.insert(x="b")
+        assert delivery.is_over == (existing == "stop")
+        db.commit()
+    assert sink.contents() == ({(1,): 1, (2,): 1} if existing == "stop" else {("a",): 1, ("b",): 1})
+
+
+@pytest.mark.parametrize("first", [0, 9])
+def test_a_new_sink_of_a_view_that_was_replaced_before_a_commit_has_each_row_once(tmp_path: Path, first: int) -> None:
+    sink = Memory()
+    with Session(state=str(tmp_path)) as db:
+        db.table("numbers", {"x": [1, 2, 3]})
+        db.commit()
+        for least in (first, 2):
+            kept = db.view("all", lambda t, least=least: t.numbers.filter(lambda x: x >= least), durable=True)
+        kept.write_to(sink)
+        db.commit()
+    assert sink.contents() == {(2,): 1, (3,): 1}
+
+
 def test_what_is_too_much_for_memory_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("differential.session.sinks.delivery.ROWS", 2)
     sink = Memory()

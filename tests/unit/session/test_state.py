@@ -298,6 +298,38 @@ def test_a_view_with_other_columns_begins_anew(tmp_path: Path) -> None:
     assert shard(tmp_path, "copy").read() == {(1, 1): 1, (2, 2): 1}
 
 
+@pytest.mark.parametrize("later", [False, True], ids=["at once", "in another session"])
+def test_a_view_without_rows_begins_anew_once_its_columns_are_seen_to_be_others(tmp_path: Path, later: bool) -> None:
+    def definition(name: str) -> Callable[[Any], Any]:
+        return lambda t: t[name].select("x")
+
+    for names in [("days", "flags")] if not later else [("days",), ("flags",)]:
+        with session(tmp_path) as db:
+            db.table("days", {"x": [dt.date(2026, 3, 1)]})
+            flags = db.table("flags", {"x": bool})
+            db.commit()
+            for name in names:
+                db.view("v", definition(name), durable=True)
+            if "flags" in names:
+                flags.insert(x=[True, False, True])
+                db.commit()
+                flags.delete(x=False)
+                db.commit()
+                assert db["v"].records() == [(True,), (True,)]
+    assert shard(tmp_path, "v").read() == {(True,): 2}
+
+
+def test_a_view_that_is_replaced_again_before_a_commit_keeps_no_difference_of_the_one_between(tmp_path: Path) -> None:
+    with session(tmp_path) as db:
+        db.table("numbers", {"x": [1, 2]})
+        db.commit()
+        for least in (0, 2, 0):
+            db.view("v", lambda t, least=least: t.numbers.filter(lambda x: x >= least), durable=True)
+        db.commit()
+        assert db["v"].records() == [(1,), (2,)]
+    assert shard(tmp_path, "v").read() == {(1,): 1, (2,): 1}
+
+
 def test_columns_are_added_with_a_value(tmp_path: Path) -> None:
     with session(tmp_path) as db:
         db.table("stock", {"pieces": [3, 5], "item": ["nut", "cog"]}, key="item")

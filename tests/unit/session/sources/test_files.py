@@ -8,6 +8,7 @@ import json
 import math
 import os
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -306,6 +307,28 @@ def test_a_file_that_is_replaced_while_it_is_followed_loses_no_line(tmp_path: Pa
         path.write_text("x\n4\n")
         db.commit()
         assert table.records() == [(1,), (2,), (3,), (4,)]
+
+
+@pytest.mark.parametrize("header", ["", "x\n"], ids=["empty", "a header alone"])
+def test_a_file_that_was_replaced_by_one_without_rows_is_followed_by_the_next_session(
+    tmp_path: Path, header: str
+) -> None:
+    log, source = tmp_path / "log", partial(csv, header=bool(header) or ["x"])
+    log.write_text(f"{header}1\n")
+    for expected in [1, 2], [1, 2, 3]:
+        with Session(state=tmp_path / "db") as db:
+            table = db.table("t", {"x": int})
+            table.read_from(source(log, follow=True))
+            db.commit()
+            if expected == [1, 2]:
+                with log.open("a") as file:
+                    file.write("2\n")
+                log.rename(tmp_path / "log.1")
+                log.write_text(header)
+                db.commit()
+            assert [x for (x,) in table.records()] == expected
+        with log.open("a") as file:
+            file.write("3\n")
 
 
 @pytest.mark.parametrize("restart", [False, True])

@@ -1,0 +1,1 @@
+"""Random programs of sessions that are fed by files, ordered by event time, and followed by sinks and subscribers."""
