@@ -85,7 +85,7 @@ from timely.dataflow.routing import destinations, hash_columns
 from timely.dataflow.streams import S, ScopeCore, StreamCore
 from timely.dataflow.tee import Push
 from timely.live.handle import Live
-from timely.live.serving import Door, HttpServer, headers_of, listen
+from timely.live.serving import Access, HttpServer, headers_of, listen
 from timely.observe.events import StateResized
 from timely.observe.log import Log
 from timely.order import LIMIT, Moment, Time, as_time, less_equal
@@ -100,6 +100,7 @@ __all__ = [
     "EVENTS_PER_RUN",
     "LIMIT",
     "NULL",
+    "Access",
     "Activator",
     "AnsweringSocket",
     "Antichain",
@@ -115,7 +116,6 @@ __all__ = [
     "Container",
     "DataflowCore",
     "Decimals",
-    "Door",
     "Durations",
     "Exchange",
     "Gather",
