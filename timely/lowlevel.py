@@ -57,7 +57,7 @@ from timely.communication.asking import AnsweringSocket, AskingSocket
 from timely.config import Config
 from timely.data.buffers import Buffers, columns_from_buffers, columns_to_buffers
 from timely.data.column_like import ColumnLike
-from timely.data.columns import as_column, rows_and_columns
+from timely.data.columns import as_column, rows_and_columns, starts_of_runs
 from timely.data.container import Batch, Columns, Container, as_columns, as_mask, bytes_of, register
 from timely.data.logical import NULL, LogicalType
 from timely.data.moments import Durations, time_name, zone_of
@@ -186,6 +186,7 @@ __all__ = [
     "serve_live",
     "sink",
     "split",
+    "starts_of_runs",
     "text_column",
     "time_name",
     "typed",
