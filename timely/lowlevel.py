@@ -57,7 +57,7 @@ from timely.communication.asking import AnsweringSocket, AskingSocket
 from timely.config import Config
 from timely.data.buffers import Buffers, columns_from_buffers, columns_to_buffers
 from timely.data.column_like import ColumnLike
-from timely.data.columns import as_column, rows_and_columns
+from timely.data.columns import as_column, rows_and_columns, starts_of_runs
 from timely.data.container import Batch, Columns, Container, as_columns, as_mask, bytes_of, register
 from timely.data.logical import NULL, LogicalType
 from timely.data.moments import Durations, time_name, zone_of
@@ -85,7 +85,7 @@ from timely.dataflow.routing import destinations, hash_columns
 from timely.dataflow.streams import S, ScopeCore, StreamCore
 from timely.dataflow.tee import Push
 from timely.live.handle import Live
-from timely.live.serving import Door, HttpServer, headers_of, listen
+from timely.live.serving import Access, HttpServer, headers_of, listen
 from timely.observe.events import StateResized
 from timely.observe.log import Log
 from timely.order import LIMIT, Moment, Time, as_time, less_equal
@@ -100,6 +100,7 @@ __all__ = [
     "EVENTS_PER_RUN",
     "LIMIT",
     "NULL",
+    "Access",
     "Activator",
     "AnsweringSocket",
     "Antichain",
@@ -115,7 +116,6 @@ __all__ = [
     "Container",
     "DataflowCore",
     "Decimals",
-    "Door",
     "Durations",
     "Exchange",
     "Gather",
@@ -186,6 +186,7 @@ __all__ = [
     "serve_live",
     "sink",
     "split",
+    "starts_of_runs",
     "text_column",
     "time_name",
     "typed",

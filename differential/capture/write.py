@@ -62,7 +62,7 @@ def capture_into(collection: C, sink: EventSink, *, after: Antichain | None = No
 
 
 def _checked(after: object, width: int, name: str) -> Antichain:
-    """Return a frontier of times of so many coordinates; raise BuildError unless it is one."""
+    """Return a frontier of times of `width` coordinates; raise BuildError unless it is one."""
     if not isinstance(after, Antichain) or any(len(time) != width for time in after.elements):
         raise BuildError(
             f"{name}: `after` is an Antichain of times of {width} coordinate(s), as `stated` returns, not {after!r:.80}"

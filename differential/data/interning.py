@@ -48,7 +48,7 @@ ABSENT = (1 << 62) - 1
 """Stands for the number of an item that has none."""
 
 LEAST_ITEMS = 1 << 14
-"""So many items must be new before a collection is worth its cost."""
+"""How many items must be new before a collection is worth its cost."""
 
 MARKED_PER_ITEM = 64
 SWEPT_PER_ITEM = 8
@@ -56,8 +56,8 @@ LEAST_STEP = 1 << 12
 _COLUMN_COST = 64
 _FEW_ROWS = 256
 _AT_ONCE = 1 << 14
-"""So many rows are looked up at a time: then what is made on the way stays in warm memory, and no more room is made for
-new items than that many need."""
+"""How many rows are looked up at a time: few, so that intermediate columns stay in the processor's cache, and room is
+made for few more items than are new."""
 _LEAST_WATCHED = 256
 
 

@@ -34,7 +34,7 @@ class OfUpdates:
     """
 
     def admits(self, batch: Batch, coordinates: int) -> bool:
-        """Return whether a batch is one of updates, at times of so many coordinates (see `pact.Selective`)."""
+        """Return whether a batch is one of updates, at times of this many coordinates (see `pact.Selective`)."""
         return type(batch) is Updates and batch.times.shape[1] == coordinates
 
 

@@ -101,7 +101,7 @@ class Updates:
         return self.with_times(later_times(_plain(self.times), step))
 
     def entered(self, more: int) -> Updates:
-        """Return the same updates at times with so many more coordinates, which are 0."""
+        """Return the same updates at times with more coordinates, which are 0."""
         return self.with_times(times_inside(_plain(self.times), more))
 
     def entered_at(self, rounds: Array, most: int) -> Updates | None:

@@ -28,10 +28,10 @@ from timely.errors import DataError
 from timely.lowlevel import Pipeline
 
 PIECE = 1 << 19
-"""The operator yields to others after it has looked at about so many values."""
+"""The operator yields to others after it has looked at about this many values."""
 
 FEW = 1 << 10
-"""So many prefixes, or fewer, are looked up in the order they have."""
+"""Up to this many prefixes are looked up in the order that they have."""
 
 
 class Offer(NamedTuple):

@@ -33,7 +33,7 @@ from timely.errors import DataError
 from timely.lowlevel import as_columns, call
 
 PIECE = 1 << 19
-"""The operator yields to others after about so many pairs."""
+"""The operator yields to others after about this many pairs."""
 
 NEVER_LATER = np.iinfo(np.int64).min
 

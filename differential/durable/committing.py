@@ -26,7 +26,7 @@ Offset = tuple[int, str, Position]
 REST = 9
 """A rest is this many times as long as the append before it, so appends take a tenth of the time."""
 LONGEST_REST = 1.0
-"""It has at most so many seconds, because a store may answer late once."""
+"""It has at most this many seconds, because a store may answer late once."""
 
 
 class Appender:

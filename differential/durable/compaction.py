@@ -44,7 +44,7 @@ def choose(parts: Sequence[Part]) -> tuple[int, int] | None:
 
 
 def level(rows: int) -> int:
-    """Return the level of a part with so many rows.
+    """Return the level of a part with this many rows.
 
     >>> level(4096), level(4097), level(8 * 4096), level(8 * 4096 + 1)
     (0, 1, 1, 2)

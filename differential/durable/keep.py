@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 _UNITS = {"ms": 0.001, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 _MARKS = 64
-"""So many marks divide the time that is kept."""
+"""The number of marks that divide the time that is kept."""
 
 Marks = tuple[tuple[int, float], ...]
 
@@ -30,7 +30,7 @@ def seconds_of(text: str) -> float:
 
 
 class Keep:
-    """Retention: everything (None), so many epochs before the last one (an integer), or by age (such as "1h").
+    """Retention: everything (None), a number of epochs before the last one (an integer), or by age (such as "1h").
 
     Ages are those of the clock. If it jumps, more or less of the past is kept; what is kept is right.
 

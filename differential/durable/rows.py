@@ -17,7 +17,7 @@ from differential.data.updates import Updates
 from differential.durable.kinds import Array, Ints, array, column, field_of, filled, items, kind_of, ordered, pa, pc, pq
 from differential.kernels.compile import NOTHING
 from timely.errors import DataError
-from timely.lowlevel import hash_columns
+from timely.lowlevel import hash_columns, starts_of_runs
 
 Table = Any
 """A `pyarrow.Table`."""
@@ -115,12 +115,7 @@ def consolidated(table: Table, since: int | None = None) -> Table:
         times = np.maximum(times, since)
     keys = _packed([*map(ordered, columns_of(table)), times])
     order = np.lexsort(keys[::-1]) if len(keys) > 1 else np.argsort(keys[0])
-    is_first = np.zeros(len(order), np.bool_)
-    is_first[0] = True
-    for key in keys:
-        in_order = key[order]
-        is_first[1:] |= in_order[1:] != in_order[:-1]
-    starts = np.flatnonzero(is_first)
+    starts = starts_of_runs([key[order] for key in keys])
     sums = _sums(diffs[order], starts)
     kept = np.flatnonzero(sums)
     rows = order[starts[kept]]

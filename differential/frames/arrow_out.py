@@ -20,7 +20,7 @@ Column = NDArray[Any]
 _WORD = 8
 _NARROW = 16
 _MOST = 1 << 31
-"""Text of so many bytes needs offsets of 64 bits."""
+"""Text of this many bytes needs offsets of 64 bits."""
 
 
 def table(names: Sequence[str], columns: Sequence[Column]) -> pa.Table:

@@ -8,7 +8,7 @@ from differential.graphs.directions import both_ways, starts
 
 
 def label_propagation(edges: Collection, *, rounds: int = 10) -> Collection:
-    """Return (node, label of its community) after so many rounds, for every node that has an edge.
+    """Return (node, label of its community) after a number of rounds, for every node that has an edge.
 
     Each node begins with itself as its label. In each round it takes the label that most of its neighbours have, the
     smallest of several. All nodes do so at once, and an edge counts from both ends, as often as it occurs. So the

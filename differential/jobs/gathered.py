@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from differential import Collection, Updates
 from differential.jobs.job import Answer, Column
 from differential.operators.output import GatherUpdates
-from timely.lowlevel import OperatorBuilder
+from timely.lowlevel import OperatorBuilder, starts_of_runs
 
 WORKER = 0
 """The worker that receives the answer, and with it everything that a job prints or writes."""
@@ -127,11 +127,7 @@ def added_up(epoch: int, deltas: list[Delta]) -> Delta:
     diffs = np.concatenate([delta.diffs for delta in deltas])
     order = np.lexsort(columns[::-1]) if all(column.dtype.kind in "ifb" for column in columns) else _ordered(columns)
     columns, diffs = tuple(column[order] for column in columns), diffs[order]
-    begins = np.ones(len(diffs), bool)
-    begins[1:] = False
-    for column in columns:
-        begins[1:] |= column[1:] != column[:-1]
-    starts = np.flatnonzero(begins)
+    starts = starts_of_runs(columns)
     sums = np.add.reduceat(diffs, starts) if len(starts) else diffs
     kept = starts[sums != 0]
     return Delta(epoch, tuple(column[kept] for column in columns), sums[sums != 0])

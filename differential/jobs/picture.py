@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 BLUE, ORANGE, GREEN, GREY = "#0072b2", "#d55e00", "#009e73", "#767676"
 
 MOST = 60
-"""A histogram has at most so many bars."""
+"""A histogram has at most this many bars."""
 
 PANEL = (4.6, 3.6)
 """Width and height of a panel, in inches."""

@@ -33,7 +33,7 @@ from timely import Worker
 from timely.errors import DataError
 
 AHEAD = 4096
-"""So many changes are read at once, to ask in one epoch for all edges that they remove."""
+"""How many changes are read at once, to ask in one epoch for all edges that they remove."""
 
 WAIT = 0.05
 """Seconds between two looks at a file that is followed."""

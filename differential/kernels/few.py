@@ -30,7 +30,7 @@ from differential.kernels.times import compare_times, is_in_advance, minimal
 from differential.kernels.wide import Overflow, carry, fits
 
 _RUN = 12
-"""So many rows are sorted without room to merge into."""
+"""Up to this many rows are sorted without room to merge into."""
 
 
 @bare

@@ -24,7 +24,7 @@ def multiply(diffs: Ints, times: Ints, products: Ints) -> int:
 
 @kernel
 def opposite(diffs: Ints, rows: int) -> Ints:
-    """Return the diffs of so many rows with the other sign; nothing if one of them takes more than 64 bits then.
+    """Return the diffs of all rows with the other sign; nothing if one of them takes more than 64 bits then.
 
     Without `diffs` these are 1.
     """

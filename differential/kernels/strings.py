@@ -28,7 +28,7 @@ TAGS = 4
 """A size is the number of bytes times this, plus a tag."""
 
 INLINE = 15
-"""Up to so many bytes of a text are in the item of NumPy's array."""
+"""Up to this many bytes of a text are in the item of NumPy's array."""
 
 NOT_ASCII, ENDS_IN_ZERO = 1, 2
 """Flags of a string: it has a byte above 127; its last byte is zero, so that its padded words do not show its end."""

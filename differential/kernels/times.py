@@ -212,7 +212,7 @@ def later_times(times: Table, step: int) -> Table:
 
 @kernel
 def times_inside(times: Table, more: int) -> Table:
-    """Return the times with so many more coordinates, which are 0."""
+    """Return the times with more coordinates, which are 0."""
     inside = np.zeros((len(times), times.shape[1] + more), np.int64)
     for row in range(len(times)):
         for coordinate in range(times.shape[1]):

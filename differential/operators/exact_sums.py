@@ -18,7 +18,7 @@ from differential.operators.groups import CodeGroups, CodeRows, GroupError
 from timely.lowlevel import NULL, Decimals, Durations, LogicalType, Typed, is_null, logical_type
 
 _MOST_DIGITS = (38, 76)
-"""The digits that sums of decimals have, of up to so many digits."""
+"""How many digits sums have: as many as the first of these that the decimals do not exceed."""
 
 
 def is_summable(of: LogicalType) -> bool:

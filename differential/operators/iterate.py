@@ -94,7 +94,7 @@ def iterate(
     >>> example(halving)
     [((3,), 1), ((5,), 1)]
 
-    With a `limit`, it is an error if the value still changes after so many rounds. Without one, a warning reports a
+    With a `limit`, it is an error if the value still changes after that many rounds. Without one, a warning reports a
     loop that continues for very many rounds (`Config.report_rounds`).
 
     >>> def growing(scope):

@@ -38,10 +38,10 @@ from timely.lowlevel import (
 )
 
 ROWS_PER_BATCH = 1 << 18
-"""An activation yields to other operators after about so many pairs."""
+"""An activation yields to other operators after about this many pairs."""
 
 ROWS_PER_CALL = 1 << 8
-"""About so many pairs take as long as a call that finds none."""
+"""About this many pairs take as long as a call that finds none."""
 
 
 class Pairing(NamedTuple):

@@ -19,7 +19,7 @@ from timely.errors import UnsettledError, UnsettledWarning
 from timely.lowlevel import DataflowCore, Origin, Time
 
 EXAMPLES = 3
-"""Messages name so many of the records that still change."""
+"""How many of the records that still change a message names."""
 
 
 class Rounds:

@@ -42,11 +42,11 @@ ATTEMPTS = 50
 MOMENT = 0.001
 """For how many seconds a worker without peers listens for the next call before it does work that nobody waits for."""
 CALLS = 16
-"""After so many calls in a row, it does this work without listening first."""
+"""After this many calls in a row, it does this work without listening first."""
 
 
 class Engine:
-    """Runs the workers of one session: so many threads, or one thread, and others in the processes of a `cluster`."""
+    """Runs the workers of one session: as threads, or as one thread and others in the processes of a `cluster`."""
 
     def __init__(self, workers: int, name: str, cluster: Cluster | None = None) -> None:
         self.workers = workers

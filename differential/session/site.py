@@ -29,7 +29,7 @@ from timely.lowlevel import Input, attributed, inline, new_input as new_stream_i
 Definition = Callable[[Tables], Any]
 
 COMMITS = 16
-"""After so many commits in a row, indexes are compacted though the next call waits."""
+"""After this many commits in a row, indexes are compacted although the next call waits."""
 
 
 class Site:

@@ -11,6 +11,7 @@ from differential.session.sinks.delivery import Delivery, Existing
 from differential.session.sinks.sink import Sink
 from differential.session.table_data import Column, ordered
 from timely.errors import SessionError
+from timely.lowlevel import starts_of_runs
 
 
 def written(catalog: Catalog, item: Item, sink: Sink, patience: float, existing: Existing) -> Delivery:
@@ -53,10 +54,5 @@ def forgotten(catalog: Catalog, item: Item, sink: str) -> None:
 
 def _counted(values: tuple[Column, ...]) -> tuple[tuple[Column, ...], Column]:
     """Return the distinct rows of sorted columns, and how often each occurs."""
-    is_first = np.zeros(len(values[0]), np.bool_)
-    is_first[0] = True
-    for column in values:
-        in_order = ordered(column)
-        is_first[1:] |= in_order[1:] != in_order[:-1]
-    starts = np.flatnonzero(is_first)
+    starts = starts_of_runs([ordered(column) for column in values])
     return tuple(column[starts] for column in values), np.diff(np.append(starts, len(values[0])))

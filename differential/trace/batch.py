@@ -27,7 +27,7 @@ from timely.lowlevel import Antichain, Time
 
 
 class Batch:
-    """Sorted, consolidated updates and the description of the interval they are all updates of."""
+    """All updates of a collection in an interval of times, sorted and consolidated, with the interval's description."""
 
     __slots__ = ("_entered", "columns", "description")
 
@@ -130,7 +130,7 @@ class Batch:
         """Return the same updates with their times replaced by their representatives under `since`.
 
         Columns are shared, but that of times where `since` cuts the interval. Rows may then agree in key, value and
-        time, and be out of the order of times: this is for who reads rows, not for traces.
+        time, and be out of the order of times: the result may be read, and not inserted into a trace.
         """
         if since.dominates(self.lower) or not len(self):
             return self
@@ -176,7 +176,7 @@ class Batch:
 
 
 def entering(more: int) -> Callable[[Time, Any], tuple[Time, Any]]:
-    """Return what shows batches and their times to a scope that lies so many scopes further in."""
+    """Return the function that gives batches and their times `more` coordinates, as an inner scope sees them."""
     suffix = (0,) * more
 
     def enter(time: Time, batch: Any) -> tuple[Time, Any]:

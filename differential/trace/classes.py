@@ -1,20 +1,20 @@
-"""Classes of times: those that readers no longer distinguish.
+"""Classes of times that readers no longer distinguish, and when compacting a layer pays.
 
-Two times are in one class if the readers' logical frontier gives them the same representative
-(`differential.trace.description`). The *majority* of a layer are, of each class, the rows at the time that has the most
-rows; all others are its *minority*. A layer is worth compacting when the minority is large, for two reasons.
+Two times are in one *class* if the readers' logical frontier gives them the same representative
+(`differential.trace.description`). In each class of a layer, the rows at the time with the most rows belong to the
+*majority* of the layer, and the rows at the other times to its *minority*. Compacting pays if the minority is large.
 
-What is held. Let every layer but the oldest be a quarter of the one before it, or less, and the minority of each be
-less than an eighth of its rows. Then at most four times as many rows are held as readers distinguish. Take the majority
-of the oldest layer as the majority of the trace, and everything else, in newer layers too, as the minority. Of the j
-rows that agree in key, value and class at most one is in the majority, so at most 2 (j - 1) vanish when they are
-summed: at most two for each row of the minority. With O rows in the oldest layer the minority has at most O/3 rows in
-newer layers and O/8 in the oldest, so of at most 4/3 O rows at least O - O/3 - 2 O/8 = 5/12 O are distinct.
+**Memory.** Assume that each layer has at most a quarter of the rows of the layer before it, and that the minority of
+each layer is less than an eighth of its rows. Then the trace holds at most four times as many rows as readers
+distinguish. Proof: let the oldest layer have O rows, and the newer ones n <= O/3 together. Count all n newer rows as
+minority, too. If j rows agree in key, value and class, at most one is in the majority. So at most 2 (j - 1) rows vanish
+when they are summed: two for each row of the minority. At least O + n - 2 (n + O/8) >= 5/12 O rows are left, of at most
+4/3 O.
 
-What it costs. A compaction that waits until the minority is an eighth moves at most eight rows for each row of the
-minority, whose time has at least twice as many rows afterwards, apart from those that vanish; and that happens to a row
-logarithmically often. A row that vanishes makes up for it once: where s of r rows are left at a time, log2(r / s) for
-each of the s is at most 1.45 (r - s).
+**Work.** A compaction that waits until the minority is an eighth moves at most eight rows for each row of the minority.
+The time of that row then has at least twice as many rows as before, not counting rows that vanish. So this happens to a
+row logarithmically often. Rows that vanish pay for themselves: if s of r rows are left at a time, s log2(r / s) is at
+most 1.45 for each of the r - s rows.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Kernels read columns by a *head*: an array that begins with the row that stands 
 that keeps them alive (`differential.kernels.memory`). Few rows are in a block, which is its own head
 (`differential.kernels.blocks`): one array from the kernel that makes it to the kernels that read it. Python's views of
 its columns are made when they are first asked for. Other columns are in arrays, and their head is made at its first
-use: of few rows it is a block with copies, which costs less than noting whose the arrays are.
+use: of few rows it is a block with copies, which costs less than references to the arrays.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Rows = tuple[Ints, Ints, Ints, Ints, Table]
 
 
 FEW = 256
-"""So many rows at most are copied into a block."""
+"""At most this many rows are copied into a block."""
 
 
 class Columns:

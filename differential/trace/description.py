@@ -1,9 +1,9 @@
-"""What the updates of a batch are all the updates of, and as of which times they may be read.
+"""Which updates a batch has, and as of which times it may be read.
 
 Three frontiers describe a batch, as in the differential dataflow of Frank McSherry. Below, `F ≤ t` means that some
 element of the frontier `F` is at or before the time `t`: `t` is *in advance of* `F`.
 
-**The interval.** A batch made of the updates of a collection has those, and only those, at the times
+**The interval.** Of the updates of a collection, a batch has all those, and only those, at the times
 
     { t : lower ≤ t and not upper ≤ t }
 

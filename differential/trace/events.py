@@ -21,7 +21,7 @@ class BatchInserted(NamedTuple):
 
 
 class BatchesMerged(NamedTuple):
-    """So many batches of a trace were replaced by one, with fewer rows as far as updates cancelled."""
+    """Several batches of a trace were replaced by one, with fewer rows as far as updates cancelled."""
 
     time: int
     worker: int

@@ -21,7 +21,7 @@ from differential.trace.columns import Columns, Rows
 from timely.lowlevel import CLOSED, Antichain, Time
 
 MANY = 1 << 20
-"""From so many rows on the parts are packed one by one."""
+"""From this many rows on, the parts are packed one by one."""
 
 _AS_THEY_ARE: Table = np.empty((0, 0), np.int64)
 

@@ -11,9 +11,9 @@ The claims of the readers decide what a merge may do (`differential.trace.claims
 
 - The logical frontier says as of which times they may still ask for contents. A merge replaces the times of updates by
   their representatives (`differential.trace.description`), so that updates cancel: memory follows the size of the
-  collection, not of its history. A layer most of whose times have become the same is merged with nothing: when as much
-  work has passed as there are rows in the trace; or, if nearly all of many times have become the same, as when many
-  epochs arrive at once, when as much work has passed as there are times. Until then readers read rows at all times.
+  collection, not of its history. A layer is *compacted*, that is, merged with nothing, if half of its times or more
+  coincide with others. The spine looks for such layers after as much work as the trace has rows; and, after as much as
+  it has times, for layers nearly all of whose many times coincide, as when many epochs arrive at once.
 - The physical frontier says where they may still ask to cut the trace. A merge takes only batches wholly before it.
 
 Without readers the trace keeps nothing. Empty batches only widen the description of their neighbour; that of another
@@ -27,14 +27,16 @@ merge with each empty batch and in each step in which the worker runs no operato
   layer before it, or a reader may cut between the two;
 - in each such layer the minority is less than the `SHARE`-th part of the rows (`differential.trace.classes`).
 
-A tidy trace holds at most four times as many rows as readers distinguish, and a constant. The price is logarithmic for
-each row inserted, however rarely and however often the readers move. A merge of neighbours moves at most `SPREAD` + 1
-rows for each row of the newer layer, and these have one layer fewer before them afterwards. A row never has more layers
-before it than when it was inserted: logarithmically many. Layers of up to `TINY` rows are merged only with others of
-those, by the eight, at most `TINY` times. Compactions are cheap for the reason in `differential.trace.classes`.
+A tidy trace holds at most four times as many rows as readers distinguish, plus a constant. The work is logarithmic for
+each row inserted, however rarely or often the readers move:
 
-Neither the tables of times nor the search for layers to merge are cut into pieces: a search costs as much as sorting
-the times of the layers, and happens once after the readers have moved or the layers have changed.
+- A merge of neighbours moves at most `SPREAD` + 1 rows for each row of the newer layer, and leaves one layer fewer
+  before each of these. When a row is inserted, logarithmically many layers are before it, and later never more.
+- Layers of up to `TINY` rows are merged only with each other, `TINY_LAYERS` at a time, so at most `TINY` times.
+- Compactions are cheap for the reason in `differential.trace.classes`.
+
+Two things are not cut into pieces: the tables of times, and the search for layers to merge. A search costs as much as
+sorting the times of the layers, and happens once after the readers have moved or the layers have changed.
 """
 
 from __future__ import annotations
@@ -343,7 +345,8 @@ class Spine:
         place = len(layers) - 1
         while place > 0:
             older, newer = layers[place - 1], layers[place]
-            if isinstance(newer, Batch) and _are_close(len(older), len(newer), spread):
+            old, new = len(older), len(newer)
+            if isinstance(newer, Batch) and (not new or not old or (new > TINY and old <= spread * new)):
                 physical = self.physical if physical is None else physical
                 if not newer.upper.dominates(physical):
                     self._is_unsettled = True
@@ -353,7 +356,7 @@ class Spine:
                         return
                     # The result may now be too close to its newer neighbour.
                     place = min(place + 1, len(layers))
-                elif not len(newer):  # a merge under way covers times without updates for nothing
+                elif not new:  # a merge under way covers times without updates for nothing
                     older.extend(newer.upper)
                     del layers[place]
                     self._batches = None
@@ -410,7 +413,7 @@ class Spine:
         return batch
 
     def _compact_layers(self) -> None:
-        """Merge each layer with nothing whose times are in half as many classes, or, if there are many, in a few."""
+        """Compact each layer whose times are in half as many classes, or, if it has many times, in a few."""
         least = 2 if self._until_compaction < 0 else MANY_TIMES
         for place, layer in enumerate(self._layers):
             if isinstance(layer, Merge) or layer.time_count < least:
@@ -429,7 +432,7 @@ class Spine:
         self._until_look = min(self._until_compaction, max(_LEAST_PAUSE, times))
 
     def _compact_one(self) -> None:
-        """Merge with nothing the newest layer that has a large minority, if there is one."""
+        """Compact the newest layer that has a large minority, if there is one."""
         since = None
         for place in range(len(self._layers) - 1, -1, -1):
             layer = self._layers[place]
@@ -442,8 +445,3 @@ class Spine:
                         place, place + 1, self._merged_few([layer]) if few else alone(layer, since, self._storage)
                     )
                     return
-
-
-def _are_close(older: int, newer: int, spread: int) -> bool:
-    """Return whether two neighbours of so many rows are to be merged."""
-    return newer == 0 or older == 0 or (newer > TINY and older <= spread * newer)

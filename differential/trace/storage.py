@@ -52,7 +52,7 @@ class Storage:
         return cls(config.spill_above, config.spill_dir)
 
     def empty(self, lengths: Sequence[int]) -> list[Ints]:
-        """Return columns of so many int64 each, not initialized; `NOTHING` for 0.
+        """Return columns of int64 with these lengths, not initialized; `NOTHING` for 0.
 
         Raises SpillError where a file is needed and cannot be made.
         """

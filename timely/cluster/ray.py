@@ -195,7 +195,7 @@ def _watch(ships: Fleet, arguments: Sequence[str]) -> Ended:
 
 @contextmanager
 def fleet(processes: int, config: Config, restarts: int, state: str | None, strategy: str) -> Iterator[Fleet]:
-    """Yield actors for so many processes; they end with the context."""
+    """Yield an actor for each process; they end with the context."""
     ray = _connected(processes * config.workers)
     if strategy not in STRATEGIES:
         raise ConfigError(f"strategy must be one of {', '.join(STRATEGIES)}, not {strategy!r}")

@@ -218,6 +218,19 @@ def _first_of(part: Array) -> str:
     return f"{reprlib.repr(part[0].item() if isinstance(part[0], np.generic) else part[0])} ({part.dtype})"
 
 
+def starts_of_runs(columns: Sequence[Array]) -> NDArray[np.int64]:
+    """Return where each run of successive rows begins that are equal in all columns, of which there is at least one.
+
+    >>> starts_of_runs([np.array([1, 1, 1, 2]), np.array([5, 5, 6, 6])])
+    array([0, 2, 3])
+    """
+    is_first = np.zeros(len(columns[0]), np.bool_)
+    is_first[:1] = True
+    for column in columns:
+        is_first[1:] |= column[1:] != column[:-1]
+    return np.flatnonzero(is_first)
+
+
 def in_type(column: Array, dtype: np.dtype[Any]) -> Array:
     """Return a column converted to `dtype`; raise DataError if its kind differs or a number does not fit.
 

@@ -31,7 +31,7 @@ SPACE = 32
 
 _TEXT = np.dtypes.StringDType()
 _BLOCK = 1 << 16
-"""So many rows are converted at a time: what is made on the way stays in the processor's cache."""
+"""How many rows are converted at a time: few, so that intermediate columns stay in the processor's cache."""
 _FIRST = np.array([(1 << 8 * length) - 1 for length in range(WORD + 1)], np.uint64)
 
 

@@ -3,18 +3,19 @@
 `TIMELY_PLAIN=1` (`Config.plain`) leaves this pass out; everything must work then, too, and more slowly. It does four
 things:
 
-**Operators run in line.** A function of one input that needs no capability is called by whoever emits the message: it
+**Operators run in line.** A function of one input that needs no capability is called where the message is emitted: it
 has no queue and no location. A loop of such functions only would call itself without end, so one operator of each loop
 keeps its queue.
 
 **Inputs are counted elsewhere.** A message queued at an input can result in exactly what a capability for its time at
 the operator's only output can, if the input's path there changes no times. So it can be counted there, where no
-operator asks for the frontier of the input. An operator that *drains* its input takes all that is queued before it asks
-for the frontier, so it need not know of what has arrived, and the frontiers at the outputs that feed the input are
-enough: for messages that stay on the worker, since they arrive when they are emitted; for those that are spread, if
-the worker that sends one also sends its progress to this worker itself, and afterwards (`in_order`). When the frontier
-at that output has passed a time, this worker has received the news that the capability under which a message was sent
-at that time has ended, and nothing overtakes on the way from one worker to another (`Allocator`): the message is here.
+operator asks for the frontier of the input.
+
+An operator that *drains* its input takes all that is queued before it asks for the frontier. So the frontier need not
+count what is queued, and those at the outputs that feed the input are enough, if every message is here when they pass
+its time. A message that stays on the worker arrives when it is emitted. A message from another worker is here if the
+sender sends its progress to this worker itself, after the message (`in_order`): the frontier passes the time only when
+the end of the sender's capability is known here, and nothing overtakes on the way between two workers (`Allocator`).
 
 **Places are composed away.** A place at which no capability is held, no message is queued and no frontier is asked for
 only passes times on: each edge into it and each edge out of it become one, with the composed summary (`contract`).
@@ -22,8 +23,8 @@ Could-result-in between the places that remain is unchanged.
 
 **Sections run as one operator** (`timely.dataflow.sections`). All places of their operators become one, the hub of a
 region. What comes into the region at a time can result in anything that leaves it at that time, so the hub has the
-edges of them all. What other workers send into a region is counted at its hub, and it knows that all of it is here as
-an operator does that drains its input; so there are regions only where progress is `in_order`.
+edges of them all. What other workers send into a region is counted at its hub. The region knows that all of it is here
+in the same way as an operator that drains its input, so there are regions only where progress is `in_order`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The hubs of regions: where progress is counted of the sections that run as one operator each.
+"""The hubs of regions: a hub is the one place at which the progress of a whole section is counted.
 
-All places of a section's operators become one, the hub. What comes into the section at a time may result in anything
-that leaves it at that time; so the hub has the edges of all these places, with times as they are outside of the loops
-in the section. Could-result-in between the other places is then what it is in the plan, or more.
+All places of a section's operators become its hub. What comes into the section at a time may result in anything that
+leaves it at that time. So the hub has the edges of all these places, with times as they are outside of the section's
+loops. Between the other places, could-result-in never becomes less than it is in the plan.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from timely.progress.summary import PathSummary
 class Hubs:
     """The hubs of sections, numbered after the places of the plan.
 
-    What comes into a region passes its door, a place of its own, so that the region can also wait for what it emits
-    itself and what comes back later. The door is tracked no more when the sources are known.
+    What comes into a region passes its *door*, a place of its own. So a region can also wait for what it has emitted
+    itself and what comes back at a later time. Once a region's sources are known, its door is no longer tracked.
     """
 
     def __init__(self, plan: Plan, in_line: set[int], found: list[Section]) -> None:
@@ -35,20 +35,24 @@ class Hubs:
         self._hub_of = {place: hub for node, hub in self.members.items() for place in node.places}
         self._counted = {place for node in plan.nodes if node.index not in in_line for place in node.places}
         """The places of operators with a schedule."""
-        self._looked_at = plan.observed - self._counted
-        """The streams at which somebody looks from outside, and at which nothing is counted."""
+        self._observed = plan.observed - self._counted
+        """The streams that are observed from outside, and at which nothing is counted."""
 
     def edges(self) -> list[Edge]:
         """Return the edges of the plan with hub and door in the place of all places of a region's operators.
 
-        Other places may have copies. Where somebody looks at a stream from outside, a path ends, and a twin goes on: no
-        region waits for it. And what follows a region without an advance in time has a copy that does not lead back
-        into it: that is how its own operators follow each other.
+        Two kinds of other places are doubled:
+
+        - A stream that is observed from outside has a twin. All paths go on from the twin, and the stream itself leads
+          nowhere. So the stream can stay tracked, and no region waits for it.
+        - A place that follows a hub without an advance in time has a copy for this hub. Paths from the hub lead through
+          its copies, and none leads from them to its door: the region knows how its own operators follow each other.
+          Only a path that advances time leads back to the door.
         """
         plan, hub_of = self._plan, self._hub_of
         if not self._sections:
             return plan.edges
-        twins = {place: next(self._more) for place in sorted(self._looked_at)}
+        twins = {place: next(self._more) for place in sorted(self._observed)}
         copies = self._copies()
         found = [Edge(hub_of[place], place, plan.identity(place)) for place in plan.observed if place in hub_of]
         found += [Edge(door, hub, PathSummary.identity(self._width(hub))) for door, hub in zip(self.doors, self.places)]
@@ -118,7 +122,7 @@ class Hubs:
         while waiting:
             for target in onward.get(waiting.pop(), ()):
                 is_inside = self._hub_of.get(target) == hub
-                is_tracked = target in self._hub_of or (target in kept and target not in self._looked_at)
+                is_tracked = target in self._hub_of or (target in kept and target not in self._observed)
                 if target not in seen and (is_inside or not is_tracked):
                     seen.add(target)
                     waiting.append(target)

@@ -115,7 +115,7 @@ class Ledger:
             self._outstanding.take(sender, self._dataflow, self._channel, size)
 
     def settle(self, peer: int, messages: int) -> None:
-        """Settle so many messages that another worker has taken; raise `FrameError` if it was sent fewer."""
+        """Settle the number of messages that another worker has taken; raise `FrameError` if it was sent fewer."""
         sent = self._sent.get(peer, deque())
         if messages > len(sent):
             raise FrameError(

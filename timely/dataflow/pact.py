@@ -55,7 +55,7 @@ class Selective(Pact, Protocol):
     """
 
     def admits(self, batch: Batch, coordinates: int) -> bool:
-        """Return whether this is a batch to spread where times have so many coordinates."""
+        """Return whether this is a batch to spread where times have this many coordinates."""
         ...
 
 
@@ -149,7 +149,8 @@ def _routed(values: Any, batch: Columns) -> tuple[Array, ...]:
 
 
 MANY_ROWS, FEW_WORKERS = 4096, 4
-"""So many rows for so few workers are looked through once for each worker, which costs less than sorting them."""
+"""At least this many rows, for at most this many workers, are looked through once for each worker: that costs less than
+sorting them."""
 
 
 def scatter(batch: Batch, workers: Destinations) -> Iterator[tuple[int, Batch]]:

@@ -42,7 +42,7 @@ Update = Callable[[int, Time, int], None]
 """Changes the count at a location and a time."""
 
 OVERHEAD = 512
-"""About so many bytes a message takes besides its columns."""
+"""About how many bytes a message takes besides its columns."""
 
 
 class InputCapability:
@@ -194,7 +194,7 @@ class InputPort:
     def take_only(self) -> tuple[Time, Batch] | None:
         """Take the queued message with its bare time if there is exactly one, and None otherwise.
 
-        For operators that drain their input, and that answer one message with less ado than many.
+        For operators that drain their input, and for which one message is cheaper to answer than many.
         """
         queue = self.queue
         if len(queue) != 1:
@@ -211,7 +211,7 @@ class InputPort:
         return time, batch
 
     def handle(self, time: Time) -> None:
-        """Have an error name `time`, at which the operator does something that no message has it do.
+        """Let an error of this activation name `time`, at which the operator acts without a message.
 
         >>> def refuse(input):
         ...     input.handle((2026,))

@@ -5,12 +5,12 @@ progress is counted at one place, its *hub* (`timely.dataflow.hubs`), and the re
 operators receives a message or the frontier moves of what the section waits for. Inside there is no tracker: the region
 knows in which order its operators run, and so what may still arrive where.
 
-- In a **turn** of a scope its operators and loops run once, in topological order. Whoever has its turn has received
+- In a **turn** of a scope its operators and loops run once, in topological order. An operator that runs has received
   everything at the times that are complete outside.
 - A loop takes a turn for each **round** in which something is held, the least first. After round r, only messages of
   later rounds can follow at the times that are complete outside. So the frontier in the loop is the frontier outside,
-  entered, and `(t, r + 1)` for the least times `t` outside at which something is held. All of these times go round
-  together, and a batch has what changes in a round at all of them.
+  entered, and `(t, r + 1)` for the least times `t` outside at which something is held. These times go round together:
+  one batch has the changes of a round at all of them.
 
 The scopes count what is held by time (`timely.progress.static`), and the region holds the least of these times at its
 hub, as they are outside of its loops.
@@ -76,7 +76,7 @@ class Region(Schedulable):
         self._outermost = outermost
         self._progress = outermost.progress
         self.taken: list[Time] = []
-        """The times of messages from other workers that this counts itself, and the tracker still counts, too."""
+        """The times of messages from other workers that the region counts already, and the tracker still counts."""
         self._sources: list[tuple[int, PathSummary | None]] = []
         self._revision = -1
         self._arriving: list[tuple[Antichain | None, Sequence[Time]]] = []
@@ -114,7 +114,7 @@ class Region(Schedulable):
         return any(member.waits and member.asks for member in self.members)
 
     def _catch_up(self) -> None:
-        """Move the frontiers inside, between turns, to where those outside are; nothing is due."""
+        """Move the frontiers inside to those outside, between turns, while nothing is due."""
         self._progress.is_behind = False
         if self._turn is None and not self.active:
             for scope in self._progress.within:
@@ -127,7 +127,7 @@ class Region(Schedulable):
         return (*self.held, *self.taken, *self._progress.arrived)
 
     def run(self) -> None:
-        """Run until all that can be done is done, or another one should run before."""
+        """Run until nothing is due, or another operator of the dataflow should run first."""
         self.active = self.is_held_back = False
         progress, turn = self._progress, self._turn
         self._turn = None  # where an operator fails, the turn is over
@@ -143,7 +143,7 @@ class Region(Schedulable):
         except BaseException:
             for scope in progress.within:
                 scope.place = -1
-            self.dataflow.schedule.activate(self)  # whoever goes on after an interrupt goes on with all that is left
+            self.dataflow.schedule.activate(self)  # after an interrupt, all that is left still runs
             raise
         finally:
             self.is_running = progress.is_running = False
@@ -250,7 +250,7 @@ class Region(Schedulable):
             operator.recorder.run(operator.index, operator.run)
 
     def _drain(self, operator: Operator) -> None:
-        """Have the others receive what an operator has emitted that has more to emit."""
+        """Let the other members receive what an operator has emitted that has more to emit."""
         for other in self.members:
             if other.active and other is not operator:
                 self._run_operator(other)
@@ -264,7 +264,7 @@ class Region(Schedulable):
         progress.arrived.clear()
 
     def _settle(self) -> None:
-        """Hold at the hub what the scopes hold, and no more what has been taken over."""
+        """Hold at the hub the least times that the scopes hold, and no longer what has been taken over."""
         for time in self.taken:
             self.dataflow.update(self.location, time, -1)
         self.taken.clear()
@@ -279,7 +279,7 @@ class Region(Schedulable):
             self.held = least
 
     def _changed(self, time: Time, change: int) -> None:
-        """Hold `time` at the hub, too, where something comes in; look again at what is held where something goes."""
+        """Hold `time` at the hub if something arrives at it; run again, to see what is left, if something leaves."""
         if self.location < 0:
             return
         if change > 0:

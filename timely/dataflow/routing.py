@@ -28,7 +28,7 @@ LONG = 64
 """Text of more bytes is hashed row by row; the rest takes a pass over all rows for each eight bytes."""
 
 _BLOCK = 1 << 15
-"""So many rows are mixed at a time: what is made on the way stays in the processor's cache and in warm memory."""
+"""How many rows are mixed at a time: few, so that intermediate columns stay in the processor's cache."""
 
 _BEYOND = float(1 << 63)
 
@@ -112,7 +112,7 @@ def _of_floats(numbers: NDArray[np.float64]) -> Hashes:
 
 
 def _of_lengths(lengths: Ints) -> Hashes:
-    """Return what the hash of rows of so many bytes begins with: zeros at their ends would not show otherwise."""
+    """Return what the hash of rows with these lengths begins with: otherwise, zeros at their ends would not count."""
     return lengths.view(np.uint64) * _GOLDEN
 
 

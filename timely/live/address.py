@@ -14,7 +14,7 @@ from ipaddress import ip_address
 
 from timely.config import is_loopback
 from timely.errors import ConfigError
-from timely.live.serving import Door, listen
+from timely.live.serving import Access, listen
 
 FIRST_PORT = 8400
 PORTS_TRIED = 20
@@ -72,9 +72,9 @@ def address_of(text: str, token: str | None = None, certificate: tuple[str, str]
         raise ConfigError(f"--live takes a port from 0 to 65535, not {number}")
     given = token or os.environ.get(TOKEN_VARIABLE)
     certificate = certificate or _certificate()
-    if given is not None and len(given) < Door.SHORTEST_TOKEN:
+    if given is not None and len(given) < Access.SHORTEST_TOKEN:
         raise ConfigError(
-            f"the token of the live page ({TOKEN_VARIABLE}) has at least {Door.SHORTEST_TOKEN} characters"
+            f"the token of the live page ({TOKEN_VARIABLE}) has at least {Access.SHORTEST_TOKEN} characters"
         )
     if not is_loopback(host) and (given is None or certificate is None):
         raise ConfigError(

@@ -31,7 +31,7 @@ class Mirror:
         self.is_over = False
 
     def take(self, changes: dict[str, Any], seconds: float) -> None:
-        """Take in what has changed in so many seconds; with 0, everything as it is."""
+        """Take in what has changed in `seconds`; with 0, everything as it is."""
         self.rates = [[0.0] * 7 for _ in self.nodes]
         for node, *row in changes.get("rows", ()):
             if seconds > 0:

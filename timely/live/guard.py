@@ -3,7 +3,7 @@
 - Every request needs the token: as a cookie, as `Authorization: Bearer TOKEN`, or in the address. A page that is opened
   with it in the address keeps it in a cookie that scripts cannot read and other sites cannot send, and forgets the
   address. Without it, other accounts on this machine see nothing, though they can connect.
-- A request that names another host than this machine is refused (see `Door`), and so is one that comes from a page of
+- A request that names another host than this machine is refused (see `Access`), and so is one that comes from a page of
   another origin.
 - Only GET and HEAD are answered. Nothing that is sent changes anything.
 """
@@ -15,7 +15,7 @@ from urllib.parse import parse_qs, urlencode
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from timely.live.serving import Door, headers_of
+from timely.live.serving import Access, headers_of
 
 HEADERS = (
     (b"content-security-policy", b"default-src 'self'; style-src 'self' 'unsafe-inline'; frame-ancestors 'none'"),
@@ -34,7 +34,7 @@ class Guard:
         self._app = app
         self._token = token
         self._cookie = f"timely-live-{port}"
-        self._door = Door(token, port, is_local)
+        self._access = Access(token, port, is_local)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -63,7 +63,7 @@ class Guard:
 
     def _refusal(self, scope: Scope, headers: dict[str, str]) -> tuple[int, str] | None:
         """Return the status and the reason with which a request is refused, or None."""
-        if refused := self._door.refusal("this page", headers):
+        if refused := self._access.refusal("this page", headers):
             return refused
         origin = headers.get("origin")
         if origin is not None and origin != f"{scope['scheme']}://{headers.get('host', '')}":
@@ -82,7 +82,7 @@ class Guard:
             morsel = None
         if morsel is not None:
             given.append(morsel.value)
-        return self._door.has_token(headers, *given)
+        return self._access.has_token(headers, *given)
 
 
 async def _answer(send: Send, status: int, text: str, *headers: tuple[bytes, bytes]) -> None:

@@ -42,14 +42,14 @@ PERIOD_NANOSECONDS = 500_000_000
 _ACTIVATION_NANOSECONDS = 1500
 """What counting takes for an activation with its messages."""
 LONGEST_PAUSE = 20
-"""After so many looks a worker counts again, whatever that takes."""
+"""After this many looks a worker counts again, whatever that takes."""
 SHOWN = 20
 """How many lines are shown at most of what holds a dataflow up on one worker."""
 
 RUNS, NANOSECONDS, RECEIVED, SENT, QUEUED, ROWS, BYTES = range(7)
 """The columns of a node's numbers: activations, their time, records in and out, messages queued, and what it keeps."""
 TEND_EVERY = 20
-"""After so many looks the size of a trace is read again though its operator did not run: its worker may tidy it."""
+"""After this many looks the size of a trace is read again although its operator did not run: its worker may tidy it."""
 
 
 @dataclass
@@ -167,7 +167,7 @@ class Watch:
         self.worker.call(self._stop)
 
     def look(self, workers: int) -> WorkerSeen:
-        """Return what the worker does, and has done; with so many in the process, it counts for its part only."""
+        """Return what the worker does, and has done. It counts for its part of the `workers` of the process."""
         seen = status(self.worker)
         where = seen.operator or seen.doing
         found = WorkerSeen(self.worker.index, where, "" if seen.line is None else str(seen.line))

@@ -1,6 +1,6 @@
 """Applications over HTTP: each in a thread and an event loop of its own, on a socket that listens.
 
-The page of a run is served so, and a session (`Session.serve`). `Door` makes the checks that come before every answer.
+The page of a run and a session (`Session.serve`) are served so. `Access` makes the checks that precede every answer.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ def listen(host: str, port: int) -> socket.socket:
     return listener
 
 
-class Door:
-    """Who may come in: whoever has the token, and names this machine if nobody else is served (`is_local`).
+class Access:
+    """Who may ask: clients that have the token and, if only this machine is served (`is_local`), that name it as host.
 
     Otherwise a page of a foreign name that resolves to this address (DNS rebinding) would read what is served.
     """
 
     SHORTEST_TOKEN = 16
-    """A token that others may try to guess has at least so many characters."""
+    """A token that others may try to guess has at least this many characters."""
 
     def __init__(self, token: str, port: int, is_local: bool) -> None:
         self._token = token.encode()

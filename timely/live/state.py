@@ -70,7 +70,7 @@ class DataflowState:
     epochs: list[Epoch] = field(default_factory=list)
     """Those that have ended since the last look."""
     taken: list[int] = field(default_factory=lambda: [0] * (len(LIMITS) + 1))
-    """How many epochs took at most so many seconds as `LIMITS` has, but more than the limit before; and longer."""
+    """How many epochs took up to each limit of `LIMITS`, but more than the limit before; and, last, longer."""
     taken_seconds: float = 0.0
     held: list[str] = field(default_factory=list)
     """What holds the frontiers, if they have not moved for a while."""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 OPERATORS, HELD, NOTES = 14, 6, 5
 """How many lines of each are shown."""
 _FIRST_TICKS = 4
-"""After so many ticks there are rates: the first ones only begin to count."""
+"""After this many ticks there are rates: the first ones only begin to count."""
 _TEXTS = ("operator", "does", "frontier", "built at", "")
 """The columns that are cut off where a terminal is narrow: numbers keep their width."""
 _UNITS = ("", "k", "M", "G", "T")

@@ -20,7 +20,7 @@ from timely.live.state import Changes, State
 
 PERIOD = 0.5
 HELD_EVERY = 4
-"""After so many looks it is asked again what holds dataflows that do not move."""
+"""After this many looks, the page asks again what holds dataflows that do not move."""
 _BEHIND = 16
 """A viewer that is this many messages behind is sent away; it comes back for everything."""
 
@@ -79,7 +79,7 @@ class Watching:
         self._viewers.discard(viewer)
 
     async def look_for(self, seconds: float) -> None:
-        """Look for so many seconds more though nobody views; return when the state is that of now."""
+        """Look for `seconds` more although nobody views; return when the state is that of now."""
         self.keep_looking(max(seconds, 4 * PERIOD))
         is_new = self._task is None or self._task.done()
         await asyncio.wait_for(self.looked(), 5.0)
@@ -87,7 +87,7 @@ class Watching:
             await asyncio.wait_for(self.looked(), 5.0)
 
     def keep_looking(self, seconds: float) -> None:
-        """Look for so many seconds more though nobody views."""
+        """Look for `seconds` more although nobody views."""
         self._until = max(self._until, clock.monotonic() + seconds)
 
     async def looked(self) -> State:

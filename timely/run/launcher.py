@@ -371,7 +371,7 @@ def launch(
 
 
 def _local(config: Config, processes: int, addresses: tuple[str, ...], directory: Path) -> Config:
-    """Return the configuration of one run of so many processes, whose sockets or keys are in a directory."""
+    """Return the configuration of one run of `processes`, whose sockets or keys are in a directory."""
     curve_dir = config.curve_dir
     if curve_dir is None and addresses:
         from timely.communication.curve import make_keys

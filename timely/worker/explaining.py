@@ -42,7 +42,7 @@ class Explainer:
     def receive(self, sender: int, message: Question | Answer) -> None:
         """Answer a question, or note an answer; raise `FrameError` for a question about no place there is.
 
-        A question about everything, with a time, is only for a worker that has slept for so many milliseconds.
+        A question about everything, with a time, is only for a worker that has slept for as many milliseconds.
         """
         if isinstance(message, Question):
             asleep = message.time[0] / 1000 if message.location == EVERYWHERE and message.time else 0.0

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from differential.kernels.names import COUNT, SLOT, STATE, TOP, number_names, with_more_slots
 
 AT_ONCE = 1 << 14
-"""So many rows are looked up at a time, so that room is made for few more names than there are."""
+"""How many rows are looked up at a time: few, so that room is made for few more names than there are."""
 LEAST_SLOTS = 1 << 10
 AFTER = 8
-"""So many bytes after the last name are read."""
+"""How many bytes after the last name are read."""
 
 
 class Distinct:
@@ -68,7 +68,7 @@ class Distinct:
         return numbers
 
     def _make_room(self, names: int, size: int) -> None:
-        """Make room for as many more names, of so many bytes in all."""
+        """Make room for more names, of `size` bytes in all."""
         needed = 2 * (int(self._state[COUNT]) + names)
         if needed > len(self._table) // SLOT:
             self._table = with_more_slots(self._table, 1 << (needed - 1).bit_length())

@@ -31,7 +31,7 @@ Ends = tuple[Ints, Ints]
 
 
 class Generated(NamedTuple):
-    """A graph made by a generator; `make` returns so many sources and targets."""
+    """A graph made by a generator; `make` returns a number of sources and targets."""
 
     label: str
     total: int

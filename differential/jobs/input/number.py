@@ -15,7 +15,7 @@ from differential.jobs.input.edges import Edges
 from differential.jobs.input.names import Names
 
 AHEAD = 2
-"""So many batches of rows are read at most while the names of another are numbered."""
+"""How many batches of rows are read at most while the names of another are numbered."""
 
 NamedRows = Mapping[str, Any]
 """Rows by column: the names of sources and targets in Arrow chunked arrays, and weights and times if there are any."""

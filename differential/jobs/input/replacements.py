@@ -23,7 +23,7 @@ AFTER = 1 << 40
 
 
 class Replacements:
-    """So many changes of a generated graph.
+    """A number of changes of a generated graph.
 
     >>> from differential.jobs.input.faults import Faults
     >>> from differential.jobs.input.graph import open_graph

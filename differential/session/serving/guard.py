@@ -11,7 +11,7 @@ from __future__ import annotations
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from differential.session.serving.form import text
-from timely.lowlevel import Door, headers_of
+from timely.lowlevel import Access, headers_of
 
 REFUSED = 4401
 """The code with which a WebSocket is closed before it opens."""
@@ -22,7 +22,7 @@ class Guard:
 
     def __init__(self, app: ASGIApp, token: str, port: int, is_local: bool, limit: int) -> None:
         self._app = app
-        self._door = Door(token, port, is_local)
+        self._access = Access(token, port, is_local)
         self._limit = limit
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -39,12 +39,12 @@ class Guard:
 
     def _refusal(self, headers: dict[str, str]) -> tuple[int, str] | None:
         """Return the status and the reason with which a request is refused, or None if it is allowed."""
-        if refused := self._door.refusal("this session", headers):
+        if refused := self._access.refusal("this session", headers):
             return refused
         origin = headers.get("origin")
         if origin is not None and origin.partition("://")[2] != headers.get("host", ""):
             return 403, "another site's page asks for this"
-        if not self._door.has_token(headers):
+        if not self._access.has_token(headers):
             return 401, "the token is missing or wrong: send it as `Authorization: Bearer TOKEN`"
         length = headers.get("content-length", "0")
         if not length.isascii() or not length.isdecimal() or int(length) > self._limit:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from differential.session.catalog import Catalog
 from differential.session.item import Item
 from timely.errors import ConfigError
-from timely.lowlevel import Door, HttpServer, listen
+from timely.lowlevel import Access, HttpServer, listen
 
 END_SECONDS = 0.1
 """How long streams may take to send the reason for their end."""
@@ -108,8 +108,8 @@ def _checked(options: Options) -> bool:
         raise ConfigError(
             f"host must be the IP address of an interface of this machine, such as 0.0.0.0, not {options.host!r:.80}"
         ) from None
-    if options.token is not None and len(options.token) < Door.SHORTEST_TOKEN:
-        raise ConfigError(f"the token has at least {Door.SHORTEST_TOKEN} characters")
+    if options.token is not None and len(options.token) < Access.SHORTEST_TOKEN:
+        raise ConfigError(f"the token has at least {Access.SHORTEST_TOKEN} characters")
     if not is_local and (options.token is None or options.certificate is None):
         raise ConfigError(
             f"other machines can reach {options.host}, so serving a session there requires a token of your own and a "

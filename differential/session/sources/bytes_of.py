@@ -15,7 +15,7 @@ import zlib
 from typing import IO, Protocol, cast
 
 CHECKED = 64
-"""So many bytes before a position tell whether the file is the one that was read."""
+"""How many bytes before a position show whether the file is the one that was read."""
 
 
 class Overwritten(Exception):

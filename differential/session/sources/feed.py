@@ -20,7 +20,7 @@ from timely.errors import DataError, SessionError
 from timely.lowlevel import Origin, user_origin
 
 ROWS = 1 << 17
-"""So many rows, at least, may wait for a commit before a source is asked for no more."""
+"""A source is asked for no more once at least this many rows wait for a commit."""
 REJECTS = {"source": str, "place": str, "line": int, "record": str, "error": str}
 """The columns of a table of rejects."""
 

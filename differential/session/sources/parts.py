@@ -16,7 +16,7 @@ from timely.errors import DataError
 from timely.lowlevel import is_null
 
 BLOCK = 1 << 20
-"""So many bytes of text are read at a time."""
+"""How many bytes of text are read at a time."""
 
 Place = dict[str, Any]
 """Where a part is, in values of JSON."""

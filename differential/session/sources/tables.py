@@ -15,7 +15,7 @@ from differential.session.table_data import Column
 from timely.errors import DataError
 
 ROWS = 1 << 16
-"""So many rows are read at a time."""
+"""How many rows are read at a time."""
 Chunk = tuple[Sequence[str], Sequence[Column]]
 Chunks = Callable[[int], Iterator[Chunk]]
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from timely.data.columns import starts_of_runs
 from timely.data.container import Array, Columns, as_columns
 from timely.data.user_functions import call
 from timely.dataflow.operators.each_time import map_each_time
@@ -83,8 +84,4 @@ def in_groups(batch: Columns, keys: int) -> tuple[tuple[Array, ...], Array]:
     for column in reversed(columns[:keys]):
         order = order[np.argsort(column[order], kind="stable")]
     columns = tuple(column[order] for column in columns)
-    is_first = np.zeros(len(batch), np.bool_)
-    is_first[0] = True
-    for column in columns[:keys]:
-        is_first[1:] |= column[1:] != column[:-1]
-    return columns, np.flatnonzero(is_first)
+    return columns, starts_of_runs(columns[:keys])

@@ -69,7 +69,7 @@ class Input:
         self._output = output
         self._capability: Capability | None = None
         self._rows: list[tuple[Any, ...]] = []
-        self._weighed = 0  # so many of the rows are counted in the bytes gathered
+        self._weighed = 0  # how many of the rows are counted in the bytes gathered
         self._gathered = 0
         self._meter = Meter(builder.scope.dataflow.host)
         builder.operator.awaits = self._awaited

@@ -1,8 +1,8 @@
 """Epochs drawn from an iterator, no faster than a probe says they are consumed.
 
 The items of the iterator are what the epochs consist of, and it is not asked for the next one before the probe permits
-it: with `ahead` epochs, epoch e is drawn once epoch e - `ahead` is complete where the probe looks. So what is under way
-is bounded, however fast the iterator is, by so many epochs; nothing is polled, for the frontier's moves run the source.
+it: with `ahead` epochs, epoch e is drawn once epoch e - `ahead` is complete where the probe looks. So at
+most `ahead` epochs are under way, however fast the iterator is. Nothing is polled: the frontier's moves run the source.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from timely.observe.events import Event, Parked, ScheduleStopped, Unparked, chec
 from timely.observe.log import Log
 
 AT_ONCE = 4096
-"""So many records of sleep are sent though nothing runs that is logged."""
+"""How many records of sleep are sent although nothing runs that is logged."""
 
 
 def log_stream(scope: ScopeCore[S], kind: type[Event], *, interval: float = 0.1, name: str = "log") -> S:

@@ -19,7 +19,7 @@ from timely.order import Time
 from timely.progress.antichain import Antichain, MutableAntichain
 
 EVENTS_PER_RUN = 64
-"""After so many events of each source other operators get to run."""
+"""After this many events of each source, other operators run."""
 
 POLL_SECONDS = 0.005
 """How long a worker leaves sources alone that had nothing new."""
