@@ -29,7 +29,8 @@ from differential.session.transaction import Kind, Net, Statement, plan, settled
 from timely.errors import OperatorError, SessionError
 
 if TYPE_CHECKING:
-    from differential.session.storage import Past, Storage
+    from differential.session.retained import Past
+    from differential.session.storage import Storage
 
 R = TypeVar("R")
 

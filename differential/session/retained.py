@@ -12,7 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from hashlib import sha256
+from secrets import token_hex
+from typing import Any, NamedTuple
 
 from differential.durable import rows
 from differential.durable.manifest import Position
@@ -50,6 +52,24 @@ def stream_of(identity: str, name: str, about: Mapping[str, Any]) -> str:
     """
     token = about.get("token")
     return f"{identity}/{name}/{about['created']}{'' if token is None else f'/{token}'}"
+
+
+def begun(at: int) -> dict[str, Any]:
+    """Return what is noted of a view that begins at a commit. The token tells it from others that began there."""
+    return {"created": at, "token": token_hex(4)}
+
+
+class Past(NamedTuple):
+    """What commits have changed in a durable table or view, after the commit `since`, and the name of these commits."""
+
+    stream: str
+    since: int
+    changes: list[Change]
+
+    @property
+    def label(self) -> str:
+        """A short name of the stream."""
+        return sha256(self.stream.encode()).hexdigest()[:8]
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from hashlib import sha256
 from secrets import token_hex
 from typing import Any, NamedTuple
 
@@ -35,7 +34,7 @@ from differential.durable.writer import Writer
 from differential.session.changes import Change, Changes
 from differential.session.interrupt import Deferral
 from differential.session.item import Item
-from differential.session.retained import Reaches, Retained, stream_of
+from differential.session.retained import Past, Reaches, Retained, begun, stream_of
 from differential.session.table_data import Column
 from differential.session.transaction import Net
 from timely.errors import ConfigError, SessionError, StateError
@@ -62,19 +61,6 @@ class Kept(NamedTuple):
 
 Fields = tuple[tuple[str, str], ...]
 """The names of columns, and their kinds."""
-
-
-class Past(NamedTuple):
-    """What commits have changed in a durable table or view, after the commit `since`, and the name of these commits."""
-
-    stream: str
-    since: int
-    changes: list[Change]
-
-    @property
-    def label(self) -> str:
-        """A short name of the stream."""
-        return sha256(self.stream.encode()).hexdigest()[:8]
 
 
 class Storage:
@@ -381,7 +367,7 @@ class Storage:
         fields = rows.fields_of(batches[0], names) if batches else ()
         writer = self._writers.get(item.name)
         if writer is None:
-            writer = self._writer(item.name, "output", last, _begun(last))
+            writer = self._writer(item.name, "output", last, begun(last))
         elif writer.manifest.fields and _are_others(fields, names, writer.manifest.fields):
             self._begin_again(item.name, last)
         writer.names = names
@@ -398,7 +384,7 @@ class Storage:
 
     def _begin_again(self, name: str, at: int) -> None:
         """Let the durable collection of a view be empty as of a commit, and without columns; forget its sinks."""
-        self._writers[name].begin_again(at, _begun(at), "output")
+        self._writers[name].begin_again(at, begun(at), "output")
         self._reaches[name].clear()
 
     def _refuse_failed(self) -> None:
@@ -428,11 +414,6 @@ def _check_columns(what: str, names: Sequence[str]) -> None:
             f"{what} has a column {taken[0]!r}, and a durable collection has one of this name for each of its changes: "
             "give the column another name"
         )
-
-
-def _begun(at: int) -> dict[str, Any]:
-    """Return what is noted of a view that begins at a commit. The token tells it from others that began there."""
-    return {"created": at, "token": token_hex(4)}
 
 
 def _are_others(fields: Fields, names: tuple[str, ...] | None, known: Fields) -> bool:

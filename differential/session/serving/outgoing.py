@@ -22,7 +22,7 @@ from differential.session.serving.form import messages
 from timely.errors import DataError, TimelyError
 
 if TYPE_CHECKING:
-    from differential.session.storage import Past
+    from differential.session.retained import Past
 
 
 class Entry(NamedTuple):
