@@ -48,9 +48,10 @@ def _series(column: Column) -> Any:
         pa.float64(): pandas.Float64Dtype(),
         pa.float32(): pandas.Float32Dtype(),
     }
-    if not isinstance(column, Typed) or not column.type.name.endswith("?"):
-        types = {}
-    return array_of(column).to_pandas(types_mapper=types.get, timestamp_as_object=False)
+    array = array_of(column)
+    may_be_null = isinstance(column, Typed) and column.type.name.endswith("?") and array.type in types
+    # With a mapper, however empty, text is converted row by row.
+    return array.to_pandas(types_mapper=types.get if may_be_null else None, timestamp_as_object=False)
 
 
 def without_columns(kind: str) -> Any:
