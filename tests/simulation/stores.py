@@ -103,6 +103,13 @@ class SimulatedStore:
         while self._late:
             self._late.pop()()
 
+    def copied(self) -> SimulatedStore:
+        """Return a store with what this one has now."""
+        other = SimulatedStore(self._seeded)
+        other.committed = self.committed[-1:]
+        other._parts = dict(self._parts)
+        return other
+
     def _set(self, expected: bytes | None, manifest: bytes) -> bool:
         if self.present() != expected:
             return False
@@ -212,6 +219,27 @@ class SimulatedDisk:
             yield
         finally:
             self._locks.discard(path)
+
+    def present(self, path: str) -> bytes | None:
+        """Return the contents of a file, None if there is none."""
+        return self._files.get(path)
+
+    def directories(self, name: str) -> list[str]:
+        """Return the directories that have a file of that name."""
+        return [os.path.dirname(path) for path in [*self._files] if os.path.basename(path) == name]
+
+    def copied(self, directory: str) -> dict[str, bytes]:
+        """Return the files below a directory, by their paths, that would survive a crash."""
+        return {path: data for path, data in [*self._synced.items()] if path.startswith(f"{directory}/")}
+
+    def replace(self, directory: str, files: dict[str, bytes]) -> None:
+        """Let these files, synced, be all that are below a directory."""
+        for kept in (self._files, self._synced):
+            for path in [path for path in kept if path.startswith(f"{directory}/")]:
+                del kept[path]
+            kept.update(files)
+        for path in [path for path in self._unsynced if f"{path}/".startswith(f"{directory}/")]:
+            del self._unsynced[path]
 
     def crash_machine(self) -> None:
         """Forget what was not synced: of each directory, all changes after some point."""

@@ -22,12 +22,17 @@ Epochs = Mapping[str, Mapping[int, Sequence[tuple[Record, int]]]]
 """The changes of each epoch of each input."""
 
 
-def changes(seed: int, name: str, epoch: int) -> list[tuple[Record, int]]:
-    """Return the changes of an epoch of an input, which are the same in every run."""
+ADDED = 7
+"""What records have in the third column if they are older than this."""
+
+
+def changes(seed: int, name: str, epoch: int, width: int) -> list[tuple[Record, int]]:
+    """Return the changes of an epoch of an input, which are the same in every run, with two or three columns."""
     random = Random(f"{seed} {name} {epoch}")
     signs = [1] if name in ("grow", "more") else [1, -1]
     records = [(random.randrange(3), random.randrange(3)) for _ in range(random.randrange(4))]
-    return [(record, random.choice(signs)) for record in dict.fromkeys(records)]
+    made = [(record, random.choice(signs)) for record in dict.fromkeys(records)]
+    return made if width == 2 else [((*record, random.randrange(3)), diff) for record, diff in made]
 
 
 class Touched:
@@ -66,15 +71,17 @@ class Answer(NamedTuple):
     define: Callable[[State, dict[str, Collection], int], Collection]
     evaluate: Callable[[Epochs, int, int], Contents]
     snapshot: str | None = None
+    is_whole: bool = False
+    """Whether it has all columns of its inputs, and not the first two."""
 
 
-def contents(epochs: Epochs, name: str, time: int) -> Counter[Record]:
-    """Return what an input has at a time."""
+def contents(epochs: Epochs, name: str, time: int, width: int = 2) -> Counter[Record]:
+    """Return what an input has at a time, in its first columns."""
     total: Counter[Record] = Counter()
     for epoch, made in epochs[name].items():
         if epoch <= time:
             for record, diff in made:
-                total[record] += diff
+                total[record[:width]] += diff
     return total
 
 
@@ -173,5 +180,12 @@ ANSWERS: dict[str, Answer] = {
     "z-touched": touched("grow"),
     "z-touched-too": touched("more", "grow"),
 }
+WHOLE = "whole"
+ANSWERS[WHOLE] = Answer(
+    ("right",),
+    lambda _, inputs, __: inputs["right"],
+    lambda epochs, time, _: nonzero(contents(epochs, "right", time, 3)),
+    is_whole=True,
+)
 CHANGED = {"a-left": doubled("left"), "b-both": doubled("left", "right")}
 """What some of them are after the program has changed; they are corrected at the first time that is not final."""

@@ -2,67 +2,71 @@
 
 Each run draws its inputs, its answers and their options, the epochs that it makes, and how it ends: it closes its
 inputs, fails between two changes, fails at an operation of the store, or is replaced by another run. Requests to the
-store are lost or late. Afterwards each collection must be, at each time that can be read, what the changes of the
-epochs that are durable amount to; what was final after an earlier run must be the same; and no input may leave out an
-epoch, unless a run has closed it.
+store are lost or late; or the store is a directory, and the machine crashes. Between two runs the inputs may get a
+column more, or some collections are replaced by older copies.
+
+Afterwards each collection must be, at each time that can be read, what the changes of the epochs that are durable
+amount to, and what a run has read of it meanwhile; what was final after an earlier run must be the same; what a run has
+been told to be durable must be; positions of sources must be those of the changes; and no input may leave out an epoch,
+unless a run has closed it.
 """
 
 from __future__ import annotations
 
-import threading
 import time as clock
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from random import Random
+from typing import Any, NamedTuple
 from unittest.mock import patch
 
-from differential.durable import DurableSession, Shard, State, compaction, durable_input, persist, writer
+from differential import Collection
+from differential.durable import (
+    DurableOutput,
+    DurableSession,
+    OpenShard,
+    Shard,
+    State,
+    compaction,
+    durable_input,
+    persist,
+    writer,
+)
 from differential.durable.manifest import Manifest
-from tests.fuzz.durable.answers import ANSWERS, CHANGED, INPUTS, Contents, Record, changes, contents, nonzero
-from tests.simulation.stores import Crash, Seeded, SimulatedStore
+from tests.fuzz.durable.answers import (
+    ADDED,
+    ANSWERS,
+    CHANGED,
+    INPUTS,
+    WHOLE,
+    Contents,
+    Record,
+    changes,
+    contents,
+    nonzero,
+)
+from tests.fuzz.durable.places import PATIENCE, Disk, Memory, Simulated, calm, manifest_of
+from tests.simulation.stores import Crash, Seeded
 from timely import Config, Worker, execute
 from timely.errors import FencedError, OperatorError, StateError, StoreError
 
-PATIENCE = 20.0
-"""Seconds after which a run that does not end has failed."""
 REFUSALS = ("are compacted up to", "has the state of an operator at", "no state of the same frontier", "is missing")
 """What a program may be refused for: what it needs is gone, or another program has replaced it."""
+OLDER = ("is an older copy, with its changes before", "is missing, and")
+"""What it may be refused for after collections were replaced by copies."""
 
 
 class Wrong(AssertionError):
     """What is durable is not what the twin has."""
 
 
-class Memory:
-    """A place in memory, whose stores fail as `seeded` decides."""
+class Seen(NamedTuple):
+    """What a run has read of a collection, as of a time."""
 
-    def __init__(self, seeded: Seeded) -> None:
-        self.seeded = seeded
-        self.stores: dict[str, SimulatedStore] = {}
-
-    def names(self) -> list[str]:
-        return sorted(name for name, store in self.stores.items() if store.present() is not None)
-
-    def store(self, name: str) -> SimulatedStore:
-        return self.stores.setdefault(name, SimulatedStore(self.seeded))
-
-    def manifest(self, name: str) -> Manifest | None:
-        data = self.stores[name].present() if name in self.stores else None
-        return None if data is None else Manifest.from_bytes(data, name)
-
-    @contextmanager
-    def calm(self) -> Iterator[None]:
-        """Let all appends end and all late requests take effect, and nothing fail meanwhile."""
-        seeded = self.seeded
-        before, seeded.failing, seeded.crashing = (seeded.failing, seeded.crashing), 0.0, 0.0
-        for thread in threading.enumerate():
-            if thread.name.startswith(("append to", "snapshot of")):
-                thread.join(PATIENCE)
-        for store in self.stores.values():
-            store.settle()
-        yield
-        seeded.failing, seeded.crashing = before
+    name: str
+    time: int
+    width: int
+    found: Contents
 
 
 class Case:
@@ -71,23 +75,64 @@ class Case:
     def __init__(self, seed: int) -> None:
         self.seed = seed
         self.random = Random(seed)
-        self.place = Memory(Seeded(seed))
+        self.place: Simulated = self.random.choice([Memory, Memory, Disk])(Seeded(seed))
         self.epochs: dict[str, dict[int, list[tuple[Record, int]]]] = {name: {} for name in INPUTS}
         self.starts: dict[str, int] = {}
         self.final: dict[str, dict[int, Contents]] = {name: {} for name in ANSWERS}
         self.answers = dict(ANSWERS)
+        self.width = 2
         self.may_leave_out: set[str] = set()
+        self.left_out: dict[str, set[int]] = {name: set() for name in INPUTS}
+        self.promised: dict[str, int] = {}
+        self.seen: list[Seen] = []
+        self.copies: dict[str, tuple[Manifest, Any]] = {}
         self.story: list[str] = []
 
     def run(self) -> None:
         """Run the program several times. Raises Wrong, with what happened, at the first difference."""
-        with patch.object(writer, "_FIRST_PAUSE", 0.0), patch.object(compaction, "RUN", self.random.choice([2, 8])):
-            for _ in range(self.random.randrange(2, 7)):
-                if self.random.random() < 0.3:
-                    self.answers = {**self.answers, **self.random.choice([ANSWERS, CHANGED])}
+        random = self.random
+        with patch.object(writer, "_FIRST_PAUSE", 0.0), patch.object(compaction, "RUN", random.choice([2, 8])):
+            for _ in range(random.randrange(2, 7)):
+                if random.random() < 0.3:
+                    self.answers = {**self.answers, **random.choice([ANSWERS, CHANGED])}
+                if random.random() < 0.1:
+                    self.widen()
                 self.live(may_nest=True)
-                with self.place.calm():
+                with calm(self.place):
+                    if random.random() < 0.5:
+                        self.place.crash()
                     self.compare()
+                if random.random() < 0.1:
+                    self.put_back()
+
+    def widen(self) -> None:
+        """From now on, let records have a third column."""
+        if self.width == 2:
+            self.width = 3
+            for made in self.epochs.values():
+                for epoch in made:
+                    made[epoch] = [((*record, ADDED), diff) for record, diff in made[epoch]]
+            final = self.final[WHOLE]
+            for time in final:
+                final[time] = {(*record, ADDED): diff for record, diff in final[time].items()}
+
+    def put_back(self) -> None:
+        """Replace some of the collections by older copies of them."""
+        with calm(self.place):
+            for name, (manifest, copy) in self.copies.items():
+                if self.random.random() < 0.5:
+                    self.place.replace(name, copy)
+                    self.story.append(f"  {name} is replaced by a copy that is final before {manifest.upper}")
+                    self.forget(name, manifest.upper)
+            self.copies.clear()
+
+    def forget(self, name: str, upper: int) -> None:
+        """Forget what a collection had at times from `upper` on."""
+        times: dict[int, Any] = self.epochs[name] if name in INPUTS else self.final.get(name, {})
+        for time in [time for time in times if time >= upper]:
+            del times[time]
+        self.left_out[name] = {epoch for epoch in self.left_out.get(name, ()) if epoch < upper}
+        self.promised.pop(name, None)
 
     def live(self, *, may_nest: bool) -> None:
         """Run the program once, until it ends."""
@@ -99,44 +144,72 @@ class Case:
             execute(life.program, Config(workers=life.workers))
             end = "ended"
             if life.ending != "replaced":
-                with self.place.calm():
+                with calm(self.place):
                     self.compare_seen(life)
         except (Crash, FencedError, StoreError) as error:
             end = f"{type(error).__name__} {error}"
         except (OperatorError, StateError) as error:
-            if not (self.is_failure(error) or any(reason in str(error) for reason in REFUSALS)):
+            if not (self.is_failure(error) or any(reason in str(error) for reason in REFUSALS + OLDER)):
                 raise self.wrong(str(error)) from error
             end = str(error)
+            if any(reason in end for reason in OLDER):
+                with calm(self.place):
+                    self.remove(end.partition(", or remove ")[2].partition(" ")[0].strip("'"))
         self.story.append(f"  {end:.300}")
+
+    def remove(self, name: str) -> None:
+        """Remove what is made of an input, and all operators with private state with what they make."""
+        stateful = [
+            each for each in ((made, answer.snapshot) for made, answer in ANSWERS.items()) if each[1] is not None
+        ]
+        self.copies.clear()
+        for each in {name, *(one for pair in stateful for one in pair if one is not None)}:
+            if self.place.present(each) is not None:
+                self.place.replace(each, None)
+            self.forget(each, 0)
+            self.starts.pop(each, None)
 
     def is_failure(self, error: BaseException) -> bool:
         """Return whether an error is that of a store, or that of a program that was replaced."""
         return isinstance(error.__cause__, (Crash, FencedError, StoreError))
 
     def compare(self) -> None:
-        """Compare all collections with the twin."""
+        """Compare all collections with the twin, and what runs have read of them."""
         for name in INPUTS:
-            manifest = self.place.manifest(name)
-            is_new = manifest is not None and not self.epochs[name] and not manifest.parts
+            manifest = manifest_of(self.place, name)
+            is_new = manifest is not None and not self.epochs[name] and not (manifest.parts or manifest.offsets)
             for epoch in range(manifest.upper if manifest else 0):
-                self.epochs[name].setdefault(epoch, [] if is_new else changes(self.seed, name, epoch))
+                if epoch not in self.epochs[name]:
+                    made = [] if is_new else changes(self.seed, name, epoch, self.width)
+                    self.epochs[name][epoch] = made
+                    self.left_out[name] |= {epoch} if is_new else set()
             if manifest is not None:
-                self.compare_one(name, manifest, lambda time, name=name: nonzero(contents(self.epochs, name, time)))
+                self.compare_one(name, manifest, lambda time, name=name: self.evaluate(name, time))
+                self.compare_position(name, manifest)
         for name, answer in self.answers.items():
-            manifest = self.place.manifest(name)
-            if manifest is None:
-                continue
-            start = self.start(answer.snapshot)
-            final = self.final[name]
-            expected = {
-                time: final[time] if time in final else answer.evaluate(self.epochs, time, start)
-                for time in range(manifest.since, manifest.upper)
-            }
-            self.final[name] = self.compare_one(name, manifest, expected.__getitem__)
+            manifest = manifest_of(self.place, name)
+            self.start(answer.snapshot)
+            if manifest is not None:
+                expected = {time: self.evaluate(name, time) for time in range(manifest.since, manifest.upper)}
+                self.final[name] |= self.compare_one(name, manifest, expected.__getitem__)
+        for seen in self.seen:
+            manifest = manifest_of(self.place, seen.name)
+            if manifest is not None and seen.time < manifest.upper:  # else the machine has crashed before it was synced
+                should = projected(self.evaluate(seen.name, seen.time), seen.width)
+                if seen.found != should:
+                    raise self.wrong(f"a run has read {seen}, and should have read {should}")
+        self.seen.clear()
+
+    def evaluate(self, name: str, time: int) -> Contents:
+        """Return what a collection should be as of a time."""
+        if name in INPUTS:
+            return nonzero(contents(self.epochs, name, time, 3))
+        answer, final = self.answers[name], self.final[name]
+        return final[time] if time in final else answer.evaluate(self.epochs, time, self.start(answer.snapshot))
 
     def start(self, snapshot: str | None) -> int:
         """Return the time at which an operator with private state began; a crash may have left it without state."""
-        manifest = None if snapshot is None else self.place.manifest(snapshot)
+        manifest = None if snapshot is None else manifest_of(self.place, snapshot)
         if snapshot is None or manifest is None:
             return 0
         if not manifest.states:
@@ -147,24 +220,52 @@ class Case:
         """Compare the answers that a run has seen at its end with those that it has made durable."""
         for name in life.answers:
             seen: Counter[Record] = Counter()
-            for each in life.seen:
+            for each in life.contents:
                 seen.update(each[name])
-            manifest = self.place.manifest(name)
+            manifest = manifest_of(self.place, name)
             if manifest is not None and manifest.since < manifest.upper and name not in CHANGED:
                 found = Shard(name, self.place.store(name)).read()
                 if nonzero(seen) != found:
                     raise self.wrong(f"a run has seen {nonzero(seen)} of {name}, and {found} is durable")
 
     def compare_one(self, name: str, manifest: Manifest, expected: Callable[[int], Contents]) -> dict[int, Contents]:
-        """Compare one collection at all times as of which it can be read; return what it has."""
-        found = {}
+        """Compare one collection at all times as of which it can be read; return what it should be."""
+        final = {}
         shard = Shard(name, self.place.store(name))
         shard.verify()
+        if manifest.upper < self.promised.get(name, 0):
+            raise self.wrong(f"{name} is final before {manifest.upper}, and was durable before {self.promised[name]}")
         for time in range(manifest.since, manifest.upper):
-            found[time] = shard.read(time)
-            if found[time] != expected(time):
-                raise self.wrong(f"{name} is {found[time]} as of {time}, and should be {expected(time)}")
-        return found
+            final[time] = expected(time)
+            found, should = shard.read(time), projected(final[time], len(manifest.fields))
+            if found != should:
+                raise self.wrong(f"{name} is {found} as of {time}, and should be {should}")
+        return final
+
+    def compare_position(self, name: str, manifest: Manifest) -> None:
+        """Compare the position of the source of an input, which is after the last epoch that was not left out."""
+        made = set(range(manifest.upper)) - self.left_out[name]
+        if (found := manifest.offsets.get("source", 0)) != max(made, default=-1) + 1:
+            raise self.wrong(f"{name} has position {found}, is durable before {manifest.upper}, made {sorted(made)}")
+
+    def read(self, name: str, random: Random) -> None:
+        """Read a collection while the program runs, as of any time, and copy it as it is then."""
+        manifest = manifest_of(self.place, name)
+        if manifest is None:
+            return
+        if random.random() < 0.3:
+            data, copy = self.place.copied(name)
+            if data is not None:
+                self.copies[name] = Manifest.from_bytes(data, name), copy
+        if manifest.since < manifest.upper and manifest.fields:
+            time = random.randrange(manifest.since, manifest.upper)
+            try:
+                found = Shard(name, self.place.store(name)).read(time)
+            except StateError as error:
+                if not isinstance(error, StoreError) and "compacted" not in str(error):
+                    raise self.wrong(str(error)) from error
+            else:
+                self.seen.append(Seen(name, time, len(manifest.fields), found))
 
     def begins(self, name: str, session: DurableSession, manifest: Manifest | None) -> None:
         """Note where an input begins: it may leave out epochs only if it is new, or a run has closed it."""
@@ -173,9 +274,18 @@ class Case:
             raise self.wrong(f"{name} is durable before {durable} and begins at {session.epoch}")
         for epoch in range(durable, session.epoch):
             self.epochs[name][epoch] = []
+            self.left_out[name].add(epoch)
 
     def wrong(self, problem: str) -> Wrong:
         return Wrong("\n".join([f"seed {self.seed}: {problem}", *self.story]))
+
+
+def projected(contents: Contents, width: int) -> Contents:
+    """Return what some records add up to in their first columns."""
+    total: Counter[Record] = Counter()
+    for record, diff in contents.items():
+        total[record[:width]] += diff
+    return nonzero(total)
 
 
 class Life:
@@ -193,14 +303,16 @@ class Life:
         self.every = {name: random.randrange(1, 4) for name in ANSWERS}
         starts = [case.starts.get(ANSWERS[name].snapshot or "", 0) for name in self.answers]
         self.replay = not any(starts) and random.random() < 0.2
-        self.steps = [random.choice([*self.inputs, "step", "wait"]) for _ in range(random.randrange(24))]
+        steps = [*self.inputs, "step", "wait", "read"]
+        self.steps = [random.choice(steps) for _ in range(random.randrange(24))]
         self.ending = random.choice(["close", "close", "fail", "replaced" if may_nest else "fail"])
-        self.seen: list[dict[str, Contents]] = []
+        self.contents: list[dict[str, Contents]] = []
         """What each worker has of the answers at the end, of the records that it received."""
         self.closed_early = random.choice([None, None, *self.inputs])
+        self.width = case.width
 
     def __repr__(self) -> str:
-        shown = {name: value for name, value in vars(self).items() if name not in ("case", "seen")}
+        shown = {name: value for name, value in vars(self).items() if name not in ("case", "contents")}
         shown["keep"] = {name: self.keep[name] for name in (*self.inputs, *self.answers)}
         return f"{shown}"
 
@@ -210,17 +322,12 @@ class Life:
         state = State.open(worker, case.place, replay=self.replay)
         with worker.dataflow() as scope:
             made = {
-                name: durable_input(scope, state.shard(name, keep=self.keep[name]), ahead=self.ahead[name])
+                name: durable_input(scope, self.shard(state, name, self.width), ahead=self.ahead[name])
                 for name in self.inputs
             }
             sessions = {name: session for name, (session, _) in made.items()}
             collections = {name: collection for name, (_, collection) in made.items()}
-            answers, outputs = {}, {}
-            for name in self.answers:
-                answer = case.answers[name].define(state, collections, self.every[name])
-                how = "correct" if name in CHANGED else "raise"
-                answers[name] = persist(answer, state.shard(name, keep=self.keep[name]), on_difference=how)
-                outputs[name] = answer.output(signed=True)
+            answers, outputs = self.build(state, collections)
         if worker.index == 0:
             for name in self.answers:
                 snapshot = ANSWERS[name].snapshot
@@ -228,6 +335,7 @@ class Life:
                     case.starts[snapshot] = state.begin()
             for name, session in sessions.items():
                 case.begins(name, session, state.manifests.get(name))
+        random = Random(f"{case.seed} {len(case.story)}")
         for number, step in enumerate(self.steps):
             if step == self.closed_early and number > 6 and step in sessions:
                 self.close(sessions.pop(step), step)
@@ -235,7 +343,10 @@ class Life:
                 self.change(worker, sessions[step], step)
             elif step == "wait":
                 wait(worker, lambda: all(session.is_durable(session.epoch) for session in sessions.values()), self)
+            elif step == "read" and worker.index == 0:
+                case.read(random.choice([*self.inputs, *self.answers]), random)
             worker.step()
+            self.promise(sessions, answers)
         if self.ending == "fail":
             raise Crash
         if self.ending == "replaced" and worker.index == 0:
@@ -246,12 +357,46 @@ class Life:
             self.close(session, name)
         wait(worker, lambda: all(answer.done() for answer in answers.values()), self)
         wait(worker, lambda: all(output.done() for output in outputs.values()), self)
-        self.seen.append({name: output.contents() for name, output in outputs.items()})
+        self.contents.append({name: output.contents() for name, output in outputs.items()})
+
+    def build(self, state: State, inputs: dict[str, Collection]) -> tuple[dict[str, DurableOutput], dict[str, Any]]:
+        """Make the answers durable, and return them with what the program itself reads of them."""
+        narrow = inputs
+        if self.width == 3:
+            narrow = {name: each.map(lambda one, two, _: (one, two)) for name, each in inputs.items()}
+        answers, outputs = {}, {}
+        for name in self.answers:
+            answer, is_whole = self.case.answers[name], ANSWERS[name].is_whole
+            collection = answer.define(state, inputs if is_whole else narrow, self.every[name])
+            how = "correct" if name in CHANGED else "raise"
+            shard = self.shard(state, name, self.width if is_whole else 2)
+            answers[name] = persist(collection, shard, on_difference=how)
+            outputs[name] = collection.output(signed=True)
+        return answers, outputs
+
+    def shard(self, state: State, name: str, width: int) -> OpenShard:
+        """Return a collection, with a column more than it has if the program has changed."""
+        if width == 2:
+            return state.shard(name, keep=self.keep[name])
+        fields = [f"column_{number}" for number in range(width)]
+        return state.shard(name, keep=self.keep[name], fields=fields, added={fields[-1]: ADDED})
+
+    def promise(self, sessions: Mapping[str, DurableSession], answers: Mapping[str, DurableOutput]) -> None:
+        """Note what is reported to be durable."""
+        promised = self.case.promised
+        for name, session in sessions.items():
+            for (time,) in session.committed.frontier.elements:
+                promised[name] = max(promised.get(name, 0), time)
+        for name, answer in answers.items():
+            for (time,) in answer.frontier.elements:
+                promised[name] = max(promised.get(name, 0), time)
 
     def change(self, worker: Worker, session: DurableSession, name: str) -> None:
         epoch = session.epoch
-        for record, diff in changes(self.case.seed, name, epoch)[worker.index :: worker.peers]:
+        for record, diff in changes(self.case.seed, name, epoch, self.width)[worker.index :: worker.peers]:
             session.update(*record, diff=diff)
+        if worker.index == 0:
+            session.at("source", epoch + 1)
         session.advance_to(epoch + 1)
 
     def close(self, session: DurableSession, name: str) -> None:
