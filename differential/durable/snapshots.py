@@ -179,9 +179,10 @@ class _Operator:
         end = ends[0] if ends else None
         while not self._is_writing(written, unsent):
             ready = min((time for time in self._waiting if end is None or time < end), default=None)
-            if end is not None and self._next <= end and (ready is None or ready >= self._next):
-                self._writing = Writing(self._shard, self._next, self._host, self._logic.snapshot(), self._activate)
-                self._next += self._every
+            if end is not None and self._next <= (last := end if ready is None else ready):
+                frontier = self._every * roundest(self._next // self._every, last // self._every)
+                self._writing = Writing(self._shard, frontier, self._host, self._logic.snapshot(), self._activate)
+                self._next = frontier + self._every
             elif ready is not None:
                 self._complete(ready, output, held)
             elif end is None:
@@ -248,6 +249,20 @@ class _Operator:
         self._from = self._as_of + 1
         states = [_loaded(self._shard, part) for part in kept]
         return self._logic.restore(states, self._host.index, self._host.peers)
+
+
+def roundest(first: int, last: int) -> int:
+    """Return the number from `first` to `last`, at least 1, that most powers of two divide.
+
+    If nothing changes between two epochs that are far apart, the state is kept at few of the frontiers between them. So
+    that workers whose frontiers pass different epochs keep it at the same ones, these are the roundest.
+
+    >>> roundest(1, 100), roundest(65, 100), roundest(97, 100), roundest(5, 5)
+    (64, 96, 100, 5)
+    """
+    while (rounder := last & (last - 1)) >= first:
+        last = rounder
+    return last
 
 
 class Writing:
@@ -326,6 +341,8 @@ def _commit(parts: Stream, shard: OpenShard) -> None:
                 if len(known[frontier]) == peers:
                     state.written.setdefault(frontier, {})[shard.name] = known.pop(frontier)
             _commit_all(state)
+            for frontier in [each for each in known if each <= (state.committed or 0)]:
+                del known[frontier]  # not all workers have kept it, because they have passed other epochs
 
         return logic
 

@@ -163,6 +163,36 @@ def test_the_answers_are_those_of_an_undisturbed_run(data: st.DataObject) -> Non
         assert updates(where) == expected(epochs)
 
 
+@pytest.mark.parametrize("workers", [1, 3])
+def test_times_of_the_clock_as_epochs_are_as_good_as_numbers(tmp_path: Path, workers: int) -> None:
+    """States between two epochs that are far apart are the same, so few of them are kept."""
+    made: list[int] = []
+    first = 1_700_000_000
+
+    def program(worker: Worker, last: int) -> tuple[int, Any]:
+        state = State.open(worker, tmp_path)
+        with worker.dataflow() as scope:
+            session, numbers = durable_input(scope, state.shard("numbers", keep=0))
+            answer = persist(stateful(numbers, Streaks, state.shard("streaks"), every=10), state.shard("answer"))
+        begun = session.epoch
+        for epoch in range(max(first, -(-begun // 60) * 60), last, 60):
+            session.advance_to(epoch)
+            session.insert(7) if worker.index == 0 else None
+            session.advance_to(epoch + 1)
+            worker.step_while(lambda: not answer.is_durable(session.epoch))
+            made.append(len(list((tmp_path / "streaks" / "parts").iterdir())))
+        session.close()
+        worker.step_while(lambda: not answer.done())
+        return begun, state.shard("streaks").shard.manifest().upper
+
+    begun, upper = execute(lambda worker: program(worker, first + 180), Config(workers=workers))[0]
+    assert (begun, first < upper) == (0, True)
+    assert max(made) < 200 * workers, "and not one for each ten seconds since 1970"
+    begun, again = execute(lambda worker: program(worker, first + 360), Config(workers=workers))[0]
+    assert (begun >= upper, again > upper) == (True, True)
+    assert Shard("answer", Directory(str(tmp_path)).store("answer")).read() == {(7, 1): 1}
+
+
 def test_a_snapshot_waits_for_the_outputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is restored and loaded is of one time: no output may need changes that the snapshot has swallowed."""
     kept: list[tuple[int, list[int]]] = []
