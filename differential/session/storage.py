@@ -86,9 +86,11 @@ class Storage:
         self._commits = Writer.claim(self._shard(COMMITS), "commits", 1, about={"identity": token_hex(8), _NOTES: True})
         self._commits.keep = Keep(0)
         self._refuse_lost()  # before anything is removed from an older copy
-        for name in names:
-            if name != COMMITS:
-                self._open(name)
+        others = [name for name in names if name != COMMITS]
+        for name in others:
+            self._refuse_undecided(name)
+        for name in others:
+            self._open(name)
         self.unused = set(self._tables)
         """The tables that the program has not named yet."""
 
@@ -286,6 +288,16 @@ class Storage:
                     f"{shard} is {what}, and commit {commit} of the session changed this table: restore the directory "
                     f"from a copy that has it{hint if isinstance(self._place, Directory) else ''}"
                 )
+
+    def _refuse_undecided(self, name: str) -> None:
+        """Raise StateError if a table or view has commits that were decided, and are not. A crash leaves one at most."""
+        shard = self._shard(name)
+        manifest = shard.manifest()
+        if manifest.is_of_session and manifest.upper > self.last + 2:
+            raise StateError(
+                f"{shard} has commits up to {manifest.upper - 1}, and the session has decided those up to {self.last}: "
+                f"{COMMITS!r} is an older copy, so restore the whole directory from one copy"
+            )
 
     def _about(self, kept: Kept, created: int) -> dict[str, Any]:
         columns, shown = list(kept.columns), list(kept.shown)

@@ -158,6 +158,27 @@ def test_a_session_without_its_decisions_names_them(tmp_path: Path) -> None:
         dd.Session(state=str(tmp_path / "db"))
 
 
+@pytest.mark.parametrize("keep", [0, None])
+@pytest.mark.parametrize("name", ["one", "new"])
+def test_decisions_that_are_older_than_the_tables_are_refused(tmp_path: Path, keep: int | None, name: str) -> None:
+    """Otherwise the session would give up the commits that they lack."""
+    begun(tmp_path)[0].close()
+    with dd.Session(state=str(tmp_path / "db"), keep=keep) as db:
+        table = db.table(name, {"x": int})
+        for _ in range(3):
+            table.insert(x=3)
+            db.commit()
+    shutil.copytree(tmp_path / "db", tmp_path / "whole")
+    replace(tmp_path / "db" / "_session", tmp_path / "old" / "_session")
+    where = re.escape(str(tmp_path / "db" / name))
+    complaint = f"{name!r} in .*{where}.* has commits up to 5, .* decided those up to 1: '_session' is an older copy"
+    with pytest.raises(StateError, match=complaint):
+        dd.Session(state=str(tmp_path / "db"))
+    replace(tmp_path / "db" / "_session", tmp_path / "whole" / "_session")
+    with dd.Session(state=str(tmp_path / "db")) as db:
+        assert db[name].records()[-3:] == [(3,)] * 3
+
+
 def test_a_dropped_table_is_not_missed(tmp_path: Path) -> None:
     db, *_ = begun(tmp_path)
     with db:
