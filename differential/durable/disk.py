@@ -7,11 +7,15 @@ sync, and a simulation forgets what neither has reached.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Protocol
+
+_LOCKS = 100
+"""So often a lock may be removed while a program waits for it."""
 
 
 class Disk(Protocol):
@@ -86,9 +90,21 @@ class OsDisk:
 
     @contextmanager
     def locked(self, path: str) -> Iterator[None]:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-            yield
-        finally:
-            os.close(descriptor)
+        for _ in range(_LOCKS):
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+                if _is_at(descriptor, path):  # else it was removed meanwhile, and another file is the lock
+                    yield
+                    return
+            finally:
+                os.close(descriptor)
+        raise OSError(errno.ESTALE, f"{path} was removed {_LOCKS} times while this program waited for it")
+
+
+def _is_at(descriptor: int, path: str) -> bool:
+    """Return whether an open file is the one with a path."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), os.stat(path))
+    except FileNotFoundError:
+        return False

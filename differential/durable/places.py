@@ -39,18 +39,19 @@ class Directory:
 
     def __init__(self, path: str) -> None:
         self.path = path
+        self._found_at = os.path.abspath(path)  # wherever the program changes to later
 
     def names(self) -> list[str]:
         try:
-            found = sorted(os.listdir(self.path))
+            found = sorted(os.listdir(self._found_at))
         except FileNotFoundError:
             return []
         except OSError as error:
             raise StoreError(f"cannot list {self.path}: {error.strerror}") from error
-        return [name for name in found if os.path.exists(os.path.join(self.path, name, MANIFEST))]
+        return [name for name in found if os.path.exists(os.path.join(self._found_at, name, MANIFEST))]
 
     def store(self, name: str) -> LocalStore:
-        return LocalStore(os.path.join(self.path, name))
+        return LocalStore(os.path.join(self._found_at, name))
 
     def __str__(self) -> str:
         return self.path

@@ -179,10 +179,10 @@ class _Operator:
         end = ends[0] if ends else None
         while not self._is_writing(written, unsent):
             ready = min((time for time in self._waiting if end is None or time < end), default=None)
-            if end is not None and self._next <= (last := end if ready is None else ready):
-                frontier = self._every * roundest(self._next // self._every, last // self._every)
-                self._writing = Writing(self._shard, frontier, self._host, self._logic.snapshot(), self._activate)
-                self._next = frontier + self._every
+            if end is not None and self._next <= (reached := end if ready is None else ready):
+                at = self._every * roundest(self._next // self._every, reached // self._every)
+                self._writing = Writing(self._shard, at, self._host, self._logic.snapshot(), self._activate)
+                self._next = at + self._every
             elif ready is not None:
                 self._complete(ready, output, held)
             elif end is None:

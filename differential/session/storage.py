@@ -290,7 +290,7 @@ class Storage:
                 )
 
     def _refuse_undecided(self, name: str) -> None:
-        """Raise StateError if a table or view has commits that were decided, and are not. A crash leaves one at most."""
+        """Raise StateError if a table or view has more commits that are not decided than a crash leaves."""
         shard = self._shard(name)
         manifest = shard.manifest()
         if manifest.is_of_session and manifest.upper > self.last + 2:

@@ -9,6 +9,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Event, Thread
 
 import obstore.store
 import pytest
@@ -157,6 +158,34 @@ def test_one_at_a_time_holds_a_lock(tmp_path: Path) -> None:
         os.close(other)
 
 
+def test_a_lock_that_is_removed_and_made_again_is_held_by_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever waited for the file that was removed waits for the other one, too."""
+    path = tmp_path / "lock"
+    waits, holds = Event(), Event()
+    flock = fcntl.flock
+
+    def noted(descriptor: int, operation: int) -> None:
+        waits.set()
+        flock(descriptor, operation)
+
+    def wait() -> None:
+        with OsDisk().locked(str(path)):
+            holds.set()
+
+    other = os.open(path, os.O_RDWR | os.O_CREAT)
+    flock(other, fcntl.LOCK_EX)
+    monkeypatch.setattr(fcntl, "flock", noted)
+    waiting = Thread(target=wait)
+    waiting.start()
+    assert waits.wait(10)
+    path.unlink()
+    with OsDisk().locked(str(path)):
+        os.close(other)
+        assert not holds.wait(0.05), "two hold the lock"
+    waiting.join(10)
+    assert holds.is_set()
+
+
 class Watching(OsDisk):
     """A file system that notes what is read and replaced while the lock is not held."""
 
@@ -286,6 +315,20 @@ def test_a_directory_lists_the_collections_in_it(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(StoreError, match=r"cannot list .*file: Not a directory"):
         Directory(str(tmp_path / "file")).names()
+
+
+def test_a_directory_is_where_it_was_when_the_program_named_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program, or somebody in a notebook, that changes to another directory has not moved the state."""
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path)
+    place = Directory("state")
+    store = place.store("words")
+    assert store.compare_and_set(None, b"1")
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert store.compare_and_set(b"1", b"2")
+    store.put_new("part", b"")
+    assert (place.names(), place.store("words").get_manifest(), store.names()) == (["words"], b"2", ["part"])
+    assert (list((tmp_path / "elsewhere").iterdir()), str(place)) == ([], "state")
 
 
 def test_objects_list_the_collections_below_a_prefix() -> None:
