@@ -105,6 +105,11 @@ class Item:
         """The name of the table that has the watermark; None where this is no table with event times."""
         return f"{self.name}_watermark" if self.kind == "table" and self.event_time is not None else None
 
+    @property
+    def required(self) -> tuple[str, ...]:
+        """The columns that have no nulls, whatever their types: that of event times."""
+        return () if self.event_time is None else (self.event_time,)
+
     def __str__(self) -> str:
         return "the question" if self.kind == "question" else f"{self.kind} {self.name!r}"
 

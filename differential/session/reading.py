@@ -36,7 +36,8 @@ def attached(catalog: Catalog, item: Item, source: Source, rejects: Item | None,
             )
         catalog.feeds.add(feed)
         position = None if catalog.storage is None else catalog.storage.position(item.name, source.name)
-        target = Target(item.name, names, tuple(types[name] for name in names), item.keys, upsert, stops)
+        of = tuple(types[name] for name in names)
+        target = Target(item.name, names, of, item.keys, upsert, stops, item.required)
         try:
             feed.open(source, target, position)
         except BaseException:
