@@ -331,6 +331,7 @@ class Catalog:
 
     def drop(self, name: str) -> None:
         """Drop a table or view that no other view reads."""
+        self.engine.refuse_ended()
         item = self.items.get(name)
         if item is None:
             raise SessionError(f"there is no table or view {name!r}{meant(name, self.items)}")

@@ -194,11 +194,12 @@ class Item:
                 if (follower := each()) is not None:
                     follower.put(change)
 
-    def end(self) -> None:
-        """End the changes of those who follow it."""
+    def end(self, error: BaseException | None = None) -> None:
+        """End the changes of those who follow it, with an error if there is one, or if it has failed."""
+        error = error or (None if isinstance(self.error, SessionError) else self.error)
         for each in self.followers:
             if (follower := each()) is not None:
-                follower.end(None if isinstance(self.error, SessionError) else self.error)
+                follower.end(error)
 
     def columns(self, width: int) -> tuple[str, ...]:
         """Return the names of the columns in the order in which they are read."""

@@ -101,8 +101,7 @@ def run(catalog: Catalog, every: float, until: Callable[[], bool] | None, foreve
     """
     last = -every
     while until is None or not until():
-        if not catalog.engine.is_running:
-            raise SessionError("the session was closed while it ran")
+        catalog.engine.refuse_ended()
         wait = last + every - clock.monotonic()
         if wait <= 0 and catalog.arrived():
             last = clock.monotonic()

@@ -122,7 +122,9 @@ def test_the_least_watermark_is_that_of_dates_beside_timestamps(day: dt.date) ->
         numbers.insert(at=1)
         db.commit()
         assert both.watermark == (day if day.year == 2026 else np.datetime64("2026-03-01T00:00:00.000000001"))
-        with pytest.raises(SessionError, match="view 'mixed' has no watermark: .* table 'days' and table 'numbers' do"):
+        with pytest.raises(
+            SessionError, match=r"view 'mixed' has no watermark: .* table 'days' and table 'numbers' do"
+        ):
             _ = mixed.watermark
 
 
