@@ -100,11 +100,9 @@ class Clocks:
         clock.moved[None] = self.now()
         self.all[clock.item] = clock
 
-    def leave(self, item: Item) -> tuple[Item, ...]:
-        """Forget a table that is dropped; return the tables that existed because of it."""
-        beside = self.beside(item)
+    def leave(self, item: Item) -> None:
+        """Forget a table that is dropped."""
         self.all.pop(item, None)
-        return beside
 
     def beside(self, item: Item) -> tuple[Item, ...]:
         """Return the tables that exist because of a table."""
@@ -204,7 +202,7 @@ class Reckoning:
                     changes[item.name] = item, net
         for clock, parts in self._late.items():
             name = clock.beside.late.name
-            net = _late_rows(parts)
+            net = _late_rows(clock, parts)
             if name in changes:
                 given = changes[name][1]
                 net = Net(stacked([given.columns, net.columns]), np.concatenate([given.diffs, net.diffs]))
@@ -324,13 +322,17 @@ def _in_total(columns: tuple[Column, ...], diffs: Column) -> tuple[tuple[Column,
     return tuple(column[places] for column in columns), np.array([each for each in totals.values() if each], np.int64)
 
 
-def _late_rows(parts: list[tuple[tuple[Column, ...], str | Column]]) -> Net:
+def _late_rows(clock: Clock, parts: list[tuple[tuple[Column, ...], str | Column]]) -> Net:
+    """Return rows and changes as rows of the table of late changes, which may have its columns in another order."""
     text = np.dtypes.StringDType()
+    names = (*(clock.item.names or ()), "change")
+    order = [names.index(name) for name in clock.beside.late.names or ()]
     rows = [
         (*columns, np.array([kind] * len(columns[0]), text) if isinstance(kind, str) else kind)
         for columns, kind in parts
     ]
     columns = stacked(rows)
+    columns = tuple(columns[place] for place in order)
     return Net(columns, np.ones(len(columns[0]), np.int64))
 
 

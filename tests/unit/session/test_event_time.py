@@ -177,6 +177,52 @@ def test_tables_of_event_time_belong_to_their_table() -> None:
         assert len(db.status().items) == 0
 
 
+@pytest.mark.parametrize("is_late", [False, True])
+def test_a_column_that_is_added_to_a_durable_table_is_one_of_its_late_changes(tmp_path: Path, is_late: bool) -> None:
+    with Session(state=str(tmp_path)) as db:
+        visits = db.table("visits", {"page": str, "at": int}).event_time("at", lateness=0)
+        for page, at in ("a", 9), ("b", 3 if is_late else 10):
+            visits.insert(page=page, at=at)
+            db.commit()
+    late = [("b", 3, "insert", 1)] if is_late else []
+    for page in ("c", "d"):
+        with Session(state=str(tmp_path)) as db:
+            visits = db.table("visits", {"page": str, "at": int, "stars": int}, added={"stars": 1})
+            visits.event_time("at", lateness=0).insert(page=page, at=4, stars=5)
+            db.commit()
+            late.append((page, 4, "insert", 5))
+            columns = visits.late.columns
+            order = [columns.index(name) for name in ("page", "at", "change", "stars")]
+            assert [tuple(row[place] for place in order) for row in visits.late.records()] == late
+
+
+def test_a_durable_table_is_dropped_with_what_its_event_times_made_though_these_were_not_stated_again(
+    tmp_path: Path,
+) -> None:
+    for _ in range(2):
+        with Session(state=str(tmp_path)) as db:
+            visits = db.table("visits", {"at": int}).event_time("at", lateness=0)
+            assert visits.watermark is None
+            visits.insert(at=9)
+            db.commit()
+        with Session(state=str(tmp_path)) as db:
+            db.drop("visits")
+            assert list(db) == []
+
+
+def test_another_column_of_event_times_needs_another_watermark(tmp_path: Path) -> None:
+    for column, is_dropped in ("at", False), ("paid", True), ("paid", False):
+        with Session(state=str(tmp_path)) as db:
+            visits = db.table("visits", {"at": int, "paid": int})
+            if is_dropped:
+                with pytest.raises(SessionError, match=r"event times in column 'at'.*db\.drop\('visits_watermark'\)"):
+                    visits.event_time(column, lateness=0)
+                db.drop("visits_watermark")
+            visits.event_time(column, lateness=0).insert(at=100, paid=7)
+            db.commit()
+            assert visits.watermark == (100 if column == "at" else 7)
+
+
 def test_late_changes_may_be_deleted_and_watermarks_may_not() -> None:
     with Session() as db:
         visits = db.table("visits", {"at": int}).event_time("at")
