@@ -240,10 +240,12 @@ class Writer:
         """Give all records further fields: (kind, value) by name. Raises DataError if a value is not of its kind.
 
         `about` replaces what is noted of the collection. All parts are written again, one at a time, and replaced in
-        one step. The old ones are left to readers, until the next claim.
+        one step. The old ones are left to readers, until the next claim. A collection that has had no records has no
+        fields yet, and takes those of the first ones.
         """
         manifest = self.manifest
-        fields = (*manifest.fields, *((name, kind) for name, (kind, _) in added.items()))
+        more = tuple((name, kind) for name, (kind, _) in added.items())
+        fields = (*manifest.fields, *more) if manifest.fields else ()
         parts = []
         for part in manifest.parts:
             table = rows.from_bytes(self._get(part), manifest.fields)

@@ -331,6 +331,7 @@ class Catalog:
 
     def drop(self, name: str) -> None:
         """Drop a table or view that no other view reads."""
+        self.engine.refuse_ended()
         item = self.items.get(name)
         if item is None:
             raise SessionError(f"there is no table or view {name!r}{meant(name, self.items)}")
@@ -341,19 +342,26 @@ class Catalog:
             self.engine.release(item)
         with self.exclusive():
             self.clocks.refuse_to_drop(item)
+            beside = self._beside(item)
             if item.error is None:
-                for each in (item, *self.clocks.beside(item)):
+                for each in (item, *beside):
                     self._refuse_readers(each, "dropped")
                 self._drop(item)
             self.items.pop(name, None)
             self.feeds.leave(item)
-            beside = self.clocks.leave(item)
+            self.clocks.leave(item)
             self.deliveries.leave(item)
             item.end()
             if self.storage is not None:
                 self.storage.drop(item)
             for each in beside:
                 self.drop(each.name)
+
+    def _beside(self, item: Item) -> tuple[Item, ...]:
+        """Return the tables that exist because of a table; those of earlier sessions, too, if it is durable."""
+        if item in self.clocks.all or self.storage is None:
+            return self.clocks.beside(item)
+        return tuple(self.items[name] for name in self.storage.beside(item.name))
 
     def withdraw(self, item: Item) -> None:
         """Drop a view that was to be more than it can be. What an earlier one of its name has on the disk stays."""

@@ -100,11 +100,9 @@ class Clocks:
         clock.moved[None] = self.now()
         self.all[clock.item] = clock
 
-    def leave(self, item: Item) -> tuple[Item, ...]:
-        """Forget a table that is dropped; return the tables that existed because of it."""
-        beside = self.beside(item)
+    def leave(self, item: Item) -> None:
+        """Forget a table that is dropped."""
         self.all.pop(item, None)
-        return beside
 
     def beside(self, item: Item) -> tuple[Item, ...]:
         """Return the tables that exist because of a table."""
@@ -127,10 +125,19 @@ class Clocks:
             self.all[item].check(statement.columns)
 
     def least(self, item: Item) -> Any:
-        """Return the least watermark of the tables with event times that an item is or reads; None if one has none."""
+        """Return the least watermark of the tables with event times that an item is or reads; None if one has none.
+
+        Raises SessionError if they do not compare, because one table has integers as event times, and another has not.
+        """
         clocks = [self.all[each] for each in sources(item) if each in self.all]
-        marks = [clock.value(clock.mark) for clock in clocks]
-        return None if not marks or None in marks else min(marks)
+        if len({np.asarray(clock.like).dtype.kind for clock in clocks}) > 1:
+            tables = " and ".join(sorted(str(clock.item) for clock in clocks))
+            raise SessionError(f"{item} has no watermark: the event times of {tables} do not compare")
+        marks = [(_instant(clock), clock) for clock in clocks if clock.mark is not None]
+        if not marks or len(marks) < len(clocks):
+            return None
+        _, least = min(marks, key=lambda each: each[0])
+        return least.value(least.mark)
 
     def reckon(self, pending: Iterable[tuple[Item, Statement]], feeds: Feeds) -> Reckoning:
         """Divide the statements of a commit into late and punctual ones, and move the watermarks, until `settle`."""
@@ -182,8 +189,8 @@ class Reckoning:
             else:
                 self.punctual.append((item, statement))
         for clock in self._clocks.values():
-            live = {feed.name for feed in feeds.all if feed.item is clock.item and not (feed.is_over or feed.is_ended)}
-            self._move(clock, live)
+            own = [feed for feed in feeds.all if feed.item is clock.item]
+            self._move(clock, {feed.name for feed in own if not (feed.is_over or feed.is_exhausted)})
         self._follow()
 
     def finish(self, plans: Mapping[Item, Plan], changes: dict[str, tuple[Item, Net]]) -> dict[str, tuple[Item, Net]]:
@@ -195,7 +202,7 @@ class Reckoning:
                     changes[item.name] = item, net
         for clock, parts in self._late.items():
             name = clock.beside.late.name
-            net = _late_rows(parts)
+            net = _late_rows(clock, parts)
             if name in changes:
                 given = changes[name][1]
                 net = Net(stacked([given.columns, net.columns]), np.concatenate([given.diffs, net.diffs]))
@@ -315,13 +322,17 @@ def _in_total(columns: tuple[Column, ...], diffs: Column) -> tuple[tuple[Column,
     return tuple(column[places] for column in columns), np.array([each for each in totals.values() if each], np.int64)
 
 
-def _late_rows(parts: list[tuple[tuple[Column, ...], str | Column]]) -> Net:
+def _late_rows(clock: Clock, parts: list[tuple[tuple[Column, ...], str | Column]]) -> Net:
+    """Return rows and changes as rows of the table of late changes, which may have its columns in another order."""
     text = np.dtypes.StringDType()
+    names = (*(clock.item.names or ()), "change")
+    order = [names.index(name) for name in clock.beside.late.names or ()]
     rows = [
         (*columns, np.array([kind] * len(columns[0]), text) if isinstance(kind, str) else kind)
         for columns, kind in parts
     ]
     columns = stacked(rows)
+    columns = tuple(columns[place] for place in order)
     return Net(columns, np.ones(len(columns[0]), np.int64))
 
 
@@ -333,6 +344,15 @@ def _converted(clock: Clock, mark: int | None, to: Clock) -> int | None:
     if ours.dtype.kind != "M":
         return mark
     return int(np.array([mark], np.int64).view(ours.dtype).astype(theirs.dtype).view(np.int64)[0])
+
+
+_NANOSECONDS = {"D": 86_400 * 10**9, "s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
+
+
+def _instant(clock: Clock) -> int:
+    """Return the watermark of a clock, if it is a time in nanoseconds, which may need more than 64 bits."""
+    dtype, mark = np.asarray(clock.like).dtype, clock.mark or 0
+    return mark * _NANOSECONDS[np.datetime_data(dtype)[0]] if dtype.kind == "M" else mark
 
 
 def seconds(duration: dt.timedelta | None) -> float | None:

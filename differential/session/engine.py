@@ -237,7 +237,7 @@ class Engine:
             self.ended = self.ended or error
         why = "the session was closed" if self.ended is None else f"the session has ended: {self.ended}"
         for site in tuple(self._sites.values()):
-            site.end(SessionError(why))
+            site.end(SessionError(why), was_closed=self.ended is None)
         self._abandon(SessionError(why))
 
     def _joined(self) -> AbstractContextManager[Config]:

@@ -56,6 +56,12 @@ def begin(catalog: Catalog, item: Item, column: str, lateness: Duration | None, 
         if late_by is not None and late_by < 0:
             raise SessionError(f"{where}: lateness is not negative: {lateness!r} is refused")
         patience = seconds(idle)
+        known = None if catalog.storage is None else catalog.storage.tables[item.name].event_time
+        if known not in (None, column) and f"{item.name}_watermark" in catalog.items:
+            raise SessionError(
+                f"{where}: {item} is durable with event times in column {known!r}, by which it has a watermark: "
+                f"db.drop({item.name + '_watermark'!r}) forgets the watermark"
+            )
         if "change" in columns:
             raise SessionError(
                 f"{where}: {item} has a column 'change', the name of a column of its table of late changes: rename it"
@@ -66,6 +72,8 @@ def begin(catalog: Catalog, item: Item, column: str, lateness: Duration | None, 
         clock = Clock(item, names.index(column), like, late_by, patience, Companions(late, watermark))
         marks = catalog.read(watermark).arrays()
         clock.mark = int(ticks(marks[0]).max()) if marks and len(marks[0]) else None
+        if catalog.storage is not None:
+            catalog.storage.note_event_time(item.name, column)
         item.event_time = column
         catalog.clocks.add(clock)
         return clock

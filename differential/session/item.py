@@ -105,6 +105,11 @@ class Item:
         """The name of the table that has the watermark; None where this is no table with event times."""
         return f"{self.name}_watermark" if self.kind == "table" and self.event_time is not None else None
 
+    @property
+    def required(self) -> tuple[str, ...]:
+        """The columns that have no nulls, whatever their types: that of event times."""
+        return () if self.event_time is None else (self.event_time,)
+
     def __str__(self) -> str:
         return "the question" if self.kind == "question" else f"{self.kind} {self.name!r}"
 
@@ -189,11 +194,12 @@ class Item:
                 if (follower := each()) is not None:
                     follower.put(change)
 
-    def end(self) -> None:
-        """End the changes of those who follow it."""
+    def end(self, error: BaseException | None = None) -> None:
+        """End the changes of those who follow it, with an error if there is one, or if it has failed."""
+        error = error or (None if isinstance(self.error, SessionError) else self.error)
         for each in self.followers:
             if (follower := each()) is not None:
-                follower.end(None if isinstance(self.error, SessionError) else self.error)
+                follower.end(error)
 
     def columns(self, width: int) -> tuple[str, ...]:
         """Return the names of the columns in the order in which they are read."""

@@ -36,7 +36,8 @@ def attached(catalog: Catalog, item: Item, source: Source, rejects: Item | None,
             )
         catalog.feeds.add(feed)
         position = None if catalog.storage is None else catalog.storage.position(item.name, source.name)
-        target = Target(item.name, names, tuple(types[name] for name in names), item.keys, upsert, stops)
+        of = tuple(types[name] for name in names)
+        target = Target(item.name, names, of, item.keys, upsert, stops, item.required)
         try:
             feed.open(source, target, position)
         except BaseException:
@@ -100,8 +101,7 @@ def run(catalog: Catalog, every: float, until: Callable[[], bool] | None, foreve
     """
     last = -every
     while until is None or not until():
-        if not catalog.engine.is_running:
-            raise SessionError("the session was closed while it ran")
+        catalog.engine.refuse_ended()
         wait = last + every - clock.monotonic()
         if wait <= 0 and catalog.arrived():
             last = clock.monotonic()

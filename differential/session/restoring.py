@@ -11,8 +11,9 @@ import numpy as np
 from differential.durable.places import Place
 from differential.session.catalog import Catalog
 from differential.session.item import Item
+from differential.session.kept import Kept
 from differential.session.site import Site
-from differential.session.storage import Kept, Storage
+from differential.session.storage import Storage
 from differential.session.table_data import Column
 from differential.session.transaction import Net
 from timely.errors import SessionError
@@ -56,9 +57,11 @@ def adopted(
     if unknown := [each for each in added if each not in columns]:
         raise SessionError(f"added= has values of {unknown[0]!r}, but table {name!r} has no such column")
     storage.unused.discard(name)
-    if more:
-        storage.add_columns(name, more)
-        catalog.rebuild_table(*_table(catalog, storage, name, storage.tables[name]))
+    for each in (*storage.beside(name), name) if more else ():  # the table itself last, so that nothing is half done
+        if each != f"{name}_watermark":
+            columns_of = storage.tables[each].columns
+            storage.add_columns(each, {column: of for column, of in more.items() if column not in columns_of})
+            catalog.rebuild_table(*_table(catalog, storage, each, storage.tables[each]))
     return catalog.items[name]
 
 

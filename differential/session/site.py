@@ -205,11 +205,11 @@ class Site:
         for dataflow in self.worker.dataflows:
             self.worker.drop_dataflow(dataflow)
 
-    def end(self, error: BaseException) -> None:
+    def end(self, error: BaseException, was_closed: bool) -> None:
         """Note why the session has ended while it had tables and views. Any thread may do so then."""
         for item in tuple(self._items.values()):
             item.fail(error)
-            item.end()
+            item.end(None if was_closed else error)
 
     def step(self) -> None:
         """Do what nobody waits for, or sleep until there is something to do. An item that fails is dropped."""

@@ -21,7 +21,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from secrets import token_hex
-from typing import Any, NamedTuple
+from typing import Any
 
 from differential.data.updates import Updates
 from differential.durable import rows
@@ -34,6 +34,7 @@ from differential.durable.writer import Writer
 from differential.session.changes import Change, Changes
 from differential.session.interrupt import Deferral
 from differential.session.item import Item
+from differential.session.kept import Kept
 from differential.session.retained import Past, Reaches, Retained, begun, stream_of
 from differential.session.table_data import Column
 from differential.session.transaction import Net
@@ -47,16 +48,6 @@ COMMITS = "_session"
 
 _NOTES = "notes_tables"
 """Noted of a `_session` that has the last commit of each of its tables from the beginning."""
-
-
-class Kept(NamedTuple):
-    """A durable table: the names of its columns by position, their kinds where known, and what else makes it one."""
-
-    columns: tuple[str, ...]
-    kinds: dict[str, str]
-    keys: int
-    has_key: bool
-    shown: tuple[int, ...]
 
 
 Fields = tuple[tuple[str, str], ...]
@@ -139,9 +130,21 @@ class Storage:
             shown=(*kept.shown, *range(width, width + len(kinds))),
         )
         writer = self._writers[name]
-        about = self._about(kept, writer.manifest.about["created"])
+        about = kept.about(writer.manifest.about["created"])
         self._attempt(lambda: writer.add_fields(kinds, about))
         self._tables[name] = kept
+
+    def beside(self, name: str) -> tuple[str, ...]:
+        """Return the names of the tables that exist because a table has event times, in an earlier session at least."""
+        kept = self._tables.get(name)
+        names = () if kept is None or kept.event_time is None else (f"{name}_late", f"{name}_watermark")
+        return tuple(each for each in names if each in self._tables)
+
+    def note_event_time(self, name: str, column: str) -> None:
+        """Note, durably, which column of a table holds event times."""
+        self._tables[name] = kept = self._tables[name]._replace(event_time=column)
+        if (writer := self._writers.get(name)) is not None:
+            self._attempt(lambda: writer.describe(kept.about(writer.manifest.about["created"])))
 
     def commit(
         self,
@@ -262,9 +265,7 @@ class Storage:
         self._writers[name] = writer
         self._reaches[name] = Reaches.from_offsets(writer.manifest.offsets)
         if writer.manifest.role == "input":
-            kinds = dict(writer.manifest.fields) or about["kinds"]
-            shown = tuple(about["shown"])
-            self._tables[name] = Kept(tuple(about["columns"]), kinds, about["keys"], about["has_key"], shown)
+            self._tables[name] = Kept.of(writer.manifest)
 
     @property
     def _has_notes(self) -> bool:
@@ -299,11 +300,6 @@ class Storage:
                 f"{COMMITS!r} is an older copy, so restore the whole directory from one copy"
             )
 
-    def _about(self, kept: Kept, created: int) -> dict[str, Any]:
-        columns, shown = list(kept.columns), list(kept.shown)
-        about = {"columns": columns, "shown": shown, "kinds": kept.kinds, "keys": kept.keys, "has_key": kept.has_key}
-        return about | {"created": created}
-
     def _writer(self, name: str, role: str, at: int, about: dict[str, Any]) -> Writer:
         """Return the writer of a collection that begins now."""
         self._commits.check()  # a session that was replaced claims nothing of the later one
@@ -333,7 +329,7 @@ class Storage:
                 writer.check()
         for name, kept in self._tables.items():
             if name not in self._writers:
-                self._writer(name, "input", number, self._about(kept, number)).names = kept.columns
+                self._writer(name, "input", number, kept.about(number)).names = kept.columns
         for name, (_, net) in changes.items():
             writer = self._writers[name]
             writer.names = self._tables[name].columns

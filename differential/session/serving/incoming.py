@@ -143,7 +143,7 @@ def _statements(item: Item, body: bytes) -> tuple[list[Statement], list[Rejected
             end += 1
         group = lines[at:end]
         wanted = names[: item.keys] if kind is Kind.DELETE_KEYS else names
-        converter = Converter(wanted, [types[name] for name in wanted], of_json)
+        converter = Converter(wanted, [types[name] for name in wanted], of_json, item.required)
         columns, faults = converter.convert([[line.row.get(name) for line in group] for name in wanted], len(group))
         wrong += [
             Rejected(item.name, group[place].number, group[place].text, why) for place, why in sorted(faults.items())

@@ -22,7 +22,7 @@ import numpy as np
 
 from differential.session.table_data import Column
 from timely.errors import DataError
-from timely.lowlevel import typed
+from timely.lowlevel import is_null, typed
 
 Parse = Callable[[Any], Any]
 """Returns the value that a text, or a value of JSON, stands for; raises ValueError or TypeError if it is none."""
@@ -32,12 +32,22 @@ _WRONG = (DataError, ValueError, TypeError, OverflowError, InvalidOperation)
 
 
 class Converter:
-    """Converts columns of a table from one form: `form` returns, for the name of a type, what parses one value."""
+    """Converts columns of a table from one form: `form` returns, for the name of a type, what parses one value.
 
-    def __init__(self, names: Sequence[str], types: Sequence[str], form: Callable[[str], Parse | None]) -> None:
+    A null in a `required` column is wrong even if values of its type may be null.
+    """
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        types: Sequence[str],
+        form: Callable[[str], Parse | None],
+        required: Sequence[str] = (),
+    ) -> None:
         """Raises DataError, which names the column, where values of a type have no such form."""
         self.names = tuple(names)
         self.types = tuple(types)
+        self._required = {place for place, name in enumerate(names) if name in required}
         self._parsers: list[Parse] = []
         for name, of in zip(names, types):
             parse = form(of)
@@ -68,6 +78,8 @@ class Converter:
         if parse is _same:
             return np.array(values, np.dtypes.StringDType())
         column: Column = typed(list(map(parse, values)), of)
+        if place in self._required and is_null(column).any():
+            raise DataError("a null")
         return column
 
 

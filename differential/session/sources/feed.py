@@ -80,7 +80,12 @@ class Feed:
     @property
     def is_ended(self) -> bool:
         """Whether nothing more will come from it, and all is committed."""
-        return not self._ready and self._failing is None and (self._reader is None or self._reader.is_ended)
+        return not self._ready and self.is_exhausted
+
+    @property
+    def is_exhausted(self) -> bool:
+        """Whether nothing more will come from it than what waits for the next commit."""
+        return self._failing is None and (self._reader is None or self._reader.is_ended)
 
     @property
     def is_over(self) -> bool:

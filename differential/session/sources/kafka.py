@@ -217,9 +217,10 @@ class _Records:
                 "the key: kafka(..., key=[...]) names the columns of the key"
             )
         forms = {"json": of_json, "csv": of_text, "raw": _of_bytes}
-        self._values = Converter(self._names, [types[name] for name in self._names], forms[source.form])
+        required = target.required
+        self._values = Converter(self._names, [types[name] for name in self._names], forms[source.form], required)
         key_form = _of_bytes if len(key) == 1 else of_json
-        self._keys = Converter(key, [types[name] for name in key], key_form)
+        self._keys = Converter(key, [types[name] for name in key], key_form, required)
         self._places = [(*key, *self._names).index(name) for name in target.names]
 
     def made(

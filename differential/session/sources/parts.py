@@ -235,7 +235,7 @@ class TablePart:
         length = len(columns[0])
         missing: dict[int, str] = {}
         for name, of, column in zip(self._target.names, self._target.types, columns):
-            if not may_be_null(of):
+            if not may_be_null(of) or name in self._target.required:
                 for row in is_null(column).nonzero()[0].tolist():
                     missing.setdefault(row, f"column {name!r} ({of}): None")
         end = min(missing) if missing and self._target.stops else length

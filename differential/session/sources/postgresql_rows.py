@@ -55,7 +55,7 @@ class TableRows:
         self._is_keyed = any(column.is_key for column in info.columns)
         self._places: tuple[int, ...] = ()
         self._key_places: tuple[int, ...] = ()
-        self._converter = Converter(target.names, target.types, of_postgresql)
+        self._converter = Converter(target.names, target.types, of_postgresql, target.required)
         self._key_converter = Converter(target.names[: target.keys], target.types[: target.keys], of_postgresql)
 
     def check(self, relation: Relation) -> None:

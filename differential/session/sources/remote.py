@@ -79,7 +79,7 @@ class RemoteReader:
     def __init__(self, source: Remote, target: Target, mark: str | None) -> None:
         self._source = source
         self._target = target
-        self._converter = Converter(target.names, target.types, of_json)
+        self._converter = Converter(target.names, target.types, of_json, target.required)
         self._mark = mark
         """The id of the last message that `poll` has returned."""
         self._read = mark

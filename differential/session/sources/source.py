@@ -32,6 +32,8 @@ class Target(NamedTuple):
     """Whether a row replaces all rows of its key."""
     stops: bool = True
     """Whether the source ends before the first record that is no row, instead of leaving it out."""
+    required: tuple[str, ...] = ()
+    """The columns that have no nulls, whatever their types: that of event times."""
 
     @property
     def kind(self) -> Kind:

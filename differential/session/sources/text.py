@@ -80,7 +80,7 @@ class Csv:
                 f"{target.table!r} has {', '.join(target.names)}{hint}"
             )
         self._places = [list(header).index(name) for name in target.names]
-        self._converter = Converter(target.names, target.types, of_text)
+        self._converter = Converter(target.names, target.types, of_text, target.required)
 
     def end(self, data: bytes) -> int:
         return end_of_csv(data)
@@ -130,7 +130,7 @@ class JsonLines:
 
     def __init__(self, target: Target) -> None:
         self._names = target.names
-        self._converter = Converter(target.names, target.types, of_json)
+        self._converter = Converter(target.names, target.types, of_json, target.required)
         is_exact = any(of.startswith("decimal") for of in target.types) and "value" not in target.types
         self._decoder = json.JSONDecoder(parse_float=Decimal) if is_exact else json.JSONDecoder()
 

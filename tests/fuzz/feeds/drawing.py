@@ -103,7 +103,7 @@ class _Drawing:
             self.advance: 1,
             self.expire: 1,
             self.follow: 4,
-            self.sink: 2,
+            self.sink: 4,
             self.other: 3,
         }
         return self.random.choices(list(steps), list(steps.values()))[0](is_timed)
@@ -153,7 +153,8 @@ class _Drawing:
 
     def sink(self, is_timed: bool) -> Step:
         name = self.random.choice(("v", "w", "x", "y", "z"))
-        return self.random.choice(("sink", "sink", "leave sink")), name, self.random.choice(("csv", "json"))
+        what = self.random.choice(("sink", "sink", "sink", "leave sink", "forget sink"))
+        return what, name, self.random.choice(("csv", "json"))
 
     def other(self, is_timed: bool) -> Step:
-        return (self.random.choice(("rollback", "handle", "reopen", "close source", "open source")),)
+        return (self.random.choice(("rollback", "handle", "reopen", "reopen", "close source", "open source")),)

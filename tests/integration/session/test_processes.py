@@ -218,8 +218,11 @@ def test_the_loss_of_a_process_ends_the_session_with_its_name() -> None:
     pids = members(db)
     db.table("numbers", {"x": [1, 2, 3]})
     db.commit()
+    changes = db["numbers"].changes()
     os.kill(pids[1], signal.SIGKILL)
     begun = clock.monotonic()
+    with pytest.raises(SessionError, match="process 2 of the session was ended by SIGKILL"):
+        list(changes)
     with pytest.raises(SessionError, match="process 2 of the session was ended by SIGKILL"):
         db.commit()
     assert clock.monotonic() - begun < 20

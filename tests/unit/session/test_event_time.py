@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings, strategies as st
 
@@ -17,7 +19,7 @@ from differential.session import sessions, sliding, tumbling
 from differential.session.clock import Clocks
 from differential.session.item import Item, Share
 from differential.session.site import Site
-from differential.session.sources import csv
+from differential.session.sources import csv, json_lines, tables
 from timely.lowlevel import typed
 
 HOUR = dt.timedelta(hours=1)
@@ -46,6 +48,26 @@ def test_an_event_time_that_is_null_is_refused_at_its_line() -> None:
             visits.insert(at=None)
 
 
+@pytest.mark.parametrize("form", ["csv", "json", "parquet"])
+def test_a_record_whose_event_time_is_null_is_no_row(tmp_path: Path, form: str) -> None:
+    path = tmp_path / f"visits.{form}"
+    if form == "parquet":
+        pq.write_table(pa.table({"page": [1, 2, 3], "at": [NOON, None, NOON]}), path)
+    elif form == "csv":
+        path.write_text(f"page,at\n1,{NOON}\n2,\n3,{NOON}\n")
+    else:
+        path.write_text(f'{{"page": 1, "at": "{NOON}"}}\n{{"page": 2}}\n{{"page": 3, "at": "{NOON}"}}\n')
+    made: Any = {"csv": csv, "json": json_lines, "parquet": tables}[form]
+    with Session() as db:
+        for name, on_error in ("a", "skip"), ("b", db.rejects()), ("c", "stop"):
+            visits = db.table(name, {"page": int, "at": dt.datetime}).event_time("at", lateness=HOUR)
+            visits.read_from(made(path), on_error=on_error)  # type: ignore[arg-type]
+        with pytest.raises(SessionError, match=r"(?s)table 'c' .* has stopped at .*column 'at' .*: (None|'')"):
+            db.commit()
+        assert [db[name].to_arrow()["page"].to_pylist() for name in "abc"] == [[1, 3], [1, 3], [1]]
+        assert len(db["rejects"]) == 1
+
+
 def feed(db: Session, directory: Path, name: str, times: list[int]) -> Any:
     path = directory / name
     path.write_text("".join(["at\n", *(f"{time}\n" for time in times)]))
@@ -70,6 +92,40 @@ def test_a_watermark_is_the_least_of_those_of_the_sources_that_deliver(tmp_path:
         db.commit()
         assert visits.watermark == 95
         fast.close()
+
+
+def test_sources_that_end_in_a_commit_hold_nothing_back_after_it(tmp_path: Path) -> None:
+    with Session() as db:
+        visits = db.table("visits", {"at": int}).event_time("at", lateness=5)
+        for name, last in ("old", 20), ("new", 100):
+            (tmp_path / name).write_text(f"at\n{last}\n")
+            visits.read_from(csv(tmp_path / name))
+        db.run()
+        assert visits.watermark == 95
+
+
+@pytest.mark.parametrize("day", [dt.date(2026, 3, 1), dt.date(9999, 12, 31)])
+def test_the_least_watermark_is_that_of_dates_beside_timestamps(day: dt.date) -> None:
+    def zeros(column: Any) -> Any:
+        return np.zeros(len(column), np.int64)
+
+    with Session() as db:
+        days = db.table("days", {"at": dt.date}).event_time("at", lateness=dt.timedelta(0))
+        times = db.table("times", {"at": typed([], "timestamp[ns]")}).event_time("at", lateness=dt.timedelta(0))
+        numbers = db.table("numbers", {"at": int}).event_time("at", lateness=0)
+        both = db.view("both", lambda t: t.days.map(zeros).concat(t.times.map(zeros)))
+        mixed = db.view("mixed", lambda t: t.days.map(zeros).concat(t.numbers.map(zeros)))
+        days.insert(at=day)
+        db.commit()
+        assert both.watermark is None
+        times.insert(at=[np.datetime64("2026-03-01T00:00:00.000000001")])
+        numbers.insert(at=1)
+        db.commit()
+        assert both.watermark == (day if day.year == 2026 else np.datetime64("2026-03-01T00:00:00.000000001"))
+        with pytest.raises(
+            SessionError, match=r"view 'mixed' has no watermark: .* table 'days' and table 'numbers' do"
+        ):
+            _ = mixed.watermark
 
 
 def test_a_source_and_a_table_that_are_idle_hold_nothing_back(tmp_path: Path) -> None:
@@ -119,6 +175,52 @@ def test_tables_of_event_time_belong_to_their_table() -> None:
         db.drop(late)
         db.drop(visits)
         assert len(db.status().items) == 0
+
+
+@pytest.mark.parametrize("is_late", [False, True])
+def test_a_column_that_is_added_to_a_durable_table_is_one_of_its_late_changes(tmp_path: Path, is_late: bool) -> None:
+    with Session(state=str(tmp_path)) as db:
+        visits = db.table("visits", {"page": str, "at": int}).event_time("at", lateness=0)
+        for page, at in ("a", 9), ("b", 3 if is_late else 10):
+            visits.insert(page=page, at=at)
+            db.commit()
+    late = [("b", 3, "insert", 1)] if is_late else []
+    for page in ("c", "d"):
+        with Session(state=str(tmp_path)) as db:
+            visits = db.table("visits", {"page": str, "at": int, "stars": int}, added={"stars": 1})
+            visits.event_time("at", lateness=0).insert(page=page, at=4, stars=5)
+            db.commit()
+            late.append((page, 4, "insert", 5))
+            columns = visits.late.columns
+            order = [columns.index(name) for name in ("page", "at", "change", "stars")]
+            assert [tuple(row[place] for place in order) for row in visits.late.records()] == late
+
+
+def test_a_durable_table_is_dropped_with_what_its_event_times_made_though_these_were_not_stated_again(
+    tmp_path: Path,
+) -> None:
+    for _ in range(2):
+        with Session(state=str(tmp_path)) as db:
+            visits = db.table("visits", {"at": int}).event_time("at", lateness=0)
+            assert visits.watermark is None
+            visits.insert(at=9)
+            db.commit()
+        with Session(state=str(tmp_path)) as db:
+            db.drop("visits")
+            assert list(db) == []
+
+
+def test_another_column_of_event_times_needs_another_watermark(tmp_path: Path) -> None:
+    for column, is_dropped in ("at", False), ("paid", True), ("paid", False):
+        with Session(state=str(tmp_path)) as db:
+            visits = db.table("visits", {"at": int, "paid": int})
+            if is_dropped:
+                with pytest.raises(SessionError, match=r"event times in column 'at'.*db\.drop\('visits_watermark'\)"):
+                    visits.event_time(column, lateness=0)
+                db.drop("visits_watermark")
+            visits.event_time(column, lateness=0).insert(at=100, paid=7)
+            db.commit()
+            assert visits.watermark == (100 if column == "at" else 7)
 
 
 def test_late_changes_may_be_deleted_and_watermarks_may_not() -> None:

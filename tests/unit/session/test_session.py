@@ -9,6 +9,7 @@ import sys
 import threading
 import weakref
 from collections.abc import Iterator
+from contextlib import nullcontext
 from typing import Any, assert_type
 
 import numpy as np
@@ -17,6 +18,7 @@ import pytest
 from differential import Collection, Session
 from differential.errors import OperatorError, SessionError
 from differential.session import Change, Table, View
+from differential.session.site import Site
 
 WAIT = 20.0
 
@@ -446,6 +448,30 @@ def test_a_session_and_a_definition_have_the_names_of_tables_and_views(db: Sessi
     assert seen[0] == (["orders", "totals"], True, False)
     with pytest.raises(KeyError, match="there is no table or view 3"):
         db[3]  # type: ignore[index]
+
+
+def test_who_follows_learns_why_a_session_has_ended_and_not_that_it_was_closed() -> None:
+    def fails(site: Site) -> None:
+        raise RuntimeError("broken")
+
+    for is_closed in (False, True):
+        db = Session()
+        numbers = db.table("numbers", {"x": [1]})
+        changes, run = numbers.changes(), db.start()
+        db.commit()
+        if is_closed:
+            db.close()
+        else:
+            with pytest.raises(SessionError, match=r"has ended: .*broken"):
+                db._catalog.engine.call(fails)
+        with nullcontext() if is_closed else pytest.raises(SessionError, match=r"has ended: .*broken"):
+            assert [change.records() for change in changes] == [[((1,), 1)]]
+        why = "was closed" if is_closed else r"has ended: .*broken"
+        with pytest.raises(SessionError, match=why):
+            run.wait(10)
+        with pytest.raises(SessionError, match=why):
+            db.drop("numbers")
+        db.close()
 
 
 def test_what_is_left_of_a_session_that_was_closed_can_be_shown() -> None:

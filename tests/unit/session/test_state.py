@@ -349,6 +349,19 @@ def test_columns_are_added_with_a_value(tmp_path: Path) -> None:
         assert table.records() == [(1, "bolt", 2.0, "Oslo"), (3, "nut", 0.5, "Rome"), (5, "cog", 0.5, "Rome")]
 
 
+def test_columns_are_added_to_a_table_that_has_had_no_rows(tmp_path: Path) -> None:
+    with session(tmp_path) as db:
+        db.table("stock", {"item": str})
+        db.commit()
+    for price in (1.5, 2.5):
+        with session(tmp_path) as db:
+            stock = db.table("stock", {"item": str, "price": float}, added={"price": 0.0})
+            stock.insert(item="nut", price=price)
+            db.commit()
+    with session(tmp_path) as db:
+        assert db["stock"].records() == [("nut", 1.5), ("nut", 2.5)]
+
+
 def test_a_table_that_was_dropped_is_a_new_one(tmp_path: Path) -> None:
     with session(tmp_path) as db:
         db.table("numbers", {"x": [1]})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 from pathlib import Path
 from typing import Any
@@ -80,6 +81,16 @@ def test_lines_that_are_no_rows_go_to_the_rejects_in_the_same_commit() -> None:
             ("http stock", "stock", 3, "oops"),
             ("http stock", "stock", 4, "[1]"),
         ]
+
+
+def test_a_line_whose_event_time_is_null_is_no_row() -> None:
+    with Session() as db:
+        visits = db.table("visits", {"page": str, "at": dt.datetime}).event_time("at")
+        with client(db.serve(on_error=db.rejects())) as http:
+            body = lines(insert(page="a", at=None), insert(page="b", at="2026-03-01T12:00:00"))
+            answer = http.post("/tables/visits", content=body)
+        assert answer.json() == {"commit": 1, "rows": 1, "rejected": 1}
+        assert visits.records() == [("b", dt.datetime(2026, 3, 1, 12))]
 
 
 def test_a_repeated_request_counts_once_also_in_a_session_that_is_opened_again(tmp_path: Path) -> None:

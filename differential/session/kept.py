@@ -1,0 +1,37 @@
+"""What a session notes of a durable table, beside its rows."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from differential.durable.manifest import Manifest
+
+
+class Kept(NamedTuple):
+    """A durable table: the names of its columns by position, their kinds where known, and what else makes it one.
+
+    >>> kept = Kept(("id", "at"), {"id": "int64", "at": "int64"}, 1, True, (0, 1), "at")
+    >>> kept.about(3)["event_time"], kept._replace(event_time=None).about(3)["created"]
+    ('at', 3)
+    """
+
+    columns: tuple[str, ...]
+    kinds: dict[str, str]
+    keys: int
+    has_key: bool
+    shown: tuple[int, ...]
+    event_time: str | None = None
+    """The column of event times, if an earlier session or this one has stated it."""
+
+    def about(self, created: int) -> dict[str, Any]:
+        """Return what is noted of the table, which a commit has made."""
+        about = {"columns": list(self.columns), "shown": list(self.shown), "kinds": self.kinds, "keys": self.keys}
+        about |= {"has_key": self.has_key, "created": created}
+        return about if self.event_time is None else about | {"event_time": self.event_time}
+
+    @classmethod
+    def of(cls, manifest: Manifest) -> Kept:
+        """Return the table of which this is the manifest."""
+        about = manifest.about
+        columns, kinds, shown = tuple(about["columns"]), dict(manifest.fields) or about["kinds"], tuple(about["shown"])
+        return cls(columns, kinds, about["keys"], about["has_key"], shown, about.get("event_time"))
