@@ -158,7 +158,7 @@ class Admission:
         if len(times[0]) != self._width:
             raise CaptureError(f"{times[0]} is not a time of this scope: it has {self._width} coordinate(s)")
         numbers = np.array([self._number_of(time) for time in times], np.int64)
-        index = updates.time_index if len(updates.time_index) else np.zeros(len(updates), np.int64)
+        index = updates.each_time_index()
         waiting = np.flatnonzero(numbers[index] >= 0)
         if len(waiting) < len(updates):
             updates, index = updates.take(waiting), index[waiting]
@@ -208,10 +208,7 @@ def _admit(updates: Stream, news: Stream, admission: Admission, reader: Reader, 
             builder.connect(input, output, None)
 
     def constructor(capabilities: list[Capability]) -> Callable[[], None]:
-        held = CapabilitySet(result)
-        held.insert(capabilities[0])
-        capabilities[0].drop()
-        counting = capabilities[1]
+        held, counting = CapabilitySet.of(capabilities[0]), capabilities[1]
 
         def logic() -> None:
             admission.reclaim()
@@ -241,7 +238,7 @@ def _send(updates: Updates, held: CapabilitySet, output: OutputPort) -> None:
         if permitted.all():
             output.give(held[time], updates)
             return
-        rows = permitted[updates.time_index] if len(updates.time_index) else np.zeros(len(updates), np.bool_)
+        rows = permitted[updates.each_time_index()]
         if rows.any():
             output.give(held[time], updates.take(rows))
             updates = updates.take(~rows)

@@ -95,10 +95,7 @@ class Statements:
 
 def _in_advance(updates: Updates, lower: Antichain) -> Updates:
     wanted = np.array([lower.less_equal(tuple(time)) for time in updates.times.tolist()], np.bool_)
-    if wanted.all():
-        return updates
-    rows = wanted[updates.time_index] if len(updates.time_index) else np.full(len(updates), wanted[0])
-    return updates.take(rows)
+    return updates if wanted.all() else updates.take(wanted[updates.each_time_index()])
 
 
 def _nothing(input: InputPort) -> None:

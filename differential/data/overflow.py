@@ -7,20 +7,15 @@ program's functions compute with NumPy wrap around as in NumPy.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from differential.data.codes import Encoder
-from differential.data.updates import Updates
+from differential.data.updates import Array, Ints, Updates, plain
 from differential.kernels.products import multiply
 from differential.kernels.wide import Overflow
 from timely.errors import DataError
 from timely.lowlevel import CapabilitySet, InputPort, Time
-
-Array = NDArray[Any]
-Ints = NDArray[np.int64]
 
 
 def shown(record: Sequence[Array]) -> str:
@@ -116,14 +111,9 @@ def multiplied(updates: Updates, factors: Ints, *, keys: int | None = None) -> I
         return factors
     products = np.empty(len(factors), np.int64)
     diffs = updates.diffs if len(factors) == len(updates) else np.tile(updates.diffs, len(factors) // len(updates))
-    row = multiply(_plain(diffs), _plain(factors), products)
+    row = multiply(plain(diffs), plain(factors), products)
     if row >= 0:
         fault = updates.take(np.array([row % len(updates)]))
         record, time = fault.columns[:keys], fault.each_time()[0]
         raise too_often(record, time) if keys is None else too_large(record, time)
     return products
-
-
-def _plain(numbers: Ints) -> Ints:
-    """Return numbers as kernels take them."""
-    return numbers if numbers.flags.carray else numbers.copy()

@@ -53,8 +53,8 @@ class Updates:
     >>> updates = Updates.at((7,), (np.array([1, 2]), np.array(["a", "b"])), np.array([1, -1]))
     >>> list(updates.rows())
     [((1, 'a'), (7,), 1), ((2, 'b'), (7,), -1)]
-    >>> updates.each_time(), updates.each_diff(), updates.negated().each_diff()
-    ([(7,), (7,)], array([ 1, -1]), array([-1,  1]))
+    >>> updates.each_time(), updates.each_time_index(), updates.each_diff(), updates.negated().each_diff()
+    ([(7,), (7,)], array([0, 0]), array([ 1, -1]), array([-1,  1]))
     >>> updates.take(np.array([1])).with_columns((np.array([5]),)).with_times(np.array([[8]]))
     Updates([((5,), (8,), -1)])
     >>> updates.entered(1).delayed(2).times, updates.entered(1).left(1).times
@@ -98,11 +98,11 @@ class Updates:
 
     def delayed(self, step: int) -> Updates:
         """Return the same updates, each `step` later in the last coordinate of its time."""
-        return self.with_times(later_times(_plain(self.times), step))
+        return self.with_times(later_times(plain(self.times), step))
 
     def entered(self, more: int) -> Updates:
         """Return the same updates at times with more coordinates, which are 0."""
-        return self.with_times(times_inside(_plain(self.times), more))
+        return self.with_times(times_inside(plain(self.times), more))
 
     def entered_at(self, rounds: Array, most: int) -> Updates | None:
         """Return the same updates in a loop, each in its own round; None unless all rounds are from 0 to `most`.
@@ -112,12 +112,12 @@ class Updates:
         if rounds.dtype.kind == "u" and rounds.size and int(rounds.max()) > most:
             return None
         each = np.full(len(self), int(rounds), np.int64) if not rounds.ndim else rounds.astype(np.int64, order="C")
-        times, index = times_at_rounds(_plain(self.times), _plain(self.time_index), each, most)
+        times, index = times_at_rounds(plain(self.times), plain(self.time_index), each, most)
         return None if len(self) and not len(times) else Updates(self.columns, times, index, self.diffs)
 
     def left(self, keep: int) -> Updates:
         """Return the same updates at times without the coordinates from `keep` on."""
-        return self.with_times(times_outside(_plain(self.times), keep))
+        return self.with_times(times_outside(plain(self.times), keep))
 
     def take(self, rows: Array) -> Updates:
         """Return the given rows: positions, or a boolean mask."""
@@ -168,7 +168,7 @@ class Updates:
 
     def negated(self) -> Updates:
         """Return the updates with the opposite diffs."""
-        diffs = opposite(_plain(self.diffs), len(self))
+        diffs = opposite(plain(self.diffs), len(self))
         if len(diffs) != len(self):
             raise DataError("a record that occurs -2 ** 63 times cannot be negated: 2 ** 63 does not fit into 64 bits")
         return Updates(self.columns, self.times, self.time_index, diffs)
@@ -176,6 +176,10 @@ class Updates:
     def each_diff(self) -> Ints:
         """Return the diffs, spelled out."""
         return self.diffs if len(self.diffs) else _ONE.repeat(len(self))
+
+    def each_time_index(self) -> Ints:
+        """Return `time_index`, spelled out."""
+        return self.time_index if len(self.time_index) else np.zeros(len(self), np.int64)
 
     def each_time(self) -> list[Time]:
         """Return the time of every row."""
@@ -250,6 +254,6 @@ def _values(column: Array) -> list[Any]:
 register(Updates)  # called, for classes with decorators are compiled to less (see `hatch_build.py`)
 
 
-def _plain(column: Ints) -> Ints:
+def plain(column: Ints) -> Ints:
     """Return a column, or a table of times, as kernels take it."""
     return column if column.flags.carray else column.copy()

@@ -10,7 +10,7 @@ A change on its way through the other collections is a prefix; `Prefixes` are pr
 `half_join` matches them with a collection. `extend` adds a column by which several collections are joined at once, in
 the manner of worst-case-optimal joins (Ngo, Porat, Ré and Rudra, PODS 2012): for each prefix the collection that has
 the fewest values proposes them, and all the others validate them. So the work is that of the least, prefix by prefix.
-A worker by itself does all of that in one operator (`differential.delta.extend_at_hand`).
+A worker by itself does all of that in one operator (`differential.delta.extend_locally`).
 
 Collections are multisets: a result occurs as often as the product of the occurrences of its parts.
 """

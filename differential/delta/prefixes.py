@@ -6,8 +6,6 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Any
 
-import numpy as np
-
 from differential.collection import Arrangement, Collection
 from differential.data.updates import Updates
 from differential.delta.half_join import count_rows, half_join, split
@@ -53,8 +51,7 @@ class Prefixes:
             return cls(collection)
 
         def with_times(updates: Updates) -> Updates:
-            index = updates.time_index if len(updates.time_index) else np.zeros(len(updates), np.int64)
-            return updates.with_columns((*updates.columns, *updates.times[index].T.copy()))
+            return updates.with_columns((*updates.columns, *updates.times[updates.each_time_index()].T.copy()))
 
         return cls(linear(collection, with_times, name="changes"))
 

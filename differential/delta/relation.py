@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from differential.collection import Arrangement, Collection
-from differential.delta.extend_at_hand import Offer, extend_at_hand
+from differential.delta.extend_locally import Offer, extend_locally
 from differential.delta.prefixes import AltNeu, Prefixes
 from timely.errors import BuildError
 
@@ -115,7 +115,7 @@ def extend(prefixes: Prefixes, extensions: Sequence[Extension]) -> Prefixes:
     if prefixes._prefixes.scope.peers > 1 or prefixes._hidden:
         return _step_by_step(prefixes, extensions)
     offers = [Offer(each.key, each.relation.by_key, each.sees.value) for each in extensions]
-    return Prefixes(extend_at_hand(prefixes._prefixes, offers))
+    return Prefixes(extend_locally(prefixes._prefixes, offers))
 
 
 def _step_by_step(prefixes: Prefixes, extensions: Sequence[Extension]) -> Prefixes:

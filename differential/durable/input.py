@@ -297,9 +297,7 @@ def _append(session: DurableSession, shard: OpenShard, loaded: Stream, flush: fl
     index = session.stream.scope.index
 
     def constructor(capabilities: list[Capability]) -> Callable[[], None]:
-        held = CapabilitySet(output)
-        held.insert(capabilities[0])
-        capabilities[0].drop()
+        held = CapabilitySet.of(capabilities[0])
         if index:
             held.drop()
             return lambda: None
@@ -367,9 +365,7 @@ def _release(changes: Stream, committed: Stream, name: str) -> Stream:
         builder.connect(input, output, None)
 
     def constructor(capabilities: list[Capability]) -> Callable[[], None]:
-        held = CapabilitySet(output)
-        held.insert(capabilities[0])
-        capabilities[0].drop()
+        held = CapabilitySet.of(capabilities[0])
         queue: deque[tuple[Time, Updates]] = deque()
 
         def logic() -> None:

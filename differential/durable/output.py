@@ -123,9 +123,7 @@ def persist(
     activate = Activator(builder.operator)
 
     def constructor(capabilities: list[Capability]) -> Callable[[], None]:
-        held = CapabilitySet(output)
-        held.insert(capabilities[0])
-        capabilities[0].drop()
+        held = CapabilitySet.of(capabilities[0])
         if scope.index:
             held.drop()
             return lambda: _nothing(changes)

@@ -139,10 +139,7 @@ def stateful(
     host = scope.dataflow.host
 
     def constructor(capabilities: list[Capability]) -> Callable[[], None]:
-        held, unsent = CapabilitySet(output), CapabilitySet(written)
-        for kept, capability in zip((held, unsent), capabilities):
-            kept.insert(capability)
-            capability.drop()
+        held, unsent = map(CapabilitySet.of, capabilities)
         operator = _Operator(make(), shard, shard.state.every, host, activate)
         return lambda: operator.run(changes, output, written, held, unsent)
 

@@ -4,20 +4,19 @@
 manifests from it. So all workers know the same state, and none of them can be of another run. Worker 0 then checks that
 no other program has claimed one of the collections meanwhile, and checks it again when it makes new ones.
 
-**As of.** The inputs are loaded as of one time, at which the outputs are computed again: the last time that is final
-for all outputs, so that nothing is missing and little is computed twice. An output is appended to from its own `upper`
-on. Everything between inputs and outputs is a function of the inputs, so what was final is computed again as it was.
-Operators that look at the times of changes, such as windows, need these: with `replay`, inputs are loaded as of the
-first time that they retain.
+**As of.** All inputs are loaded as of one time, at which the outputs are computed again: the last time that is final
+for all outputs, so that nothing is missing and little is computed twice. Everything between inputs and outputs is a
+function of the inputs, so what was final is computed again as it was. An output is appended to from its own `upper` on.
+With `replay`, inputs are loaded as of the first time that they retain, for operators that look at the times of changes.
 
-**First epochs.** An input goes on at the first epoch that is not durable, so that none is left out, though other inputs
-and their outputs may be further. It must not change what is final: an output that depends on it, which the graph of the
-dataflow tells, is final beyond this epoch only if the input was closed. Then the input goes on where the output does.
-The manifest of an output names its inputs, because a program may leave out the output and change the input. It notes
-how far each was, so that an older copy of an input is refused: its epochs would be missing from then on.
+**First epochs.** Each input goes on at its own first epoch that is not durable, so that none is left out. Other inputs,
+and their outputs, may be further by then. The input must not change what is final. An output that depends on it is
+final beyond this epoch only if the input was closed; then the input goes on at the first epoch not final there.
+A program may leave an output out and change its inputs meanwhile, so the manifest of an output names its inputs. It
+also notes how far each was, so that an older copy of an input is refused, which would lack epochs.
 
-**Retention.** An input must stay readable as of the time from which the program would go on after a crash: its `since`
-is at most `upper` - 1 of every output or, if there are none, of every input, whatever is to be kept.
+**Retention.** After a crash the inputs would be loaded as of `upper` - 1 of the output that is least far or, without
+outputs, of such an input. An input must stay readable as of this time: its `since` is not later, whatever `keep` says.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 A block is int64[8 + items]: first the row that stands for the batch in a table of batches (`memory`), then the columns
 that are present, in the order keys, values, time index, diffs, and the times row by row. The addresses in the row are
-those of the columns in the block itself. So whoever holds the block holds the columns: a tuple of blocks is a table of
-batches that needs no other owner.
+those of the columns in the block itself. So a reference to the block keeps the columns alive: a tuple of blocks is a
+table of batches that needs no other owner.
 
 *Why.* An array that a kernel returns costs a third of a microsecond, from its allocation to its release. A batch in
 five arrays, with a sixth for their addresses, cost more than the work on a few rows.

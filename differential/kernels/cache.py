@@ -74,7 +74,7 @@ def compilers() -> str:
 
 
 @functools.cache
-def way() -> str:
+def toolchain() -> str:
     """Return a digest of the modules that make object code of kernels, and of the one that loads it."""
     digest = hashlib.blake2b(digest_size=16)
     for name in _COMPILERS:
@@ -91,7 +91,7 @@ class Entry:
     def __init__(self, kernel: str, signature: Signature, sources: str) -> None:
         self._kernel = kernel
         self._signature = signature
-        self._source = f"{kernel}{signature}\n{sources}\n{way()}"
+        self._source = f"{kernel}{signature}\n{sources}\n{toolchain()}"
         self.readable = "".join(each if each.isalnum() or each in "._" else "-" for each in kernel)[-_NAME_CHARACTERS:]
         self.symbol = f"kernel.{self.readable}.{_digest(self._source)}"
         self.store = Store.of_user()

@@ -138,7 +138,7 @@ class _Context(cpu.CPUContext):  # type: ignore[misc]
 
     @global_compiler_lock  # type: ignore[untyped-decorator]
     def init(self) -> None:
-        # The functions that count references are compiled for whoever needs them first. Numba's own target runs them.
+        # The functions that count references are compiled for the target that needs them first. Numba's own runs them.
         rtsys.initialize(registry.cpu_target.target_context)
         super().init()
         self._internal_codegen = _codegen(Processor.of_host())

@@ -152,7 +152,7 @@ class _Inner(Part):
     def __call__(self, *_: object) -> Any:
         raise TypeError(f"{self.source.__qualname__} is compiled into kernels; it cannot be called from Python")
 
-    def way(self) -> str:
+    def options(self) -> str:
         return f"inner {_BARE if self.is_bare else ''}"
 
     def prepare(self) -> Any:

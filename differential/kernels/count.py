@@ -15,10 +15,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from differential.kernels.approach import approach
 from differential.kernels.blocks import block_of
 from differential.kernels.compile import Batches, Ints, Table, bare, inner, kernel
 from differential.kernels.memory import DIFFS, KEYS, VALS, at, column, empty, times_of
+from differential.kernels.prefetch import prefetch
 from differential.kernels.reduce_rows import copied
 from differential.kernels.seek import FAR, seek
 from differential.kernels.wide import Overflow, carry, fits
@@ -57,7 +57,7 @@ def count_changes(
     rows = len(keys)
     new_keys, counts, new_diffs = empty(2 * rows), empty(2 * rows), empty(2 * rows)
     new_index = empty(2 * rows if len(time_index) != 0 else 0)
-    approach(keys, past)
+    prefetch(keys, past)
     places = np.zeros(len(past), np.int64)
     row = emitted = total = retracted = 0
     while row < rows:
@@ -153,7 +153,7 @@ def record_changes(keys: Ints, vals: Ints, diffs: Ints, through: Batches) -> tup
     """
     rows = len(keys)
     before, after = empty(rows), empty(rows)
-    approach(keys, through)
+    prefetch(keys, through)
     places = np.zeros(len(through), np.int64)
     total = 0
     for row in range(rows):

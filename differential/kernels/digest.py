@@ -18,7 +18,7 @@ class Part:
 
     source: Any
 
-    def way(self) -> str:
+    def options(self) -> str:
         """Return how the function is compiled."""
         return type(self).__name__
 
@@ -62,7 +62,7 @@ def spelled_out(code: CodeType) -> str:
 def _constant(value: object) -> str:
     """Return as text what compiled code takes from the value of a global; functions are digested on their own."""
     if isinstance(value, Part):
-        return value.way()
+        return value.options()
     if isinstance(value, ModuleType):
         return value.__name__
     if isinstance(value, np.ndarray):

@@ -26,7 +26,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from differential.kernels.approach import approach
 from differential.kernels.compile import Batches, Ints, Table, bare, inner, kernel
 from differential.kernels.memory import (
     COORDINATES,
@@ -40,6 +39,7 @@ from differential.kernels.memory import (
     empty,
     times_of,
 )
+from differential.kernels.prefetch import prefetch
 from differential.kernels.seek import after, seek
 from differential.kernels.times import is_at_or_before
 from differential.kernels.wide import Overflow, fits, product_high
@@ -150,7 +150,7 @@ def _match(new: Table, past: Table, position: int, limit: int) -> tuple[Table, T
             passed += rows * len(past)
             continue
         keys = column(new, batch, KEYS)
-        approach(keys, past)
+        prefetch(keys, past)
         for layer in range(len(past)):
             held, place = column(past, layer, KEYS), 0
             # The batch's rows before `start` are done for this layer. If all are, the loop ends at once.

@@ -19,9 +19,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from differential.kernels.approach import approach
 from differential.kernels.compile import Ints, Table, bare, inner
 from differential.kernels.memory import DIFFS, KEYS, ROWS, TIME_INDEX, TIME_ROWS, TIMES, VALS, column, item
+from differential.kernels.prefetch import prefetch
 from differential.kernels.seek import FAR, guess
 
 POSITION, LOW, HIGH, BASE, LAYER_WIDTH = range(8, 13)
@@ -118,8 +118,8 @@ def times_in_all(layers: Table) -> int:
 def walk_through(delta_table: Table, input_table: Table, output_table: Table, depth: int) -> Walk:
     """Return the walk through three tables of batches, before the first group."""
     for batch in range(len(delta_table)):
-        approach(column(delta_table, batch, KEYS), input_table)
-        approach(column(delta_table, batch, KEYS), output_table)
+        prefetch(column(delta_table, batch, KEYS), input_table)
+        prefetch(column(delta_table, batch, KEYS), output_table)
     layers, deltas = stack(delta_table, input_table, output_table), len(delta_table)
     return Walk(layers, deltas, deltas + len(input_table), latest_times(layers, depth), np.zeros(GROUP_WIDTH, np.int64))
 
@@ -160,7 +160,7 @@ def _guess(keys: int, row: int, rows: int, key: int) -> int:
     first, last = float(load(keys, row)), float(load(keys, rows - 1))
     share = (float(key) - first) / (last - first) if last > first else 0.0
     expected = row + int(min(max(share, 0.0), 1.0) * (rows - 1 - row))
-    # A guess for a far row is corrected, which reads what `approach` has asked for.
+    # A guess for a far row is corrected, which reads what `prefetch` has asked for.
     return max(row, guess(keys, rows, key)) if expected - row > FAR else expected
 
 

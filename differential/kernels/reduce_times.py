@@ -1,5 +1,9 @@
 """Interesting times: the times at which the output of a group may have to change.
 
+A new row changes the output of its group not only at its own time. Let a group have a row at (0, 1), and a new one at
+(1, 0). At (1, 1) both are there, for the first time: so the output may have to change there, though nothing is new at
+(1, 1). In general it may change at joins (least upper bounds) of new times with others of the group.
+
 Times are vectors of `depth` coordinates, packed one after another in a column; an entry is a vector's number in the
 column. `v` is the join (least upper bound), `<=` the partial order.
 

@@ -9,7 +9,9 @@ The frontier without rows means that everything is final: no time is in advance 
     rep(t) = meet over f in since of join(t, f),
 
 which no time in advance of `since` can tell from t: for such a time s, t <= s exactly if rep(t) <= s. Under the empty
-`since` nobody will ask about any time, so all times may become one: the representative is all zeros.
+`since` nobody will ask about any time, so all times may become one: the representative is all zeros. For example, under
+{(3, 0)} the representative of (1, 5) is (3, 5), and that of (4, 2) is itself; under {(3, 0), (0, 6)} that of (1, 5) is
+the meet of (3, 5) and (1, 6), which is (1, 5).
 
 *Cost.* Sorting T times costs T log T comparisons, or T if they are in order. The frontier functions cost the
 product of the sizes of the table and the frontier.

@@ -26,7 +26,7 @@ class Overflow(ArithmeticError):
     """
 
     time: tuple[int, ...] | None = None
-    """When it does not fit, if whoever called the kernel has found out."""
+    """When it does not fit, if the caller of the kernel has found out."""
 
 
 @bare

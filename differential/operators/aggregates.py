@@ -11,7 +11,7 @@ from differential.kernels.compile import Batches, Times
 from differential.operators.exact_sums import is_summable, sums_of
 from differential.operators.groups import InPython
 from differential.operators.reduction import BuiltIn, Pending, reduce_arrangement
-from differential.operators.selected import Ordered
+from differential.operators.selected import Ordered, SameValues
 from differential.trace.columns import Columns
 from timely.errors import DataError
 from timely.lowlevel import LogicalType
@@ -99,7 +99,7 @@ class Sum:
 def _by_order(collection: Keyed[C], kind: int, general: int, k: int, name: str) -> C:
     return reduce_arrangement(
         collection.arrange_by_key(),
-        lambda key, value, result: Ordered(kind, general, k, value, result),
+        lambda key, value, result: SameValues(Ordered(kind, general, k, value), value, result),
         None,
         name=name,
     ).as_collection()

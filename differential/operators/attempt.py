@@ -60,7 +60,7 @@ class Attempt(Generic[C]):
 
     @cached_property
     def _streams(self) -> tuple[Stream, ...]:
-        """The streams of results and of rejects: each batch is one call of the function, whoever reads them."""
+        """The streams of results and of rejects: the function is called once for each batch, even if both are read."""
 
         def divide(time: Time, batch: Batch) -> Iterator[tuple[int, Updates]]:
             updates = cast(Updates, batch)

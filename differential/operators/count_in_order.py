@@ -63,8 +63,7 @@ class CounterInOrder:
             answer = self._answer(batch)
             if len(answer):
                 self._output.give(capability, cast(Any, self._spine.insert(answer)))
-            self._written.set_logical_compaction(batch.upper)
-            self._written.set_physical_compaction(batch.upper)
+            self._written.allow_compaction(batch.upper)
 
     def drop(self) -> None:
         """Stop reading."""

@@ -54,7 +54,7 @@ def _call(
     if not len(index):
         # Empty columns may be of any kind.
         return CodeRows(np.zeros(number + 1, np.int64), NOTHING, NOTHING)
-    if index.dtype.kind not in "iu" or (len(index) and not (0 <= int(index.min()) and int(index.max()) < number)):
+    if index.dtype.kind not in "iu" or not (0 <= int(index.min()) and int(index.max()) < number):
         raise DataError(f"a reduction must return group numbers from 0 to {number - 1} first")
     order = np.argsort(index, kind="stable")
     vals = result.encode(tuple(column[order] for column in columns))

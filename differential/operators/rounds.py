@@ -12,8 +12,6 @@ import warnings
 from collections import Counter
 from typing import Any
 
-import numpy as np
-
 from differential.data.updates import Updates
 from timely.errors import UnsettledError, UnsettledWarning
 from timely.lowlevel import DataflowCore, Origin, Time
@@ -72,9 +70,8 @@ class Rounds:
 def _first_changes(updates: Updates, round: int) -> str:
     """Return in words which records change at the least time whose round is at least `round`; "" if none do."""
     late = updates.times[:, -1] >= round
-    late_rows = late[updates.time_index] if len(updates.time_index) else np.repeat(late, len(updates))
     changes: dict[Time, Counter[Any]] = {}
-    for record, time, diff in updates.take(late_rows).rows():
+    for record, time, diff in updates.take(late[updates.each_time_index()]).rows():
         changes.setdefault(time, Counter())[record] += diff
     for time in sorted(changes):
         changing = [f"{record} by {diff:+}" for record, diff in changes[time].items() if diff]

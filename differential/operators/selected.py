@@ -18,9 +18,8 @@ class Ordered:
 
     by_value = False
 
-    def __init__(self, kind: int, general: int, k: int, value: Encoder, result: Encoder) -> None:
+    def __init__(self, kind: int, general: int, k: int, value: Encoder) -> None:
         self._value = value
-        self._result = result
         self._in_kernel = BuiltIn(kind, k)
         self._text = _OF_TEXT.get(kind)
         smallest = general == kernels.SMALLEST
@@ -29,8 +28,6 @@ class Ordered:
     def __call__(
         self, new: Batches, pending: Pending, input: Batches, output: Batches, upper: Times
     ) -> tuple[list[Columns], Pending]:
-        if self._value.kinds is not None:
-            self._result.adopt(self._value)
         reduction: Reduction
         if self._value.ordered:
             reduction = self._in_kernel

@@ -76,8 +76,7 @@ class ThresholdInOrder:
             answer = self._answer(new, self._source.table(self._source.batches_through(upper)))
             if len(answer):
                 self._output.give(arrived[0][0], cast(Any, self._spine.insert(answer)))
-            self._source.set_logical_compaction(upper)
-            self._source.set_physical_compaction(upper)
+            self._source.allow_compaction(upper)
 
     def drop(self) -> None:
         """Stop reading."""

@@ -208,8 +208,7 @@ class Upserter:
             self._waiting = [(time, updates) for time, updates in self._waiting if frontier.less_equal(time)]
             self._push(*self._statements(due))
         self._sealer.seal(self._batcher, frontier, Antichain(time for time, _ in self._waiting))
-        self._held.set_logical_compaction(frontier)
-        self._held.set_physical_compaction(frontier)
+        self._held.allow_compaction(frontier)
         self._input.operator.waits = bool(self._sealer.held)
 
     def drop(self) -> None:

@@ -88,8 +88,7 @@ def window(
         _refuse_removals(updates, name)
         now = updates.times[:, 0]
         in_bounds(now)
-        index = updates.time_index if len(updates.time_index) else np.zeros(len(updates), np.int64)
-        return _for_a_while(updates, *bounds(now, now), index)
+        return _for_a_while(updates, *bounds(now, now), updates.each_time_index())
 
     def by_event(updates: Updates) -> Updates:
         happened = np.asarray(consult(cast(Callable[..., Any], at), updates.columns))
@@ -99,7 +98,7 @@ def window(
                 f"{happened.dtype} of shape {happened.shape}"
             )
         in_bounds(happened)
-        table = updates.times[updates.time_index if len(updates.time_index) else np.zeros(len(updates), np.int64)]
+        table = updates.times[updates.each_time_index()]
         begin, end = bounds(np.broadcast_to(happened.astype(np.int64), len(updates)), table[:, 0])
         lasts = np.flatnonzero(begin < end)
         if len(lasts) < len(updates):

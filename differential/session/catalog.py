@@ -59,7 +59,7 @@ class Catalog:
         """Where tables and commits are durable, if they are."""
 
     def exclusive(self) -> AbstractContextManager[object]:
-        """Return the lock. Raises SessionError on the threads that whoever has it may be waiting for."""
+        """Return the lock. Raises SessionError on the threads for which its holder may be waiting."""
         self.engine.refuse_inside()
         return self._lock
 

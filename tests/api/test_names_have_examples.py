@@ -82,8 +82,8 @@ PACKAGES = (
 BETWEEN_LAYERS = {
     "Antichain": {"of_minimal"},
     "Arrangement": {"with_updates"},
-    "Capability": {"check"},
-    "CapabilitySet": {"hold", "is_any_due"},
+    "Capability": {"check", "live"},
+    "CapabilitySet": {"hold", "is_any_due", "of"},
     "Changes": {"from_parts", "parts"},
     "Collection": {"indexed"},
     "Columns": {"from_buffers", "to_buffers"},

@@ -25,7 +25,7 @@ import pytest
 
 import differential.data.codes as codes
 import differential.data.interning as interning
-from differential.delta import extend_at_hand, half_join, lookup
+from differential.delta import extend_locally, half_join, lookup
 from differential.operators import join_arrangements
 from differential.trace import batcher, merge, spine
 from tests.oracle.grid import Multiset, Update, grid
@@ -112,7 +112,7 @@ def tiny() -> Iterator[None]:
             (batcher, {"FEW": 2, "_PILE": 2}),
             (join_arrangements, {"ROWS_PER_BATCH": 2}),
             (half_join, {"PIECE": 2}),
-            (extend_at_hand, {"PIECE": 2, "FEW": 2}),
+            (extend_locally, {"PIECE": 2, "FEW": 2}),
             (lookup, {"ROWS_PER_BATCH": 2}),
             (codes, {"PACKED_HIGH": 2}),
             (interning, {"LEAST_STEP": 3, "_LEAST_WATCHED": 4}),

@@ -57,11 +57,11 @@ class Head:
         """Return the addresses of all processes, and the generation, when all have come and have been answered."""
         waiting = Waiting(self._place)
         port = reserved_ports(self._config.workers)
-        with _listening(self._place.ports) as door, self._selector:
-            self._selector.register(door, selectors.EVENT_READ)
+        with _listening(self._place.ports) as listener, self._selector:
+            self._selector.register(listener, selectors.EVENT_READ)
             try:
                 while missing := self._missing():
-                    self._turn(door)
+                    self._turn(listener)
                     self._check(deadline, missing)
                     waiting.note(named(missing))
                 return self._answer_all(port)
@@ -85,18 +85,18 @@ class Head:
             "(TIMELY_RENDEZVOUS_SECONDS)"
         )
 
-    def _turn(self, door: socket.socket) -> None:
+    def _turn(self, listener: socket.socket) -> None:
         """Wait for connections and lines, and act on them."""
         for key, _ in self._selector.select(TURN_SECONDS):
             connection = key.fileobj
             assert isinstance(connection, socket.socket)
-            if connection is door:
-                self._greet(door)
+            if connection is listener:
+                self._greet(listener)
             elif connection in self._guests:  # unless a process that was started again has replaced it in this turn
                 self._listen_to(connection)
 
-    def _greet(self, door: socket.socket) -> None:
-        connection, _ = door.accept()
+    def _greet(self, listener: socket.socket) -> None:
+        connection, _ = listener.accept()
         if len(self._guests) >= GUESTS:
             connection.close()
             return

@@ -16,7 +16,7 @@ at both ends, provided that the worker respects `congested`.
 The operating system closes the connections of a process that has ended; `watch` detects those that are stopped or cut
 off.
 
-**Strangers.** Whoever can reach the socket can send bytes. Clients with other keys fail in the handshake (`door`).
+**Strangers.** Whoever can reach the socket can send bytes. Clients with other keys fail in the handshake (`listener`).
 Frames are refused if they are malformed, of another generation, not from a peer to this worker, or not the peer's next
 message. The worker refuses messages whose contents are impossible (`Allocator.refuse`). All refusals are counted. The
 largest frame is bounded. ZeroMQ reads whatever arrives, because a heartbeat must not wait behind messages: what bounds
@@ -42,11 +42,11 @@ from timely.closing import close_all
 from timely.communication.allocator import Statistics, admit
 from timely.communication.codec import MAX_FRAMES, Ack, Encoder, Envelope, Frames, Hello, decode
 from timely.communication.descriptors import reserve_most
-from timely.communication.door import Door
 from timely.communication.doorbell import Doorbell
 from timely.communication.ends import SharedContext, bind_pull, connect_push
 from timely.communication.limits import check_frames
 from timely.communication.link import Link
+from timely.communication.listener import Listener
 from timely.communication.meeting import Meeting
 from timely.communication.message import Data, Failure, Goodbye, Message, Progress
 from timely.communication.rings import Rings
@@ -109,7 +109,7 @@ class SocketAllocator:
         self._is_ending = is_ending
         context.acquire()
         self._pull: zmq.Socket[bytes] = context.zmq.socket(zmq.PULL)
-        self._door = Door(self._pull)
+        self._listener = Listener(self._pull)
         try:
             bind_pull(self._pull, config, index)
             for peer in range(self.peers):
@@ -119,7 +119,7 @@ class SocketAllocator:
                     connect_push(push, config, peer)
             if config.rings:
                 self._rings.provide(self._links.values())
-            self._watcher = Watch(self._links.values(), self._door, doorbell.ring, self._describe_loss)
+            self._watcher = Watch(self._links.values(), self._listener, doorbell.ring, self._describe_loss)
         except BaseException as error:
             if not isinstance(error, Exception):
                 context.abandon()
@@ -145,7 +145,7 @@ class SocketAllocator:
         """Return which peers have not been met, and possible reasons."""
         reasons = "; ".join(f"{link}: {link.state}" for link in self._meeting.missing())
         refused = f"; frames were refused, the last one because: {self.last_refusal}" if self._refused else ""
-        count = self._door.refused
+        count = self._listener.refused
         turned = f"; {count} connections with other keys or another protocol were turned away here" if count else ""
         seconds = self._config.rendezvous_seconds
         return f"process {self.process} waited {seconds:g} s for its peers; {reasons}{refused}{turned}"
@@ -401,7 +401,7 @@ class SocketAllocator:
             self._messages_received,
             self._data_bytes,
             self._progress_bytes,
-            self._refused + self._door.refused,
+            self._refused + self._listener.refused,
             self.backlog,
         )
 
@@ -413,7 +413,9 @@ class SocketAllocator:
         links = [partial(link.close, linger) for link in self._links.values()]
         watcher = [] if self._watcher is None else [self._watcher.close]
         # Whatever one of these raises, an interrupt included, the others must run: a context waits for all its sockets.
-        close_all([*watcher, *links, self._rings.close, self._door.close, self._doorbell.close, self._context.release])
+        close_all(
+            [*watcher, *links, self._rings.close, self._listener.close, self._doorbell.close, self._context.release]
+        )
 
 
 def socket_allocators(config: Config, is_ending: Callable[[], bool] = lambda: False) -> list[SocketAllocator]:

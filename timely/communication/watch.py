@@ -20,9 +20,9 @@ from typing import cast
 import zmq
 from zmq.utils.monitor import recv_monitor_message
 
-from timely.communication.door import Door
 from timely.communication.doorbell import Doorbell
 from timely.communication.link import Link
+from timely.communication.listener import Listener
 
 GRACE_SECONDS = 0.5
 """How long the last messages of a peer may still arrive after its connection broke."""
@@ -41,17 +41,21 @@ def heartbeat(end: zmq.Socket[bytes], peer_timeout: float) -> None:
 
 
 class Watch:
-    """The thread that watches a worker's links and its door.
+    """The thread that watches a worker's links and its listener.
 
     `describe_loss(link)` returns what to print about a lost peer, or None.
     """
 
     def __init__(
-        self, links: Iterable[Link], door: Door, wake: Callable[[], None], describe_loss: Callable[[Link], str | None]
+        self,
+        links: Iterable[Link],
+        listener: Listener,
+        wake: Callable[[], None],
+        describe_loss: Callable[[Link], str | None],
     ) -> None:
         self._links = tuple(links)
-        self._watched: dict[zmq.Socket[bytes], Link | Door] = {link.monitor: link for link in self._links}
-        self._watched[door.monitor] = door
+        self._watched: dict[zmq.Socket[bytes], Link | Listener] = {link.monitor: link for link in self._links}
+        self._watched[listener.monitor] = listener
         self._wake = wake
         self._describe_loss = describe_loss
         self._reported: set[int] = set()

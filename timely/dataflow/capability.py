@@ -183,14 +183,14 @@ class Capability:
 
     def clone(self) -> Capability:
         """Return another capability for the same time."""
-        return Capability(self._live(), self.time)
+        return Capability(self.live(), self.time)
 
     def delayed(self, time: Moment) -> Capability:
         """Return a new capability for `time`.
 
         Raises CapabilityError unless that is at or after this one's, and no coordinate is larger than 2 ** 62.
         """
-        output = self._live()
+        output = self.live()
         given = as_time(time)
         self.check(given)
         return Capability(output, given)
@@ -200,7 +200,7 @@ class Capability:
 
         Raises CapabilityError as `delayed` does.
         """
-        output = self._live()
+        output = self.live()
         given = as_time(time)
         if given != self.time:
             self.check(given)
@@ -229,7 +229,8 @@ class Capability:
         state = "dropped" if self.output is None else f"on {self.output}"
         return f"Capability({self.time}, {state}, made at {self.origin})"
 
-    def _live(self) -> Holder:
+    def live(self) -> Holder:
+        """Return the output it permits sending on; raise CapabilityError once it is dropped."""
         if self.output is None:
             raise CapabilityError(f"the capability for {self.time} was dropped and cannot be used any more")
         return self.output

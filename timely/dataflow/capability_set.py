@@ -107,6 +107,14 @@ class CapabilitySet:
 
     # Called by operators of this library alone.
 
+    @classmethod
+    def of(cls, capability: Capability) -> CapabilitySet:
+        """Return a set that takes over what a capability holds, which is dropped."""
+        with capability:
+            held = cls(capability.live())
+            held.insert(capability)
+        return held
+
     def hold(self, time: Time) -> None:
         """Hold the right to send at `time`, which the caller must have at this moment; nothing is checked."""
         self._hold(time, True)

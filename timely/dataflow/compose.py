@@ -49,7 +49,7 @@ def compose(plan: Plan, *, in_order: bool, regions: bool) -> Layout:
     """
     in_line = _in_line(plan)
     hubs = Hubs(plan, in_line, sections(plan, in_line) if regions and in_order else [])
-    kept = {*plan.observed, *hubs.places, *hubs.doors}
+    kept = {*plan.observed, *hubs.places, *hubs.entrances}
     counted_at: dict[int, int] = {}
     followers: dict[int, int] = {}
     for node in plan.nodes:
@@ -77,7 +77,7 @@ def compose(plan: Plan, *, in_order: bool, regions: bool) -> Layout:
             followed[place] = [(edge.source, hubs.summary(edge)) for edge in incoming[place]]
             counted_at[place] = output
             kept.discard(place)
-    kept.difference_update(hubs.doors)
+    kept.difference_update(hubs.entrances)
     found = hubs.regions(edges, kept)
     return Layout(sorted(kept), contract(edges, kept), counted_at, followed, in_line, found)
 

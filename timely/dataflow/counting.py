@@ -1,4 +1,4 @@
-"""Count what operators do, for whoever looks at a worker now and then, at a fraction of the cost of records.
+"""Count what operators do, for displays that look at a worker now and then, at a fraction of the cost of records.
 
 A record of each activation and of each message costs about a microsecond. While a dataflow is counted, an activation
 costs two readings of a clock, and a message an addition: what is called anyway is called through a function that counts

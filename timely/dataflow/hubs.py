@@ -19,8 +19,9 @@ from timely.progress.summary import PathSummary
 class Hubs:
     """The hubs of sections, numbered after the places of the plan.
 
-    What comes into a region passes its *door*, a place of its own. So a region can also wait for what it has emitted
-    itself and what comes back at a later time. Once a region's sources are known, its door is no longer tracked.
+    What comes into a region passes its *entrance*, a place of its own. So a region can also wait for what it has
+    emitted itself and what comes back at a later time. Once a region's sources are known, its entrance is no longer
+    tracked.
     """
 
     def __init__(self, plan: Plan, in_line: set[int], found: list[Section]) -> None:
@@ -29,8 +30,8 @@ class Hubs:
         self._sections = found
         first = len(plan.places)
         self.places = range(first, first + len(found))
-        self.doors = range(first + len(found), first + 2 * len(found))
-        self._more = count(self.doors.stop)
+        self.entrances = range(first + len(found), first + 2 * len(found))
+        self._more = count(self.entrances.stop)
         self.members = {node: hub for hub, section in zip(self.places, found) for node in section.nodes()}
         self._hub_of = {place: hub for node, hub in self.members.items() for place in node.places}
         self._counted = {place for node in plan.nodes if node.index not in in_line for place in node.places}
@@ -39,15 +40,15 @@ class Hubs:
         """The streams that are observed from outside, and at which nothing is counted."""
 
     def edges(self) -> list[Edge]:
-        """Return the edges of the plan with hub and door in the place of all places of a region's operators.
+        """Return the edges of the plan with hub and entrance in the place of all places of a region's operators.
 
         Two kinds of other places are doubled:
 
         - A stream that is observed from outside has a twin. All paths go on from the twin, and the stream itself leads
           nowhere. So the stream can stay tracked, and no region waits for it.
         - A place that follows a hub without an advance in time has a copy for this hub. Paths from the hub lead through
-          its copies, and none leads from them to its door: the region knows how its own operators follow each other.
-          Only a path that advances time leads back to the door.
+          its copies, and none leads from them to its entrance: the region knows how its own operators follow each
+          other. Only a path that advances time leads back to the entrance.
         """
         plan, hub_of = self._plan, self._hub_of
         if not self._sections:
@@ -55,7 +56,7 @@ class Hubs:
         twins = {place: next(self._more) for place in sorted(self._observed)}
         copies = self._copies()
         found = [Edge(hub_of[place], place, plan.identity(place)) for place in plan.observed if place in hub_of]
-        found += [Edge(door, hub, PathSummary.identity(self._width(hub))) for door, hub in zip(self.doors, self.places)]
+        found += [Edge(at, hub, PathSummary.identity(self._width(hub))) for at, hub in zip(self.entrances, self.places)]
         for source, target, summary in plan.edges:
             hub = hub_of.get(source)
             begins: list[tuple[int, int | None]] = [(twins.get(source, source), None)] if hub is None else [(hub, hub)]
@@ -74,7 +75,7 @@ class Hubs:
                     if target in twins:
                         found.append(Edge(begin, target, summary))
                 elif end != after:
-                    found.append(Edge(begin, self.doors[end - self.places.start], summary))
+                    found.append(Edge(begin, self.entrances[end - self.places.start], summary))
         return found
 
     def _copies(self) -> dict[int, dict[int, int]]:
@@ -99,10 +100,10 @@ class Hubs:
         for source, target, _ in self._plan.edges:
             onward.setdefault(source, []).append(target)
         found = []
-        for hub, door, section in zip(self.places, self.doors, self._sections):
+        for hub, entrance, section in zip(self.places, self.entrances, self._sections):
             nodes = list(section.nodes())
             named = f"a region of {len(nodes)} operators, the first of which is {nodes[0]}"
-            sources = [(edge.source, self.summary(edge)) for edge in edges if edge.target == door]
+            sources = [(edge.source, self.summary(edge)) for edge in edges if edge.target == entrance]
             outside = [source for source, _ in sources if source != hub]
             reached = {source: self._reached_from(source, hub, onward, kept) for source in outside}
             inlets: list[Inlet] = [inlet for node in nodes for inlet in node.inlets if inlet.asks]

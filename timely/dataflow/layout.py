@@ -44,7 +44,7 @@ class Layout(NamedTuple):
     """For an input whose frontier follows from that at other places: these, each with a summary, or None where times
     stay as they are."""
     in_line: set[int]
-    """The operators that run in line with whoever emits what they receive."""
+    """The operators that run in line with the producers of what they receive."""
     regions: list[RegionLayout]
     """The sections that run as one operator each."""
 

@@ -73,9 +73,8 @@ class Node:
     """A planned operator.
 
     One that `cancels` passes on what is left of all that comes in at a time: never both a change and its opposite. One
-    that `may_run_in_line` is a function of one input that can be called by whoever emits the message. One that
-    `is_static` may run in a region (see `timely.dataflow.sections`), and one that `is_constant` emits all it has at the
-    start.
+    that `may_run_in_line` is a function of one input that the producer of the message can call. One that `is_static`
+    may run in a region (see `timely.dataflow.sections`), and one that `is_constant` emits all it has at the start.
     """
 
     def __init__(self, index: int, name: str, scope: Surroundings, origin: Origin, cancels: bool) -> None:

@@ -11,14 +11,17 @@ topological order has run, the section itself knows what may still arrive. A loo
 in it are static.
 
 **It waits for the same sources.** What is not static cuts the scope: inputs, sources, a program's own operators, and
-paths that advance time, such as feedback. What follows in the scope depends on a set of such *entries*, and a section
-consists of what depends on the same set. Its operators then have the same frontier, once they have run. And no path
-leads from a section to another and back to it: from entry to entry the sets only grow.
+paths that advance time, such as feedback. These are its *entries*. A static operator depends on the entries from which
+a path of static operators leads to it, and the operators with the same set of entries are a section. So they have the
+same frontier, once they have run. And no path leads from a section to another one and back without an advance in time:
+along static operators the sets only grow, so all on such a path have the same one; and an entry on it would be one that
+the section depends on, and that depends on the section.
 
 **With several workers**, whatever is spread over them cuts the scope as well, since a worker does not know what its
-peers are about to send. So a loop that spreads anything does not run as one: its parts between two exchanges do, each
-round of which is a round of the tracker. Of these parts, those that lead to each other round the loop need not wait for
-the same streams from outside of it, for what comes in to one of them gets to all of them a round later.
+peers are about to send. So a loop that spreads anything does not run as one. Its parts between two exchanges do, and a
+round of the loop is then a round of the tracker. Operators between two exchanges that lead to each other round the loop
+are one section even if they depend on different streams from outside of it: what comes in to one of them gets to all of
+them a round later.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What one process knows of its own workers, looked at from another thread a few times a second.
 
 Most of it is there anyway: what a worker does, queues, frontiers, activations, the sizes of traces. It is read without
-the worker's help, and noted nowhere. Only the time and the records of operators are counted for whoever looks
+the worker's help, and noted nowhere. Only the time and the records of operators are counted for this
 (`Log.count`), and the epochs of the first worker (`latency`).
 
 **Bounded cost.** An activation that is counted takes about a microsecond longer. If counting all those of a worker

@@ -30,7 +30,7 @@ TYPES = {
     ".md": "text/plain",
 }
 LINGER_SECONDS = 120.0
-"""For how long operators are counted after metrics were read: longer than the pause of whoever reads them again."""
+"""For how long operators are counted after metrics were read: longer than programs pause before they read again."""
 
 
 def application(watching: Watching, token: str, port: int, is_local: bool) -> Guard:

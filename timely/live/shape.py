@@ -1,4 +1,4 @@
-"""What a dataflow looks like: nodes in nested scopes, and the edges between them, as data for whoever draws it.
+"""What a dataflow looks like: nodes in nested scopes, and the edges between them, as data for drawing.
 
 A node is an operator, a function that runs in line with what it consumes, or a place at which streams meet (`concat`, a
 loop's beginning). The numbers of nodes are their places in the list: operators first, by their own numbers, then the

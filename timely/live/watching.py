@@ -1,7 +1,7 @@
 """Looks at all processes of a run twice a second while somebody watches, and passes on what has changed.
 
-Whoever watches is a *viewer*: a page, a terminal, or a program that reads metrics now and then. Without viewers nothing
-runs and nothing is counted.
+A *viewer* is a page, a terminal, or a program that reads metrics now and then. Without viewers nothing runs and nothing
+is counted.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class Watching:
         return self.state
 
     async def close(self) -> None:
-        """Look no more, and send viewers away. Whoever waits for a look receives the state as it is."""
+        """Look no more, and send viewers away. Viewers that wait for a look receive the state as it is."""
         self._is_closed = True
         self._looked.set()
         for viewer in self._viewers:

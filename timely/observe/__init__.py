@@ -1,1 +1,1 @@
-"""What happens on a worker, for whoever listens, and what it does now: events, log, accounts, activity, notices."""
+"""What happens on a worker, for listeners, and what it does now: events, log, accounts, activity, notices."""

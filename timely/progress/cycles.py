@@ -37,6 +37,14 @@ epoch, say) share a key as well.
 >>> check_cycles([Edge(0, 1, channel), Edge(1, 0, channel)], ["map", "filter"].__getitem__)  # doctest: +ELLIPSIS
 Traceback (most recent call last):
 timely.errors.CycleError: the cycle map -> filter -> map does not advance its timestamps, ...
+
+Before a loop of locations 1 and 2 comes location 0, and after it location 3. The keys are (0,), in round r of the loop
+(1, r, 1) and (1, r, 2), and after it (3,):
+
+>>> loop = [Edge(1, 2, channel), Edge(2, 1, feedback)]
+>>> edges = [Edge(0, 1, PathSummary.enter(1)), *loop, Edge(2, 3, PathSummary.leave(2))]
+>>> [(place.components, place.coordinates) for place in positions(4, edges)]
+[((0,), ()), ((1, 1), (1,)), ((1, 2), (1,)), ((3,), ())]
 """
 
 from __future__ import annotations

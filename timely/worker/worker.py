@@ -309,7 +309,7 @@ class Worker:
             self.log.end()
 
     def close(self) -> None:
-        """Drop all dataflows. Whoever runs a worker calls this at the end, as `execute` does.
+        """Drop all dataflows. The function that runs a worker, such as `execute`, calls this at the end.
 
         A worker with peers has parted from them and cannot be used again; a single worker can.
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from differential import Collection
-from differential.delta import AltNeu, Prefixes, extend_at_hand, half_join
+from differential.delta import AltNeu, Prefixes, extend_locally, half_join
 from differential.graphs.motifs import cliques4, motif, triangles, triangles_by_joins
 from tests.oracle.grid import Multiset, Update, check
 from tests.thorough import examples
@@ -142,7 +142,7 @@ def test_cliques_of_four_appear_and_disappear_in_many_histories(
 def test_pieces_may_be_as_small_as_a_row(edits: list[Update]) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(half_join, "PIECE", 1)
-        patch.setattr(extend_at_hand, "PIECE", 1)
+        patch.setattr(extend_locally, "PIECE", 1)
         for workers in (1, 2):
             check(triangles, lambda edges: occurrences(edges, [(0, 1), (1, 2), (0, 2)]), edits, workers=workers)
 

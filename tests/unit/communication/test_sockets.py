@@ -206,7 +206,7 @@ def test_a_worker_that_waits_in_vain_sleeps_and_reports_what_was_refused_meanwhi
     assert sleeps == [10] * 121
     alone.refuse("it is noise")
     for now in (101.0, 102.0):
-        alone._door.observe(zmq.EVENT_HANDSHAKE_FAILED_AUTH, now)
+        alone._listener.observe(zmq.EVENT_HANDSHAKE_FAILED_AUTH, now)
     with pytest.raises(TransportError, match=r"because: it is noise; 2 connections .* turned away here$"):
         alone.connect()
 

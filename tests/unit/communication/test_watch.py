@@ -18,23 +18,23 @@ from timely.communication.watch import GRACE_SECONDS, REPORT_SECONDS, Watch, hea
 
 
 class Watched:
-    """A watch over two simulated links and a simulated door; `wakes` grows when it wakes the worker."""
+    """A watch over two simulated links and a simulated listener; `wakes` grows when it wakes the worker."""
 
     def __init__(self, context: zmq.Context[zmq.Socket[bytes]], described: dict[int, str | None]) -> None:
         self.links: list[Any] = [
             SimpleNamespace(peer=peer, lost_at=None, monitor=context.socket(zmq.PAIR)) for peer in described
         ]
         self.links[0].monitor.bind("inproc://first")
-        self.door: Any = SimpleNamespace(monitor=context.socket(zmq.PAIR))
+        self.listener: Any = SimpleNamespace(monitor=context.socket(zmq.PAIR))
         self.context = context
         self.wakes: list[None] = []
         self.watch: Any = Watch(
-            self.links, self.door, lambda: self.wakes.append(None), lambda link: described[link.peer]
+            self.links, self.listener, lambda: self.wakes.append(None), lambda link: described[link.peer]
         )
 
     def close(self) -> None:
         self.watch.close()
-        for watched in (*self.links, self.door):
+        for watched in (*self.links, self.listener):
             watched.monitor.close()
 
 
@@ -153,8 +153,8 @@ def test_a_socket_error_ends_the_thread_silently_only_if_the_socket_was_closed_m
 
     monkeypatch.setattr(zmq, "Poller", Poller)
     monkeypatch.setattr(threading, "excepthook", lambda hook: raised.append(hook.exc_type.__name__))
-    door: Any = SimpleNamespace(monitor=Monitor(is_closed))
-    made: Any = Watch([], door, lambda: None, lambda link: None)
+    listener: Any = SimpleNamespace(monitor=Monitor(is_closed))
+    made: Any = Watch([], listener, lambda: None, lambda link: None)
     closed.set()
     made._thread.join(10)
     made._ended.close()

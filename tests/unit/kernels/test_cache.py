@@ -23,7 +23,7 @@ from differential.kernels import (
     store as stores,
     turn as turns,
 )
-from differential.kernels.cache import Entry, compilers, environment, way
+from differential.kernels.cache import Entry, compilers, environment, toolchain
 from differential.kernels.compile import Ints, Kernel, bare, inner, kernel
 from differential.kernels.processor import Processor
 
@@ -233,11 +233,11 @@ def test_another_python_is_another_entry(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_another_way_to_compile_is_another_entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = way.__wrapped__()
+    before = toolchain.__wrapped__()
     for name in caching._COMPILERS:
         (tmp_path / name).write_text("")
     monkeypatch.setattr(caching, "__file__", str(tmp_path / "cache.py"))
-    assert way.__wrapped__() != before
+    assert toolchain.__wrapped__() != before
 
 
 def test_other_compiler_options_are_another_entry(monkeypatch: pytest.MonkeyPatch) -> None:

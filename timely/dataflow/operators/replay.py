@@ -80,11 +80,9 @@ class Replay:
     ) -> None:
         self._output = output
         self._again = again
-        self._held = CapabilitySet(output)
-        self._held.insert(capability)
         self._width = len(capability.time)
         self._open = [(source, MutableAntichain([(capability.time, 1)])) for source in sources]
-        capability.drop()
+        self._held = CapabilitySet.of(capability)
 
     def run(self) -> None:
         """Replay what there is now."""

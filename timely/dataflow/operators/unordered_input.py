@@ -97,7 +97,7 @@ class UnorderedInput:
         self._output.give(capability, batch)
 
     def close(self) -> None:
-        """Drop all capabilities that are left, whoever holds them."""
+        """Drop all capabilities that are left, those that the program holds, too."""
         for capability in list(self._output.live):
             capability.drop()
 

@@ -45,7 +45,7 @@ class Offer(NamedTuple):
     inclusive: bool
 
 
-def extend_at_hand(prefixes: Collection, offers: Sequence[Offer], *, name: str = "extend") -> Collection:
+def extend_locally(prefixes: Collection, offers: Sequence[Offer], *, name: str = "extend") -> Collection:
     """Return each prefix with each value that all `offers` have for it, as one more column.
 
     For a worker by itself, and times of one coordinate.

@@ -13,7 +13,7 @@ _TURNED_AWAY = (
 )
 
 
-class Door:
+class Listener:
     """A listening socket, and the number of handshakes that failed at it."""
 
     __slots__ = ("monitor", "refused", "socket")

@@ -2,7 +2,7 @@
 
 A search that waits for memory does so for each row that it reads, for one key and one layer after the other. Together
 these waits take three quarters of the time in which a kernel answers a change of one row. But all searches begin with
-the guesses of `seek`. So `approach` makes these for all keys and layers abreast: it asks for the row of each guess, and
+the guesses of `seek`. So `prefetch` makes these for all keys and layers abreast: it asks for the row of each guess, and
 reads none of them before it has asked for all. Then the processor waits once for each correction, however many keys and
 layers there are.
 
@@ -24,7 +24,7 @@ _LARGE = 1 << 10
 
 
 @inner
-def approach(keys: Ints, past: Table) -> None:
+def prefetch(keys: Ints, past: Table) -> None:
     """Ask for the rows of `past`, a table of batches, that searches for `keys` read, unless there are many keys."""
     if not 0 < len(keys) <= MOST_KEYS:
         return

@@ -6,10 +6,10 @@ import numpy as np
 from hypothesis import given, settings, strategies as st
 
 from differential.kernels import reduce as reductions
-from differential.kernels.approach import MOST_KEYS
 from differential.kernels.compile import NOTHING, Ints
 from differential.kernels.count import record_changes
 from differential.kernels.join import DONE, join
+from differential.kernels.prefetch import MOST_KEYS
 from differential.trace.batch import Batch, table_of
 from differential.trace.description import Description
 from tests.strategies_batches import EXTREMES
