@@ -133,10 +133,14 @@ _NAMES: tuple[tuple[tuple[type, ...], str], ...] = (
 
 def _check(present: list[Any], classes: tuple[type, ...], without: tuple[type, ...] = ()) -> None:
     """Raise DataError unless all values are of some classes."""
-    if len(set(map(type, present))) == 1:
-        present = present[:1]
+
+    def is_wrong(item: Any) -> bool:
+        return not isinstance(item, classes) or isinstance(item, without) or _is_other_boolean(item, classes)
+
+    if not any(map(is_wrong, {type(item): item for item in present}.values())):  # one of each class
+        return
     for item in present:
-        if not isinstance(item, classes) or isinstance(item, without) or _is_other_boolean(item, classes):
+        if is_wrong(item):
             first = present[0]
             beside = f" beside {first!r:.80} ({type(first).__name__})" if item is not first else ""
             raise DataError(
@@ -153,7 +157,7 @@ def _number_name(present: list[Any]) -> str:
     """Return the name of the type of numbers: floats if one is a float, and none of the others would be rounded."""
     whole = [item for item in present if isinstance(item, (int, np.integer))]
     if len(whole) < len(present):
-        if any(abs(int(item)) > 1 << 53 for item in whole):
+        if max(map(abs, map(int, whole)), default=0) > 1 << 53:
             raise DataError("a whole number of more than 53 bits beside floats: as a float it would be rounded")
         only = type(present[0]) if len(set(map(type, present))) == 1 else float
         return np.dtype(only).name if only in (np.float32, np.float16) else "float64"
