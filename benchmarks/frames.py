@@ -4,6 +4,9 @@ A column of an Arrow table is read as a frame, and the frame is converted to Arr
 measured. The result is compared with the table. The last figures are the times that pyarrow takes to make a NumPy array
 of the column, of Python's strings where it is text.
 
+The cases of lists convert a list of Python's values to a column and back. The last figure is the rate at which pyarrow
+makes an array of the list.
+
 The cases of a session make a table of integers and floats from the frame of a library and commit it, and read the
 table as a frame of the same library. The last figure is the time that pyarrow takes to sort the same rows: a table is
 indexed, and read in order.
@@ -22,6 +25,7 @@ from benchmarks.harness import Case, Figures, check
 
 IN, OUT, ARROW = "in, M rows/s", "out, M rows/s", "pyarrow, M rows/s"
 KINDS = ("integers", "integers with nulls", "floats", "timestamps", "text", "text with nulls", "decimals")
+LISTS = ("integers", "floats", "text", "timestamps", "decimals", "integers with nulls")
 LIBRARIES = ("numpy", "pandas", "polars", "arrow")
 LIMITS = {"integers": {IN: 1000.0, OUT: 1000.0}, "floats": {IN: 500.0, OUT: 1000.0}}
 """The least rates of what is not copied."""
@@ -34,6 +38,7 @@ CASES = [
         )
         for kind in KINDS
     ),
+    *(Case(f"frames 1M lists of {kind}", "frames", {"kind": f"lists of {kind}", "rows": 1_000_000}) for kind in LISTS),
     *(
         Case(f"frames {size} of a session, {library}", "frames", {"kind": library, "rows": rows}, quick=False)
         for size, rows in (("1M", 1_000_000), ("10M", 10_000_000))
@@ -69,12 +74,27 @@ def measure(kind: str, rows: int) -> Figures:
 
     if kind in LIBRARIES:
         return _of_session(kind, rows)
+    if kind.startswith("lists of "):
+        return _of_list(column(kind.removeprefix("lists of "), rows).to_pylist())
     table = pa.table({"column": column(kind, rows)})
     frame, into = _timed(lambda: read(table))
     found, out = _timed(frame.to_arrow)
     _, arrow = _timed(lambda: table["column"].to_numpy())
     check(found["column"].combine_chunks().equals(table["column"].combine_chunks()), "the column has changed")
     return {IN: 1e-6 * rows / into, OUT: 1e-6 * rows / out, ARROW: 1e-6 * rows / arrow}
+
+
+def _of_list(values: list[Any]) -> Figures:
+    """Return how many values become a column in a second, and are read from it, and how many pyarrow takes."""
+    import pyarrow as pa
+
+    from differential.frames import read
+
+    frame, into = _timed(lambda: read({"column": values}))
+    found, out = _timed(frame.columns[0].tolist)
+    _, arrow = _timed(lambda: pa.array(values))
+    check(found == values, "the values have changed")
+    return {IN: 1e-6 * len(values) / into, OUT: 1e-6 * len(values) / out, ARROW: 1e-6 * len(values) / arrow}
 
 
 def _of_session(library: str, rows: int) -> Figures:
