@@ -1,7 +1,7 @@
 """Interrupts that arrive while compiled code runs.
 
-Python handles a signal at the next point where the interpreter checks for one. If this is inside a compiled function
-that then returns a result (between a loop over rows and the creation of its arrays, say), Python has a result and an
+Python handles a signal at the next point where the interpreter checks for one. This may be inside a compiled function
+that then returns a result: between a loop over rows and the creation of its arrays, say. So Python has a result and an
 exception at the same time. It raises a `SystemError` about the function, whose cause is the handler's exception. Code
 that reports errors calls `interruption` first, so that an interrupt ends the run as an interrupt.
 

@@ -94,7 +94,7 @@ _instead: ContextVar[Origin | None] = ContextVar("instead", default=None)
 def attributed(origin: Origin, *, always: bool = False) -> Iterator[None]:
     """Let `user_origin` return an origin where no line of the program is on the call stack of this thread, or `always`.
 
-    A layer uses this if it builds a dataflow in one thread for a statement that was made in another thread, and
+    A layer uses this if it builds a dataflow in one thread for a statement that was made in another one. It uses
     `always` if it builds operators later than the line that asked for them.
 
     >>> with attributed(Origin("cell.py", 7)):

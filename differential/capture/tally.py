@@ -1,8 +1,8 @@
 """Find which times of a captured collection are complete, from the statements and the numbers of updates seen.
 
-Invariant: a time is complete, not in advance of `frontier`, exactly if statements that form a chain from the least time
-cover it and as many distinct updates were seen at it as stated. Counts are kept only for times that are not complete.
-Statements may arrive twice and in any order; those beyond a gap in the chain wait.
+Invariant: a time is complete exactly if it is not in advance of `frontier`. That is so if statements that form a chain
+from the least time cover it, and as many distinct updates were seen at it as stated. Counts are kept only for times
+that are not complete. Statements may arrive twice and in any order; those beyond a gap in the chain wait.
 """
 
 from __future__ import annotations

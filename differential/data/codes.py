@@ -2,8 +2,8 @@
 
 Below the operators everything is int64: one code for a row's key and one for its value. This module is the border.
 
-- Integers and booleans are their own codes; a float's code is the bit pattern it has in 64 bits, bent so that codes
-  order as the numbers do (-0.0 becomes 0.0, so that equal numbers have equal codes, and NaN has one, the greatest).
+- Integers and booleans are their own codes. A float's code is the bit pattern it has in 64 bits, changed so that codes
+  order as the numbers do and equal numbers have equal codes: -0.0 becomes 0.0, and NaN has one code, the greatest.
   Floats keep the width they have: 0.1 is one number in 32 bits and another one in 64, so columns of both widths are
   refused as columns of two kinds.
 - A typed column has the codes of what it is stored as, which equal and order as its values do. Its kind is its type.

@@ -1,9 +1,9 @@
 """Batches of updates: what a collection's stream carries.
 
 An update `(data, time, diff)` means that at `time` the number of occurrences of the record `data` changes by `diff`. A
-batch holds its records as columns, its times as a small table of distinct or repeated times and an index into it
-(absent when there is one time for all), and its diffs as a column (absent when all are 1). It is neither sorted nor
-consolidated; arranging does both.
+batch holds its records as columns. Its times are a small table, and a column that has for each record the place of its
+time there (absent if all have the same time). Its diffs are a column (absent if all are 1). A batch is neither sorted
+nor consolidated; arranging does both.
 """
 
 from __future__ import annotations

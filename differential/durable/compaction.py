@@ -1,9 +1,9 @@
 """Which parts of a durable collection to merge next.
 
-Parts have *levels*: one of up to 4,096 rows has level 0, and each further level holds eight times as many. `RUN` parts
-in a row are merged if none has a higher level than wanted, for the lowest level at which there are so many, and if the
-largest has at most half of their rows. So the parts that a row is in grow at least twofold each time that it is written
-again, and a collection of n rows has some RUN · log8(n / 4096) parts.
+Parts have *levels*: one of up to 4,096 rows has level 0, and each further level holds eight times as many. For a level,
+take the last parts in a row none of which has a higher one. They are merged if there are at least `RUN`, and the
+largest has at most half of their rows; of several levels the lowest is chosen. So the part that a row is in grows at
+least twofold each time that the row is written again, and a collection of n rows has some RUN · log8(n / 4096) parts.
 
 A step merges at most `MOST_ROWS` rows, which bounds its time and memory; larger parts stay as they are.
 """

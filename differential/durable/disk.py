@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Protocol
 
+TEMPORARY = ".tmp"
 _LOCKS = 100
 """So often a lock may be removed while a program waits for it."""
 
@@ -44,6 +45,13 @@ class Disk(Protocol):
 
     def locked(self, path: str) -> AbstractContextManager[None]:
         """Return a context in which this process alone holds the lock of that name."""
+
+
+def replace_file(disk: Disk, path: str, data: bytes) -> None:
+    """Write a file in such a way that, even after a crash, it has either all of its new contents or those it had."""
+    disk.write(path + TEMPORARY, data)
+    disk.rename(path + TEMPORARY, path)
+    disk.sync_directory(os.path.dirname(path) or ".")
 
 
 class OsDisk:

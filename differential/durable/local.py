@@ -15,12 +15,11 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from differential.durable.disk import Disk, OsDisk
+from differential.durable.disk import Disk, OsDisk, replace_file
 from timely.errors import StoreError
 
 MANIFEST = "manifest.json"
 PARTS = "parts"
-TEMPORARY = ".tmp"
 
 
 class LocalStore:
@@ -55,7 +54,7 @@ class LocalStore:
     def put_new(self, name: str, data: bytes) -> None:
         with self._attempt("write", self.path(name)):
             self._make()
-            self._replace(self.path(name), data)
+            replace_file(self._disk, self.path(name), data)
 
     def get(self, name: str) -> bytes | None:
         return self._read(self.path(name))
@@ -74,7 +73,7 @@ class LocalStore:
                         # An earlier attempt renamed the file, and failed to sync the directory.
                         self._disk.sync_directory(self.directory)
                     elif present == expected:
-                        self._replace(self._manifest, manifest)
+                        replace_file(self._disk, self._manifest, manifest)
                     else:
                         return False
                     return True
@@ -100,12 +99,6 @@ class LocalStore:
         if not self._is_made:
             self._disk.make_directory(self._parts)
             self._is_made = True
-
-    def _replace(self, path: str, data: bytes) -> None:
-        """Write a file in such a way that it is there with all of its contents or not at all."""
-        self._disk.write(path + TEMPORARY, data)
-        self._disk.rename(path + TEMPORARY, path)
-        self._disk.sync_directory(os.path.dirname(path))
 
     def _read(self, path: str) -> bytes | None:
         with self._attempt("read", path):

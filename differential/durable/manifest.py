@@ -5,8 +5,8 @@ final. Parts tile these times: each covers an interval [lower, upper), they foll
 a time nothing changed. As of a time `t` with since ≤ t < upper, the collection is the sum of all rows at times up to
 `t`; earlier times have been added up (`differential.trace.description` has the theory).
 
-`fence` counts the writers that have claimed the collection. Each claim increases it, so that a writer which was
-replaced is refused at its next append, for the manifest is no longer the one that it wrote.
+`fence` counts the writers that have claimed the collection. Each claim increases it, so the manifest is no longer the
+one that the last writer wrote, which is refused at its next append.
 
 The file is JSON with a SHA-256 of its contents, so that a damaged file is refused.
 """

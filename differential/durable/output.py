@@ -1,8 +1,8 @@
 """Make the changes of a collection durable as they become final, each epoch once.
 
 Worker 0 receives the changes and appends those at times from the collection's durable `upper` on. Earlier ones were
-appended by an earlier run. They are computed again when a program is started again, as of the time as of which its
-inputs are loaded, and must be what was appended: their digests are compared, and where these differ, the records are.
+appended by an earlier run. A program that is started again computes them again, as of the time of its inputs, and must
+get what was appended: their digests are compared, and if these differ, the records.
 """
 
 from __future__ import annotations

@@ -237,8 +237,8 @@ class State:
     def first_epoch(self, shard: OpenShard) -> int:
         """Return the first epoch of changes of an input: no change before it is missing.
 
-        It is the first that is not durable or, if other inputs went on when this one was closed, the first that is not
-        final for an output or a snapshot that depends on it, or did when it was last written.
+        It is the first that is not durable. If other inputs went on when this one was closed, it is the first that is
+        not final for any output or snapshot that depends on it, or did when it was last written.
         """
         dependent = {other.name for other in self._dependent(shard)}
         ends = [

@@ -20,7 +20,7 @@ def bidirectional_search(edges: Collection, goals: Collection) -> Collection:
     The loop settles, although a result ends its own search. In each round a wave is the nearest of itself and the nodes
     one edge further, so a wave that no longer advances keeps the nodes that it has reached. It only grows, among
     finitely many nodes at their distances; so goals that have met remain so, and some round adds nothing. The result is
-    right: waves that first meet in round i have all nodes within i of the source and of the target, so the path has
+    right: waves that first meet in round i have all nodes within i of the source and of the target. So the path has
     2i - 1 or 2i edges, and the middle of every such path is in both waves. All this is about the graph at one time.
     Removals need no more, because at each time the loop has the rounds that this time's graph needs.
 

@@ -41,14 +41,17 @@ def pagerank(
     A changed edge moves some rank, and in the end a unit or two of nearly every node's. With a `tolerance` of more than
     one unit, a node passes on its rank rounded to a multiple of it, and each node receives a multiple of it from the
     dangling nodes. A smaller change is not passed on, so the changes die out. The answer depends only on the graph, as
-    before. With d for `damping`, the errors of all ranks add up to at most (1 + d) / (1 - d) times half of `tolerance`
-    for each node, besides up to 1 / (1 - d) units for each edge, and three times that for each node, from rounding
-    down. (Where nodes have ten edges the errors, of either sign, mostly cancel: the mean error of a rank is a fifteenth
-    of `tolerance`.)
+    before. With d for `damping`, n nodes and m edges, the errors of all ranks add up to at most this many units, the
+    second term being from rounding down:
 
-    Raises BuildError where `damping` is not at least 0 and less than 1, `unit` is so small that nothing jumps or is
-    more than 2 ** 32, with which sums would not fit in 64 bits, `tolerance` is less than 1 or more than `unit`, or
-    `rounds` is negative. A DataError ends the run where weights are no whole numbers, or add up to 2 ** 31 or more.
+        n · tolerance / 2 · (1 + d) / (1 - d)  +  (m + 3 n) / (1 - d)
+
+    (Where nodes have ten edges the errors, of either sign, mostly cancel: the mean error of a rank is a fifteenth of
+    `tolerance`.)
+
+    Raises BuildError unless 0 <= `damping` < 1, 1 <= `tolerance` <= `unit` <= 2 ** 32 (with more, sums would not fit in
+    64 bits) and 0 <= `rounds`, and where `unit` is so small that nothing jumps. A DataError ends the run where weights
+    are no whole numbers, or add up to 2 ** 31 or more.
 
     >>> edges = np.array([[1, 2], [2, 1], [3, 1], [3, 4]]).T
     >>> example(lambda scope: pagerank(Collection.of(scope, *edges), rounds=3, unit=1000))

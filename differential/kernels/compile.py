@@ -17,10 +17,10 @@ What a kernel calls is marked too, and named directly in the caller's globals (`
   `meaning` is what that means in Python;
 - another kernel may be called like an inner function; its result must be annotated, and its code stays its own.
 
-Object code (`codegen.py`) is in the package if that was installed as a wheel (`shipped.py`), or cached on disk, for all
-installations of a user (`store.py` describes where, and how safely). The key of a cached kernel has a digest of
-everything it calls and of the constants it uses, its signature, and the versions, the processor and the settings it is
-compiled for (`cache.py`). Where its source is installed does not matter.
+Object code (`codegen.py`) is in the package if that was installed as a wheel (`shipped.py`). Otherwise it is cached on
+disk, for all installations of a user (`store.py` describes where, and how safely). The key of a cached kernel has its
+signature, a digest of everything it calls and of the constants it uses, and what it is compiled for: versions,
+processor and settings (`cache.py`). Where its source is installed does not matter.
 
 No two processes compile the same kernel. A process that needs a kernel that another one is compiling compiles others
 meanwhile, then waits, and loads it (`turn.py`). Compiling that takes longer than a second is reported on stderr.

@@ -5,15 +5,15 @@ workers make it:
 
     append to each table that it changes  ──►  decide: the collection `_session` is final up to the commit  ──►  commit
 
-so the last step of the three that a crash may leave half done is one atomic append. What was appended to tables and is
-not decided is given up when the session is opened again. Views are appended to after the commit; should a crash come in
-between, the difference is appended when the view is defined again.
+To decide is one atomic append. After a crash before it, what was appended to tables is given up when the session is
+opened again; after a crash behind it, the commit is made. Views are appended to after the commit. Should a crash come
+in between, the difference is appended when the view is defined again.
 
 A store that fails ends the writing: it is not known what is durable, and opening the session again finds out.
 
-`_session` also notes the last commit that changed each table. A table that is removed, or replaced by an older copy, is
-refused when the session is opened, and a table that is not noted is none: a session made it that was replaced before it
-could decide the commit. While a session runs, each commit compares the manifests of all collections.
+`_session` also notes the last commit that changed each table. So a table that was removed, or replaced by an older
+copy, is refused when the session is opened. A collection that is not noted is no table: the session that made it was
+replaced before it could decide the commit. While a session runs, each commit compares the manifests of all collections.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """Read a trace in a dataflow that imports it: as of a frontier, and as far as its batches have arrived there.
 
 The importing dataflow knows nothing of the times before the frontier `since`. Its readers see every time as its
-representative under `since`, so a promise about earlier times is one about `since`; and they see the trace up to the
-last batch that the importing operator has sent, for a join must not find in the past of a side a batch that has yet to
-arrive on its input.
+representative under `since`, so a promise about earlier times is one about `since`.
+
+They see the trace only up to the last batch that the importing operator has sent. Otherwise a join could find a batch
+in the past of one of its sides, and match it again when it arrives on the input.
 """
 
 from __future__ import annotations

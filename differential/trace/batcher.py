@@ -1,9 +1,9 @@
 """Gather updates until their times are final, and seal them into batches.
 
 Chunks of updates arrive in any order, at any times. `seal(upper)` takes out everything not in advance of `upper` as one
-batch and keeps the rest. It takes a chunk that is wholly due as it is, and does not touch one that is wholly in the
-future. It sorts a chunk of which only a part is due by time, once. From then on a seal costs what it takes out and a
-look at the times, so that sealing a thousand epochs of one large chunk one by one costs at most twice the chunk's size.
+batch and keeps the rest. A chunk that is wholly due is taken as it is, and one that is wholly in the future is not
+touched. Where only a part of a chunk is due, the chunk is sorted by time, once. From then on each seal costs what it
+takes out and a look at the times: to seal a thousand epochs of a large chunk one by one costs twice its size at most.
 
 When many chunks have piled up, with twice the rows that were left the last time, they are consolidated into one. So
 memory follows the number of distinct updates, and each row is sorted twice at most.

@@ -5,8 +5,8 @@
 - The *Job* is indexed and ends with the program; its pods are started again when they fail, as often as `--restart`
   says. Or the *StatefulSet* runs a program that does not end, and starts its pods all at the same time.
 
-Each pod runs one process by `timely run --on kubernetes` (`timely.cluster.kubernetes`), as an ordinary user, without
-privileges, and with nothing that it can write to but a directory for temporary files and the one for durable state.
+Each pod runs one process by `timely run --on kubernetes` (`timely.cluster.kubernetes`), as an ordinary user without
+privileges. It can write only to a directory for temporary files and to the one for durable state.
 """
 
 from __future__ import annotations

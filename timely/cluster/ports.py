@@ -2,8 +2,8 @@
 
 A port that was free a moment ago may be taken when a worker binds it, if many processes of a machine look for ports at
 the same time. So `reserved_ports` keeps a socket bound to each of its ports until the process ends. These sockets do
-not listen, and permit another socket of the same user to bind and listen there, but whoever looks for a free port in
-the same way finds this one taken.
+not listen, and permit another socket of the same user to bind and listen there. But a process that looks for a free
+port in the same way finds this one taken.
 
 The ports lie below those that systems give to outgoing connections.
 

@@ -1,7 +1,7 @@
 """The tasks of Slurm on this machine: which of them have ended.
 
-Slurm's daemon starts one process on each machine for a step of a job, `slurmstepd`, and that process starts the tasks
-of the machine before any of them runs a program. So the tasks that are left are children of the same process, and the
+For a step of a job, Slurm's daemon starts one process on each machine, `slurmstepd`. That process starts the tasks of
+the machine before any of them runs a program. So the tasks that are left are children of the same process, and the
 environment of each states its number. Nobody has to be asked, and a task that has ended before it could connect to any
 other is found, too.
 

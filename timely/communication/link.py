@@ -9,8 +9,8 @@ no room waits in `queue`, so the order is kept. Messages are numbered, so that a
 distinguished from the next one.
 
 A message of up to `MESSAGE_BYTES` to a worker on the same machine goes through a ring in shared memory (`inbox`), if
-there is room in it. All others go by the socket, and the numbers keep their common order: the receiver takes a message
-from the ring only when it is the next one, and what the ring holds before it takes the next one of the socket.
+there is room in it. All others go by the socket. The numbers keep their common order: the receiver takes a message from
+the ring only when its number is the next one, and before it takes a later one from the socket.
 
 A link belongs to its worker's thread. The `Watch` writes only the attributes marked as such.
 """

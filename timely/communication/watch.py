@@ -4,9 +4,9 @@ ZeroMQ's I/O threads, which run without the interpreter, establish that a peer i
 per timeout, and give up a connection that has been silent for half of it. So a worker may compute for as long as it
 likes, whereas a process that is stopped, killed or cut off loses its connections.
 
-One thread per worker waits for such events, records them on the links, and wakes the worker for a loss, which the
-worker raises when it next receives. If the worker does not return to its sockets in time, because it is in a long
-operator call, the thread prints the loss on standard error. It sleeps unless something happens to a connection.
+One thread per worker waits for such events and records them on the links. For a loss it wakes the worker, which raises
+an error when it next receives. If the worker does not return to its sockets in time, because it is in a long operator
+call, the thread prints the loss on standard error. It sleeps unless something happens to a connection.
 """
 
 from __future__ import annotations

@@ -4,8 +4,9 @@ A typed column behaves as the read-only array of its values. What only moves row
 positions, `take`, `repeat`, `np.concatenate` and `np.where`. Everything else sees the array (see `docs/types.md`) and
 makes columns of the types that NumPy gives them. So a type is lost only where values are computed.
 
-Where a type has no array with nulls in it, such as integers or null, functions of NumPy that work element by element
-leave nulls out and return a column with a null in the same rows; any other function raises an error where there is one.
+Some types have no array with nulls in it: "integers or null" is one. For these, functions of NumPy that work element by
+element leave nulls out, and return a column with a null in the same rows. Any other function raises an error where
+there is a null.
 """
 
 from __future__ import annotations

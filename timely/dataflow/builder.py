@@ -44,10 +44,10 @@ class OperatorBuilder(Generic[S]):
         """Begin an operator of a scope.
 
         With `cancels` it promises to emit what is left of all it received at a time: never both a change and its
-        opposite. With `static` it promises to receive all messages whenever it runs, to emit and to hold capabilities
-        only because of these, and to run for no other reason than messages and frontiers, so that a worker may run it
-        in a region (`timely.dataflow.region`). With `constant` it promises to emit what it has at the start, and
-        nothing later.
+        opposite. With `constant` it promises to emit what it has at the start, and nothing later. With `static` a
+        worker may run it in a region (`timely.dataflow.region`). It then promises to run for no other reason than
+        messages and frontiers, to receive all messages whenever it runs, and to emit and hold capabilities only because
+        of these.
         """
         scope.dataflow.refuse_if_built()
         self.scope = scope

@@ -1,10 +1,9 @@
 """The right to send: capabilities.
 
-A capability for time `t` at an operator's output permits sending messages at any time not less than `t`. As long as
-it is held, no frontier downstream moves past what could result from `t`; so the rule for whoever holds one is: hold
-it no longer, and at no earlier a time, than needed. Capabilities are explicit: they are dropped by `drop` or by
-leaving a `with` block, and each remembers the source line that made it, which is what `explain` shows when a dataflow
-does not finish.
+A capability for time `t` at an operator's output permits sending messages at any time at or after `t`. As long as it is
+held, no frontier downstream moves past what could result from `t`. So hold it no longer, and at no earlier a time, than
+needed. Capabilities are explicit: they are dropped by `drop` or by leaving a `with` block. Each remembers the line of
+the program that made it, which `explain` shows when a dataflow does not finish.
 
 A capability that the garbage collector finds was forgotten: nobody can send with it any more, so holding its time up
 serves nobody. Its worker drops it in its next step, with a `CapabilityWarning` at the line that made it. A program must

@@ -7,15 +7,16 @@ things:
 has no queue and no location. A loop of such functions only would call itself without end, so one operator of each loop
 keeps its queue.
 
-**Inputs are counted elsewhere.** A message queued at an input can result in exactly what a capability for its time at
-the operator's only output can, if the input's path there changes no times. So it can be counted there, where no
-operator asks for the frontier of the input.
+**Inputs are counted elsewhere.** Let an operator have one output, and an input whose path there changes no times. Then
+a message queued at the input can result in exactly what a capability for its time at the output can. So the message is
+counted at the output, unless the operator asks for the frontier of the input.
 
-An operator that *drains* its input takes all that is queued before it asks for the frontier. So the frontier need not
-count what is queued, and those at the outputs that feed the input are enough, if every message is here when they pass
-its time. A message that stays on the worker arrives when it is emitted. A message from another worker is here if the
-sender sends its progress to this worker itself, after the message (`in_order`): the frontier passes the time only when
-the end of the sender's capability is known here, and nothing overtakes on the way between two workers (`Allocator`).
+An operator that *drains* its input takes all that is queued before it asks for the frontier. So this frontier need not
+count what is queued. It can follow from the frontiers of the outputs that feed the input, provided that every message
+is here before these pass its time. A message that stays on the worker arrives when it is emitted. A message from
+another worker is here if the sender sends its progress to this worker itself, after the message (`in_order`): the
+frontier passes the time only when the end of the sender's capability is known here, and nothing overtakes on the way
+between two workers (`Allocator`).
 
 **Places are composed away.** A place at which no capability is held, no message is queued and no frontier is asked for
 only passes times on: each edge into it and each edge out of it become one, with the composed summary (`contract`).

@@ -6,8 +6,8 @@ the operator wants to send then; the request holds a capability for it, and so h
 request without a capability holds nobody back and permits nothing to be sent: it is for forgetting state.
 
 Invariants: no notification comes while a frontier has an element at or before its guarantee time; requests for the same
-two times are one; those available come in lexicographic order of their guarantee times, which no earlier time violates,
-for whatever is before an available time in the product order is available too.
+two times are one; those available come in lexicographic order of their guarantee times. (This extends the product order
+of times: whatever is before an available time is available too, and comes first.)
 
 A request in a loop whose capability time can come round to its guarantee time waits for itself; `explain` shows it.
 Asking costs a dictionary entry; to look for what is due costs a look at every pending guarantee time, however many of

@@ -1,15 +1,16 @@
 """What this worker has sent to operators and they have not taken yet: how memory is kept bounded.
 
-**What is counted**, in bytes and by receiving worker p, as `owed(p)`: batches on their way to, or queued at, an input
-that spreads them over the workers, or whose operator takes them one by one. A receiver reports from time to time what
-its operators have taken (`Taken`). A worker is *congested* if it owes some p more than its share, which is the bound
-divided by the number of workers; so all workers together send no worker more than the bound.
+**What is counted.** For each receiving worker p, `owed(p)` is how many bytes of batches are on their way to, or queued
+at, an input that spreads them over the workers, or whose operator takes them one by one. A receiver reports from time
+to time what its operators have taken (`Taken`). The *share* of a worker is the bound divided by the number of workers.
+A worker is *congested* if it owes some p more than its share; so all workers together send no worker more than the
+bound.
 
 **Who waits.** While a worker is congested its sources do not run, and its inputs report it (`is_congested`). An
-operator leaves its next message in the queue while some p is owed more than its share, and more than a quarter of that
-at inputs *behind* the operator in the topological order of its dataflow. Operators that promised to drain their inputs
-(`drains`) turn what they take into state; they do not wait to take, but do when they have much to emit
-(`Operator.must_wait`).
+operator leaves its next message in the queue as long as both are true of some p: it is owed more than its share; and
+more than a quarter of a share of that is at inputs *behind* the operator in the topological order of its dataflow.
+Operators that promised to drain their inputs (`drains`) turn what they take into state. They do not wait to take, but
+do when they have much to emit (`Operator.must_wait`).
 
 **Nothing waits for ever.** Of all inputs of a dataflow at which something is queued, on any worker, consider the last
 in topological order. Everything that is owed is at inputs before its operator or at its own, except what has been

@@ -101,8 +101,8 @@ class Schedule:
     def resume_later(self, operator: Schedulable) -> None:
         """Let an operator that has more to emit run when no other is ready: those that consume its output come first.
 
-        Of several such operators the last in topological order resumes, so that what each has emitted is consumed
-        before it emits more, however many messages one becomes.
+        Of several such operators the last in topological order resumes. So what each has emitted is consumed before it
+        emits more, however many messages follow from one.
         """
         if operator.region is not None:
             operator.has_more = True

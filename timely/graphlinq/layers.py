@@ -3,9 +3,8 @@
 A reader at a time uses the layers of that time and before. Two layers may become one, at the later time, once all
 future reads are at or after it; a probe watches the readers. Layers of incomparable times stay apart.
 
-A layer is merged with the one before it when it is at least half as large. So however many epochs edges arrive in, the
-number of layers is at most about the number of binary digits of the number of edges, and each edge is indexed again
-about as often.
+A layer is merged with the one before it when it is at least half as large. So however many epochs they arrive in, m
+edges are in at most about log2 m layers, and each edge is indexed again about as often.
 """
 
 from __future__ import annotations

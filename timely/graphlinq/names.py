@@ -1,8 +1,8 @@
 """A map from names to numbers that grows.
 
-The names are in sorted layers; a layer is merged with the one before it when it is at least half as large. So the
-number of layers is at most about the number of binary digits of the number of names, each name is sorted again about as
-often, and a lookup is one binary search per layer.
+The names are in sorted layers; a layer is merged with the one before it when it is at least half as large. So n names
+are in at most about log2 n layers, and each name is sorted again about as often. A lookup is one binary search per
+layer.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """How long epochs take: from when no input sends at a time any more until all answers at that time are final.
 
-An epoch begins to end when the frontier of all inputs moves, on any worker, and has ended when the frontier of what
-leaves the dataflow (its probes, and the operators without outputs) is at or after that. One worker sees both, as it
-sees all frontiers. So the time includes what workers wait for each other, and not what a program does before it
+An epoch begins to end when the frontier of all inputs moves past it, whichever worker moves it. It has ended when the
+frontier of what leaves the dataflow (its probes, and the operators without outputs) has followed. One worker sees both,
+as it sees all frontiers. So the time includes what workers wait for each other, and not what a program does before it
 advances its inputs.
 
 Watching a frontier costs a few microseconds whenever it moves. So only the first `AT_MOST` epochs are measured of each

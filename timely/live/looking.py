@@ -1,15 +1,15 @@
 """What one process knows of its own workers, looked at from another thread a few times a second.
 
 Most of it is there anyway: what a worker does, queues, frontiers, activations, the sizes of traces. It is read without
-the worker's help, and noted nowhere. Only the time and the records of operators are counted for this
-(`Log.count`), and the epochs of the first worker (`latency`).
+the worker's help, and noted nowhere. Only the time and the records of operators are counted for this (`Log.count`), and
+the epochs of the first worker (`latency`).
 
-**Bounded cost.** An activation that is counted takes about a microsecond longer. If counting all those of a worker
-between two looks would take longer than its part of `SHARE` of the time, it counts about `BUDGET` of them, and then not
-again before what that took, with beginning and ending it, is less than that part. The workers of a process divide
-`SHARE`, because they have one core together. The numbers are extrapolated from what was counted: to all of the time
-between the looks, and to the time until the next part in proportion to the activations, of which the number is always
-known. Without haste, everything is counted.
+**Bounded cost.** An activation that is counted takes about a microsecond longer. Counting may take `SHARE` of the time,
+which the workers of a process divide, because they have one core together. If counting all activations of a worker
+would take longer than its part, it counts about `BUDGET` of them. It begins again once what that took is, on the
+average, less than its part. The numbers are extrapolated from what was counted: to all of the time between the looks,
+and to the time until the next part in proportion to the activations, of which the number is always known. A worker with
+few activations counts them all.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ later by SIGKILL. So a run ends within 5 s unless Python code of the program is 
 continued, so that they can react.
 
 The launcher notes the fate of a child that has ended with status 0, or has been stopped for `STOPPED_OF_TIMEOUT` of the
-peer timeout, so that peers waiting to meet it can report it at once. When all remaining children are stopped, nobody
+peer timeout. So peers that wait to meet it can report it at once. When all remaining children are stopped, nobody
 waits for them, and the launcher ends the run itself.
 
 Signals are recorded from before the directory of the sockets is created until after it is removed, so every signal that

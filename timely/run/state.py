@@ -3,8 +3,8 @@
 The collections are those of `differential`, which stands on this package. So its command is found by name.
 
 **One group with `--restart` for a directory.** A program that opens the state ends the one that has it. Two groups that
-are started again would end each other in turn, so such a group holds a lock on the directory, and while it does no
-other run begins there. The system releases the lock however the launcher ends.
+are started again would end each other in turn. So such a group holds a lock on the directory, and no other run begins
+there meanwhile. The system releases the lock however the launcher ends.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Report operators and loops that go on for too long: `timely run --stall SECONDS`.
 
 A worker that sleeps reports by itself that the run stands still (see `timely.worker.standstill`). A worker inside an
-operator cannot, so a thread looks at the workers of its process a few times in that span. If for so long no count of a
-worker's dataflows has changed (no message was sent or received, no capability moved, no frontier), and the worker is
-inside an operator, the thread reports which, once. It also reports a loop that goes on while no time becomes final: the
-loop has not converged. It ignores a worker that is in the program, or waits.
+operator cannot, so a thread looks at the workers of its process a few times in that span. It reports an operator, once,
+if the worker is inside it and for the whole span no count of the worker's dataflows has changed: no message was sent or
+received, and no capability or frontier moved. It also reports a loop that goes on while no time becomes final: the loop
+has not converged. It ignores a worker that is in the program, or waits.
 
 Nothing is counted for this: the watch reads what is there in any case.
 """

@@ -1,7 +1,7 @@
 """The different names of a graph, numbered while the graph is read.
 
-Most names of a block of text are in no block before it if a graph has millions of nodes, so numbering the names of each
-block, and then those of all blocks, would look all of them up twice. One table has the names of all blocks instead.
+One table has the names of all blocks of the text. If a graph has millions of nodes, most names of a block are in no
+block before it. To number the names of each block by themselves first would look all of these up twice.
 """
 
 from __future__ import annotations

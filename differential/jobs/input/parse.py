@@ -1,9 +1,9 @@
 """Blocks of text become columns.
 
 pyarrow parses a block that has the form. If it cannot, the block is cut into pieces, and the pieces that pyarrow cannot
-parse are read line by line, which is the definition of what a line means: a line is a row, a blank, a comment or a
-fault. pyarrow must accept nothing that the definition refuses, so blocks are checked for what it is lenient about:
-hexadecimal numbers, carriage returns inside lines, numbers that are not finite and empty names.
+parse are read line by line. The reading of lines defines what a line means: a row, a blank, a comment or a fault.
+pyarrow must accept nothing that the definition refuses, so blocks are checked for what it is lenient about: hexadecimal
+numbers, carriage returns inside lines, numbers that are not finite and empty names.
 """
 
 from __future__ import annotations

@@ -21,16 +21,15 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from differential.durable.disk import OsDisk, replace_file
 from differential.session.changes import Change
 from differential.session.sinks.sink import Mark, Outlet
-from differential.session.sinks.values import as_json, as_texts
+from differential.session.sinks.values import ADDED, as_json, as_texts, check_names
 from differential.session.table_data import order_of
-from timely.errors import DataError, SessionError, StoreError
+from timely.errors import SessionError, StoreError
 from timely.lowlevel import user_origin
 
 Path = str | os.PathLike[str]
-ADDED = ("time", "diff")
-"""The columns after those of the rows."""
 
 
 @dataclass(frozen=True)
@@ -114,24 +113,12 @@ class FileWriter:
 
     def _note(self, stream: str, commit: int | None, size: int) -> None:
         noted = {"stream": stream, "commit": commit, "size": size}
-        path = f"{self._path}.mark"
-        with open(f"{path}.tmp", "w", encoding="utf-8") as file:
-            json.dump(noted, file)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(f"{path}.tmp", path)
-        directory = os.open(os.path.dirname(path) or ".", os.O_RDONLY)
-        try:
-            os.fsync(directory)
-        finally:
-            os.close(directory)
+        replace_file(OsDisk(), f"{self._path}.mark", json.dumps(noted).encode())
         self._noted = noted
 
     def _lines(self, changes: Sequence[Change], is_first: bool) -> Iterable[bytes]:
         for change in changes:
-            taken = next((name for name in change.columns if name in ADDED), None)
-            if taken is not None:
-                raise DataError(f"the view has a column {taken!r}, the name of one that the sink adds: rename it")
+            check_names(change.columns)
             if self._form == "csv" and is_first:
                 yield (",".join(map(_field, (*change.columns, *ADDED))) + "\n").encode()
             is_first = False

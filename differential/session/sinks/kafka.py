@@ -17,7 +17,7 @@ from typing import Any
 
 from differential.session.changes import Change
 from differential.session.sinks.sink import Mark, Outlet
-from differential.session.sinks.values import as_json, as_texts
+from differential.session.sinks.values import as_json, as_texts, check_names
 from timely.errors import ConfigError, DataError, SessionError, StoreError
 
 try:
@@ -152,14 +152,9 @@ class ChangesTopicWriter:
 
     def _messages(self, change: Change) -> Iterator[Message]:
         names, key = change.columns, self._sink.key
-        missing = [name for name in key if name not in names]
-        if missing:
-            raise DataError(f"the view has no column {missing[0]!r} for the key: it has {', '.join(names)}")
+        check_names(names, key)
         rows = list(zip(*(as_json(name, column) for name, column in zip(names, change.rows))))
         if not key:
-            taken = [name for name in ("time", "diff") if name in names]
-            if taken:
-                raise DataError(f"the view has a column {taken[0]!r}, the name of one that the sink adds: rename it")
             for row, diff in zip(rows, change.diff.tolist()):
                 yield None, _packed({**dict(zip(names, row)), "time": change.time, "diff": diff})
             return

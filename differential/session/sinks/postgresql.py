@@ -17,7 +17,7 @@ from typing import Any
 
 from differential.session.changes import Change
 from differential.session.sinks.sink import Mark, Outlet
-from differential.session.sinks.values import as_texts
+from differential.session.sinks.values import as_texts, check_names
 from differential.session.sources.convert import family
 from differential.session.table_data import Column
 from timely.errors import ConfigError, DataError, SessionError, StoreError
@@ -210,10 +210,7 @@ class KeyedTableWriter:
 
         Raises DataError if the view has no column of the key, or the table lacks a column of the view.
         """
-        key = self._sink.key
-        missing = [name for name in key if name not in change.columns]
-        if missing:
-            raise DataError(f"the view has no column {missing[0]!r} for the key: it has {', '.join(change.columns)}")
+        check_names(change.columns, self._sink.key)
         if not self._columns:
             if not self._exists(self._table):
                 self._make(change)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import math
 from base64 import b64encode
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,19 @@ from differential.session.sources.convert import family
 from differential.session.table_data import Column
 from timely.errors import DataError
 from timely.lowlevel import Typed, name_of
+
+ADDED = ("time", "diff")
+"""The columns that a sink of changes adds to those of the rows."""
+
+
+def check_names(names: Sequence[str], key: Sequence[str] = ()) -> None:
+    """Raise DataError if a view lacks a column of the key or, without a key, has one of those that a sink adds."""
+    missing = [name for name in key if name not in names]
+    if missing:
+        raise DataError(f"the view has no column {missing[0]!r} for the key: it has {', '.join(names)}")
+    taken = [name for name in names if name in ADDED and not key]
+    if taken:
+        raise DataError(f"the view has a column {taken[0]!r}, the name of one that the sink adds: rename it")
 
 
 def as_json(name: str, column: Column) -> list[Any]:
