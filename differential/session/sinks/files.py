@@ -180,4 +180,4 @@ def _file(path: Path, form: Literal["csv", "json"], name: str | None) -> File:
         raise SessionError(
             f"there is no directory {directory} for the file of a sink (at {user_origin()}): make it first"
         )
-    return File(text, form, name or text)
+    return File(os.path.join(os.getcwd(), text), form, name or text)  # wherever the program changes to later

@@ -259,6 +259,11 @@ def _identity(path: str) -> Identity | None:
     return there.st_dev, there.st_ino
 
 
+def _absolute(path: Path) -> str:
+    """Return where a path is, wherever the program changes to later; a slash at its end stays."""
+    return os.path.join(os.getcwd(), path) if os.fspath(path) else ""
+
+
 def _bytes_of(path: str | None, at: int) -> Bytes:
     if path is None:
         return PipeBytes(sys.stdin.fileno())
@@ -293,7 +298,7 @@ def csv(
     1
     [('cog', 2.0), ('nut', 0.5)]
     """
-    return Files(os.fspath(path), "csv", name or os.fspath(path), follow, replaced, delimiter, header, longest)
+    return Files(_absolute(path), "csv", name or os.fspath(path), follow, replaced, delimiter, header, longest)
 
 
 def json_lines(path: Path, *, follow: bool = False, replaced: Replaced = "stop", name: str | None = None) -> Files:
@@ -302,7 +307,7 @@ def json_lines(path: Path, *, follow: bool = False, replaced: Replaced = "stop",
     >>> json_lines("events.jsonl", follow=True).name
     'events.jsonl'
     """
-    return Files(os.fspath(path), "json", name or os.fspath(path), follow, replaced)
+    return Files(_absolute(path), "json", name or os.fspath(path), follow, replaced)
 
 
 def tables(path: Path, *, follow: bool = False, replaced: Replaced = "stop", name: str | None = None) -> Files:
@@ -313,7 +318,7 @@ def tables(path: Path, *, follow: bool = False, replaced: Replaced = "stop", nam
     >>> tables("orders/*.parquet", name="orders").name
     'orders'
     """
-    return Files(os.fspath(path), "table", name or os.fspath(path), follow, replaced)
+    return Files(_absolute(path), "table", name or os.fspath(path), follow, replaced)
 
 
 def standard_input(form: Literal["csv", "json"] = "csv", *, delimiter: str = ",") -> Files:

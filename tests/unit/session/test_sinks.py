@@ -403,6 +403,28 @@ def test_a_torn_end_of_a_file_is_cut_off_and_written_again(tmp_path: Path) -> No
     assert path.read_text() == "x,time,diff\n0,1,1\n1,2,1\n"
 
 
+def test_the_files_of_a_session_stay_where_the_program_named_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A program, or somebody in a notebook, may change to another directory, in which there are such files, too."""
+    (tmp_path / "elsewhere" / "in").mkdir(parents=True)
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "1.csv").write_text("x\n1\n")
+    (tmp_path / "elsewhere" / "in" / "2.csv").write_text("x\n7\n")
+    monkeypatch.chdir(tmp_path)
+    with Session(state="state") as db:
+        numbers = db.table("numbers", {"x": int})
+        view = db.view("all", lambda t: t.numbers, durable=True)
+        view.write_to(csv("rows.csv"))
+        numbers.read_from(csv_source("in/*.csv", follow=True))
+        db.run(until=lambda: bool(numbers.records()))
+        monkeypatch.chdir(tmp_path / "elsewhere")
+        (tmp_path / "in" / "2.csv").write_text("x\n2\n")
+        db.run(until=lambda: len(numbers.records()) == 2)
+    assert sorted(path.name for path in (tmp_path / "elsewhere").iterdir()) == ["in"]
+    assert (tmp_path / "rows.csv").read_text() == "x,time,diff\n1,1,1\n2,2,1\n"
+
+
 def test_a_file_that_is_another_one_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "rows.jsonl"
     path.write_text("something\n")
