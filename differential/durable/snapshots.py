@@ -20,7 +20,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from io import BytesIO
-from threading import Thread
+from threading import Lock, Thread
 from typing import Any, Protocol, cast
 from zipfile import ZipFile
 
@@ -43,6 +43,9 @@ Arrays = Mapping[str, Array]
 """Arrays by name, as `numpy.savez` keeps them: of numbers, booleans, dates, or text of a fixed width."""
 Changes = tuple[tuple[Any, ...], Any]
 """Columns of records, and how much more often each occurs: a number for each row."""
+
+_parsing = Lock()
+"""Held while an array is read: NumPy parses its header with `ast`, which may fail in two threads of Python 3.11."""
 
 
 class Restorable(Protocol):
@@ -311,7 +314,7 @@ def _loaded(shard: OpenShard, part: Part) -> dict[str, Array]:
     if data is None:
         raise missing(shard.shard, part.name)
     # Read one by one, by a function that refuses objects: what is in a file is never run.
-    with ZipFile(BytesIO(data)) as file:
+    with ZipFile(BytesIO(data)) as file, _parsing:
         return {name.removesuffix(".npy"): np.lib.format.read_array(file.open(name)) for name in file.namelist()}
 
 

@@ -278,6 +278,26 @@ class Named(Streaks):
         return super().snapshot() | {"file": np.array(["a"]), "allow_pickle": np.array([True])}
 
 
+def test_one_worker_at_a_time_parses_what_an_array_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """NumPy lets Python parse it, and Python 3.11 counts how deep it is for all threads together (gh-106905)."""
+    parsing: list[int] = []
+    read_array = np.lib.format.read_array
+
+    def slow(*arguments: Any, **options: Any) -> Any:
+        assert not parsing, "two workers parse at once"
+        parsing.append(1)
+        clock.sleep(0.005)
+        parsing.pop()
+        return read_array(*arguments, **options)
+
+    run(str(tmp_path), EPOCHS, workers=2)
+    monkeypatch.setattr(np.lib.format, "read_array", slow)
+    before = Streaks.restored
+    run(str(tmp_path), EPOCHS * 2, workers=3)
+    assert Streaks.restored > before
+    assert updates(str(tmp_path)) == expected(EPOCHS * 2)
+
+
 def test_an_array_of_a_snapshot_may_have_any_name(tmp_path: Path) -> None:
     built(tmp_path, Named)
     shard = Shard("kept", Directory(str(tmp_path)).store("kept"))
