@@ -26,7 +26,7 @@ from differential.session.aggregate import Aggregate, check_aggregates, quotient
 from differential.session.guesses import GROUPS, RELATION, absent
 from differential.session.joined import On, joined
 from differential.session.near import joined_names, known_columns, refuse_stranger
-from differential.session.row import Row, takes_a_row
+from differential.session.row import Row, by_row, takes_a_row
 from differential.session.windows import WINDOW, Kind, Sessions, assigned
 from timely import Stream
 from timely.errors import BuildError
@@ -242,14 +242,11 @@ class Relation(Collection):
 
     def _by_name(self, what: str, function: Callable[..., Any]) -> Callable[..., Any]:
         """Return a function of columns that does what one of a `Row` does; any other function as it is."""
-        names = self.names
         if not callable(function):
             raise BuildError(
                 f"{what} (at {user_origin()}) takes a function of a row of columns, and not {function!r:.80}"
             )
-        if names is None or len(names) < 2 or not takes_a_row(function):
-            return function
-        return lambda *columns: function(Row(names, columns))
+        return function if self.names is None or not takes_a_row(function) else by_row(self.names, function)
 
     def _alike(self, made: object) -> Relation:
         """Return a relation of the same columns with the names here."""
