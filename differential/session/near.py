@@ -90,3 +90,22 @@ def refuse_stranger(what: str, other: object) -> None:
             f"{what} (at {user_origin()}): {shown} is no collection of this definition: the tables and views of the "
             "session are attributes of what the definition receives, as t.orders is"
         )
+
+
+def refuse_other_columns(what: str, names: tuple[str, ...] | None, other: tuple[str, ...] | None) -> None:
+    """Raise BuildError if columns that are put together by position are others, or in another order.
+
+    >>> refuse_other_columns("concat", ("customer", "total"), ("client", "total"))
+    """
+    if not names or not other:
+        return
+    both = f"{', '.join(names)}, and of another one {', '.join(other)}"
+    if len(names) != len(other):
+        raise BuildError(f"{what} (at {user_origin()}): the columns of one collection are {both}")
+    if names != other and set(names) == set(other):
+        wanted = ", ".join(map(repr, names))
+        raise BuildError(
+            f"{what} (at {user_origin()}): the columns of one collection are {both}, and they are put together by "
+            f"position, in which the key of a table comes first: select({wanted}) puts them in the same order, and "
+            f"named({wanted}) takes them as they are"
+        )

@@ -25,8 +25,8 @@ from differential.operators.attempt import Attempt
 from differential.session.aggregate import Aggregate, check_aggregates, quotient
 from differential.session.guesses import GROUPS, RELATION, absent
 from differential.session.joined import On, joined
-from differential.session.near import joined_names, known_columns, refuse_stranger
-from differential.session.row import Row, takes_a_row
+from differential.session.near import joined_names, known_columns, refuse_other_columns, refuse_stranger
+from differential.session.row import Row, by_row, takes_a_row
 from differential.session.windows import WINDOW, Kind, Sessions, assigned
 from timely import Stream
 from timely.errors import BuildError
@@ -228,12 +228,10 @@ class Relation(Collection):
     def concat(self, *others: Collection, name: str = "concat") -> Relation:
         """Return the collection in which each record occurs as often as in all together, with the names here.
 
-        Raises BuildError where another one is known to have another number of columns.
+        Raises BuildError where another one is known to have another number of columns, or these in another order.
         """
         for other in others:
-            if isinstance(other, Relation) and other.names and self.names and len(other.names) != len(self.names):
-                both = f"{', '.join(self.names)}, and of another one {', '.join(other.names)}"
-                raise BuildError(f"concat (at {user_origin()}): the columns of one collection are {both}")
+            refuse_other_columns("concat", self.names, other.names if isinstance(other, Relation) else None)
         return self._alike(_concat.concat(self, *cast(tuple[Self, ...], others), name=name))
 
     def distinct(self, *, name: str = "distinct") -> Relation:
@@ -242,14 +240,11 @@ class Relation(Collection):
 
     def _by_name(self, what: str, function: Callable[..., Any]) -> Callable[..., Any]:
         """Return a function of columns that does what one of a `Row` does; any other function as it is."""
-        names = self.names
         if not callable(function):
             raise BuildError(
                 f"{what} (at {user_origin()}) takes a function of a row of columns, and not {function!r:.80}"
             )
-        if names is None or len(names) < 2 or not takes_a_row(function):
-            return function
-        return lambda *columns: function(Row(names, columns))
+        return function if self.names is None or not takes_a_row(function) else by_row(self.names, function)
 
     def _alike(self, made: object) -> Relation:
         """Return a relation of the same columns with the names here."""

@@ -39,3 +39,24 @@ def takes_a_row(function: Callable[..., Any]) -> bool:
     except (TypeError, ValueError):
         return False
     return [each.kind in (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD) for each in parameters] == [True]
+
+
+def by_row(names: Sequence[str], function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function of columns that calls one of a `Row`; of a single column, one that receives the column.
+
+    >>> by_row(["total"], lambda r: r.total > 3)(np.array([3, 4]))
+    Traceback (most recent call last):
+    AttributeError: 'numpy.ndarray' object has no attribute 'total': there is one column, which the function receives
+    """
+    if len(names) > 1:
+        return lambda *columns: function(Row(names, columns))
+
+    def of_column(column: Any) -> Any:
+        try:
+            return function(column)
+        except AttributeError as error:
+            if error.name == names[0] and error.obj is column:
+                error.args = (f"{error}: there is one column, which the function receives",)
+            raise
+
+    return of_column

@@ -108,6 +108,8 @@ class TextPart:
         if not data:
             return None
         text, bad = _decoded(data)
+        if self.bytes.at == 0:
+            text = text.removeprefix(MARK)
         return self._piece(form, form.split(text), data, bad)
 
     def close(self) -> None:

@@ -86,7 +86,7 @@ class Csv:
         return end_of_csv(data)
 
     def split(self, text: str) -> Block:
-        lines = list(io.StringIO(text.removeprefix(MARK), newline="\n"))
+        lines = list(io.StringIO(text, newline="\n"))
         reader = csv.reader(lines, delimiter=self._delimiter, strict=True)
         records: list[Any] = []
         starts: list[int] = []

@@ -115,7 +115,7 @@ def _built(tree: Tree, t: Any) -> Any:
     if operator == "join":
         return own.join(_built(given[1], t), on=dict(given[2]))
     if operator in ("concat", "except", "intersect", "union"):
-        other = _built(given[1], t).keyed_by(columns_of(given[1])[0].name)
+        other = _built(given[1], t).keyed_by(columns_of(given[1])[0].name).named(*names)
         own = own.keyed_by(names[0])
         of = {"concat": own.concat, "except": own.except_, "intersect": own.intersect, "union": own.union}
         return of[operator](other).named(*names)

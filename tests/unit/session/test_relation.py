@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from differential import Collection, example
-from differential.errors import BuildError
+from differential import Collection, Session, example
+from differential.errors import BuildError, SessionError
 from differential.graphs import bfs
 from differential.session import Relation
 from timely import Scope
@@ -207,3 +207,15 @@ def test_an_error_names_the_columns_and_the_line(wrong: Callable[[Relation], Any
 def test_a_column_that_a_row_does_not_have_is_named() -> None:
     with pytest.raises(Exception, match="there is no column 'totl': the columns are customer, total, item"):
         example(lambda scope: orders(scope).filter(lambda r: r.totl > 1))
+
+
+def test_columns_in_another_order_are_not_put_together_unless_they_are_taken_as_they_are() -> None:
+    with Session() as db:
+        db.table("roads", {"start": [1], "end": [2]})
+        db.table("old", {"start": [3], "end": [4]}, key="end")
+        db.commit()
+        with pytest.raises(SessionError, match=r"of another one end, start, .* select\('start', 'end'\) puts them"):
+            db.ask(lambda t: t.roads.concat(t.old))
+        assert db.ask(lambda t: t.roads.concat(t.old.select("start", "end"))).records() == [(1, 2), (3, 4)]
+        both = db.ask(lambda t: t.roads.concat(t.roads.select("end", "start").named("start", "end")))
+        assert both.records() == [(1, 2), (2, 1)]

@@ -253,6 +253,20 @@ def test_a_mark_at_the_beginning_of_a_text_is_no_part_of_it(tmp_path: Path, sour
         assert table.records() == [(1, "ann")]
 
 
+@pytest.mark.parametrize("header", [True, False])
+def test_a_mark_at_the_beginning_of_a_record_is_a_part_of_it(tmp_path: Path, header: bool) -> None:
+    path = tmp_path / "t"
+    path.write_text("name\nann\n" if header else "ann\n")
+    with Session() as db:
+        table = db.table("people", {"name": str})
+        table.read_from(csv(path, follow=True, header=header))
+        db.commit()
+        with path.open("a") as file:
+            file.write("\ufeffbob\n")
+        db.commit()
+        assert table.records() == [("ann",), ("\ufeffbob",)]
+
+
 def test_another_delimiter_is_suggested(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("id;name\n1;ann\n")
