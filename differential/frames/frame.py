@@ -140,10 +140,10 @@ class Frame:
 
     def to_polars(self) -> polars.DataFrame:
         """Return a Polars frame. Columns of integers and floats share their memory with it."""
-        from differential.frames.other import to_polars
+        import polars
 
-        frame: polars.DataFrame = to_polars(self.to_arrow())
-        return frame
+        frame: Any = polars.from_arrow(self.to_arrow())
+        return frame  # type: ignore[no-any-return]
 
     def to_pandas(self) -> pandas.DataFrame:
         """Return a pandas frame. Columns of integers and floats share their memory with it.

@@ -14,13 +14,6 @@ from timely.lowlevel import Typed
 Column = NDArray[Any]
 
 
-def to_polars(table: Any) -> Any:
-    """Return a Polars frame of an Arrow table."""
-    import polars
-
-    return polars.from_arrow(table)
-
-
 def to_pandas(names: Sequence[str], columns: Sequence[Column]) -> Any:
     """Return a pandas frame of columns: plain columns as they are, others as the types of pandas that have nulls."""
     import pandas

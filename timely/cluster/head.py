@@ -13,12 +13,13 @@ from typing import Any
 
 from timely.cluster.lifeline import Declare, spread
 from timely.cluster.lines import Lines
-from timely.cluster.place import Place, Waiting, addresses_of, named
+from timely.cluster.place import Place, Waiting, addresses_of
 from timely.cluster.ports import reserved_ports
 from timely.cluster.seal import Keyed, Seal
 from timely.communication.notes import declare_fate
 from timely.config import Config
 from timely.errors import TransportError
+from timely.observe.notices import numbered
 
 GREETING = "timely"
 """The first word that process 0 sends. The others are the name of the run and a challenge."""
@@ -63,7 +64,7 @@ class Head:
                 while missing := self._missing():
                     self._turn(listener)
                     self._check(deadline, missing)
-                    waiting.note(named(missing))
+                    waiting.note(numbered("process", missing))
                 return self._answer_all(port)
             except BaseException as error:
                 self._close_all(str(error) if isinstance(error, TransportError) else "process 0 has failed")
@@ -80,8 +81,8 @@ class Head:
             return
         refused = f"; {self._refused} connections were refused, the last because {self._last_refusal}"
         raise TransportError(
-            f"process 0 waited {self._config.rendezvous_seconds:g} s for {named(missing)}, which did not come"
-            f"{refused if self._refused else ''}; find out what ended or delays them, or allow more time "
+            f"process 0 waited {self._config.rendezvous_seconds:g} s for {numbered('process', missing)}, which did not "
+            f"come{refused if self._refused else ''}; find out what ended or delays them, or allow more time "
             "(TIMELY_RENDEZVOUS_SECONDS)"
         )
 

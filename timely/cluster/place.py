@@ -10,13 +10,12 @@ from typing import Any, NamedTuple
 
 from timely.config import Config, is_loopback
 from timely.errors import ConfigError, TransportError
+from timely.observe.notices import numbered
 
 WAITING_SECONDS = 5.0
 """The time until the first line about who has not come, and between two lines."""
 LOOK_SECONDS = 2.0
 """The time between two looks for processes that have ended, where the system permits to look."""
-_NAMES = 8
-"""How many missing processes a line names."""
 
 
 class Place(NamedTuple):
@@ -88,17 +87,6 @@ def settled(config: Config, place: Place, addresses: Sequence[str], generation: 
         raise TransportError(f"the processes cannot run together: {error}") from None
 
 
-def named(processes: Sequence[int]) -> str:
-    """Return the names of some processes; of many, only the first.
-
-    >>> named([2]), named([1, 2]), named(range(1, 12))
-    ('process 2', 'processes 1, 2', 'processes 1, 2, 3, 4, 5, 6, 7, 8 and 3 more')
-    """
-    shown = ", ".join(map(str, processes[:_NAMES]))
-    more = f" and {len(processes) - _NAMES} more" if len(processes) > _NAMES else ""
-    return f"process{'es' if len(processes) > 1 else ''} {shown}{more}"
-
-
 class Waiting:
     """Prints for whom a process waits, every few seconds, and looks for processes that will not come."""
 
@@ -115,7 +103,8 @@ class Waiting:
             self._looked = now
             if ended := self._place.ended():
                 raise TransportError(
-                    f"{named(ended)} ended before all processes had come: killed, or failed with an error of its own"
+                    f"{numbered('process', ended)} ended before all processes had come: killed, or failed with an "
+                    "error of its own"
                 )
         waited = int((now - self._begun) / WAITING_SECONDS)
         if waited > self._lines:

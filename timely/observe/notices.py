@@ -1,7 +1,7 @@
-"""Notices on stderr, for whoever runs the program."""
+"""Notices on stderr, for the person who runs the program."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 _listeners: list[Callable[[str], object]] = []
 
@@ -12,6 +12,17 @@ def notify(text: str) -> None:
         listener(text)
     sys.stderr.write(f"timely: {text}\n")
     sys.stderr.flush()
+
+
+def numbered(kind: str, numbers: Sequence[int], most: int = 8) -> str:
+    """Return the names of some workers or processes, but of at most so many.
+
+    >>> numbered("worker", [1], 4), numbered("process", [1, 2]), numbered("worker", range(1, 9), 4)
+    ('worker 1', 'processes 1, 2', 'workers 1, 2, 3, 4 and 4 more')
+    """
+    plural = "" if len(numbers) == 1 else "es" if kind.endswith("s") else "s"
+    more = f" and {len(numbers) - most} more" if len(numbers) > most else ""
+    return f"{kind}{plural} {', '.join(map(str, numbers[:most]))}{more}"
 
 
 def on_notice(listener: Callable[[str], object]) -> Callable[[], None]:

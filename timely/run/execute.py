@@ -39,7 +39,7 @@ from timely.data.container import records
 from timely.errors import BuildError, ConfigError, OperatorError, PeerFailed, ShapeError, TransportError
 from timely.interruption import interruption, no_interrupt_lost
 from timely.observe.activity import CONNECTING, PARTING
-from timely.observe.notices import notify
+from timely.observe.notices import notify, numbered
 from timely.run.environment import report_unknown_variables
 from timely.run.failure import THREADS_SECONDS, describe, install_hook
 from timely.run.heap import keep_pieces
@@ -255,25 +255,14 @@ def _leave(worker: Worker, allocator: Allocator, left: SystemExit) -> None:
                 return
     others = [peer for peer in range(worker.peers) if peer != worker.index and peer not in allocator.farewells]
     raise SystemExit(
-        f"timely: worker {worker.index} called sys.exit(0) before {_workers(others)} had ended, so the results lack "
-        "its share; return from the program instead, or have all workers exit"
+        f"timely: worker {worker.index} called sys.exit(0) before {numbered('worker', others, 4)} had ended, so the "
+        "results lack its share; return from the program instead, or have all workers exit"
     ) from left
 
 
 def _is_of_a_dataflow(frame: FrameType) -> bool:
     """Return whether a frame of a traceback belongs to an operator or to code that runs operators."""
     return str(frame.f_globals.get("__name__")).startswith(("timely.dataflow.", "differential."))
-
-
-def _workers(indices: Sequence[int]) -> str:
-    """Return the names of some workers; of many, only the first four.
-
-    >>> _workers([1]), _workers([1, 2]), _workers(range(1, 9))
-    ('worker 1', 'workers 1, 2', 'workers 1, 2, 3, 4 and 4 more')
-    """
-    shown = ", ".join(map(str, indices[:4]))
-    more = f" and {len(indices) - 4} more" if len(indices) > 4 else ""
-    return f"worker{'s' if len(indices) > 1 else ''} {shown}{more}"
 
 
 def _exchange_farewells(worker: Worker, allocator: Allocator) -> None:
