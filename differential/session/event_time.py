@@ -73,7 +73,7 @@ def begin(catalog: Catalog, item: Item, column: str, lateness: Duration | None, 
         marks = catalog.read(watermark).arrays()
         clock.mark = int(ticks(marks[0]).max()) if marks and len(marks[0]) else None
         if catalog.storage is not None:
-            catalog.storage.note_event_time(item.name, column)
+            catalog.storage.note(item.name, event_time=column)
         item.event_time = column
         catalog.clocks.add(clock)
         return clock

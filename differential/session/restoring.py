@@ -62,7 +62,11 @@ def adopted(
             columns_of = storage.tables[each].columns
             storage.add_columns(each, {column: of for column, of in more.items() if column not in columns_of})
             catalog.rebuild_table(*_table(catalog, storage, each, storage.tables[each]))
-    return catalog.items[name]
+    item, places = catalog.items[name], storage.tables[name].columns
+    if item.shown != (shown := tuple(map(places.index, columns))):
+        item.shown = shown  # in which rows without names are to be read, too
+        storage.note(name, shown=shown)
+    return item
 
 
 def keep_view(catalog: Catalog, item: Item) -> None:

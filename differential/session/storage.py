@@ -140,9 +140,9 @@ class Storage:
         names = () if kept is None or kept.event_time is None else (f"{name}_late", f"{name}_watermark")
         return tuple(each for each in names if each in self._tables)
 
-    def note_event_time(self, name: str, column: str) -> None:
-        """Note, durably, which column of a table holds event times."""
-        self._tables[name] = kept = self._tables[name]._replace(event_time=column)
+    def note(self, name: str, **changes: Any) -> None:
+        """Note, durably, what has changed of a `Kept` table."""
+        self._tables[name] = kept = self._tables[name]._replace(**changes)
         if (writer := self._writers.get(name)) is not None:
             self._attempt(lambda: writer.describe(kept.about(writer.manifest.about["created"])))
 

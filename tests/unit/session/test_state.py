@@ -341,12 +341,30 @@ def test_columns_are_added_with_a_value(tmp_path: Path) -> None:
         with pytest.raises(SessionError, match="is durable with the columns item, pieces and the key item, and not"):
             db.table("stock", {"item": str}, key="item")
         table: Any = db.table("stock", wider, key="item", added={"price": 0.5, "place": "Rome"})
-        assert table.records() == [(3, "nut", 0.5, "Rome"), (5, "cog", 0.5, "Rome")]
+        assert table.records() == [("cog", 5, 0.5, "Rome"), ("nut", 3, 0.5, "Rome")]
         table.insert(item="bolt", pieces=1, price=2, place="Oslo")
         db.commit()
     with session(tmp_path) as db:
         table = db.table("stock", wider, key="item", added={"price": 0.5, "place": "Rome"})
-        assert table.records() == [(1, "bolt", 2.0, "Oslo"), (3, "nut", 0.5, "Rome"), (5, "cog", 0.5, "Rome")]
+        assert table.records() == [("bolt", 1, 2.0, "Oslo"), ("cog", 5, 0.5, "Rome"), ("nut", 3, 0.5, "Rome")]
+
+
+def test_a_table_has_its_columns_in_the_order_in_which_the_program_names_them_now(tmp_path: Path) -> None:
+    """Rows without names are read in this order, too."""
+    with session(tmp_path) as db:
+        db.table("follows", {"src": ["ann"], "dst": ["bob"]})
+        db.commit()
+    for places in (2, 1):
+        with session(tmp_path) as db:
+            follows = db.table("follows", {"dst": str, "src": str}, key="src")
+            follows.insert([(f"to {places}", f"from {places}")])
+            db.commit()
+            assert follows.columns == ("dst", "src")
+            assert db.ask(lambda t: t.follows.select("src", "dst")).records()[1:] == [
+                (f"from {each}", f"to {each}") for each in range(places, 3)
+            ]
+    with session(tmp_path) as db:
+        assert db["follows"].records() == [("bob", "ann"), ("to 1", "from 1"), ("to 2", "from 2")]
 
 
 def test_columns_are_added_to_a_table_that_has_had_no_rows(tmp_path: Path) -> None:
