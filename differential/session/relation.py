@@ -1,8 +1,8 @@
 """Collections whose columns have names.
 
 A `Relation` is a `Collection`, and its columns keep their positions: names are for the person who writes a definition.
-`filter`, `concat`, `distinct` and the like keep them. After `map`, `join_map` or a function over collections they are
-unknown, and `named` gives them again.
+`filter`, and the operators of `differential.session.alike`, keep them. After `map`, `join_map` or a function over
+collections they are unknown, and `named` gives them again.
 
 >>> def program(scope):
 ...     orders = Relation.of(scope, np.array([1, 2, 1]), np.array([30, 5, 20])).named("customer", "total")
@@ -20,12 +20,13 @@ from typing import TYPE_CHECKING, Any, Self, cast
 
 from differential.arrangement.arranged import Arranged
 from differential.collection import Arrangement, Collection
-from differential.operators import concat as _concat, distinct as _distinct, filter as _filter, join as _join
+from differential.operators import filter as _filter, join as _join
 from differential.operators.attempt import Attempt
 from differential.session.aggregate import Aggregate, check_aggregates, quotient
+from differential.session.alike import Alike
 from differential.session.guesses import GROUPS, RELATION, absent
 from differential.session.joined import On, joined
-from differential.session.near import joined_names, known_columns, refuse_other_columns, refuse_stranger
+from differential.session.near import joined_names, known_columns, refuse_stranger
 from differential.session.row import Row, by_row, takes_a_row
 from differential.session.windows import WINDOW, Kind, Sessions, assigned
 from timely import Stream
@@ -33,7 +34,7 @@ from timely.errors import BuildError
 from timely.lowlevel import user_origin
 
 
-class Relation(Collection):
+class Relation(Alike):
     """A collection whose columns may have names.
 
     >>> def program(scope):
@@ -48,8 +49,6 @@ class Relation(Collection):
     [((4,), 1)]
     """
 
-    names: tuple[str, ...] | None = None
-    """The names of the columns, in order of their positions; None where they are unknown."""
     event_time: str | None = None
     """The column of event times; None if the table has none, or the relation no longer has the column."""
     _narrow: Callable[[Sequence[str]], Relation] | None = None
@@ -225,19 +224,6 @@ class Relation(Collection):
         """
         return Windows(self, kind, at)
 
-    def concat(self, *others: Collection, name: str = "concat") -> Relation:
-        """Return the collection in which each record occurs as often as in all together, with the names here.
-
-        Raises BuildError where another one is known to have another number of columns, or these in another order.
-        """
-        for other in others:
-            refuse_other_columns("concat", self.names, other.names if isinstance(other, Relation) else None)
-        return self._alike(_concat.concat(self, *cast(tuple[Self, ...], others), name=name))
-
-    def distinct(self, *, name: str = "distinct") -> Relation:
-        """Return each record once."""
-        return self._alike(_distinct.distinct(self, name=name))
-
     def _by_name(self, what: str, function: Callable[..., Any]) -> Callable[..., Any]:
         """Return a function of columns that does what one of a `Row` does; any other function as it is."""
         if not callable(function):
@@ -247,7 +233,6 @@ class Relation(Collection):
         return function if self.names is None or not takes_a_row(function) else by_row(self.names, function)
 
     def _alike(self, made: object) -> Relation:
-        """Return a relation of the same columns with the names here."""
         relation = cast(Relation, made)
         return relation if self.names is None else relation.named(*self.names).at(self.event_time)
 

@@ -219,3 +219,73 @@ def test_columns_in_another_order_are_not_put_together_unless_they_are_taken_as_
         assert db.ask(lambda t: t.roads.concat(t.old.select("start", "end"))).records() == [(1, 2), (3, 4)]
         both = db.ask(lambda t: t.roads.concat(t.roads.select("end", "start").named("start", "end")))
         assert both.records() == [(1, 2), (2, 1)]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda made, other: made.concat(other),
+        lambda made, other: made.union(other),
+        lambda made, other: made.intersect(made),
+        lambda made, other: made.except_(other),
+        lambda made, other: made.symmetric_difference(other),
+        lambda made, other: made.consolidate(),
+        lambda made, other: made.distinct(),
+        lambda made, other: made.threshold(lambda count: count),
+        lambda made, other: made.negate().negate(),
+        lambda made, other: made.delay(lambda time: (time[0] + 1,)),
+        lambda made, other: made.inspect(lambda *_: None),
+        lambda made, other: made.semijoin(made.select("customer")),
+        lambda made, other: made.antijoin(other.select("customer")),
+        lambda made, other: made.min(),
+        lambda made, other: made.max(),
+        lambda made, other: made.top_k(1),
+        lambda made, other: made.argmin(lambda customer, total, item: total),
+        lambda made, other: made.argmax(lambda customer, total, item: total),
+        lambda made, other: made.iterate(lambda inner: inner.filter(lambda r: r.total > 0)),
+    ],
+)
+def test_operators_whose_records_are_those_of_a_collection_keep_its_names(make: Callable[[Any, Any], Any]) -> None:
+    def build(scope: Scope) -> Any:
+        other = Relation.of(scope, np.array([3]), np.array([7]), np.array(["a"])).named("customer", "total", "item")
+        made = make(orders(scope), other)
+        assert made.names == ("customer", "total", "item")
+        return made.select("item", "total")
+
+    assert records(build)
+    assert all(type(item) is str and type(total) is int for item, total in records(build))
+
+
+@pytest.mark.parametrize("name", ["concat", "union", "intersect", "except_", "symmetric_difference"])
+def test_the_same_columns_in_another_order_are_refused(name: str) -> None:
+    def build(scope: Scope) -> Any:
+        return getattr(orders(scope), name)(orders(scope).select("total", "customer", "item"))
+
+    with pytest.raises(
+        BuildError, match=rf"{name} .*select\('customer', 'total', 'item'\) puts them in the same order"
+    ):
+        example(build)
+
+
+def test_a_loop_has_the_names_of_what_it_begins_with() -> None:
+    def within(scope: Scope) -> Any:
+        roads = Relation.of(scope, np.array(["Rome", "Pisa", "Bari"]), np.array(["Pisa", "Genoa", "Rome"]))
+        roads = roads.named("start", "end")  # type: ignore[attr-defined]
+        origin = Relation.of(scope, np.array(["Rome"]), np.array([0])).named("town", "hops")  # type: ignore[attr-defined]
+
+        def nearer(near: Any) -> Any:
+            further = near.join(roads, on={"town": "start"}).select(town="end", hops=lambda r: r.hops + 1)
+            return further.concat(origin).min()
+
+        return origin.iterate(nearer)
+
+    assert records(within) == [("Genoa", 2), ("Pisa", 1), ("Rome", 0)]
+
+
+def test_a_loop_refuses_its_columns_in_another_order() -> None:
+    def swapped(scope: Scope) -> Any:
+        made: Any = Relation.of(scope, np.array([1]), np.array([2])).named("a", "b")
+        return made.iterate(lambda inner: inner.select("b", "a"))
+
+    with pytest.raises(BuildError, match=r"iterate .*the columns of one collection are a, b, and of another one b, a"):
+        example(swapped)

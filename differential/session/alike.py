@@ -1,0 +1,110 @@
+"""Operators whose records have the columns of the collection, and so their names.
+
+>>> from differential.session.relation import Relation
+>>> def hops(scope):
+...     roads = Relation.of(scope, np.array([1, 2, 3]), np.array([2, 3, 1])).named("start", "end")
+...     origin = Relation.of(scope, np.array([1]), np.array([0])).named("place", "hops")
+...     return origin.iterate(
+...         lambda near: near.join(roads, on={"place": "start"})
+...         .select(place="end", hops=lambda r: r.hops + 1)
+...         .concat(origin)
+...         .min()
+...     )
+>>> example(hops)
+[((1, 0), 1), ((2, 1), 1), ((3, 2), 1)]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+
+from differential.collection import Collection
+from differential.operators import (
+    aggregates as _aggregates,
+    argmin as _argmin,
+    concat as _concat,
+    consolidate as _consolidate,
+    delay as _delay,
+    distinct as _distinct,
+    inspect as _inspect,
+    iterate as _iterate,
+    join as _join,
+    negate as _negate,
+    sets as _sets,
+)
+from differential.session.near import refuse_other_columns
+
+A = TypeVar("A", bound="Alike")
+P = ParamSpec("P")
+
+
+def of_some(operator: Callable[Concatenate[Any, P], Any]) -> Callable[Concatenate[A, P], A]:
+    """Return a method that is an operator whose records are some of those of the collection."""
+
+    @wraps(operator)
+    def method(self: A, /, *arguments: P.args, **options: P.kwargs) -> A:
+        return self._alike(operator(self, *arguments, **options))
+
+    return method
+
+
+def of_all(operator: Callable[Concatenate[Any, P], Any]) -> Callable[Concatenate[A, P], A]:
+    """Return a method that is an operator whose records are some of those of several collections.
+
+    It raises BuildError where another one is known to have another number of columns, or these in another order.
+    """
+
+    @wraps(operator)
+    def method(self: A, /, *others: P.args, **options: P.kwargs) -> A:
+        for other in others:
+            refuse_other_columns(operator.__name__, self.names, other.names if isinstance(other, Alike) else None)
+        return self._alike(operator(self, *others, **options))
+
+    return method
+
+
+class Alike(Collection):
+    """A collection with names of columns, which these operators keep."""
+
+    names: tuple[str, ...] | None = None
+    """The names of the columns, in order of their positions; None where they are unknown."""
+
+    def _alike(self, made: object) -> Self:
+        """Return a collection of the same columns with the names here."""
+        raise NotImplementedError
+
+    def iterate(self, body: Callable[[Self], Self], *, limit: int | None = None, name: str = "iterate") -> Self:
+        """Return the fixed point of `body`, which receives a collection with the names here, and returns the next one.
+
+        Everything else is as in `differential.Collection.iterate`. Raises BuildError where the next one is known to
+        have another number of columns, or these in another order.
+        """
+
+        def named(inner: Self) -> Self:
+            result = body(self._alike(inner))
+            refuse_other_columns("iterate", self.names, result.names if isinstance(result, Alike) else None)
+            return result
+
+        return self._alike(_iterate.iterate(self, named, limit=limit, name=name))
+
+    concat = of_all(_concat.concat)
+    union = of_all(_sets.union)
+    intersect = of_all(_sets.intersect)
+    except_ = of_all(_sets.except_)
+    symmetric_difference = of_all(_sets.symmetric_difference)
+
+    consolidate = of_some(_consolidate.consolidate)
+    distinct = of_some(_distinct.distinct)
+    threshold = of_some(_distinct.threshold)
+    negate = of_some(_negate.negate)
+    delay = of_some(_delay.delay)
+    inspect = of_some(_inspect.inspect)
+    semijoin = of_some(_join.semijoin)
+    antijoin = of_some(_join.antijoin)
+    min = of_some(_aggregates.min)
+    max = of_some(_aggregates.max)
+    top_k = of_some(_aggregates.top_k)
+    argmin = of_some(_argmin.argmin)
+    argmax = of_some(_argmin.argmax)
