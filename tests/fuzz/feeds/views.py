@@ -89,10 +89,8 @@ _BUILT: dict[str, Callable[..., Any]] = {
     "shared join": lambda t, timed, a, b: (
         t[a].keyed_by("s").join(t[b].keyed_by("s").select("s", m="at", y="x"), on="s").select("s", "x", "y")
     ),
-    "top": lambda t, timed, a: t[a].keyed_by("k").top_k(2).named("k", "s", "at", "x"),
-    "antijoin": lambda t, timed, a, b: (
-        t[a].keyed_by("k").antijoin(t[b].select("k").distinct()).named("k", "s", "at", "x")
-    ),
+    "top": lambda t, timed, a: t[a].keyed_by("k").top_k(2),
+    "antijoin": lambda t, timed, a, b: t[a].keyed_by("k").antijoin(t[b].select("k").distinct()),
     "changes": lambda t, timed, a: t[f"{a}_late"].group_by("change").count("n"),
     "picky": lambda t, timed, a: t[a].map(_refuse).named("k", "s", "at", "x"),
     "closure": lambda t, timed, a: _closure(t[a].select("k", to=lambda r: r.x % 7).distinct()).named("k", "to"),
