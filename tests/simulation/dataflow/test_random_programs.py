@@ -22,7 +22,7 @@ def simulate_many(peers: int, mode: str) -> None:
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("mode", ["demand", "eager"])
-@pytest.mark.parametrize("peers", [2, 3, 4])
+@pytest.mark.parametrize("peers", [2, 3, pytest.param(4, marks=pytest.mark.lengthy)])
 def test_no_worker_is_ahead_every_run_drains_and_the_answer_is_that_of_one_worker(peers: int, mode: str) -> None:
     checks = records = 0
     for program in range(1000 * peers, 1000 * peers + PROGRAMS):

@@ -44,6 +44,7 @@ def hold(program: Program) -> None:
     assert sum(run.found.values()) >= 512 * program.batches * len(program.speeds)
 
 
+@pytest.mark.lengthy
 @settings(max_examples=3, deadline=None)
 @given(programs)
 def test_queues_are_bounded_and_everything_arrives(program: Program) -> None:
