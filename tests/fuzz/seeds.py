@@ -39,6 +39,7 @@ _MESSAGES: list[WireMessage] = [
     Shape(2, b"digest", ("map", "filter")),
     Failure(0, "no"),
     Goodbye(0, 3),
+    Goodbye(1, 0, has_left=True),
     Hello(2, 1, 1 << 20, True, 4711, "process"),
     Ack(1 << 30),
     Question(1, 0, -1, (5,)),

@@ -13,7 +13,7 @@ A message of 64 bytes costs about two microseconds each way.
 
 >>> frames = Encoder(sender=0, generation="g").encode(Goodbye(0, dataflows=1), receiver=1)
 >>> decode(frames)
-Envelope(generation='g', sender=0, receiver=1, number=0, message=Goodbye(worker=0, dataflows=1))
+Envelope(generation='g', sender=0, receiver=1, number=0, message=Goodbye(worker=0, dataflows=1, has_left=False))
 >>> decode([b"GET / HTTP/1.1"])
 Traceback (most recent call last):
     ...
@@ -256,7 +256,7 @@ _DECODERS: dict[int, Callable[..., WireMessage]] = {
     _PROGRESS: _decode_progress,
     _SHAPE: lambda dataflow, digest, lines: Shape(_index(dataflow), _instance(digest, bytes), _lines(lines)),
     _FAILURE: lambda worker, text: Failure(_index(worker), _instance(text, str)),
-    _GOODBYE: lambda worker, dataflows: Goodbye(_index(worker), _index(dataflows)),
+    _GOODBYE: lambda worker, dataflows, left: Goodbye(_index(worker), _index(dataflows), _instance(left, bool)),
     _HELLO: _decode_hello,
     _ACK: lambda taken: Ack(_index(taken)),
     _QUESTION: _decode_question,

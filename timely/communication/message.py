@@ -81,6 +81,8 @@ class Goodbye(NamedTuple):
 
     worker: int
     dataflows: int
+    has_left: bool = False
+    """Whether its program has called `sys.exit(0)`."""
 
 
 Message = Data | Progress | Taken | Shape | Question | Answer | Failure | Goodbye

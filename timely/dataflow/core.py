@@ -55,7 +55,7 @@ class DataflowCore:
         self._tees: list[Tee] = []
         self._constructors: list[Callable[[], None]] = []
         self._on_complete: list[Callable[[], None]] = []
-        self._inputs: list[Callable[[], None]] = []
+        self._inputs: list[tuple[Callable[[], None], Callable[[], bool]]] = []
         self._activated: set[Schedulable] = set()
         self._followers: dict[int, list[Callable[[], None]]] = {}
 
@@ -112,14 +112,16 @@ class DataflowCore:
         """Call `callback` when nothing can happen in this dataflow any more, or when it is dropped."""
         self._on_complete.append(callback)
 
-    def when_program_ends(self, close: Callable[[], None]) -> None:
-        """Call `close` when the user's program has returned and can send no more."""
-        self._inputs.append(close)
+    def when_program_ends(self, close: Callable[[], None], is_open: Callable[[], bool] = lambda: False) -> None:
+        """Call `close` when the user's program has returned and can send no more; `is_open` tells whether it could."""
+        self._inputs.append((close, is_open))
 
-    def close_inputs(self) -> None:
-        """Call what `when_program_ends` was given, the last first: one may emit into those made before it."""
-        for close in reversed(self._inputs):
+    def close_inputs(self) -> bool:
+        """Close the inputs, the last first: one may emit into those made before it. Return whether one was open."""
+        was_open = any(is_open() for _, is_open in self._inputs)
+        for close, _ in reversed(self._inputs):
             close()
+        return was_open
 
     # Running
 

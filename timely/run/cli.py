@@ -47,7 +47,8 @@ on processes that another system has placed on its machines
   timely run --on ray -n 8 script.py       actors of Ray, which start again with --restart
 
 All processes run the same script and must build the same dataflows. The first process that fails ends the others, and
-its exit status becomes that of the command. A worker may call sys.exit(0) only if all others end within 2 seconds, too.
+its exit status becomes that of the command. A worker may call sys.exit(0) once its inputs are closed, if all others
+end within 2 seconds, or if all workers call it.
 Ctrl-C (SIGINT), SIGTERM and SIGHUP give all processes 10 seconds to clean up; a second Ctrl-C, or Ctrl-\\ (SIGQUIT),
 ends them at once. A process that has not begun to end after 2 seconds is stopped or inside compiled code, and is
 killed. A single process has as long as it takes, until a second signal ends it. Signals that are ignored when the

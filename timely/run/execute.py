@@ -9,8 +9,8 @@ waits; Ctrl-C reaches all of them. When any worker raises, all others end with `
 happened raises the error itself, with a note of the worker if the process has several.
 
 A program may call `sys.exit`. With a status other than 0 the run fails with this status. With 0 the worker leaves
-early: the run succeeds if all other workers end, or leave, within `LEAVING_SECONDS`. Otherwise their results would lack
-this worker's share, so the run fails and names the worker.
+early: the run succeeds if all other workers end within `LEAVING_SECONDS` and the program had closed its inputs, or if
+they leave, too. Otherwise their results lack this worker's share, so the run fails and names the worker.
 
 >>> execute_directly(lambda worker: (worker.index, worker.peers))
 (0, 1)
@@ -239,24 +239,27 @@ def run(
 
 
 def _leave(worker: Worker, allocator: Allocator, left: SystemExit) -> None:
-    """Wait for the other workers to end after `sys.exit(0)`; raise `SystemExit` with a message if they do not.
+    """Wait for the other workers to end after `sys.exit(0)`; raise `SystemExit` with a message if this was too early.
 
     Meanwhile this worker continues its dataflows, since others may need its progress; unless the exit was raised inside
     one.
     """
     end = clock.monotonic() + LEAVING_SECONDS
     if not any(_is_of_a_dataflow(frame) for frame, _ in walk_tb(left.__traceback__)):
-        worker.close_inputs()
-        broadcast(allocator, Goodbye(allocator.index, worker.built))
+        lacks_share = worker.close_inputs()
+        broadcast(allocator, Goodbye(allocator.index, worker.built, has_left=True))
         while clock.monotonic() < end:
             if not worker.step_or_park(0.05):
                 worker.standstill.park(0.05)
             if len(allocator.farewells) == allocator.peers - 1 and not allocator.has_unsent:
+                if lacks_share and not all(farewell.has_left for farewell in allocator.farewells.values()):
+                    break
                 return
     others = [peer for peer in range(worker.peers) if peer != worker.index and peer not in allocator.farewells]
+    early = f"before {numbered('worker', others, 4)} had ended" if others else "without closing its inputs"
     raise SystemExit(
-        f"timely: worker {worker.index} called sys.exit(0) before {numbered('worker', others, 4)} had ended, so the "
-        "results lack its share; return from the program instead, or have all workers exit"
+        f"timely: worker {worker.index} called sys.exit(0) {early}, so the results lack its share; return from the "
+        "program instead, or have all workers exit"
     ) from left
 
 

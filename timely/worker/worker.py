@@ -301,12 +301,14 @@ class Worker:
         """
         self._dataflows.drop(dataflow if isinstance(dataflow, int) else dataflow.index)
 
-    def close_inputs(self) -> None:
-        """Close the inputs that the program left open: only this thread could have sent on them."""
+    def close_inputs(self) -> bool:
+        """Close the inputs that the program left open, on which only this thread could send. Return whether it did."""
+        were_open = False
         for dataflow in self.dataflows:  # a copy, for what is still sent may make an operator drop a dataflow
-            dataflow.close_inputs()
+            were_open |= dataflow.close_inputs()
         if self.log.is_idle:
             self.log.end()
+        return were_open
 
     def close(self) -> None:
         """Drop all dataflows. The function that runs a worker, such as `execute`, calls this at the end.

@@ -19,6 +19,8 @@ def program(worker):
         numbers, stream = new_input(scope)
         stream.exchange().probe()
     if who in ("all", str(worker.index)):
+        if who != "all" and sys.argv[4:] != ["open"]:
+            numbers.close()
         sys.exit(status)
     end = time.monotonic() + seconds
     while time.monotonic() < end:
@@ -62,6 +64,16 @@ def test_a_worker_that_exits_when_the_others_are_about_to_end_is_waited_for(
 ) -> None:
     run = start("run", *shape, script, "0", "0", "0.2")
     assert (run.end(), run.error) == (0, "")
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_worker_that_exits_without_closing_its_inputs_fails_the_run(
+    start: Start, script: Path, shape: tuple[str, ...]
+) -> None:
+    run = start("run", *shape, script, "1", "0", "0.2", "open")
+    assert run.end() == 1
+    assert "timely: worker 1 called sys.exit(0) without closing its inputs, so the results lack its share" in run.error
+    assert "Traceback" not in run.error
 
 
 @pytest.mark.lengthy

@@ -74,7 +74,7 @@ class Input:
         self._meter = Meter(builder.scope.dataflow.host)
         builder.operator.awaits = self._awaited
         builder.build(self._construct)
-        builder.scope.dataflow.when_program_ends(self.close)
+        builder.scope.dataflow.when_program_ends(self.close, lambda: not self.is_closed)
         builder.scope.dataflow.when_complete(self._end)
 
     def _construct(self, capabilities: list[Capability]) -> Logic:

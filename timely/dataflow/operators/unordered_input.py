@@ -43,7 +43,7 @@ class UnorderedInput:
         self._meter = Meter(builder.scope.dataflow.host)
         self._first: Capability | None = None
         builder.build(self._construct)
-        builder.scope.dataflow.when_program_ends(self.close)
+        builder.scope.dataflow.when_program_ends(self.close, lambda: bool(output.live))
         builder.scope.dataflow.when_complete(self.close)
 
     def _construct(self, capabilities: list[Capability]) -> Logic:
