@@ -35,6 +35,11 @@ def shortest_distances(edges: Collection, roots: Collection) -> Collection:
                 f"shortest_distances: the edge from {node[first]} to {neighbour[first]} has a negative length, "
                 f"{length[first]}"
             )
+        if distance.dtype.kind != length.dtype.kind:
+            raise DataError(
+                f"shortest_distances: the roots have distances of {distance.dtype}, the edges lengths of "
+                f"{length.dtype}, and large integers would be rounded: convert one of them"
+            )
         reached = distance + length
         if (reached < distance).any():
             raise DataError("shortest_distances: a distance is too large for 64 bits")

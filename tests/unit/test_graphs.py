@@ -61,3 +61,18 @@ def test_records_with_other_columns_are_refused_with_the_line_and_the_columns(
         example(definition)
     assert "<lambda>" not in str(refusal.value)
     assert "along()" not in str(refusal.value)
+
+
+@pytest.mark.parametrize("lengths", [[2**53 + 1], [0.5]])
+def test_distances_and_lengths_are_both_integers_or_both_floats(lengths: list[float]) -> None:
+    """Large integers beside floats would be rounded."""
+    start = 0.0 if type(lengths[0]) is int else 0
+
+    def distances(scope: Scope) -> Collection:
+        edges = Collection.of(scope, np.array([0]), np.array([1]), np.array(lengths))
+        return shortest_distances(edges, Collection.of(scope, np.array([0]), np.array([start])))
+
+    with pytest.raises(
+        OperatorError, match=r"the roots have distances of (float|int)64, the edges lengths of (int|float)64"
+    ):
+        example(distances)
