@@ -15,6 +15,23 @@ from typing import Any, TypeVar
 P = TypeVar("P", bound=Any)
 
 
+class Wrong(AssertionError):
+    """A session differs from its twin."""
+
+
+def run_steps(running: Any, steps: Sequence[Any]) -> None:
+    """Run each step by the method that has its name, and close the session `running.db` at the end."""
+    try:
+        for number, step in enumerate(steps):
+            running.number = number
+            getattr(running, f"do_{step[0].replace(' ', '_')}")(*step[1:])
+    except BaseException as error:
+        error.add_note(f"in step {running.number}: {steps[running.number]}")
+        raise
+    finally:
+        running.db.close()
+
+
 def command(
     package: str,
     description: str | None,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from tests.fuzz.programs import shrunk
+from tests.fuzz.programs import Wrong, shrunk
 from tests.fuzz.sessions import running
 from tests.fuzz.sessions.__main__ import main
 from tests.fuzz.sessions.drawing import draw
-from tests.fuzz.sessions.running import Wrong, run
+from tests.fuzz.sessions.running import run
 from tests.fuzz.sessions.values import Row
 from tests.fuzz.sessions.views import Rows, Tree
 

@@ -20,28 +20,17 @@ from differential.session import Changes, sinks, sources
 from tests.fuzz.feeds.drawing import Program, SourceOf, TableOf
 from tests.fuzz.feeds.twin import COLUMNS, Fails, Feed, Rejected, Row, Rows, Statement, Twin
 from tests.fuzz.feeds.views import FINAL, NOON, View, plain, real
+from tests.fuzz.programs import Wrong, run_steps
 from timely.errors import SessionError
 
 _WINDOWS = ("tumbling", "sliding", "sessions")
-
-
-class Wrong(AssertionError):
-    """A session differs from its twin."""
 
 
 def run(program: Program) -> None:
     """Run a program. Raises Wrong, or what the session raises and must not."""
     with ExitStack() as stack:
         running = _Running(program, stack.enter_context(tempfile.TemporaryDirectory()))
-        try:
-            for number, step in enumerate(program.steps):
-                running.number = number
-                getattr(running, f"do_{step[0].replace(' ', '_')}")(*step[1:])
-        except BaseException as error:
-            error.add_note(f"in step {running.number}: {program.steps[running.number]}")
-            raise
-        finally:
-            running.db.close()
+        run_steps(running, program.steps)
 
 
 class _Follower:

@@ -11,6 +11,7 @@ from typing import Any
 from differential import Session
 from differential.durable import Directory, Shard
 from differential.session import Changes
+from tests.fuzz.programs import Wrong, run_steps
 from tests.fuzz.sessions.drawing import Program, TableOf
 from tests.fuzz.sessions.values import FORMS, OUT, TYPES, Column, Row, as_pandas, contents, rows_of
 from tests.fuzz.sessions.views import Failed, Rows, Tree, answer, built, columns_of, sources
@@ -18,24 +19,12 @@ from tests.oracle.database import Database
 from timely.errors import SessionError
 
 
-class Wrong(AssertionError):
-    """A session differs from its twin."""
-
-
 def run(program: Program) -> None:
     """Run a program. Raises Wrong, or what the session raises and must not."""
     with ExitStack() as stack:
         state = stack.enter_context(tempfile.TemporaryDirectory()) if program.is_durable else None
         running = _Running(program, state)
-        try:
-            for number, step in enumerate(program.steps):
-                running.number = number
-                getattr(running, f"do_{step[0]}")(*step[1:])
-        except BaseException as error:
-            error.add_note(f"in step {running.number}: {program.steps[running.number]}")
-            raise
-        finally:
-            running.db.close()
+        run_steps(running, program.steps)
 
 
 class _Running:
