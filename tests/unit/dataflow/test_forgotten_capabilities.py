@@ -183,6 +183,7 @@ def test_a_capability_dropped_by_a_with_block_or_a_call_is_not_reported_as_forgo
     execute_directly(program)
 
 
+@pytest.mark.interpreted
 def test_one_that_ctrl_c_kept_from_being_made_is_forgotten_in_silence(monkeypatch: pytest.MonkeyPatch) -> None:
     errors: list[Any] = []
     monkeypatch.setattr(sys, "unraisablehook", errors.append)
