@@ -16,7 +16,7 @@ from typing import Protocol
 
 TEMPORARY = ".tmp"
 _LOCKS = 100
-"""So often a lock may be removed while a program waits for it."""
+"""How often a lock may be removed while a program waits for it."""
 
 
 class Disk(Protocol):

@@ -12,11 +12,25 @@ import traceback
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
+from timely.errors import SessionError
+
 P = TypeVar("P", bound=Any)
 
 
 class Wrong(AssertionError):
     """A session differs from its twin."""
+
+
+def drops(running: Any, name: str) -> bool:
+    """Drop a table or view of `running.db`, and return whether that succeeds, as it must unless another one reads it."""
+    refused = ""
+    try:
+        running.db.drop(name)
+    except SessionError as error:
+        refused = str(error)
+    readers = running.readers(name)
+    running.expect(bool(readers) == ("cannot be dropped" in refused), f"drop of {name}, read by {readers}: {refused}")
+    return not readers
 
 
 def run_steps(running: Any, steps: Sequence[Any]) -> None:

@@ -113,7 +113,7 @@ class DataflowCore:
         self._on_complete.append(callback)
 
     def when_program_ends(self, close: Callable[[], None], is_open: Callable[[], bool] = lambda: False) -> None:
-        """Call `close` when the user's program has returned and can send no more; `is_open` tells whether it could."""
+        """Call `close` when the user's program has returned and can send no more; `is_open` returns if it could."""
         self._inputs.append((close, is_open))
 
     def close_inputs(self) -> bool:

@@ -5,10 +5,14 @@ inputs, fails between two changes, fails at an operation of the store, or is rep
 store are lost or late; or the store is a directory, and the machine crashes. Between two runs the inputs may get a
 column more, or some collections are replaced by older copies.
 
-Afterwards each collection must be, at each time that can be read, what the changes of the epochs that are durable
-amount to, and what a run has read of it meanwhile; what was final after an earlier run must be the same; what a run has
-been told to be durable must be; positions of sources must be those of the changes; and no input may leave out an epoch,
-unless a run has closed it.
+Afterwards these must hold:
+
+- at each time that can be read, a collection has what the changes of the durable epochs add up to, which is what a run
+  has read of it meanwhile;
+- what was final after an earlier run is the same;
+- what `is_durable` reported to a run is durable;
+- positions of sources are those of the changes;
+- no input leaves out an epoch, unless a run has closed it.
 """
 
 from __future__ import annotations

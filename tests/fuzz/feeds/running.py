@@ -20,7 +20,7 @@ from differential.session import Changes, sinks, sources
 from tests.fuzz.feeds.drawing import Program, SourceOf, TableOf
 from tests.fuzz.feeds.twin import COLUMNS, Fails, Feed, Rejected, Row, Rows, Statement, Twin
 from tests.fuzz.feeds.views import FINAL, NOON, View, plain, real
-from tests.fuzz.programs import Wrong, run_steps
+from tests.fuzz.programs import Wrong, drops, run_steps
 from timely.errors import SessionError
 
 _WINDOWS = ("tumbling", "sliding", "sessions")
@@ -335,14 +335,7 @@ class _Running:
     def do_drop(self, name: str) -> None:
         if name not in self.views and name not in self.tables:
             return
-        refused = ""
-        try:
-            self.db.drop(name)
-        except SessionError as error:
-            refused = str(error)
-        readers = self.readers(name)
-        self.expect(bool(readers) == ("cannot be dropped" in refused), f"drop of {name}, read by {readers}: {refused}")
-        if readers:
+        if not drops(self, name):
             return
         if name in self.views:
             self.forget(name)

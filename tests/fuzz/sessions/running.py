@@ -11,7 +11,7 @@ from typing import Any
 from differential import Session
 from differential.durable import Directory, Shard
 from differential.session import Changes
-from tests.fuzz.programs import Wrong, run_steps
+from tests.fuzz.programs import Wrong, drops, run_steps
 from tests.fuzz.sessions.drawing import Program, TableOf
 from tests.fuzz.sessions.values import FORMS, OUT, TYPES, Column, Row, as_pandas, contents, rows_of
 from tests.fuzz.sessions.views import Failed, Rows, Tree, answer, built, columns_of, sources
@@ -122,14 +122,7 @@ class _Running:
     def do_drop(self, name: str) -> None:
         if name in self.tables or name not in self.trees:
             return
-        refused = ""
-        try:
-            self.db.drop(name)
-        except SessionError as error:
-            refused = str(error)
-        readers = self.readers(name)
-        self.expect(bool(readers) == ("cannot be dropped" in refused), f"drop of {name}, read by {readers}: {refused}")
-        if not readers:
+        if drops(self, name):
             self.forget(name)
 
     def do_ask(self, tree: Tree, form: str) -> None:
