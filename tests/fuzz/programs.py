@@ -22,7 +22,7 @@ class Wrong(AssertionError):
 
 
 def drops(running: Any, name: str) -> bool:
-    """Drop a table or view of `running.db`, and return whether that succeeds, as it must unless another one reads it."""
+    """Drop a table or view of `running.db`; return whether that succeeds, as it must unless another one reads it."""
     refused = ""
     try:
         running.db.drop(name)
