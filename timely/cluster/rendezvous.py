@@ -9,7 +9,7 @@ new keys. Under any other seal all processes have the keys.
 All lines are sealed (`seal`). Each end includes what the other has chosen at random for this connection, so a recorded
 line has no effect. Connections that send anything else are closed and counted.
 
-**Who does not come.** While they wait, processes print every five seconds for whom. A process that ends while others
+**Who does not come.** While they wait, processes print every four seconds for whom. A process that ends while others
 wait is named at once, unless the system starts it again in its place. The connections stay open after the answer, and
 the end of one is the news that its process has ended (`lifeline`). Workers that have not met this process then report
 that instead of waiting for it.

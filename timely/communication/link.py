@@ -33,6 +33,7 @@ class Link:
     """The connection to one worker of another process."""
 
     __slots__ = (
+        "accepted_at",
         "acknowledged",
         "answered",
         "broke_at",
@@ -73,7 +74,8 @@ class Link:
         self.pid: int | None = None
         self.socket = push
         self.monitor = push.get_monitor_socket(
-            zmq.EVENT_DISCONNECTED
+            zmq.EVENT_CONNECTED
+            | zmq.EVENT_DISCONNECTED
             | zmq.EVENT_HANDSHAKE_SUCCEEDED
             | zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL
             | zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL
@@ -98,6 +100,8 @@ class Link:
         """The generation of a process of another run at the peer's address, and when its first and last hello came."""
         # Written by the watch, in its own thread; the worker only reads these.
         self.connected = False
+        self.accepted_at: float | None = None
+        """When the peer's system accepted the connection, until the peer itself has answered on it."""
         self.broke_at = -inf
         self.lost_at: float | None = None
         self.trouble = ""
@@ -119,9 +123,11 @@ class Link:
     @property
     def state(self) -> str:
         """Why the peer has not been met yet, for people."""
-        if not self.connected:
-            return self.trouble or "nobody listens there"
-        return "it does not answer"
+        if self.connected:
+            return "it does not answer"
+        if self.accepted_at is not None:
+            return "it accepts connections but is silent: it is stopped, or another program listens there"
+        return self.trouble or "nobody listens there"
 
     def last_sign_of_life(self, greeted_at: float) -> float:
         """Return when the peer, whose last hello arrived at `greeted_at`, was last known to exist."""
@@ -201,6 +207,7 @@ class Link:
 
     def observe(self, event: int, now: float) -> None:
         """Record an event of the connection. Called by the watch."""
+        self.accepted_at = now if event == zmq.EVENT_CONNECTED else None
         if event == zmq.EVENT_HANDSHAKE_SUCCEEDED:
             self.connected = True
         elif event == zmq.EVENT_DISCONNECTED:
@@ -209,7 +216,7 @@ class Link:
                 self.lost_at = now
             self.connected = False
             self.broke_at = now
-        else:
+        elif event != zmq.EVENT_CONNECTED:
             self.trouble = "another program listens there, or the keys differ"
 
     def validate(self) -> None:

@@ -10,8 +10,9 @@ does not wait.
 
 A peer that ends before both have met is reported as well. Under `timely run` the launcher knows about it
 (`notes.fate_of`). Without a launcher, hellos are the evidence: a peer that has sent one is gone if there has been no
-connection to it, and no hello from it, for `SILENCE_SECONDS`. A peer that has never sent a hello may merely be late,
-and a connection that breaks without a hello may have been to an earlier run.
+connection to it, and no hello from it, for `SILENCE_SECONDS`. A peer whose system has accepted a connection, but which
+says nothing on it, is stopped: ZeroMQ's thread would answer at once, whatever the peer computes. A peer that has never
+sent a hello may merely be late, and a connection that breaks without a hello may have been to an earlier run.
 """
 
 from __future__ import annotations
@@ -35,6 +36,9 @@ STRANGER_SECONDS = 2.0
 
 SILENCE_SECONDS = 1.5
 """How long a peer that has sent a hello may be silent and disconnected."""
+
+ACCEPTED_OF_TIMEOUT = 0.8
+"""For which part of `Config.peer_timeout` a peer that has accepted a connection may be silent on it."""
 
 
 class Meeting:
@@ -67,6 +71,9 @@ class Meeting:
             greeted_at = link.greeted_at
             if greeted_at is not None and now > link.last_sign_of_life(greeted_at) + SILENCE_SECONDS:
                 raise TransportError(f"{link} is gone before all have met: it was killed or stopped, or it crashed")
+            accepted_at = link.accepted_at
+            if accepted_at is not None and now > accepted_at + ACCEPTED_OF_TIMEOUT * self._config.peer_timeout:
+                raise TransportError(f"{link}: {link.state}")
         if now >= self._fates_at:
             self._fates_at = now + HELLO_SECONDS
             self._look_up_fates(missing)

@@ -12,7 +12,7 @@ from threading import Lock
 
 from timely.communication.link import Link
 
-WAITING_SECONDS = 5.0
+WAITING_SECONDS = 4.0
 """The time until the first line, and between two lines."""
 
 

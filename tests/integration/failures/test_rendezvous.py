@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import time as clock
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -103,11 +105,11 @@ def test_the_last_process_that_is_stopped_ends_the_run(start: Start, tmp_path: P
 
 
 @pytest.mark.lengthy
-def test_a_waiting_process_prints_every_five_seconds_for_which_peers(start: Start, hosts: str) -> None:
+def test_a_waiting_process_prints_every_four_seconds_for_which_peers(start: Start, hosts: str) -> None:
     run = start("pass", "--hostfile", hosts, "--process", "0", TIMELY_RENDEZVOUS_SECONDS="7")
     assert run.end() == 1
     first, second = (line for line in run.errors if "waited" in line)
-    assert first.startswith("timely: process 0 has waited 5 s for its peers; process 1 (worker 1 at tcp://127.0.0.1:")
+    assert first.startswith("timely: process 0 has waited 4 s for its peers; process 1 (worker 1 at tcp://127.0.0.1:")
     assert "; process 2 (worker 2 at tcp://127.0.0.1:" in first
     assert second.startswith("timely: process 0 waited 7 s for its peers; ")
 
@@ -120,7 +122,7 @@ def test_a_process_started_by_hand_that_is_lost_while_all_wait_for_another_is_na
     waits, lost = (start("pass", "--hostfile", hosts, "--process", process) for process in ("0", "1"))
     for run in (waits, lost):
         run.until_started(1)
-    waits._wait_for(lambda: "has waited 5 s" in waits.error, 40, "it does not wait")
+    waits._wait_for(lambda: "has waited 4 s" in waits.error, 40, "it does not wait")
     lost.send(signum)
     begun = clock.monotonic()
     assert waits.end() != 0
@@ -128,3 +130,26 @@ def test_a_process_started_by_hand_that_is_lost_while_all_wait_for_another_is_na
     ends_in_order = signum == signal.SIGTERM
     named = "worker 1 failed: it ended with status 143" if ends_in_order else f"pid {lost.pids[0]}) is gone"
     assert named in waits.error
+
+
+@pytest.mark.lengthy
+def test_a_process_started_by_hand_that_is_stopped_before_it_has_met_any_other_is_named(
+    start: Start, hosts: str
+) -> None:
+    stopped = start("pass", "--hostfile", hosts, "--process", "1")
+    stopped.until_started(1)
+    port = int(Path(hosts).read_text().split()[1].rpartition(":")[2])
+    stopped._wait_for(partial(accepts, port), 40, "it does not listen")
+    stopped.send(signal.SIGSTOP)
+    waits = start("pass", "--hostfile", hosts, "--process", "0")
+    waits.until_started(1)
+    begun = clock.monotonic()
+    assert waits.end() == 1
+    assert clock.monotonic() - begun < LONG_BEFORE_THE_RENDEZVOUS_ENDS
+    assert "it accepts connections but is silent: it is stopped, or another program listens there" in waits.error
+
+
+def accepts(port: int) -> bool:
+    """Return whether somebody listens at a port of this machine."""
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0

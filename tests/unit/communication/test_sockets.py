@@ -8,7 +8,7 @@ import random
 import socket
 import time as clock
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -37,7 +37,7 @@ from timely.communication.curve import make_keys
 from timely.communication.doorbell import Doorbell
 from timely.communication.ends import SharedContext, bind_pull, connect_push
 from timely.communication.link import Link
-from timely.communication.meeting import SILENCE_SECONDS
+from timely.communication.meeting import ACCEPTED_OF_TIMEOUT, SILENCE_SECONDS
 from timely.communication.message import Data, Failure, Goodbye, Progress, Shape
 from timely.communication.notes import REPORT_VARIABLE, Notes
 from timely.communication.sockets import SocketAllocator, socket_allocators
@@ -282,6 +282,18 @@ def test_a_peer_that_breaks_off_between_its_hello_and_its_answer_is_named_long_b
         leaving.join()
         assert clock.monotonic() - begun < 25
     allocator.close()
+
+
+def test_a_peer_that_accepts_connections_and_is_silent_is_named_long_before_the_rendezvous_ends() -> None:
+    first, second = tcp_configs(rendezvous_seconds=50.0, peer_timeout=1.0)
+    (allocator,) = socket_allocators(first)
+    port = int(second.endpoint(1).rpartition(":")[2])
+    # The system accepts connections to a process that listens, whether the process runs or is stopped.
+    with closing(allocator), socket.create_server(("127.0.0.1", port)):
+        begun = clock.monotonic()
+        with pytest.raises(TransportError, match=r"^process 1 .*: it accepts connections but is silent: it is stopped"):
+            allocator.connect()
+    assert ACCEPTED_OF_TIMEOUT <= clock.monotonic() - begun < 10.0
 
 
 def test_a_connection_that_breaks_without_a_hello_may_be_an_earlier_runs(tmp_path: Path) -> None:

@@ -26,10 +26,10 @@ def links(*peers: int) -> list[Link]:
     return [cast(Any, Peer(peer)) for peer in peers]
 
 
-def test_a_line_every_five_seconds_names_whom_all_workers_wait_for(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_line_every_four_seconds_names_whom_all_workers_wait_for(capsys: pytest.CaptureFixture[str]) -> None:
     waiting = Waiting(0)
     printed = []
-    for now in (100.0, 104.9, 105.0, 105.1, 109.9, 110.0, 127.0, 129.9, 130.0):
+    for now in (100.0, 103.9, 104.0, 104.1, 107.9, 108.0, 125.0, 127.9, 128.0):
         waiting.note(0, links(2, 3), now)
         waiting.note(1, links(3), now)
         printed.append(capsys.readouterr().err.count("\n"))
@@ -39,9 +39,9 @@ def test_a_line_every_five_seconds_names_whom_all_workers_wait_for(capsys: pytes
 def test_each_missing_peer_is_named_once_with_its_address_and_state(capsys: pytest.CaptureFixture[str]) -> None:
     waiting = Waiting(0)
     waiting.note(1, links(3), 100.0)
-    waiting.note(0, links(3, 2), 105.0)
+    waiting.note(0, links(3, 2), 104.0)
     peers = "process 1 (worker 2): nobody listens there; process 1 (worker 3): nobody listens there"
-    assert capsys.readouterr().err == f"timely: process 0 has waited 5 s for its peers; {peers}\n"
+    assert capsys.readouterr().err == f"timely: process 0 has waited 4 s for its peers; {peers}\n"
 
 
 def test_nothing_is_printed_when_all_have_met(capsys: pytest.CaptureFixture[str]) -> None:
