@@ -76,16 +76,26 @@ def port_of(config: Config) -> tuple[str, int]:
     return "127.0.0.1", int(config.endpoint(0).rpartition(":")[2])
 
 
+@contextmanager
+def sent(config: Config, pieces: Sequence[bytes]) -> Iterator[socket.socket]:
+    """Send pieces to worker 0, each once the other side has answered the last one, or has not for a while.
+
+    Yield the connection. If it were closed while an answer is under way, the system would drop what was sent.
+    """
+    with socket.create_connection(port_of(config), timeout=0.5) as stranger:
+        with suppress(OSError):
+            for piece in pieces:
+                stranger.sendall(piece)
+                with suppress(TimeoutError):
+                    stranger.recv(4096)
+        yield stranger
+
+
 def send(config: Config, pieces: Sequence[bytes]) -> None:
-    """Send pieces to worker 0, each once the other side has answered the last one, or has not for a while."""
-    with socket.create_connection(port_of(config), timeout=0.5) as stranger, suppress(OSError):
-        for piece in pieces:
-            stranger.sendall(piece)
-            with suppress(TimeoutError):
-                stranger.recv(4096)
-        with suppress(TimeoutError):
-            while stranger.recv(4096):
-                pass
+    """Send pieces to worker 0, and read what it answers until there is nothing more for a while."""
+    with sent(config, pieces) as stranger, suppress(OSError):
+        while stranger.recv(4096):
+            pass
 
 
 def still_talk(first: Allocator, second: Allocator) -> None:
@@ -119,10 +129,10 @@ def test_no_older_protocol_and_no_other_mechanism_gets_past_the_keys(protocol: s
 @pytest.mark.parametrize("protocol", ["version 1", "version 2", "no mechanism"])
 def test_without_keys_a_peer_that_knows_the_generation_can_take_part(protocol: str) -> None:
     settings = tcp_configs()
-    with connected(settings) as (first, _):
-        send(settings[0], PROTOCOLS[protocol](message_of("test")))
-        with pytest.raises(PeerFailed, match="out of malice"):
-            listen(first, 30)
+    pieces = PROTOCOLS[protocol](message_of("test"))
+    failed = pytest.raises(PeerFailed, match="out of malice")
+    with connected(settings) as (first, _), sent(settings[0], pieces), failed:
+        listen(first, 30)
 
 
 @pytest.mark.parametrize("has_secret", [False, True])
