@@ -9,7 +9,9 @@ from tests.fuzz.hostile.functions import HOSTILE
 from tests.fuzz.hostile.targets import TARGETS
 
 
-@pytest.mark.parametrize("first", range(0, 1000, 250))
+@pytest.mark.parametrize(
+    "first", [0, *(pytest.param(first, marks=pytest.mark.lengthy) for first in range(250, 1000, 250))]
+)
 def test_answers_are_right_or_the_line_is_named_whatever_functions_and_columns_do(first: int) -> None:
     for number in range(first, first + 250):
         Case.drawn(number).run()

@@ -64,6 +64,7 @@ def real(
     return graphs
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("question", JOBS)
 def test_a_job_answers_as_another_library_does(question: str, real: dict[bool, tuple[Path, Path, list[str]]]) -> None:
     graph, changes, (a, b, c) = real[question.startswith(LARGE)]

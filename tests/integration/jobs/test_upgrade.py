@@ -147,6 +147,7 @@ def test_a_difference_from_scratch_ends_the_run(tmp_path: Path, monkeypatch: pyt
 # The command
 
 
+@pytest.mark.lengthy
 @pytest.mark.timeout(300)
 def test_two_processes_give_the_answers_of_one(tmp_path: Path, start: Callable[..., Run]) -> None:
     files = write_random_upgrade(tmp_path, seed=9)

@@ -60,6 +60,7 @@ def test_a_file_slides_by_the_times_of_its_tweets(tmp_path: Path, kind: str, wor
     assert set(found) <= set(range(posted[0].time, posted[-1].time + 1))
 
 
+@pytest.mark.lengthy
 def test_two_processes_answer_as_one_does(tmp_path: Path) -> None:
     given = "--users", "60", "--rate", "10", "--window", "5", "--slides", "8"
     answered("window", *given, "--csv", tmp_path / "one.csv")

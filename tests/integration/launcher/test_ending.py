@@ -122,6 +122,7 @@ def test_a_stopped_process_does_not_outlive_a_launcher_that_is_killed(start: Sta
     assert list(tmp_path.iterdir()) == [script]
 
 
+@pytest.mark.lengthy
 def test_the_next_run_removes_the_leftovers_of_a_killed_run_and_no_files_in_use(start: Start, tmp_path: Path) -> None:
     environ = {"TMPDIR": str(tmp_path)}
     running = start("run", "-n", "2", TALK, "wait", "-1", environ=environ)
@@ -157,6 +158,7 @@ def test_processes_that_a_key_at_a_terminal_has_reached_are_not_interrupted_agai
     assert run.error == ""
 
 
+@pytest.mark.lengthy
 def test_a_process_that_is_stopped_while_it_cleans_up_is_continued(start: Start, tmp_path: Path) -> None:
     script = tmp_path / "program.py"
     script.write_text(CLEANS.replace("    time.sleep(SECONDS)", "    print('cleans', flush=True)\n    time.sleep(1)"))
@@ -195,6 +197,7 @@ def test_a_request_for_a_report_while_the_command_starts_does_not_end_it(
     assert run.end() == 0, run.error
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("processes", ["1", "2"])
 def test_requests_for_reports_never_end_a_run(start: Start, tmp_path: Path, processes: str) -> None:
     script = tmp_path / "program.py"

@@ -58,6 +58,7 @@ def test_a_run_in_which_all_workers_exit_ends_normally(start: Start, script: Pat
     assert (run.end(), run.error) == (0, "")
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("shape", SHAPES)
 def test_a_worker_that_exits_when_the_others_are_about_to_end_is_waited_for(
     start: Start, script: Path, shape: tuple[str, ...]
@@ -107,6 +108,7 @@ execute(program)
 """
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("shape", SHAPES)
 def test_an_operator_that_exits_fails_the_run_even_if_all_others_end(
     start: Start, tmp_path: Path, shape: tuple[str, ...]

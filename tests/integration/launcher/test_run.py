@@ -94,6 +94,7 @@ def test_a_setting_of_large_pages_in_the_environment_is_kept(start: Start, tmp_p
     assert all(f"{given} [] False" in line for line in run.lines)
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize(("given", "threads"), [({}, ["1", "1"]), ({"OMP_NUM_THREADS": "3"}, ["3", ""])])
 def test_processes_share_the_cores_among_the_threads_of_libraries(
     start: Start, tmp_path: Path, given: dict[str, str], threads: list[str]
@@ -313,6 +314,7 @@ def test_several_machines_need_keys_and_the_error_explains_how_to_make_them(star
 # Ending
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize(
     ("signum", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGQUIT, 131)]
 )
@@ -327,6 +329,7 @@ def test_a_signal_to_the_launcher_ends_all_processes_quietly(
     assert run.error == ""
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize(("signum", "status"), [(signal.SIGINT, 130), (signal.SIGQUIT, 131)])
 def test_a_key_at_a_terminal_ends_all_processes_quietly(start: Start, tmp_path: Path, signum: int, status: int) -> None:
     run = start("run", "-n", "2", TALK, "wait", "-1", environ={"TMPDIR": str(tmp_path)})
@@ -337,6 +340,7 @@ def test_a_key_at_a_terminal_ends_all_processes_quietly(start: Start, tmp_path: 
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.lengthy
 def test_a_program_that_ignores_quit_is_killed_and_leaves_nothing(start: Start, tmp_path: Path) -> None:
     run = start("run", "-n", "2", TALK, "stubborn", environ={"TMPDIR": str(tmp_path)})
     run.until_started(2)
@@ -382,6 +386,7 @@ finally:
 """
 
 
+@pytest.mark.lengthy
 def test_a_program_that_is_interrupted_has_time_to_clean_up(start: Start, tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(CLEANS)
@@ -451,6 +456,7 @@ def test_a_signal_that_is_ignored_when_the_command_starts_stays_so(
     assert run.end() == 0, run.error
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("delay", [0.0, 0.05, 0.1, 0.2, 0.3])
 def test_ctrl_c_while_starting_leaves_no_traceback_of_the_children(start: Start, delay: float) -> None:
     run = start("run", "-n", "2", TALK, "wait", "-1", environ={"PYTHONSTARTUP": ""})
@@ -572,6 +578,7 @@ def test_an_output_that_is_full_ends_a_run_with_a_line(tmp_path: Path) -> None:
     assert ended.returncode == 1
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("closed", [">&-", "<&- >&-", "<&- >&- 2>&-"])
 def test_a_run_continues_when_its_output_is_closed(closed: str) -> None:
     command = f"exec {shlex.quote(sys.executable)} -m timely run -n 2 {shlex.quote(str(TALK))} meet {closed}"

@@ -289,6 +289,7 @@ ENDINGS = {
 }
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_the_interpreter_ends_though_a_session_is_open(ending: str) -> None:
     program = f"""

@@ -37,6 +37,7 @@ def start() -> Iterator[Start]:
         run.close()
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("mode", ["demand", "eager"])
 @clusters
 def test_what_all_workers_send_is_counted_once(start: Start, processes: int, workers: int, mode: str) -> None:
@@ -86,6 +87,7 @@ def test_a_process_killed_in_a_loop_is_named_and_the_other_ends_in_silence(start
     assert run.error == "timely: process 1 was killed by SIGKILL\n"
 
 
+@pytest.mark.lengthy
 def test_a_stopped_process_is_named_in_time_and_ended(start: Start) -> None:
     run = start("-n", "2", "--peer-timeout", "2", LOOP, "forever")
     run.until_started(2)

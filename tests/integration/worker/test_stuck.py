@@ -68,6 +68,7 @@ def place(processes: int, workers: int) -> str:
     return f"worker {last}" + (f" (process {last})" if processes > 1 else "")
 
 
+@pytest.mark.lengthy
 @clusters
 @pytest.mark.parametrize(
     ("why", "holder"),
@@ -95,6 +96,7 @@ def test_a_stall_names_its_holder_once(start: Start, why: str, holder: str, proc
         assert f"made at {STUCK}:{RETAINED}, " in line
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize(("processes", "workers"), [(2, 1), pytest.param(1, 3, marks=slow)])
 def test_a_stall_of_a_dataflow_that_the_first_worker_has_dropped_names_who_did(
     start: Start, processes: int, workers: int

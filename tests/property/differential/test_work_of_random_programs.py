@@ -63,6 +63,7 @@ def test_differences_in_rounds_of_a_loop_count() -> None:
     assert occurrences(loop, Scenario([], [once, once])) == 2**3
 
 
+@pytest.mark.lengthy
 def test_a_program_that_does_too_much_work_is_drawn_again(monkeypatch: pytest.MonkeyPatch) -> None:
     def most() -> int:
         draw = drawing.Drawing(Random(0))

@@ -59,6 +59,7 @@ def test_queues_are_bounded_and_everything_arrives_in_many_programs(program: Pro
     hold(program)
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("last", [Step("slowly", 1), Step("loop", 3)])
 def test_a_flood_reaches_the_bound_and_no_more(last: Step) -> None:
     program = FLOOD._replace(steps=(*FLOOD.steps[1:], last))

@@ -157,11 +157,14 @@ PATH = Path()
         *(("scratch", (name, 100, 2000, 3), "SciPy s") for name in scratch.QUESTIONS),
         *(("shared_traces", (1000, 3, private), "install, median ms") for private in (False, True)),
         *(("sliding", (name, 40, 3, 5, 4), "median differences of a slide") for name in ("weak", "strong")),
-        *(("text", (name, "words", 200, 600), "1 change ratio") for name in text_workload.ALGORITHMS),
+        *(
+            pytest.param("text", (name, "words", 200, 600), "1 change ratio", marks=pytest.mark.lengthy)
+            for name in text_workload.ALGORITHMS
+        ),
         ("text", ("wcc", "long names", 200, 600), "initial ratio"),
         *(("triangles", (30, 300, name, 3, 1), "initial s") for name in triangles.ALGORITHMS),
         ("unionfind", (100, 90, 10), "M edges/s"),
-        ("upgrade", (3,), "median ms a step"),
+        pytest.param("upgrade", (3,), "median ms a step", marks=pytest.mark.lengthy),
         ("wordcount", (2000, 100, 4, 1), "M words/s"),
         ("wordcount", (2000, 100, 4, 1, True), "M words/s"),
     ],

@@ -107,6 +107,7 @@ def recorded(experiment: Experiment, full: bool = False, without: str = "") -> R
     return Recorded(runs, {case.name: case.parameters for case in cases})
 
 
+@pytest.mark.lengthy
 @NEEDS_MATPLOTLIB
 @EACH
 @pytest.mark.parametrize("full", [False, True])
@@ -125,6 +126,7 @@ def test_a_picture_has_axes_with_titles_and_units(experiment: Experiment, full: 
         assert any(each.get_ylabel() for each in beside)
 
 
+@pytest.mark.lengthy
 @NEEDS_MATPLOTLIB
 @EACH
 def test_the_same_figures_give_the_same_file(experiment: Experiment, tmp_path: Path) -> None:
@@ -149,6 +151,7 @@ def lacking() -> Iterator[Any]:
             yield pytest.param(experiment, name, id=f"{experiment.name} without {name}")
 
 
+@pytest.mark.lengthy
 @NEEDS_MATPLOTLIB
 @pytest.mark.parametrize(("experiment", "name"), [*lacking()])
 def test_a_case_that_failed_leaves_the_others_their_picture(experiment: Experiment, name: str) -> None:

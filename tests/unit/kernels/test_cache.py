@@ -449,6 +449,7 @@ def test_in_a_read_only_directory_nothing_is_cached_and_one_line_reports_it(
     assert f" {directory}: {'Read-only file system' if os.geteuid() == 0 else 'Permission denied'}; " in line
 
 
+@pytest.mark.lengthy
 def test_on_a_full_disk_nothing_is_cached_and_one_line_reports_it(tmp_path: Path) -> None:
     output, (line,) = run(tmp_path, "resource.setrlimit(resource.RLIMIT_FSIZE, (500, 500))")
     assert output[1:] == ["compiled", "answer 30"]

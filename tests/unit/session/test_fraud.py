@@ -10,6 +10,7 @@ from itertools import combinations
 from typing import Any
 
 import networkx
+import pytest
 from hypothesis import given, settings, strategies as st
 
 from tests.api.modules import ROOT
@@ -63,6 +64,7 @@ def alarms(payments: dict[int, Any], devices: list[tuple[str, str]]) -> Counter[
     )
 
 
+@pytest.mark.lengthy
 @settings(max_examples=12, deadline=None)
 @given(st.lists(st.tuples(PAYMENTS, DEVICES), min_size=1, max_size=3))
 def test_the_alarms_are_those_of_a_plain_computation(

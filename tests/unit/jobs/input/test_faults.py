@@ -154,6 +154,7 @@ def test_rows_of_an_array_that_are_no_edges(tmp_path: Path) -> None:
     assert set(reasons) == {2, 3, 4}
 
 
+@pytest.mark.lengthy
 def test_workers_that_are_threads_read_at_the_same_time(tmp_path: Path) -> None:
     path = tmp_path / "graph"
     path.write_text("".join(f"{line} {line + 1}\n" if line % 1000 else "x y\n" for line in range(1, 300_001)))

@@ -104,6 +104,7 @@ def test_integers(write: Writer, found: list[Row], peers: int) -> None:
     assert written(write, found, Layout(), peers) == sorted(found)
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("write", [*TEXTS, *TABLES, write_npy])
 @given(found=st.lists(st.tuples(INTEGERS, INTEGERS, INTEGERS, WEIGHTS), min_size=1), peers=PEERS)
 def test_weights_and_times(write: Writer, found: list[Row], peers: int) -> None:
@@ -111,12 +112,14 @@ def test_weights_and_times(write: Writer, found: list[Row], peers: int) -> None:
     assert written(write, found, Layout(weight="4", time="1"), peers) == expected
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("write", [*TEXTS, *TABLES])
 @given(found=st.lists(st.tuples(INTEGERS, INTEGERS, FLOATS), min_size=1), peers=PEERS)
 def test_weights_that_are_fractions(write: Writer, found: list[Row], peers: int) -> None:
     assert written(write, found, Layout(weight="3:float"), peers) == sorted(found)
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("write", [*TEXTS, *TABLES])
 @given(found=st.lists(st.tuples(NAMES, NAMES), min_size=1), peers=PEERS)
 def test_names(write: Writer, found: list[Row], peers: int) -> None:
@@ -178,6 +181,7 @@ def test_blanks_comments_and_line_ends(pieces: list[str], ends: bool, peers: int
         assert read(path, peers=peers) == expected
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("field", ["pattern", "integer", "real"])
 @pytest.mark.parametrize("symmetry", ["general", "symmetric"])
 @given(data=st.data(), peers=PEERS)
