@@ -20,7 +20,7 @@ import numpy as np
 
 from differential.session.catalog import Catalog
 from differential.session.item import Item
-from differential.session.sources.convert import Converter, of_json
+from differential.session.sources.convert import Converter, number_of_json, of_json
 from differential.session.sources.feed import rejected_columns
 from differential.session.sources.source import Rejected
 from differential.session.transaction import Kind, Statement
@@ -154,6 +154,15 @@ def _statements(item: Item, body: bytes) -> tuple[list[Statement], list[Rejected
     return statements, sorted(wrong, key=lambda each: each.line)
 
 
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object of JSON. Raises ValueError if it has a field twice: one of the values would be lost."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise ValueError(f"the object has {next(name for name in names if names.count(name) > 1)!r} twice")
+    return found
+
+
 def _lines(item: Item, body: bytes, wrong: list[Rejected]) -> Iterator[_Line]:
     names, key = set(item.names or ()), set((item.names or ())[: item.keys])
     for number, line in enumerate(body.split(b"\n"), 1):
@@ -161,7 +170,7 @@ def _lines(item: Item, body: bytes, wrong: list[Rejected]) -> Iterator[_Line]:
             continue
         shown = line.decode("utf-8", "replace").strip()
         try:
-            found = json.loads(line)
+            found = json.loads(line, parse_float=number_of_json, object_pairs_hook=_object)
             (name, row), *more = found.items() if isinstance(found, dict) else [(None, None)]
             if more or name not in _KINDS or not isinstance(row, dict):
                 raise ValueError('this is none of {"insert": {...}}, {"delete": {...}} and {"upsert": {...}}')

@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import math
 from base64 import b64encode
@@ -39,12 +40,12 @@ def as_json(name: str, column: Column) -> list[Any]:
     """Return the values of a column as JSON values, from which the source `json_lines` reads the same values.
 
     Dates and times are texts as in ISO 8601, decimals are texts, bytes are texts in base 64, and floats that are not
-    finite are the texts "NaN", "Infinity" and "-Infinity". Raises DataError for durations.
+    finite are the texts "NaN", "Infinity" and "-Infinity". In lists and structs, from which all these texts are read as
+    texts, they have the same forms. Raises DataError for durations.
     """
     of = family(name_of(column))
     if of == "value" and isinstance(column, Typed):
-        found: list[Any] = column.type.array(column.storage).tolist()
-        return found
+        return [_nested(value) for value in column.type.array(column.storage).tolist()]
     values: list[Any] = column.tolist()
     if of in _PLAIN:
         return values
@@ -82,6 +83,23 @@ def _float(value: float) -> float | str:
     return "NaN" if value != value else "Infinity" if value > 0 else "-Infinity"
 
 
+def _nested(value: Any) -> Any:
+    """Return a value in a list or struct."""
+    if isinstance(value, dict):
+        return {name: _nested(each) for name, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_nested(each) for each in value]
+    if isinstance(value, float):
+        return _float(value)
+    if isinstance(value, (dt.date, dt.time, np.datetime64)):
+        return _moment(value)
+    return _bytes(value) if isinstance(value, bytes) else value
+
+
+def _bytes(value: bytes) -> str:
+    return b64encode(value).decode()
+
+
 def _moment(value: Any) -> str:
     """Return a date or time as in ISO 8601. Those in nanoseconds are NumPy values; a time is a duration there."""
     if isinstance(value, np.timedelta64):
@@ -99,7 +117,7 @@ _FORMS: dict[str, Callable[[Any], Any]] = {
     "float64": _float,
     "float32": _float,
     "float16": _float,
-    "bytes": lambda value: b64encode(value).decode(),
+    "bytes": _bytes,
     "date": _moment,
     "timestamp": _moment,
     "time": _moment,

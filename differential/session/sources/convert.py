@@ -14,6 +14,7 @@ import datetime as dt
 import json
 import math
 import re
+from base64 import b64decode
 from collections.abc import Callable, Sequence
 from decimal import Decimal, InvalidOperation
 from typing import Any
@@ -118,6 +119,16 @@ def of_json(of: str) -> Parse | None:
     return _or_null(parse, None) if may_be_null(of) else parse
 
 
+def number_of_json(text: str) -> float | Decimal:
+    """Return a number of JSON that is not whole: a float, or a decimal where a float would become infinite.
+
+    >>> json.loads("[1.5, -1e999]", parse_float=number_of_json)
+    [1.5, Decimal('-1E+999')]
+    """
+    number = float(text)
+    return Decimal(text) if math.isinf(number) else number
+
+
 def family(of: str) -> str:
     """Return the name of a type without its parameters, and whether it may be null.
 
@@ -165,6 +176,14 @@ def _fitting(number: float, of: type[Any], is_infinite: bool) -> Any:
 
 def _decimal_of_text(text: str) -> Any:
     return _number(text, Decimal)
+
+
+def _bytes(text: str) -> bytes:
+    return b64decode(text, validate=True)
+
+
+def _value_of_text(text: str) -> Any:
+    return json.loads(text, parse_float=number_of_json)
 
 
 _BOOLEANS = {"true": True, "false": False, "1": True, "0": False, "t": True, "f": False}
@@ -238,10 +257,11 @@ _TEXTS: dict[str, Parse] = {
     "float16": lambda text: _fitting(_float(text), np.float16, "inf" in text.lower()),
     "bool": _boolean,
     "text": _same,
+    "bytes": _bytes,
     "date": dt.date.fromisoformat,
     "time": _time,
     "decimal": _decimal_of_text,
-    "value": json.loads,
+    "value": _value_of_text,
 }
 
 
@@ -257,7 +277,12 @@ def _of_class(*classes: type, made: Parse) -> Parse:
 
 
 def _float_of_json(value: Any) -> float:
-    """Return a number; of the three texts for what JSON has no number for, what they stand for."""
+    """Return a number; of the three texts for what JSON has no number for, what they stand for.
+
+    Raises OverflowError if a number would become infinite.
+    """
+    if type(value) is Decimal and math.isinf(float(value)):
+        raise OverflowError(value)
     if type(value) in (int, float, Decimal) or (type(value) is str and value in NOT_FINITE):
         return float(value)
     raise TypeError(value)

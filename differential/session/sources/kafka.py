@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from differential.session.sources.convert import Converter, Parse, of_json, of_text
+from differential.session.sources.convert import Converter, Parse, number_of_json, of_json, of_text
 from differential.session.sources.source import Batch, Position, Rejected, Target
 from differential.session.table_data import Column
 from differential.session.transaction import Kind
@@ -313,7 +313,7 @@ def _place(message: client.Message) -> tuple[int, int]:
 def _object(data: Any, names: Sequence[str], what: str) -> Sequence[Any]:
     if data is None:
         raise ValueError(f"the message has no {what}")
-    found = json.loads(data)
+    found = json.loads(data, parse_float=number_of_json)
     if type(found) is not dict:
         raise ValueError(f"the {what} is no JSON object")
     return [found.get(name) for name in names]

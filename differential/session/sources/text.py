@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any, NamedTuple, Protocol
 
-from differential.session.sources.convert import Converter, of_json, of_text
+from differential.session.sources.convert import Converter, number_of_json, of_json, of_text
 from differential.session.sources.source import Target
 from differential.session.table_data import Column
 from timely.errors import DataError
@@ -132,7 +132,9 @@ class JsonLines:
         self._names = target.names
         self._converter = Converter(target.names, target.types, of_json, target.required)
         is_exact = any(of.startswith("decimal") for of in target.types) and "value" not in target.types
-        self._decoder = json.JSONDecoder(parse_float=Decimal) if is_exact else json.JSONDecoder()
+        self._decoder = (
+            json.JSONDecoder(parse_float=Decimal) if is_exact else json.JSONDecoder(parse_float=number_of_json)
+        )
 
     def end(self, data: bytes) -> int:
         return data.rfind(b"\n") + 1

@@ -352,6 +352,8 @@ VALUES: dict[str, list[Any]] = {
     "exact clock": [np.timedelta64(3_723_000_000_004, "ns"), None],
     "price": [Decimal("1.50"), None],
     "maybe": [7, None],
+    "bytes": [b"\0\xff\n", b""],
+    "maybe bytes": [b"x", None],
 }
 TYPES = {
     "whole": "int64",
@@ -367,6 +369,8 @@ TYPES = {
     "exact clock": "time[ns]",
     "price": "decimal(9, 2)",
     "maybe": "int64?",
+    "bytes": "bytes",
+    "maybe bytes": "bytes?",
 }
 
 
@@ -379,7 +383,7 @@ def test_what_a_sink_writes_a_source_reads_as_the_same(tmp_path: Path, form: str
         sink = csv(path) if form == "csv" else json_lines(path)
         db.view("all", lambda t: t.rows).write_to(sink)
         db.commit()
-        types = {name: float if name == "float" else typed([], TYPES[name]) for name in VALUES}
+        types = {name: {"float": float, "bytes": bytes}.get(name) or typed([], TYPES[name]) for name in VALUES}
         copy = db.table("copy", types | {"time": int, "diff": int})
         copy.read_from(csv_source(path) if form == "csv" else json_source(path))
         db.run()

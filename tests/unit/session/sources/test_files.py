@@ -545,6 +545,18 @@ def test_json_may_have_decimals_and_floats(tmp_path: Path) -> None:
         assert [price for price, _ in prices.records()] == [Decimal("1.50"), Decimal("2.00")]
 
 
+@pytest.mark.parametrize("more", [{}, {"exact": typed([], "decimal(9, 2)")}, {"tags": list}])
+def test_numbers_of_json_that_would_become_infinite_are_refused(tmp_path: Path, more: dict[str, Any]) -> None:
+    path = tmp_path / "numbers.jsonl"
+    path.write_text('{"x": 1e400}\n{"x": "Infinity"}\n{"x": -1e999}\n{"x": 1e308}\n')
+    with Session() as db:
+        numbers = db.table("numbers", {"x": float} | more)
+        feed = numbers.read_from(json_lines(path), on_error="skip")
+        db.run()
+        assert sorted(row[0] for row in numbers.records()) == [1e308, math.inf]
+        assert feed.rejected == 2
+
+
 def test_an_error_of_a_source_that_has_nothing_else_ends_the_run(tmp_path: Path) -> None:
     log = tmp_path / "log.jsonl"
     log.write_text('{"x": 1}\n{"x": 2}\n')
