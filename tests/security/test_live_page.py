@@ -92,6 +92,19 @@ def test_a_page_of_another_site_reads_nothing(live: tuple[int, str], origin: str
     assert ask(port, "/", Origin=f"http://127.0.0.1:{port}", Cookie=f"timely-live-{port}={token}").status == 200
 
 
+def test_a_token_becomes_a_cookie_whatever_characters_it_has() -> None:
+    token = "a; b=\"c\", \\d %3B 'e'"
+    page = serve_live(0, token=token)
+    try:
+        parts = urlsplit(page.url)
+        assert parts.port is not None
+        cookie = ask(parts.port, f"/?{parts.query}").getheader("set-cookie").partition(";")[0]
+        assert ask(parts.port, "/", Cookie=cookie).status == 200
+        assert ask(parts.port, "/", Authorization=bearer(token)).status == 200
+    finally:
+        page.close()
+
+
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "OPTIONS", "PATCH"])
 def test_nothing_can_be_sent(live: tuple[int, str], method: str) -> None:
     port, token = live

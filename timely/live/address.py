@@ -76,6 +76,10 @@ def address_of(text: str, token: str | None = None, certificate: tuple[str, str]
         raise ConfigError(
             f"the token of the live page ({TOKEN_VARIABLE}) has at least {Access.SHORTEST_TOKEN} characters"
         )
+    if given is not None and not Access.can_be_sent(given):
+        raise ConfigError(
+            f"the token of the live page ({TOKEN_VARIABLE}) has printable characters of ASCII, and no blank at an end"
+        )
     if not is_loopback(host) and (given is None or certificate is None):
         raise ConfigError(
             f"other machines can reach {host}, so the live page needs a token and TLS there: set {TOKEN_VARIABLE}, and "

@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 from http.cookies import CookieError, SimpleCookie
-from urllib.parse import parse_qs, urlencode
+from urllib.parse import parse_qs, quote, unquote, urlencode
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -48,7 +48,7 @@ class Guard:
         given = query.pop("token", [""])[0]
         if scope["path"] == "/" and given:
             secure = "; Secure" if scope["scheme"] == "https" else ""
-            cookie = f"{self._cookie}={self._token}; HttpOnly; SameSite=Strict; Path=/{secure}"
+            cookie = f"{self._cookie}={quote(self._token)}; HttpOnly; SameSite=Strict; Path=/{secure}"
             target = "/" + (f"?{urlencode(query, doseq=True)}" if query else "")
             await _answer(send, 303, "", (b"set-cookie", cookie.encode()), (b"location", target.encode()))
             return
@@ -81,7 +81,7 @@ class Guard:
         except CookieError:
             morsel = None
         if morsel is not None:
-            given.append(morsel.value)
+            given.append(unquote(morsel.value))
         return self._access.has_token(headers, *given)
 
 

@@ -50,6 +50,11 @@ class Access:
         self._token = token.encode()
         self._hosts = {name for host in _LOOPBACK for name in (host, f"{host}:{port}")} if is_local else None
 
+    @staticmethod
+    def can_be_sent(token: str) -> bool:
+        """Return whether headers can hold a token as it is: in ASCII, without control characters and outer blanks."""
+        return token.isascii() and token.isprintable() and token == token.strip()
+
     def refusal(self, what: str, headers: Mapping[str, str]) -> tuple[int, str] | None:
         """Return the status and the reason with which a request is refused that names another host, or None."""
         if self._hosts is None or headers.get("host", "").lower() in self._hosts:
