@@ -15,6 +15,8 @@ from collections.abc import AsyncIterator, Coroutine, Sequence
 from typing import Any
 
 from starlette.applications import Starlette
+from starlette.convertors import Convertor, register_url_convertor
+from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, HTTPConnection, Request
 from starlette.responses import Response
 from starlette.routing import Route, WebSocketRoute
@@ -26,6 +28,7 @@ from differential.session.item import Item
 from differential.session.serving.form import records, text
 from differential.session.serving.incoming import TABLE, Answer, Incoming
 from differential.session.serving.outgoing import Cut, Entry, Hubs
+from differential.session.sources.remote import GONE
 from timely.errors import DataError, SessionError, TimelyError
 
 WRITE_SECONDS = 20.0
@@ -36,8 +39,25 @@ FIRST_SECONDS = 0.5
 """After this long without a message, the answer begins: who resumes may wait for the next commit."""
 KEY_LENGTH = 200
 """How many characters an `Idempotency-Key` may have."""
-TRY_AGAIN, GONE = 1013, 1011
-"""The codes with which a WebSocket is closed: the reader may connect again, or there is nothing to read."""
+TRY_AGAIN = 1013
+"""The code with which a WebSocket is closed whose reader may connect again. If there is nothing to read, it is GONE."""
+CLOSING_BYTES = 123
+"""How many bytes the reason may have with which a WebSocket is closed."""
+
+
+class _Name(Convertor[str]):
+    """The rest of a path, which is a name: of any characters."""
+
+    regex = "(?s:.+)"
+
+    def convert(self, value: str) -> str:
+        return value
+
+    def to_string(self, value: str) -> str:
+        return value
+
+
+register_url_convertor("of_item", _Name())
 
 
 class Application:
@@ -60,12 +80,12 @@ class Application:
         self._write = write
         routes = [
             Route("/", self._list),
-            Route("/tables/{name}", self._post, methods=["POST"]),
-            Route("/rows/{name}", self._rows),
-            WebSocketRoute("/changes/{name}", self._socket),
-            Route("/changes/{name}", _Events(self)),
+            Route("/tables/{name:of_item}", self._post, methods=["POST"]),
+            Route("/rows/{name:of_item}", self._rows),
+            WebSocketRoute("/changes/{name:of_item}", self._socket),
+            Route("/changes/{name:of_item}", _Events(self)),
         ]
-        self.app = Starlette(routes=routes)
+        self.app = Starlette(routes=routes, exception_handlers={HTTPException: _refused})
 
     @property
     def is_closing(self) -> bool:
@@ -103,6 +123,8 @@ class Application:
         key = request.headers.get("idempotency-key")
         if key is not None and not 0 < len(key) <= KEY_LENGTH:
             return _json(400, {"error": f"an Idempotency-Key has 1 to {KEY_LENGTH} characters"})
+        if request.headers.get("content-encoding", "identity").lower() != "identity":
+            return _json(415, {"error": "the body must be text in UTF-8, not compressed"})
         body = bytearray()
         try:
             async for chunk in request.stream():
@@ -137,26 +159,25 @@ class Application:
             return _json(409, {"error": str(error)})
 
     async def _socket(self, socket: WebSocket) -> None:
-        item = self.readable(socket.path_params["name"])
         await socket.accept()
-        if item is None:
-            await socket.close(GONE, f"there is no {socket.path_params['name']!r:.60} to read here")
-            return
-        await _until_gone(socket.receive, self._send(socket, item))
+        await _until_gone(socket.receive, self._send(socket, socket.path_params["name"]))
 
-    async def _send(self, socket: WebSocket, item: Item) -> None:
+    async def _send(self, socket: WebSocket, name: str) -> None:
         code, reason = GONE, ""
         try:
+            item = self.readable(name)
+            if item is None:
+                raise SessionError(f"there is no table or view {name!r} to read here")
             async for entry in self.entries(item, socket):
                 async with asyncio.timeout(WRITE_SECONDS):
                     await socket.send_text(entry.text)
         except Cut as cut:
             code, reason = TRY_AGAIN, str(cut)
         except (DataError, SessionError) as error:
-            reason = str(error)
+            code, reason = TRY_AGAIN if self.is_closing else GONE, str(error)
         async with asyncio.timeout(WRITE_SECONDS):
             await socket.send_text(text({"kind": "end", "error": reason}))
-            await socket.close(code, reason[:100])
+            await socket.close(code, reason.encode()[:CLOSING_BYTES].decode("utf-8", "ignore"))
 
     def _writable(self, name: str) -> Item | None:
         item = self._allowed(name, self._write)
@@ -178,9 +199,10 @@ class _Events:
         request = Request(scope, receive)
         name = request.path_params["name"]
         item = self._application.readable(name)
-        if item is None or request.method != "GET":
-            status = 404 if item is None else 405
-            await _json(status, {"error": f"there is no table or view {name!r} to read here"})(scope, receive, send)
+        if request.method != "GET":
+            raise HTTPException(405)
+        if item is None:
+            await _json(404, {"error": f"there is no table or view {name!r} to read here"})(scope, receive, send)
             return
         await _until_gone(receive, self._send(request, item, scope, receive, send))
 
@@ -216,6 +238,16 @@ async def _write(send: Send, data: str) -> None:
 
 def _event(entry: Entry) -> str:
     return f"{'' if entry.mark is None else f'id: {entry.mark}{chr(10)}'}data: {entry.text}\n\n"
+
+
+async def _refused(request: Request, error: Exception) -> Response:
+    """Answer a request for which there is no function: of another path, or by another method."""
+    assert isinstance(error, HTTPException)
+    where = f"{request.url.path!r:.200} here: there are /, /tables/NAME, /rows/NAME and /changes/NAME"
+    why = f"there is no {where}" if error.status_code == 404 else f"{request.method} is not answered at {where}"
+    made = _json(error.status_code, {"error": why})
+    made.headers.update(error.headers or {})
+    return made
 
 
 def _json(status: int, body: object) -> Response:

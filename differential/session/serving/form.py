@@ -20,6 +20,8 @@ from differential.session.table_data import Column
 
 ROWS = 1_000
 """A message has at most this many rows."""
+LENGTH = 1 << 18
+"""The rows of a message have at most this many characters, unless it has a single row."""
 
 
 def messages(
@@ -34,14 +36,30 @@ def messages(
     ...     print(*found)
     a.7 {"id":"a.7","commit":7,"kind":"changes","more":false,"columns":["x"],"rows":[[0.5],["NaN"]],"diffs":[1,-1]}
     """
-    last = max(0, len(diffs) - 1) // ROWS
-    for part in range(last + 1):
-        piece = slice(part * ROWS, (part + 1) * ROWS)
-        mark = f"{label}.{commit}" if part == last else None
-        found = {"id": mark} if mark else {}
-        found |= {"commit": commit, "kind": kind, "more": part < last, "columns": list(columns)}  # type: ignore[dict-item]
-        found |= {"rows": records(columns, [column[piece] for column in rows]), "diffs": list(diffs[piece])}  # type: ignore[dict-item]
-        yield mark, text(found)
+    done = 0
+    for start in range(0, max(1, len(diffs)), ROWS):
+        for size, made in _parts(records(columns, [column[start : start + ROWS] for column in rows])):
+            stop = done + size
+            mark = f"{label}.{commit}" if stop == len(diffs) else None
+            head = {"id": mark} if mark else {}
+            head |= {"commit": commit, "kind": kind, "more": mark is None, "columns": list(columns)}  # type: ignore[dict-item]
+            yield mark, f'{text(head)[:-1]},"rows":{made},"diffs":{text(list(diffs[done:stop]))}}}'
+            done = stop
+
+
+def _parts(rows: list[tuple[Any, ...]]) -> Iterator[tuple[int, str]]:
+    """Yield rows in parts of limited length: how many there are in each, and their text."""
+    start, size = 0, len(rows)
+    while True:
+        part = rows[start : start + size]
+        made = text(part)
+        if len(made) > LENGTH and len(part) > 1:
+            size = max(1, len(part) * LENGTH // len(made))
+            continue
+        yield len(part), made
+        start, size = start + size, 2 * size
+        if start >= len(rows):
+            return
 
 
 def records(columns: Sequence[str], rows: Sequence[Column]) -> list[tuple[Any, ...]]:

@@ -13,9 +13,6 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from differential.session.serving.form import text
 from timely.lowlevel import Access, headers_of
 
-REFUSED = 4401
-"""The code with which a WebSocket is closed before it opens."""
-
 
 class Guard:
     """Passes the requests that are allowed to `app`, and refuses the others."""
@@ -33,7 +30,7 @@ class Guard:
             await self._app(scope, receive, send)
         elif scope["type"] == "websocket":
             await receive()
-            await send({"type": "websocket.close", "code": REFUSED, "reason": refused[1]})
+            await answer(send, 403, refused[1], "websocket.http.response")
         else:
             await answer(send, *refused)
 
@@ -52,11 +49,11 @@ class Guard:
         return None
 
 
-async def answer(send: Send, status: int, error: str) -> None:
-    """Send an error as JSON."""
+async def answer(send: Send, status: int, error: str, kind: str = "http.response") -> None:
+    """Send an error as JSON; `kind` is the type of the answer in ASGI."""
     body = text({"error": error}).encode()
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
     if status == 401:
         headers.append((b"www-authenticate", b"Bearer"))
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
+    await send({"type": f"{kind}.start", "status": status, "headers": headers})
+    await send({"type": f"{kind}.body", "body": body})

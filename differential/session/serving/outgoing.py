@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from differential.session.retained import Past
 
 
+DIGITS = 18
+"""The number of a commit has at most this many digits."""
+
+
 class Entry(NamedTuple):
     """A message as it is sent."""
 
@@ -215,6 +219,6 @@ def commit_of(mark: str | None, hub: Hub) -> int | None:
     if mark is None or mark == "":
         return None
     label, dot, number = mark.rpartition(".")
-    if not number.isascii() or not number.isdecimal():
+    if not number.isascii() or not number.isdecimal() or len(number) > DIGITS:
         raise DataError(f"{mark!r:.80} is no id of a message, such as {hub.label}.7, and no number of a commit")
     return int(number) if not dot or label == hub.label else None

@@ -27,6 +27,7 @@ from differential.session.sources.source import Batch, Position, Rejected, Targe
 from differential.session.table_data import Column
 from differential.session.transaction import Kind
 from timely.errors import ConfigError, DataError, SessionError
+from timely.lowlevel import Access
 
 AHEAD = 1 << 17
 """The thread reads no more while at least this many rows wait for a commit."""
@@ -36,6 +37,8 @@ SILENCE = 60.0
 """After this many seconds without data from the other session, a connection counts as lost."""
 LARGEST = 64 << 20
 """A message of more bytes closes a WebSocket."""
+GONE = 4404
+"""The code with which a session closes a WebSocket if another attempt would not find what to read either."""
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
@@ -56,6 +59,13 @@ class Remote:
             raise ConfigError(f"{self.url!r:.200} is no address: it begins with {plain}:// or {plain}s://")
         if parts.scheme == plain and parts.hostname not in LOOPBACK:
             raise ConfigError(f"{self.url!r:.200}: the token would be sent in the clear; use {plain}s://")
+        if not Access.can_be_sent(self.token):
+            raise ConfigError("the token has printable characters of ASCII, and no blank at an end")
+        if self.authority is not None:
+            try:
+                ssl.create_default_context(cafile=self.authority)
+            except OSError as error:
+                raise ConfigError(f"authority={self.authority!r} is no file of certificates: {error}") from None
 
     def open(self, target: Target, position: Position | None) -> RemoteReader:
         """Return a reader that resumes after the message `position`. Raises ConfigError if a library is missing."""
@@ -90,6 +100,10 @@ class RemoteReader:
         self._failure: SessionError | None = None
         self._is_closed = False
         self._socket: socket.socket | None = None
+        self.note = ""
+        """Why the source is not connected, empty if it is."""
+        self._end = ""
+        """The reason of the other session for the end of the connection."""
         self._thread = Thread(target=self._run, name=f"timely {source.name}", daemon=True)
         self._thread.start()
 
@@ -150,15 +164,18 @@ class RemoteReader:
     def _run(self) -> None:
         pause = FIRST_PAUSE
         while not self._is_closed:
-            before = self._read
+            before, self._end = self._read, ""
             try:
                 self._follow()
+                why = self._end or "the connection has ended"
             except Exception as error:  # an error of the network may pass
+                why = f"{type(error).__name__}: {error}"
                 if not _is_of_network(error):
-                    why = f"{self._source.url}: {type(error).__name__}: {error}"
+                    stop = error if isinstance(error, SessionError) else SessionError(f"{self._source.url}: {why}")
                     with self._changed:
-                        self._failure = error if isinstance(error, SessionError) else SessionError(why)
+                        self._failure = stop
                     return
+            self.note = f"is not connected: {why}"
             pause = FIRST_PAUSE if self._read != before else min(2 * pause, LONGEST_PAUSE)
             with self._changed:
                 self._changed.wait_for(lambda: self._is_closed, pause)
@@ -169,7 +186,8 @@ class RemoteReader:
         for text in self._messages() if self._source.is_socket else self._events():
             message = _checked(text, self._source.url)
             if message["kind"] == "end":
-                return
+                self._end = message["error"]
+                continue
             parts.append(message)
             if message["more"]:
                 continue
@@ -195,6 +213,8 @@ class RemoteReader:
             if response.status_code != 200:
                 self._refuse(response.status_code, response.read().decode("utf-8", "replace"))
                 return
+            if not response.headers.get("content-type", "").startswith("text/event-stream"):
+                raise SessionError(f"{self._source.url} is no stream of changes: its address ends in /changes/NAME")
             self._keep(response.extensions["network_stream"].get_extra_info("socket"))
             data: list[str] = []
             for line in _lines(response.iter_bytes()):
@@ -206,6 +226,7 @@ class RemoteReader:
 
     def _messages(self) -> Iterator[str]:
         from websockets.exceptions import ConnectionClosed, InvalidStatus
+        from websockets.frames import CloseCode
         from websockets.sync.client import connect
 
         url = self._source.url
@@ -219,14 +240,19 @@ class RemoteReader:
                 self._keep(connection.socket)
                 for text in connection:
                     yield text if isinstance(text, str) else text.decode()
-        except ConnectionClosed:
-            return
+        except ConnectionClosed as error:
+            if error.sent is not None and error.sent.code == CloseCode.MESSAGE_TOO_BIG:
+                raise SessionError(
+                    f"{url} sends a message of more than {LARGEST:,} bytes: use server_sent_events"
+                ) from None
+            if error.rcvd is not None and error.rcvd.code == GONE:
+                raise SessionError(f"{url}: {self._end or error.rcvd.reason}") from None
         except InvalidStatus as error:
             self._refuse(error.response.status_code, bytes(error.response.body or b"").decode("utf-8", "replace"))
 
     def _keep(self, connection: socket.socket) -> None:
         with self._changed:
-            self._socket = connection
+            self._socket, self.note = connection, ""
             if self._is_closed:
                 connection.shutdown(socket.SHUT_RDWR)
 
@@ -234,6 +260,7 @@ class RemoteReader:
         """Raise SessionError for an answer that another attempt would not change."""
         if status < 500 and status != 429:
             raise SessionError(f"{self._source.url} answers {status}: {body:.300}")
+        self._end = f"{status}: {body:.300}"
 
 
 def changes_of(target: Target, columns: Sequence[Column], diffs: Column) -> list[tuple[Kind, tuple[Column, ...]]]:
@@ -282,7 +309,9 @@ def _checked(text: str, url: str) -> dict[str, Any]:
     """Return the message in a text. Raises SessionError if the text is not a message of a session."""
     try:
         message: dict[str, Any] = json.loads(text)
-        if message["kind"] != "end":
+        if message["kind"] == "end":
+            message = {"kind": "end", "error": str(message["error"])}
+        else:
             rows, width = message["rows"], len(message["columns"])
             is_good = message["kind"] in ("snapshot", "changes") and len(rows) == len(message["diffs"])
             is_good = is_good and all(type(diff) is int for diff in message["diffs"])

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import datetime as dt
+import gzip
 import json
+import math
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import httpx
 import pytest
@@ -83,6 +86,79 @@ def test_lines_that_are_no_rows_go_to_the_rejects_in_the_same_commit() -> None:
         ]
 
 
+def test_a_line_that_has_a_field_twice_is_no_change_and_loses_nothing() -> None:
+    with Session() as db, client(db.serve()) as http:
+        stock = db.table("stock", {"item": str, "pieces": int})
+        for line in (
+            '{"insert": {"item": "a", "pieces": 1}, "insert": {"item": "b", "pieces": 2}}',
+            '{"insert": {"item": "a", "item": "b", "pieces": 1}}',
+        ):
+            answer = http.post("/tables/stock", content=line)
+            assert answer.status_code == 422
+            assert "twice" in answer.json()["lines"][0]["error"]
+        assert stock.records() == []
+
+
+def test_a_number_that_would_become_infinite_is_no_row() -> None:
+    with Session() as db, client(db.serve()) as http:
+        prices = db.table("prices", {"price": float})
+        answer = http.post("/tables/prices", content='{"insert": {"price": -1e400}}')
+        assert (answer.status_code, answer.json()["lines"][0]["error"]) == (
+            422,
+            "column 'price' (float64): Decimal('-1E+400')",
+        )
+        assert http.post("/tables/prices", content='{"insert": {"price": "-Infinity"}}').status_code == 200
+        assert prices.records() == [(-math.inf,)]
+
+
+def test_bytes_are_posted_in_the_form_in_which_they_are_read() -> None:
+    with Session() as db, client(db.serve()) as http:
+        files = db.table("files", {"name": str, "data": bytes})
+        files.insert(name="a", data=b"\0\xff")
+        db.commit()
+        _, data = http.get("/rows/files").json()["rows"][0]
+        assert http.post("/tables/files", content=lines(insert(name="b", data=data))).status_code == 200
+        assert files.records() == [("a", b"\0\xff"), ("b", b"\0\xff")]
+        for wrong in ("A", "####", "YQ==\n", "é", 7, None):
+            assert http.post("/tables/files", content=lines(insert(name="c", data=wrong))).status_code == 422
+
+
+def test_tables_are_served_by_every_name_that_they_may_have() -> None:
+    with Session() as db, client(db.serve()) as http:
+        for name in ("a/b", "/", "c/", "x?y#z%20", "\U0001f600 \n'"):
+            table = db.table(name, {"x": int})
+            path = quote(name, safe="")
+            assert http.post(f"/tables/{path}", content=lines(insert(x=1))).status_code == 200
+            assert http.get(f"/rows/{path}").json()["rows"] == [[1]]
+            assert table.records() == [(1,)]
+
+
+def test_what_is_not_served_is_refused_with_a_reason_in_json() -> None:
+    with Session() as db, client(db.serve()) as http:
+        db.table("stock", {"item": str})
+        for method, path, status in (
+            ("GET", "/nothing", 404),
+            ("PUT", "/tables/stock", 405),
+            ("GET", "/tables/stock", 405),
+            ("POST", "/rows/stock", 405),
+            ("POST", "/changes/stock", 405),
+            ("GET", "/rows/nothing", 404),
+        ):
+            answer = http.request(method, path)
+            assert answer.status_code == status, path
+            error = answer.json()["error"]
+            assert ("there is no" in error) == (status == 404), error
+            assert (method in error) == (status == 405), error
+
+
+def test_a_body_that_is_compressed_is_refused_as_such() -> None:
+    with Session() as db, client(db.serve()) as http:
+        db.table("stock", {"item": str})
+        body = gzip.compress(lines(insert(item="a")).encode())
+        answer = http.post("/tables/stock", content=body, headers={"Content-Encoding": "gzip"})
+        assert (answer.status_code, "not compressed" in answer.json()["error"]) == (415, True)
+
+
 def test_a_line_whose_event_time_is_null_is_no_row() -> None:
     with Session() as db:
         visits = db.table("visits", {"page": str, "at": dt.datetime}).event_time("at")
@@ -153,6 +229,9 @@ def test_what_cannot_be_served_is_refused_with_the_remedy() -> None:
             ({"host": "0.0.0.0"}, "a token of your own and a certificate"),
             ({"host": "example.org"}, "the IP address of an interface"),
             ({"token": "short"}, "at least 16 characters"),
+            ({"token": "é" * 16}, "characters of ASCII"),
+            ({"token": " a token of your own"}, "characters of ASCII"),
+            ({"token": "a token of\nyour own"}, "characters of ASCII"),
             ({"host": "192.0.2.1", "token": "x" * 16, "certificate": ("a", "b")}, "nothing can be served at 192.0.2.1"),
         ):
             with pytest.raises(ConfigError, match=message):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import datetime as dt
 import json
+import math
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import aclosing, suppress
@@ -143,6 +144,36 @@ def test_values_that_json_has_no_form_for_are_texts_or_refused() -> None:
     ]
     with pytest.raises(DataError, match="column 'a' is of type duration"):
         form.records("a", [typed([dt.timedelta(1)], "duration[us]")])
+
+
+def test_values_in_lists_and_structs_have_the_forms_of_columns() -> None:
+    def refused(constant: str) -> None:
+        raise AssertionError(f"{constant} is not JSON")
+
+    inner = {"f": [1.5, math.nan], "b": b"\0", "d": dt.datetime(2026, 2, 28, 12), "n": None}
+    found = json.loads(form.text(form.records("a", [typed([inner], "value")])), parse_constant=refused)
+    assert found == [[{"f": [1.5, "NaN"], "b": "AA==", "d": "2026-02-28T12:00:00", "n": None}]]
+
+
+def test_a_message_is_small_unless_a_single_row_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(form, "LENGTH", 100)
+    values = np.array(["a", "b" * 90, "c", "é" * 500, "d", "e"], np.dtypes.StringDType())
+    found = [json.loads(text) for _, text in form.messages("changes", 1, "a", ["x"], [values], [1] * 6)]
+    assert [value for message in found for (value,) in message["rows"]] == values.tolist()
+    assert [len(message["diffs"]) for message in found] == [len(message["rows"]) for message in found]
+    assert all(len(message["rows"]) == 1 or len(form.text(message["rows"])) <= 100 for message in found)
+    assert [message.get("id") for message in found] == [None] * (len(found) - 1) + ["a.1"]
+    assert [message["more"] for message in found] == [True] * (len(found) - 1) + [False]
+
+
+def test_an_id_with_too_many_digits_is_refused() -> None:
+    with Session() as db:
+        db.table("numbers", {"x": [1]})
+        server = db.serve()
+        headers = {"Authorization": f"Bearer {server.token}"}
+        url = f"{server.url}changes/numbers?after={'9' * 5000}"
+        answer = httpx.get(url, headers=headers, timeout=20, trust_env=False)
+        assert (answer.status_code, "is no id of a message" in answer.json()["error"]) == (409, True)
 
 
 def test_a_reader_that_came_before_the_first_commit_goes_on_after_a_restart(tmp_path: Path) -> None:
