@@ -22,6 +22,12 @@ from timely.lowlevel import Typed, is_null, typed
 Array = NDArray[Any]
 Ints = NDArray[np.int64]
 
+_NANOS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9, "D": 86_400 * 10**9}
+_NANOS["W"] = 7 * _NANOS["D"]
+"""The nanoseconds of NumPy's units, except for months and years, which differ in length."""
+LARGEST = (1 << 63) - 1
+"""The largest count of units."""
+
 
 def ticks(column: Array) -> Ints:
     """Return a column of times as counts of its unit. Raises DataError for other columns, and for nulls.
@@ -72,9 +78,23 @@ def count_of(duration: Any, like: Array) -> int:
         raise DataError(f"{duration!r} is no duration for event times of {dtype}: give a whole number")
     if not isinstance(duration, (dt.timedelta, np.timedelta64)):
         raise DataError(f"{duration!r} is no duration for event times of {dtype}: give a timedelta")
-    exact = np.timedelta64(duration)
-    unit = f"m8[{np.datetime_data(dtype)[0]}]"
-    counted = exact.astype(unit)
-    if counted != exact:
+    units, rest = in_units(np.timedelta64(duration), dtype)
+    if rest or abs(units) > LARGEST:
         raise DataError(f"{duration} is no whole number of units of a column of {dtype}")
-    return int(counted.view(np.int64))
+    return units
+
+
+def in_units(time: Any, dtype: np.dtype[Any]) -> tuple[int, bool]:
+    """Return a NumPy time or duration in the unit of a type, rounded down, and whether something remains.
+
+    The number may be beyond 64 bits, where NumPy itself raises OverflowError or, up to version 2.4, wraps around.
+    Raises DataError where the time has no unit of fixed length.
+
+    >>> in_units(np.datetime64("2026-03-01T12:00"), np.dtype("M8[D]"))
+    (20513, True)
+    """
+    (unit, count), (to, _) = np.datetime_data(time.dtype), np.datetime_data(dtype)
+    if unit not in _NANOS:
+        raise DataError(f"{time!r} has no unit of fixed length")
+    units, rest = divmod(int(time.view(np.int64)) * count * _NANOS[unit], _NANOS[to])
+    return units, rest != 0

@@ -17,7 +17,7 @@ from typing import Any, cast
 import numpy as np
 
 from differential.arrangement.core import C
-from differential.data.ticks import of_ticks, ticks
+from differential.data.ticks import LARGEST, in_units, of_ticks, ticks
 from differential.data.updates import Array, Updates
 from differential.operators.consolidate import consolidate
 from differential.operators.hold import by_time
@@ -143,7 +143,7 @@ class Passing:
 
 
 def _counted(mark: Any, dtype: np.dtype[Any]) -> int:
-    """Return a watermark in the unit of a type, rounded down."""
+    """Return a watermark in the unit of a type, rounded down; if all times of the type are before it, the largest."""
     if dtype.kind != "M":
         if isinstance(mark, bool) or not isinstance(mark, int):
             raise TypeError(f"{mark!r} is no integer")
@@ -152,4 +152,4 @@ def _counted(mark: Any, dtype: np.dtype[Any]) -> int:
         raise TypeError(f"{mark!r} is no time")
     zone = getattr(mark, "tzinfo", None)
     plain = mark if zone is None else mark.replace(tzinfo=None)
-    return int(np.datetime64(plain).astype(dtype).view(np.int64))
+    return max(-LARGEST, min(in_units(np.datetime64(plain), dtype)[0], LARGEST))

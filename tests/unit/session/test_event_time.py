@@ -128,6 +128,25 @@ def test_the_least_watermark_is_that_of_dates_beside_timestamps(day: dt.date) ->
             _ = mixed.watermark
 
 
+def test_a_window_is_final_though_a_watermark_is_beyond_what_its_times_can_represent() -> None:
+    def near(at: Any) -> Any:
+        return at < np.datetime64("9999-01-01")
+
+    with Session() as db:
+        days = db.table("days", {"at": dt.date}).event_time("at", lateness=dt.timedelta(0))
+        times = db.table("times", {"at": typed([], "timestamp[ns]")}).event_time("at", lateness=dt.timedelta(0))
+
+        def hours(t: Any) -> Any:
+            moments = t.times.concat(t.days.filter(near).map(lambda at: at.astype("M8[ns]")).named("at"))
+            return t.final(moments.window(tumbling(dt.timedelta(hours=1))).count())
+
+        final = db.view("final", hours)
+        days.insert(at=[dt.date(2026, 3, 1), dt.date(9999, 12, 31)])
+        times.insert(at=[dt.datetime(2026, 3, 1, 0, 30), dt.datetime(2026, 3, 1, 1, 30)])
+        db.commit()
+        assert [row[-1] for row in final.records()] == [2]
+
+
 def test_a_source_and_a_table_that_are_idle_hold_nothing_back(tmp_path: Path) -> None:
     with Session() as db:
         clock = [0.0]
