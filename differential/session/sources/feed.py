@@ -213,8 +213,13 @@ def rejected_columns(source: str, rejected: Sequence[Rejected]) -> tuple[np.ndar
     text = np.dtypes.StringDType()
     return (
         np.array([source] * len(rejected), text),
-        np.array([each.place for each in rejected], text),
+        np.array([_text(each.place) for each in rejected], text),
         np.array([each.line for each in rejected], np.int64),
-        np.array([each.record for each in rejected], text),
-        np.array([each.error for each in rejected], text),
+        np.array([_text(each.record) for each in rejected], text),
+        np.array([_text(each.error) for each in rejected], text),
     )
+
+
+def _text(given: str) -> str:
+    """Return a text that a table can hold: of a name of a file that is not UTF-8, with escapes of its other bytes."""
+    return given.encode(errors="surrogateescape").decode(errors="backslashreplace")

@@ -16,6 +16,7 @@ import csv as _csv
 import glob
 import json
 import os
+import stat
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -47,6 +48,14 @@ class Files:
     delimiter: str = ","
     header: bool | Sequence[str] = True
     longest: int = Csv.longest
+
+    def __post_init__(self) -> None:
+        if len(self.delimiter) != 1 or self.delimiter in '"\r\n':
+            raise SessionError(
+                f"delimiter is one character, no quote and no end of a line, and not {self.delimiter!r:.80}"
+            )
+        if isinstance(self.header, str):
+            raise SessionError(f"header is a list of names, True or False, and not {self.header!r:.80}")
 
     def open(self, target: Target, position: Position | None) -> FilesReader:
         """Return a reader that goes on at a position."""
@@ -81,13 +90,16 @@ class Files:
 
     @property
     def is_several(self) -> bool:
-        """Whether the path is a directory or a pattern."""
-        return self.path is not None and (os.path.isdir(self.path) or glob.has_magic(self.path))
+        """Whether the path is a directory, perhaps one that is made later, or a pattern and no name of a file."""
+        if self.path is None or os.path.isfile(self.path):
+            return False
+        return os.path.isdir(self.path) or glob.has_magic(self.path) or self.path.endswith(os.sep)
 
     def listed(self) -> list[str]:
         """Return the paths of the files that are there, in order."""
         assert self.path is not None
-        pattern = os.path.join(glob.escape(self.path), "*") if os.path.isdir(self.path) else self.path
+        is_directory = os.path.isdir(self.path) or self.path.endswith(os.sep)
+        pattern = os.path.join(glob.escape(self.path), "*") if is_directory else self.path
         found = sorted(path for path in glob.glob(pattern) if os.path.isfile(path) and not path.endswith(".tmp"))
         return [path for path in found if not os.path.basename(path).startswith((".", "_"))]
 
@@ -97,7 +109,13 @@ class Files:
         if header is None:
             names = target.names if isinstance(self.header, bool) else self.header
         else:
-            names = next(_csv.reader([header], delimiter=self.delimiter), [])
+            try:
+                header.encode()
+                names = next(_csv.reader([header], delimiter=self.delimiter), [])
+            except UnicodeEncodeError:
+                raise DataError("the header is not UTF-8") from None
+            except _csv.Error as error:
+                raise DataError(f"the header is no record of CSV: {error}") from None
         return Csv(target, [name.strip() for name in names], self.delimiter, self.longest)
 
 
@@ -119,8 +137,8 @@ class FilesReader:
         """Whether the position is the beginning of another file, and no batch has it yet."""
         self._is_several = source.is_several
         self.is_ended = False
-        if not self._is_several and source.path is not None and not os.path.exists(source.path) and not source.follow:
-            raise SessionError(f"there is no file or directory {source.path}")
+        if source.path is not None and not source.follow:
+            _refuse_absent(source.path, self._is_several)
         if known.get("file") and self._is_several:
             path = os.path.join(os.path.dirname(source.path or ""), known["file"])
             if os.path.exists(path):
@@ -210,6 +228,8 @@ class FilesReader:
         """Open the file at its place, if it is the one that was read up to there, and else at its beginning."""
         mark, self._mark = self._mark or "", None
         path, place = self._path, self._place
+        if path is not None and stat.S_ISFIFO(os.stat(path).st_mode):
+            raise DataError("it is a pipe, which is read with standard_input()")
         if mark and path is not None and not self._source.is_the_same(path, self._target, place, mark):
             self._begin_again("is another file, or a shorter one, than an earlier session has read")
             mark = ""
@@ -248,6 +268,20 @@ class FilesReader:
         if self._source.replaced == "stop":
             raise SessionError(f'{self._path} {what}: `replaced="begin"` reads it from its beginning')
         self._place = {}
+
+
+def _refuse_absent(path: str, is_several: bool) -> None:
+    """Raise SessionError if there is no such file or directory, or no directory for the files of a pattern."""
+    directory = os.path.dirname(path)
+    if not is_several and not os.path.exists(path):
+        raise SessionError(f"there is no file or directory {path}")
+    if is_several and not glob.has_magic(directory) and not os.path.isdir(directory):
+        raise SessionError(f"there is no directory {directory}")
+
+
+def _name_of(path: Path) -> str:
+    """Return the path as the name of a source: a text, also if the path is not UTF-8."""
+    return os.fsencode(path).decode(errors="backslashreplace")
 
 
 def _identity(path: str) -> Identity | None:
@@ -298,7 +332,7 @@ def csv(
     1
     [('cog', 2.0), ('nut', 0.5)]
     """
-    return Files(_absolute(path), "csv", name or os.fspath(path), follow, replaced, delimiter, header, longest)
+    return Files(_absolute(path), "csv", name or _name_of(path), follow, replaced, delimiter, header, longest)
 
 
 def json_lines(path: Path, *, follow: bool = False, replaced: Replaced = "stop", name: str | None = None) -> Files:
@@ -307,7 +341,7 @@ def json_lines(path: Path, *, follow: bool = False, replaced: Replaced = "stop",
     >>> json_lines("events.jsonl", follow=True).name
     'events.jsonl'
     """
-    return Files(_absolute(path), "json", name or os.fspath(path), follow, replaced)
+    return Files(_absolute(path), "json", name or _name_of(path), follow, replaced)
 
 
 def tables(path: Path, *, follow: bool = False, replaced: Replaced = "stop", name: str | None = None) -> Files:
@@ -318,7 +352,7 @@ def tables(path: Path, *, follow: bool = False, replaced: Replaced = "stop", nam
     >>> tables("orders/*.parquet", name="orders").name
     'orders'
     """
-    return Files(_absolute(path), "table", name or os.fspath(path), follow, replaced)
+    return Files(_absolute(path), "table", name or _name_of(path), follow, replaced)
 
 
 def standard_input(form: Literal["csv", "json"] = "csv", *, delimiter: str = ",") -> Files:

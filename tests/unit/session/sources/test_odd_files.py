@@ -1,0 +1,107 @@
+"""Files whose names or contents are unusual: the one that was named is read, or the error states what is wrong."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from differential import Session
+from differential.session.sources import csv, json_lines, standard_input, tables
+from timely.errors import SessionError
+
+TEXT = b"id,name\n1,a\n"
+COLUMNS = {"id": int, "name": str}
+
+
+def taken(source: Any) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]:
+    """Return the rows, and the records that are not rows without their places."""
+    with Session() as db:
+        table = db.table("t", COLUMNS)
+        table.read_from(source, on_error=db.rejects())
+        db.run()
+        return table.records(), [record[2:] for record in db["rejects"].records()]
+
+
+def test_a_file_whose_name_looks_like_a_pattern_is_the_one_that_is_read(tmp_path: Path) -> None:
+    (tmp_path / "data[1].csv").write_bytes(TEXT)
+    (tmp_path / "data1.csv").write_bytes(b"id,name\n2,b\n")
+    assert taken(csv(tmp_path / "data[1].csv"))[0] == [(1, "a")]
+    assert taken(csv(tmp_path / "data[12].csv"))[0] == [(2, "b")]
+
+
+def test_a_name_that_is_not_utf8_is_read_and_is_a_text_in_the_rejects(tmp_path: Path) -> None:
+    path = os.path.join(os.fsencode(tmp_path), b"caf\xe9.csv")
+    with open(path, "wb") as file:
+        file.write(TEXT + b"x,b\n")
+    for source in (csv(tmp_path), csv(os.fsdecode(path))):
+        assert taken(source) == ([(1, "a")], [(3, "x,b", "column 'id' (int64): 'x'")])
+    for _ in range(2):
+        with Session(state=str(tmp_path / "state")) as db:
+            table = db.table("t", COLUMNS)
+            table.read_from(csv(os.fsdecode(path)), on_error=db.rejects())
+            db.run()
+            assert table.records() == [(1, "a")]
+
+
+def test_text_in_another_encoding_is_rejected_as_such(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_bytes(TEXT.decode().encode("utf-16"))
+    rows, ((line, _, error),) = taken(csv(path))
+    assert (rows, line) == ([], 1)
+    assert "the header is not UTF-8" in error
+
+
+def test_a_header_that_is_no_record_is_rejected(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_bytes(b"id,name\r1,a\r")
+    rows, ((_, _, error),) = taken(csv(path))
+    assert rows == []
+    assert "the header" in error
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.csv.gz", "a.jsonl", "a.parquet", "a.arrow", "a.npy"])
+def test_a_pipe_is_refused_and_never_waited_for(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    os.mkfifo(path)
+    make = csv if "csv" in name else json_lines if "json" in name else tables
+    for follow in (False, True):
+        with Session() as db:
+            db.table("t", COLUMNS).read_from(make(path, follow=follow))
+            with pytest.raises(SessionError, match="is a pipe, which is read with standard_input"):
+                db.commit()
+
+
+def test_a_directory_that_is_made_later_is_followed(tmp_path: Path) -> None:
+    with Session() as db:
+        table = db.table("t", COLUMNS)
+        table.read_from(csv(f"{tmp_path}/later/", follow=True))
+        db.commit()
+        (tmp_path / "later").mkdir()
+        (tmp_path / "later" / "a.csv").write_bytes(TEXT)
+        db.commit()
+        assert table.records() == [(1, "a")]
+
+
+def test_a_pattern_in_a_directory_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    with Session() as db:
+        table = db.table("t", COLUMNS)
+        with pytest.raises(SessionError, match="there is no directory .*/absent"):
+            table.read_from(csv(tmp_path / "absent" / "*.csv"))
+        table.read_from(csv(tmp_path / "*.csv"))
+        db.run()
+        assert table.records() == []
+
+
+@pytest.mark.parametrize("delimiter", ["", "::", '"', "\n", "\r"])
+def test_what_cannot_be_a_delimiter_is_refused(delimiter: str) -> None:
+    for make in (lambda: csv("a.csv", delimiter=delimiter), lambda: standard_input(delimiter=delimiter)):
+        with pytest.raises(SessionError, match="delimiter is one character"):
+            make()
+
+
+def test_a_header_that_is_a_text_is_refused() -> None:
+    with pytest.raises(SessionError, match=r"header is a list of names, .* not 'id,name'"):
+        csv("a.csv", header="id,name")
