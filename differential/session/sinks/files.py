@@ -41,7 +41,13 @@ class File:
     name: str
 
     def open(self, outlet: Outlet) -> FileWriter:
-        """Return the writer of the file. Raises StoreError if there is another writer, OSError for other failures."""
+        """Return the writer of the file.
+
+        Raises SessionError if a directory or a device has the name, StoreError if there is another writer, and OSError
+        for other failures.
+        """
+        if os.path.exists(self.path) and not os.path.isfile(self.path):
+            raise SessionError(f"{self.path} is no file that lines can be appended to and cut off from")
         return FileWriter(self.path, self.form)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, cast
 
 from differential.session.schema import as_type
 from differential.session.sources.bytes_of import CHECKED, Bytes, PipeBytes, digest
@@ -13,7 +13,7 @@ from differential.session.sources.tables import Chunks
 from differential.session.sources.text import MARK, Block, Format
 from differential.session.table_data import Column
 from timely.errors import DataError
-from timely.lowlevel import is_null
+from timely.lowlevel import is_null, typed
 
 BLOCK = 1 << 20
 """How many bytes of text are read at a time."""
@@ -294,6 +294,8 @@ def _named(names: Sequence[str], columns: Sequence[Column], name: str, target: T
 
 
 def _fitted(name: str, column: Column, of: str) -> Column:
+    if not len(column):
+        return cast(Column, typed([], of))  # nulls that the table refuses may be of no type
     try:
         return as_type(column, of)
     except DataError as error:

@@ -31,7 +31,7 @@ def _parquet(path: str, row: int) -> Iterator[Chunk]:
             kept = batch.slice(row)
             row = max(0, row - len(batch))
             if len(kept):
-                yield _chunk(read(kept))
+                yield _chunk(kept)
 
 
 def _arrow(path: str, row: int) -> Iterator[Chunk]:
@@ -49,23 +49,31 @@ def _arrow(path: str, row: int) -> Iterator[Chunk]:
             kept = batch.slice(row)
             row = max(0, row - len(batch))
             for start in range(0, len(kept), ROWS):
-                yield _chunk(read(kept.slice(start, ROWS)))
+                yield _chunk(kept.slice(start, ROWS))
 
 
 def _npy(path: str, names: Sequence[str], row: int) -> Iterator[Chunk]:
     """Yield the columns of an array: structured, or of columns that have these names in their order."""
     array = np.lib.format.open_memmap(path, mode="r")
-    if array.dtype.names is None and (array.ndim > 2 or (array.ndim == 2 and array.shape[1] != len(names))):
+    if not array.ndim or (
+        array.dtype.names is None and (array.ndim > 2 or (array.ndim == 2 and array.shape[1] != len(names)))
+    ):
         raise DataError(f"an array of shape {array.shape}, and not of rows with the {len(names)} columns of the table")
     for start in range(row, len(array), ROWS):
         piece = np.array(array[start : start + ROWS])
         if array.dtype.names is not None:
-            yield _chunk(read(piece))
+            yield _columns(read(piece))
         else:
-            yield _chunk(read(piece.reshape(len(piece), -1), names))
+            yield _columns(read(piece.reshape(len(piece), -1), names))
 
 
-def _chunk(frame: Frame) -> Chunk:
+def _chunk(data: Any) -> Chunk:
+    """Return a record batch as columns. One of nulls alone may be of any type, which the table states."""
+    untyped = [name for name, of in zip(data.schema.names, data.schema.types) if str(of) == "null"]
+    return _columns(read(data, types=dict.fromkeys(untyped, "value")))
+
+
+def _columns(frame: Frame) -> Chunk:
     return frame.names, frame.columns
 
 

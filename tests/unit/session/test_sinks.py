@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import os
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -444,6 +445,19 @@ def test_a_file_that_is_another_one_is_refused(tmp_path: Path) -> None:
         delivery.close()
         assert json.loads((tmp_path / "rows.jsonl.mark").read_text())["commit"] == 1
         assert json.loads(path.read_text()) == {"x": 1, "time": 1, "diff": 1}
+
+
+def test_what_is_no_file_is_refused_as_a_sink_and_stays_as_it_is(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "directory").mkdir()
+    with Session() as db:
+        db.table("numbers", {"x": [1]})
+        view = db.view("all", lambda t: t.numbers)
+        for name in ("pipe", "directory"):
+            with pytest.raises(SessionError, match=f"{name} is no file"):
+                view.write_to(csv(tmp_path / name))
+        db.commit()
+    assert sorted(os.listdir(tmp_path)) == ["directory", "pipe"]
 
 
 def test_names_and_types_that_a_file_cannot_have_are_refused(tmp_path: Path) -> None:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import os
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from differential import Session
@@ -74,6 +78,31 @@ def test_a_pipe_is_refused_and_never_waited_for(tmp_path: Path, name: str) -> No
                 db.commit()
 
 
+@pytest.mark.parametrize("form", ["parquet", "arrow"])
+def test_a_column_of_a_file_that_has_nulls_alone_is_read_or_left_out(tmp_path: Path, form: str) -> None:
+    path = tmp_path / f"a.{form}"
+    table = pa.table({"id": [1, 2], "name": pa.nulls(2), "more": pa.nulls(2), "day": pa.nulls(2)})
+    if form == "parquet":
+        pq.write_table(table, path)
+    else:
+        with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
+            writer.write_table(table)
+    for _ in range(2):
+        with Session(state=str(tmp_path / "state")) as db:
+            rows = db.table("t", {"id": int, "name": str | None, "day": dt.date})
+            rows.read_from(tables(path))
+            db.run()
+            assert rows.records() == [(1, None, None), (2, None, None)]
+    rows, rejected = taken(tables(path))
+    assert (rows, [error for *_, error in rejected]) == ([], ["column 'name' (text): None"] * 2)
+
+
+def test_an_array_without_dimensions_is_rejected(tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", np.array(5))
+    rows, ((_, _, error),) = taken(tables(tmp_path / "a.npy"))
+    assert (rows, "an array of shape ()" in error) == ([], True)
+
+
 def test_a_directory_that_is_made_later_is_followed(tmp_path: Path) -> None:
     with Session() as db:
         table = db.table("t", COLUMNS)
@@ -88,7 +117,7 @@ def test_a_directory_that_is_made_later_is_followed(tmp_path: Path) -> None:
 def test_a_pattern_in_a_directory_that_is_not_there_is_refused(tmp_path: Path) -> None:
     with Session() as db:
         table = db.table("t", COLUMNS)
-        with pytest.raises(SessionError, match="there is no directory .*/absent"):
+        with pytest.raises(SessionError, match=r"there is no directory .*/absent"):
             table.read_from(csv(tmp_path / "absent" / "*.csv"))
         table.read_from(csv(tmp_path / "*.csv"))
         db.run()
