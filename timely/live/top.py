@@ -11,6 +11,7 @@ from timely.errors import ConfigError
 from timely.live.client import Mirror, View, events
 from timely.live.jobs import job_of
 from timely.live.looking import BYTES, NANOSECONDS, QUEUED, RECEIVED, ROWS, RUNS, SENT
+from timely.live.output import printing
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -33,21 +34,22 @@ def top(name: str | None, is_once: bool) -> int:
     from rich.live import Live
 
     job = job_of(name)
-    view, console = View(), Console()
-    if is_once or not sys.stdout.isatty():
-        for event, data in events(job):
-            if view.take(event, data) and view.ticks >= _FIRST_TICKS and is_once:
-                break
+    with printing(errors="replace"):
+        view, console = View(), Console()
+        if is_once or not sys.stdout.isatty():
+            for event, data in events(job):
+                if view.take(event, data) and view.ticks >= _FIRST_TICKS and is_once:
+                    break
+            for part in parts(view):
+                console.print(part)
+            return 0
+        with Live(console=console, screen=True, auto_refresh=False) as shown:
+            for event, data in events(job):
+                if view.take(event, data):
+                    shown.update(Group(*parts(view)), refresh=True)
         for part in parts(view):
             console.print(part)
-        return 0
-    with Live(console=console, screen=True, auto_refresh=False) as shown:
-        for event, data in events(job):
-            if view.take(event, data):
-                shown.update(Group(*parts(view)), refresh=True)
-    for part in parts(view):
-        console.print(part)
-    print("the job has ended")
+        print("the job has ended")
     return 0
 
 

@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 from timely.config import Config, hosts_of, variable
 from timely.errors import ConfigError, TimelyError
 from timely.live import option as live
+from timely.live.output import printing
 from timely.run import elsewhere
 from timely.run.environment import report_unknown_variables
 from timely.run.large_pages import restart_with_large_pages
@@ -161,7 +162,8 @@ class _Version(argparse.Action):
             version = metadata.version("timely-dataflow")
         except metadata.PackageNotFoundError:
             version = "(not installed)"
-        print(f"timely {version}")
+        with printing():
+            print(f"timely {version}")
         parser.exit()
 
 
@@ -180,7 +182,9 @@ def _refuse_unknown(command: str, unknown: list[str]) -> None:
 def _keys(options: argparse.Namespace) -> int:
     from timely.communication.curve import make_keys
 
-    print(make_keys(options.directory))
+    path = make_keys(options.directory)
+    with printing(encoding="utf-8", errors="surrogateescape"):
+        print(path)
     return 0
 
 

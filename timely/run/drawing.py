@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from timely.errors import ConfigError
+from timely.live.output import printing
 from timely.live.picture import dot, save
 from timely.live.shape import Shape, shape_of
 from timely.run import execute
@@ -64,7 +65,8 @@ def draw(output: str | None, target: list[str], is_module: bool) -> int:
     if not shapes:
         raise ConfigError(f"{target[0]} builds no dataflow before it steps a worker, so there is nothing to draw")
     if output is None:
-        print(dot(shapes))
+        with printing(encoding="utf-8", errors="surrogateescape"):
+            print(dot(shapes))
     else:
         save(shapes, Path(output))
     return 0

@@ -17,6 +17,7 @@ from typing import Any
 
 from timely.config import Config
 from timely.errors import ConfigError
+from timely.live.output import printing
 from timely.run.environment import report_unknown_variables
 from timely.run.failure import PEER_FAILED
 from timely.run.large_pages import restart_with_large_pages
@@ -54,7 +55,9 @@ def add_commands(commands: Any, given: str | None) -> None:
 
 
 def _print(text: Callable[[argparse.Namespace], str], options: argparse.Namespace) -> int:
-    print(text(options), end="")
+    made = text(options)
+    with printing(encoding="utf-8", errors="surrogateescape"):
+        print(made, end="")
     return 0
 
 

@@ -13,12 +13,12 @@ import argparse
 import importlib
 import os
 import platform
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from timely.errors import ConfigError, TimelyError
+from timely.errors import ConfigError
+from timely.live.output import printing
 
 VARIABLE = "TIMELY_STATE_DIR"
 """The environment variable that names the directory to the program."""
@@ -113,17 +113,10 @@ def _locked(directory: str) -> int:
 
 def _show(options: argparse.Namespace) -> int:
     command = importlib.import_module(_COMMAND)
-    if sys.stdout is None:
-        raise TimelyError("standard output is closed")
-    try:
+    with printing():
         status: int
         if options.accept is None:
             status = command.show(options.directory, options.verify)
         else:
             status = command.accept(options.directory, options.accept)
-        sys.stdout.flush()
-    except OSError as error:
-        # What Python still holds, it would write at exit, and complain once more.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise TimelyError(f"cannot write to standard output: {error.strerror}") from None
     return status

@@ -1,0 +1,30 @@
+"""What commands print: all of it is written, or the command ends with one line that states why."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from timely.errors import TimelyError
+
+
+@contextmanager
+def printing(encoding: str | None = None, errors: str | None = None) -> Iterator[None]:
+    """Print in the block to standard output. Raises TimelyError if it is closed, or cannot be written to.
+
+    `encoding` and `errors` replace those of standard output, which in some locales cannot write every name.
+    """
+    if sys.stdout is None:
+        raise TimelyError("standard output is closed")
+    if (encoding or errors) and isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(encoding=encoding, errors=errors)
+    try:
+        yield
+        sys.stdout.flush()
+    except OSError as error:
+        # What Python still holds, it would write at exit, and complain once more.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise TimelyError(f"cannot write to standard output: {error.strerror}") from None
