@@ -270,9 +270,19 @@ def test_what_is_no_table_is_refused(data: Any, message: str) -> None:
         db.table("wrong", data)
 
 
+@pytest.mark.parametrize("data", [{1: [1]}, [{"a": 1, 1: 2}]])
+def test_the_name_of_a_column_that_is_no_text_is_refused(data: Any) -> None:
+    with Session() as db:
+        with pytest.raises(DataError, match="the name of a column is a text, not 1"):
+            db.table("wrong", data)
+        db.table("right", {"a": [1]})
+        with pytest.raises(SessionError, match=r"columns are names, .* and not \(1,\)"):
+            db.view("wrong", lambda t: t.right, columns=(1,))  # type: ignore[arg-type]
+
+
 def test_a_key_that_is_no_column_is_refused() -> None:
     with Session() as db:
-        for key in ("z", ["a", "a"], []):
+        for key in ("z", ["a", "a"], [], 1):
             with pytest.raises(SessionError, match="a key among them"):
                 db.table("wrong", {"a": [1]}, key=key)
         db.table("right", {"a": [1]})

@@ -189,6 +189,7 @@ def test_functions_of_several_parameters_receive_columns() -> None:
         (lambda made: made.map(lambda *columns: columns).group_by("total"), "have no names here"),
         (lambda made: made.named("a", "a"), "cannot be the names"),
         (lambda made: made.named(), "cannot be the names"),
+        (lambda made: made.named(1, 2), "1, 2 cannot be the names .* each column has a text of its own"),
         (lambda made: made.join(made, on="customer"), "both sides have a column 'item', 'total' besides the key"),
         (lambda made: made.group_by("total").sum("total"), "is what the groups are equal in"),
         (lambda made: made.group_by("item").aggregate(), "name at least one aggregate"),
