@@ -385,7 +385,7 @@ class Catalog:
         for item in failed:
             self.items.pop(item.name, None)
             self.deliveries.leave(item)
-            item.end()
+            item.end(None if item.is_dropped else item.error)
         failed = [item for item in failed if not item.is_dropped]
         if failed and commit is not None:
             others = "".join(f"; {item} was dropped, too" for item in failed[1:])
