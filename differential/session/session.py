@@ -147,7 +147,13 @@ class Session:
         if data is None and key is None and added is None:
             return existing(self._catalog, name, Table)
         names, columns = columns_of({} if data is None else data, None)
-        chosen = names[:1] if key is None else (key,) if isinstance(key, str) or not isinstance(key, Iterable) else tuple(key)
+        chosen = (
+            names[:1]
+            if key is None
+            else (key,)
+            if isinstance(key, str) or not isinstance(key, Iterable)
+            else tuple(key)
+        )
         if not names or not chosen or not set(chosen) <= set(names) or len(set(chosen)) < len(chosen):
             raise SessionError(
                 f"table {name!r} (at {user_origin()}) needs columns, and a key among them: the columns are "
@@ -436,6 +442,10 @@ def _cluster(workers: int, name: str) -> Cluster:
 def _names(columns: Sequence[str] | None) -> tuple[str, ...] | None:
     if columns is None:
         return None
-    if isinstance(columns, str) or len(set(columns)) < len(columns) or not all(isinstance(each, str) for each in columns):
+    if (
+        isinstance(columns, str)
+        or len(set(columns)) < len(columns)
+        or not all(isinstance(each, str) for each in columns)
+    ):
         raise SessionError(f"columns are names, each another one, and not {columns!r:.80}")
     return tuple(columns)

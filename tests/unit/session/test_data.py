@@ -350,6 +350,19 @@ def test_an_attribute_that_does_not_exist_is_explained(use: Any, message: str) -
             assert not hasattr(db["spent"], private)
 
 
+def test_a_view_whose_name_is_a_method_of_a_definition_is_found_by_its_name() -> None:
+    with Session() as db:
+        db.table("final", {"x": [1, 1]})
+        db.commit()
+        with pytest.raises(
+            SessionError, match=r"no attribute 'count': t.final is a method, and t\['final'\] is table 'final'"
+        ):
+            db.ask(lambda t: t.final.count())
+        assert db.ask(lambda t: t["final"].count()).records() == [(1, 2)]
+        with pytest.raises(SessionError, match="no attribute 'nothing'$"):
+            db.ask(lambda t: t.named.nothing)
+
+
 def test_a_notebook_completes_the_names_of_tables_and_views() -> None:
     with Session() as db:
         db.table("orders", {"customer": ["ann"], "total": [30]})
