@@ -151,10 +151,8 @@ class Tables:
 
 def explain(tables: Tables, error: BaseException) -> None:
     """Add to an error of a definition that takes a method of `tables` for the table or view of the same name."""
-    name = getattr(error.obj, "__name__", None) if isinstance(error, AttributeError) else None
-    if (
-        isinstance(name, str)
-        and name in tables
-        and getattr(error.obj, "__func__", error.obj) is getattr(Tables, name, None)
-    ):
+    if not isinstance(error, AttributeError):
+        return
+    name, made = getattr(error.obj, "__name__", None), getattr(error.obj, "__func__", error.obj)
+    if isinstance(name, str) and name in tables and made is getattr(Tables, name, None):
         error.args = (f"{error}: t.{name} is a method, and t[{name!r}] is {tables._items[name]}",)

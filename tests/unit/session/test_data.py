@@ -359,7 +359,7 @@ def test_a_view_whose_name_is_a_method_of_a_definition_is_found_by_its_name() ->
         ):
             db.ask(lambda t: t.final.count())
         assert db.ask(lambda t: t["final"].count()).records() == [(1, 2)]
-        with pytest.raises(SessionError, match="no attribute 'nothing'$"):
+        with pytest.raises(SessionError, match=r"no attribute 'nothing'$"):
             db.ask(lambda t: t.named.nothing)
 
 

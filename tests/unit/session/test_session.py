@@ -339,7 +339,7 @@ def test_changes_of_a_view_that_reads_a_failed_one_end_with_an_error(db: Session
     changes, others = reader.changes(), dropped.changes()
     db.drop(dropped)
     numbers.insert(x=0)
-    with pytest.raises(SessionError, match="view 'inverse' failed: .*; view 'reader' was dropped, too"):
+    with pytest.raises(SessionError, match=r"view 'inverse' failed: .*; view 'reader' was dropped, too"):
         db.commit()
     with pytest.raises(SessionError, match="view 'reader' reads view 'inverse', which was dropped"):
         list(changes)
