@@ -15,7 +15,7 @@ is an input with an index, each view a dataflow that imports the indexes it read
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from itertools import count
 from os import PathLike
@@ -147,13 +147,7 @@ class Session:
         if data is None and key is None and added is None:
             return existing(self._catalog, name, Table)
         names, columns = columns_of({} if data is None else data, None)
-        chosen = (
-            names[:1]
-            if key is None
-            else (key,)
-            if isinstance(key, str) or not isinstance(key, Iterable)
-            else tuple(key)
-        )
+        chosen = names[:1] if key is None else (key,) if isinstance(key, (str, int)) else tuple(key)
         if not names or not chosen or not set(chosen) <= set(names) or len(set(chosen)) < len(chosen):
             raise SessionError(
                 f"table {name!r} (at {user_origin()}) needs columns, and a key among them: the columns are "
@@ -440,12 +434,9 @@ def _cluster(workers: int, name: str) -> Cluster:
 
 
 def _names(columns: Sequence[str] | None) -> tuple[str, ...] | None:
-    if columns is None:
-        return None
-    if (
-        isinstance(columns, str)
-        or len(set(columns)) < len(columns)
-        or not all(isinstance(each, str) for each in columns)
+    names = None if columns is None else tuple(columns)
+    if names is not None and (
+        isinstance(columns, str) or len(set(names)) < len(names) or not all(isinstance(each, str) for each in names)
     ):
         raise SessionError(f"columns are names, each another one, and not {columns!r:.80}")
-    return tuple(columns)
+    return names
