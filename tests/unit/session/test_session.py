@@ -523,5 +523,27 @@ def test_a_session_has_at_least_one_worker() -> None:
 def test_the_import_of_the_package_does_not_load_sessions() -> None:
     program = "import differential, sys; print('differential.session' in sys.modules, 'asyncio' in sys.modules)"
     program += "; differential.Session; print('differential.session' in sys.modules, 'pandas' in sys.modules)"
-    found = subprocess.check_output([sys.executable, "-c", program], text=True, timeout=60)
-    assert found == "False False\nTrue False\n"
+    assert run_apart(program) == "False False\nTrue False\n"
+
+
+def test_a_session_and_a_file_as_a_sink_need_no_library_of_an_extra() -> None:
+    extras = (
+        "pyarrow",
+        "pandas",
+        "polars",
+        "cloudpickle",
+        "starlette",
+        "httpx",
+        "websockets",
+        "confluent_kafka",
+        "psycopg",
+    )
+    program = f"import sys; sys.modules.update(dict.fromkeys({extras}))\n"
+    program += "import differential; differential.Session\n"
+    program += "from differential.session import sinks, sources; print(sinks.csv.__name__, sources.csv.__name__)"
+    assert run_apart(program) == "csv csv\n"
+
+
+def run_apart(program: str) -> str:
+    """Return what a program prints in a process of its own."""
+    return subprocess.check_output([sys.executable, "-c", program], text=True, timeout=60)

@@ -45,7 +45,7 @@ def test_the_error_is_that_of_the_source_that_stopped_first(runs: bool) -> None:
             db.table(source.name, {"x": int}).read_from(source)
         db.commit()
         sources[0].cause = "a column was dropped"
-        with pytest.raises(SessionError, match="source 'first' .* has stopped: a column was dropped"):
+        with pytest.raises(SessionError, match=r"source 'first' .* has stopped: a column was dropped"):
             db.run() if runs else db.commit()
         states = [state for *_, state in db.status().sources.records()]
         assert "a column was dropped" in states[0]
