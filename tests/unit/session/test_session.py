@@ -526,18 +526,9 @@ def test_the_import_of_the_package_does_not_load_sessions() -> None:
     assert run_apart(program) == "False False\nTrue False\n"
 
 
+@pytest.mark.lengthy
 def test_a_session_and_a_file_as_a_sink_need_no_library_of_an_extra() -> None:
-    extras = (
-        "pyarrow",
-        "pandas",
-        "polars",
-        "cloudpickle",
-        "starlette",
-        "httpx",
-        "websockets",
-        "confluent_kafka",
-        "psycopg",
-    )
+    extras = "pyarrow", "pandas", "polars", "cloudpickle", "starlette", "httpx", "websockets", "psycopg"
     program = f"import sys; sys.modules.update(dict.fromkeys({extras}))\n"
     program += "import differential; differential.Session\n"
     program += "from differential.session import sinks, sources; print(sinks.csv.__name__, sources.csv.__name__)"
