@@ -15,7 +15,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from differential.durable.disk import Disk, OsDisk, replace_file
+from differential.data.disk import Disk, OsDisk, replace_file
 from timely.errors import StoreError
 
 MANIFEST = "manifest.json"

@@ -50,7 +50,10 @@ class Frame:
     def __init__(self, names: Sequence[str], columns: Sequence[Any]) -> None:
         self.names = tuple(names)
         if len(set(self.names)) != len(self.names) or not all(isinstance(name, str) for name in self.names):
-            raise DataError(f"the names of a frame's columns must be different texts, not {list(self.names)!r:.200}")
+            raise DataError(
+                f"the names of a frame's columns must be different texts, not {list(self.names)!r:.200}: rename "
+                "them first, in pandas with frame.columns = [...]"
+            )
         if len(columns) != len(self.names) or not columns:
             raise DataError(f"{len(columns)} column(s) for the names {list(self.names)!r:.200}: give each a name")
         self.columns: tuple[Column, ...] = tuple(map(column_of, columns, self.names))

@@ -92,7 +92,18 @@ def columns_of_pandas(frame: Any) -> tuple[list[str], list[Any]]:
                 raise DataError(
                     f"column {name!r}: Arrow cannot read {series.dtype}: {error}; convert it first"
                 ) from None
+            except DataError as error:
+                raise DataError(f"column {name!r}: {error}") from None
     return names, columns
+
+
+def refuse_objects_of_polars(frame: Any) -> None:
+    """Raise DataError if a frame of Polars has a column of objects, which Polars exports as their addresses."""
+    import polars
+
+    for name, of in frame.schema.items():
+        if of == polars.Object:
+            raise DataError(f"column {name!r}: there is no column of objects of Python: make a column of their values")
 
 
 def _array_of_series(series: Any) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
@@ -228,7 +228,7 @@ def columns_of_rows(rows: Sequence[Any]) -> tuple[list[str] | None, list[list[An
     )
 
 
-def names_of(data: dict[Any, Any]) -> list[str]:
+def names_of(data: Mapping[Any, Any]) -> list[str]:
     """Return the names of a dict of columns. Raises DataError where one is no text."""
     odd = next((name for name in data if not isinstance(name, str)), None)
     if odd is not None:

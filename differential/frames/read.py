@@ -90,6 +90,13 @@ def columns_of(data: Any) -> Named:
         from differential.frames.other import columns_of_pandas
 
         return columns_of_pandas(data)
+    polars = sys.modules.get("polars")
+    if polars is not None and isinstance(data, polars.DataFrame):
+        from differential.frames.other import refuse_objects_of_polars
+
+        refuse_objects_of_polars(data)
+    if polars is not None and isinstance(data, polars.LazyFrame):
+        raise DataError("cannot read a frame of LazyFrame, which has no rows yet: .collect() returns one that has")
     if hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__"):
         return _of_arrow(data)
     if hasattr(data, "fetch_arrow_table"):  # a DuckDB relation, or result

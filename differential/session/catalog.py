@@ -147,7 +147,7 @@ class Catalog:
 
     def _commit(self) -> int:
         self.reap()
-        stopped = self.feeds.settle()  # of a commit that was interrupted when it had begun
+        stopped = self.feeds.settle()  # what was found since the last commit, or in one that was interrupted
         self.feeds.gather()
         pending = self._pending
         changes = self._changes()
@@ -183,7 +183,8 @@ class Catalog:
         if self.storage is not None:
             published = self.storage.publish(number)
         untaken = self.deliveries.deliver(number, published, lambda: self.engine.is_closing)
-        stopped = self.feeds.settle() or untaken or stopped
+        settled = self.feeds.settle()
+        stopped = stopped or settled or untaken  # the first to stop may be the reason why others do
         refused = self._deliver()
         self.reap(number)
         if stopped is not None:
@@ -385,7 +386,7 @@ class Catalog:
         for item in failed:
             self.items.pop(item.name, None)
             self.deliveries.leave(item)
-            item.end()
+            item.end(None if item.is_dropped else item.error)
         failed = [item for item in failed if not item.is_dropped]
         if failed and commit is not None:
             others = "".join(f"; {item} was dropped, too" for item in failed[1:])

@@ -147,3 +147,12 @@ class Tables:
 
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *self._items]
+
+
+def explain(tables: Tables, error: BaseException) -> None:
+    """Add to an error of a definition that takes a method of `tables` for the table or view of the same name."""
+    if not isinstance(error, AttributeError):
+        return
+    name, made = getattr(error.obj, "__name__", None), getattr(error.obj, "__func__", error.obj)
+    if isinstance(name, str) and name in tables and made is getattr(Tables, name, None):
+        error.args = (f"{error}: t.{name} is a method, and t[{name!r}] is {tables._items[name]}",)

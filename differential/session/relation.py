@@ -66,10 +66,11 @@ class Relation(Alike):
         >>> example(lambda scope: Relation.of(scope, np.array([3])).named("x").filter(lambda x: x > 2))
         [((3,), 1)]
         """
-        if len(set(names)) < len(names) or not names or len(names) < self.keys:
+        are_texts = all(isinstance(name, str) for name in names)
+        if not are_texts or len(set(names)) < len(names) or not names or len(names) < self.keys:
             raise BuildError(
                 f"named (at {user_origin()}): {', '.join(map(repr, names))} cannot be the names of the columns: each "
-                "column has a name of its own, and key columns have names, too"
+                "column has a text of its own as its name, and key columns have names, too"
             )
         relation = copy(self)
         relation.names, relation._narrow = names, None

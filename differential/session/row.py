@@ -31,6 +31,9 @@ class Row:
     def __getitem__(self, name: str) -> Any:
         return getattr(self, name)
 
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self._columns]
+
 
 def takes_a_row(function: Callable[..., Any]) -> bool:
     """Return whether a function has exactly one parameter that is given by position."""

@@ -147,11 +147,11 @@ class Session:
         if data is None and key is None and added is None:
             return existing(self._catalog, name, Table)
         names, columns = columns_of({} if data is None else data, None)
-        chosen = names[:1] if key is None else (key,) if isinstance(key, str) else tuple(key)
+        chosen = names[:1] if key is None else (key,) if isinstance(key, (str, int)) else tuple(key)
         if not names or not chosen or not set(chosen) <= set(names) or len(set(chosen)) < len(chosen):
             raise SessionError(
                 f"table {name!r} (at {user_origin()}) needs columns, and a key among them: the columns are "
-                f"{', '.join(names) or 'none'}, the key {', '.join(chosen) or 'none'}"
+                f"{', '.join(names) or 'none'}, the key {', '.join(map(str, chosen)) or 'none'}"
             )
         refuse_name(name)
         if self._catalog.storage is not None:
@@ -434,6 +434,9 @@ def _cluster(workers: int, name: str) -> Cluster:
 
 
 def _names(columns: Sequence[str] | None) -> tuple[str, ...] | None:
-    if isinstance(columns, str) or (columns is not None and len(set(columns)) < len(columns)):
+    names = None if columns is None else tuple(columns)
+    if names is not None and (
+        isinstance(columns, str) or len(set(names)) < len(names) or not all(isinstance(each, str) for each in names)
+    ):
         raise SessionError(f"columns are names, each another one, and not {columns!r:.80}")
-    return None if columns is None else tuple(columns)
+    return names

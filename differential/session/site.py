@@ -16,7 +16,7 @@ from differential.collection import Arrangement, Collection, Trace
 from differential.kernels.compile import NOTHING
 from differential.operators.input import InputSession
 from differential.session.agreement import Agreement
-from differential.session.definition import Tables
+from differential.session.definition import Tables, explain
 from differential.session.interrupt import Closing, Interrupted
 from differential.session.item import Item, Part, Share
 from differential.session.relation import Relation
@@ -265,6 +265,7 @@ class Site:
                     made, session = build(tables)
                     trace = self._exported(item, made)
                 except BaseException as error:
+                    explain(tables, error)
                     item.refused = error
                 self.building = None
                 self._agreement.wait(item)

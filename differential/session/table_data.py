@@ -17,7 +17,7 @@ import numpy as np
 
 from differential.frames.frame import Frame
 from differential.frames.other import without_columns
-from differential.frames.python import column_of, with_none
+from differential.frames.python import column_of, names_of, with_none
 from differential.frames.read import columns_of as columns_of_data
 from timely.errors import DataError, SessionError
 from timely.lowlevel import Typed, as_column, as_columns, float_codes, is_null, typed
@@ -128,6 +128,7 @@ def is_type(values: Any) -> bool:
 def _given(data: Any, names: Sequence[str] | None) -> Mapping[str, Any]:
     """Return what is given for each column, by name."""
     if isinstance(data, Mapping):
+        names_of(data)
         return data
     if isinstance(data, (list, tuple)):
         return _of_rows(data, names)
@@ -151,7 +152,7 @@ def _of_nulls(column: Any) -> Any:
 def _of_rows(rows: Sequence[Any], names: Sequence[str] | None) -> Mapping[str, Any]:
     kinds = set(map(type, rows))
     if rows and all(issubclass(kind, Mapping) for kind in kinds):
-        found = dict.fromkeys(name for row in rows for name in row)  # a field that a row lacks is null
+        found = names_of(dict.fromkeys(name for row in rows for name in row))  # a field that a row lacks is null
         return {name: [row.get(name) for row in rows] for name in found}
     if names is None:
         raise SessionError("rows that are tuples need names of columns: give a dictionary of columns instead")

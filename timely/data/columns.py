@@ -13,6 +13,7 @@ from __future__ import annotations
 import reprlib
 from collections.abc import Sequence
 from datetime import date, datetime, time, timedelta
+from decimal import Decimal
 from typing import Any, Final, cast
 
 import numpy as np
@@ -309,6 +310,8 @@ def _of_items(items: Sequence[Any]) -> Array:
     row = next((row for row, item in enumerate(items) if not _alike(item, first)), 0)
     beside = f" at row {row}, beside {_shown(first)}" if row else ""
     hint = "; list() turns an iterator into values" if hasattr(first, "__next__") else ""
+    if isinstance(first, Decimal):
+        hint = "; typed(values, 'decimal(18, 2)') makes a column of decimals"
     if row or first is None:
         hint = _LEAVE_OUT
     raise DataError(f"cannot make a column of {_shown(items[row])}{beside}{_COLUMNS_HOLD}, all of one kind{hint}")

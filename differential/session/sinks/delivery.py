@@ -93,7 +93,7 @@ class Delivery:
     def state(self) -> str:
         """The state as a text: "is up to date", "is closed", or why the delivery waits or has stopped."""
         if self.error is not None:
-            return f"{'stopped' if self.is_over else f'waits after {self.attempts} attempt(s)'}: {self.error}"
+            return f"{'stopped' if self.is_over else f'waits after {self.attempts} attempt(s)'}: {_text(self.error)}"
         return "is closed" if self.is_over else "is up to date"
 
     def take(self, changes: Sequence[Change] | None) -> None:
@@ -126,8 +126,8 @@ class Delivery:
                 self._lose(error)
                 if clock.monotonic() + pause > end or is_closing():
                     return SessionError(
-                        f"{self} has not taken the changes up to commit {number} ({self.attempts} attempts in "
-                        f"succession have failed, the last one with: {error}); the next commit tries again"
+                        f"{self} has not taken the changes up to commit {number} ({self.attempts} attempt(s) in "
+                        f"succession failed, the last one with: {_text(error)}); the next commit tries again"
                     )
                 clock.sleep(pause)
                 pause = min(2 * pause, LONGEST_PAUSE)
@@ -226,3 +226,8 @@ class Delivery:
         writer, self._writer = self._writer, None
         if writer is not None:
             writer.close()
+
+
+def _text(error: BaseException) -> str:
+    """Return the text of an error, or the name of its class if it has none, as an error of a time limit has not."""
+    return str(error) or type(error).__name__

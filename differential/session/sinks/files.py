@@ -21,7 +21,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from differential.durable.disk import OsDisk, replace_file
+from differential.data.disk import OsDisk, replace_file
 from differential.session.changes import Change
 from differential.session.sinks.sink import Mark, Outlet
 from differential.session.sinks.values import ADDED, as_json, as_texts, check_names

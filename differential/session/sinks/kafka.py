@@ -140,6 +140,11 @@ class ChangesTopicWriter:
         except client.KafkaException as error:
             if error.args[0].code() != client.KafkaError.TOPIC_ALREADY_EXISTS:
                 raise
+        except TimeoutError:
+            raise StoreError(
+                f"the brokers did not make the topic {self._sink.marks} within {SECONDS:g} s: make it as a compacted "
+                "topic of one partition, or name another one with marks=..."
+            ) from None
 
     def _produce(self, topic: str, message: Message, partition: int = -1) -> None:
         key, value = message

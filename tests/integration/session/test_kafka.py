@@ -56,6 +56,18 @@ def test_messages_of_all_partitions_count_once_over_several_sessions(cluster: Cl
             assert orders.records() == [(each, each / 2) for each in range(number)]
 
 
+def test_a_topic_of_marks_that_the_brokers_do_not_make_is_named(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # librdkafka's cluster does not answer a request to make a topic.
+    monkeypatch.setattr("differential.session.sinks.kafka.SECONDS", 2.0)
+    with Session() as db:
+        db.table("numbers", {"x": [1]})
+        view = db.view("all", lambda t: t.numbers)
+        with pytest.raises(SessionError, match="did not make the topic other-marks within 2 s: make it as a compacted"):
+            view.write_to(sink(cluster.servers, "changes", marks="other-marks", config=QUIET), patience=0)
+
+
 @pytest.mark.parametrize(("form", "value"), [("csv", b'"a,b",7'), ("json", b'{"note": "a,b", "pieces": 7}')])
 def test_forms_of_values(cluster: Cluster, form: str, value: bytes) -> None:
     topic = f"form_{form}"

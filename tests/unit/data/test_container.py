@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -64,6 +65,7 @@ def test_columns_come_back_from_their_buffers(values: Any) -> None:
         ((np.array(["a", np.nan], np.dtypes.StringDType(na_object=np.nan)),), r"nan \(float\) at row 1"),
         ([None], r"None \(NoneType\):"),
         ([object()], r"\(object\)"),
+        ([Decimal("1.5")], r"Decimal\('1.5'\) .*typed\(values, 'decimal\(18, 2\)'\)"),
         ((number for number in range(3)), r"\(generator\).*list\(\)"),
         ([2**70], f"of {2**70}: its integers are too large for any 64-bit type"),
         (2**70, f"of {2**70}"),

@@ -14,7 +14,7 @@ from threading import Event, Thread
 import obstore.store
 import pytest
 
-from differential.durable.disk import OsDisk
+from differential.data.disk import OsDisk
 from differential.durable.local import LocalStore
 from differential.durable.objects import Objects, ObjectStore
 from differential.durable.places import Directory, check_name, place_of
@@ -141,7 +141,7 @@ def test_remains_of_a_longer_write_are_no_part_of_a_shorter_one(tmp_path: Path) 
 
 def test_a_write_of_which_the_system_takes_a_part_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write = os.write
-    monkeypatch.setattr("differential.durable.disk.os.write", lambda file, data: write(file, data[:3]))
+    monkeypatch.setattr("differential.data.disk.os.write", lambda file, data: write(file, data[:3]))
     store = LocalStore(str(tmp_path))
     store.put_new("a", b"12345678")
     assert store.get("a") == b"12345678"
@@ -237,7 +237,7 @@ class Survivors:
         self._contents: dict[int, bytes] = {}
         self._entries: dict[int, dict[str, int]] = {root.stat().st_ino: {}}
         self._root = root
-        monkeypatch.setattr("differential.durable.disk.os.fsync", self._sync)
+        monkeypatch.setattr("differential.data.disk.os.fsync", self._sync)
 
     def _sync(self, descriptor: int) -> None:
         path = Path(os.readlink(f"/proc/self/fd/{descriptor}"))

@@ -270,9 +270,19 @@ def test_what_is_no_table_is_refused(data: Any, message: str) -> None:
         db.table("wrong", data)
 
 
+@pytest.mark.parametrize("data", [{1: [1]}, [{"a": 1, 1: 2}]])
+def test_the_name_of_a_column_that_is_no_text_is_refused(data: Any) -> None:
+    with Session() as db:
+        with pytest.raises(DataError, match="the name of a column is a text, not 1"):
+            db.table("wrong", data)
+        db.table("right", {"a": [1]})
+        with pytest.raises(SessionError, match=r"columns are names, .* and not \(1,\)"):
+            db.view("wrong", lambda t: t.right, columns=(1,))  # type: ignore[arg-type]
+
+
 def test_a_key_that_is_no_column_is_refused() -> None:
     with Session() as db:
-        for key in ("z", ["a", "a"], []):
+        for key in ("z", ["a", "a"], [], 1):
             with pytest.raises(SessionError, match="a key among them"):
                 db.table("wrong", {"a": [1]}, key=key)
         db.table("right", {"a": [1]})
@@ -338,6 +348,19 @@ def test_an_attribute_that_does_not_exist_is_explained(use: Any, message: str) -
         for private in "_repr_png_", "_ipython_display_":
             assert not hasattr(db, private)
             assert not hasattr(db["spent"], private)
+
+
+def test_a_view_whose_name_is_a_method_of_a_definition_is_found_by_its_name() -> None:
+    with Session() as db:
+        db.table("final", {"x": [1, 1]})
+        db.commit()
+        with pytest.raises(
+            SessionError, match=r"no attribute 'count': t.final is a method, and t\['final'\] is table 'final'"
+        ):
+            db.ask(lambda t: t.final.count())
+        assert db.ask(lambda t: t["final"].count()).records() == [(1, 2)]
+        with pytest.raises(SessionError, match=r"no attribute 'nothing'$"):
+            db.ask(lambda t: t.named.nothing)
 
 
 def test_a_notebook_completes_the_names_of_tables_and_views() -> None:

@@ -176,6 +176,12 @@ def test_a_relation_is_accepted_where_a_collection_is() -> None:
     assert records(hops) == [(0, 0), (1, 1), (2, 2)]
 
 
+def test_a_row_completes_the_names_of_its_columns() -> None:
+    found: list[str] = []
+    records(lambda scope: orders(scope).filter(lambda r: (found.extend(dir(r)), r.total < 10)[1]))
+    assert {"customer", "total", "item"} <= set(found)
+
+
 def test_functions_of_several_parameters_receive_columns() -> None:
     assert records(lambda scope: orders(scope).filter(lambda customer, total, item: total < 10)) == [(2, 5, "b")]
     assert records(lambda scope: orders(scope).filter(lambda *columns: columns[0] == 2)) == [(2, 5, "b")]
@@ -189,6 +195,7 @@ def test_functions_of_several_parameters_receive_columns() -> None:
         (lambda made: made.map(lambda *columns: columns).group_by("total"), "have no names here"),
         (lambda made: made.named("a", "a"), "cannot be the names"),
         (lambda made: made.named(), "cannot be the names"),
+        (lambda made: made.named(1, 2), "1, 2 cannot be the names .* each column has a text of its own"),
         (lambda made: made.join(made, on="customer"), "both sides have a column 'item', 'total' besides the key"),
         (lambda made: made.group_by("total").sum("total"), "is what the groups are equal in"),
         (lambda made: made.group_by("item").aggregate(), "name at least one aggregate"),

@@ -176,7 +176,8 @@ def test_a_view_that_fails_in_a_commit_is_dropped_with_its_readers_and_others_go
         assert repr(gone).endswith("dropped>")
     with pytest.raises(Exception, match="too large"):
         changes.get()
-    assert others.get() is None
+    with pytest.raises(SessionError, match="view 'reader' reads view 'bad', which was dropped"):
+        others.get()
     assert db.commit() == 3
     db.view("bad", lambda t: t.orders.count())
 
@@ -329,6 +330,20 @@ def test_the_error_of_a_watched_view_comes_out_of_its_commit_alone(db: Session) 
     assert [change.time for change in collected.read_nowait()] == [2]
     with pytest.raises(OperatorError, match="ZeroDivisionError"):
         collected.read_nowait()
+
+
+def test_changes_of_a_view_that_reads_a_failed_one_end_with_an_error(db: Session) -> None:
+    numbers = db.table("numbers", {"x": int})
+    db.view("inverse", lambda t: t.numbers.map(lambda x: [1 // each for each in x.tolist()]))
+    reader, dropped = (db.view(name, lambda t: t.inverse.count()) for name in ("reader", "dropped"))
+    changes, others = reader.changes(), dropped.changes()
+    db.drop(dropped)
+    numbers.insert(x=0)
+    with pytest.raises(SessionError, match=r"view 'inverse' failed: .*; view 'reader' was dropped, too"):
+        db.commit()
+    with pytest.raises(SessionError, match="view 'reader' reads view 'inverse', which was dropped"):
+        list(changes)
+    assert list(others) == []
 
 
 def test_a_watch_that_fails_keeps_nothing_from_the_others(db: Session) -> None:
@@ -508,5 +523,18 @@ def test_a_session_has_at_least_one_worker() -> None:
 def test_the_import_of_the_package_does_not_load_sessions() -> None:
     program = "import differential, sys; print('differential.session' in sys.modules, 'asyncio' in sys.modules)"
     program += "; differential.Session; print('differential.session' in sys.modules, 'pandas' in sys.modules)"
-    found = subprocess.check_output([sys.executable, "-c", program], text=True, timeout=60)
-    assert found == "False False\nTrue False\n"
+    assert run_apart(program) == "False False\nTrue False\n"
+
+
+@pytest.mark.lengthy
+def test_a_session_and_a_file_as_a_sink_need_no_library_of_an_extra() -> None:
+    extras = "pyarrow", "pandas", "polars", "cloudpickle", "starlette", "httpx", "websockets", "psycopg"
+    program = f"import sys; sys.modules.update(dict.fromkeys({extras}))\n"
+    program += "import differential; differential.Session\n"
+    program += "from differential.session import sinks, sources; print(sinks.csv.__name__, sources.csv.__name__)"
+    assert run_apart(program) == "csv csv\n"
+
+
+def run_apart(program: str) -> str:
+    """Return what a program prints in a process of its own."""
+    return subprocess.check_output([sys.executable, "-c", program], text=True, timeout=60)

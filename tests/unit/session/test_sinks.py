@@ -22,7 +22,7 @@ from differential.session.sources import csv as csv_source, json_lines as json_s
 from timely.errors import DataError, SessionError, StoreError
 from timely.lowlevel import typed
 
-Failure = Literal["", "before", "after", "never", "refuse"]
+Failure = Literal["", "before", "after", "never", "refuse", "silent"]
 
 
 @dataclass
@@ -58,6 +58,8 @@ class _MemoryWriter:
         failure = self._sink.failures.pop(0) if self._sink.failures else ""
         if failure == "before":
             raise OSError("the connection was lost")
+        if failure == "silent":
+            raise TimeoutError
         if failure == "refuse":
             raise DataError("column 'x' is too wide")
         for change in changes:
@@ -99,6 +101,22 @@ def test_lost_attempts_are_repeated_and_lost_acknowledgements_are_not() -> None:
             numbers.insert(x=number)
             db.commit()
     assert sink.log == [((number,), number + 1, 1) for number in range(3)]
+
+
+def test_an_attempt_that_fails_without_a_text_is_named_by_its_class() -> None:
+    sink = Memory()
+    with Session() as db:
+        numbers = db.table("numbers", {"x": [1]})
+        delivery = db.view("all", lambda t: t.numbers).write_to(sink, patience=0)
+        sink.failures = ["silent"]
+        with pytest.raises(
+            SessionError, match=r"\(1 attempt\(s\) in succession failed, the last one with: TimeoutError\)"
+        ):
+            db.commit()
+        assert delivery.state == "waits after 1 attempt(s): TimeoutError"
+        numbers.insert(x=2)
+        db.commit()
+    assert sink.contents() == {(1,): 1, (2,): 1}
 
 
 def test_a_sink_that_is_away_makes_the_commit_raise_and_has_all_later() -> None:
