@@ -71,6 +71,12 @@ class Catalog:
         return len(self._pending)
 
     @property
+    def is_over(self) -> bool:
+        """Whether no commit can follow: the session has ended, or its disk has failed."""
+        has_failed = self.storage is not None and self.storage.failure is not None
+        return self.engine.is_closing or self.engine.ended is not None or has_failed
+
+    @property
     def unused(self) -> set[str]:
         """The durable tables of earlier sessions that the program has not named yet."""
         return set() if self.storage is None else self.storage.unused

@@ -61,7 +61,8 @@ class Storage:
         """Claim all that is there. Raises StateError if something is damaged, StoreError if the store fails."""
         self._place = place_of(where)
         self._keep = Keep(keep)
-        self._failure: BaseException | None = None
+        self.failure: BaseException | None = None
+        """Why nothing more becomes durable."""
         self._tables: dict[str, Kept] = {}
         self._writers: dict[str, Writer] = {}
         self._views: list[tuple[Item, Changes]] = []
@@ -225,13 +226,13 @@ class Storage:
         self._corrections.pop(item.name, None)
         self._reaches.pop(item.name, None)
         writer = self._writers.pop(item.name, None)
-        if writer is not None and self._failure is None:
+        if writer is not None and self.failure is None:
             self._attempt(lambda: self._commits.note({_noted(writer): None}))  # first: it is not missing meanwhile
             self._attempt(lambda: writer.begin_again(self.last + 1, {}, writer.manifest.role))
 
     def fail(self, error: BaseException) -> None:
         """Write no more: what is durable may not be what the session has."""
-        self._failure = self._failure or error
+        self.failure = self.failure or error
 
     def _shard(self, name: str) -> Shard:
         return Shard(name, self._place.store(name))
@@ -396,10 +397,10 @@ class Storage:
         self._reaches[name].clear()
 
     def _refuse_failed(self) -> None:
-        if self._failure is not None:
+        if self.failure is not None:
             raise SessionError(
-                f"the session can make nothing durable any more ({self._failure}): close it, and open it again"
-            ) from self._failure
+                f"the session can make nothing durable any more ({self.failure}): close it, and open it again"
+            ) from self.failure
 
     def _attempt(self, write: Callable[[], object]) -> None:
         self._write(write).release()

@@ -88,9 +88,9 @@ class Application:
         self.app = Starlette(routes=routes, exception_handlers={HTTPException: _refused})
 
     @property
-    def is_closing(self) -> bool:
+    def is_over(self) -> bool:
         """Whether the session ends, so that another one may be served here."""
-        return self._catalog.engine.is_closing
+        return self._catalog.is_over
 
     def readable(self, name: str) -> Item | None:
         """Return the table or view of this name, or None if there is none that may be read."""
@@ -156,7 +156,7 @@ class Application:
         try:
             return await asyncio.to_thread(rows)
         except (DataError, SessionError) as error:
-            return _json(409, {"error": str(error)})
+            return _json(503 if self.is_over else 409, {"error": str(error)})
 
     async def _socket(self, socket: WebSocket) -> None:
         await socket.accept()
@@ -174,7 +174,7 @@ class Application:
         except Cut as cut:
             code, reason = TRY_AGAIN, str(cut)
         except (DataError, SessionError) as error:
-            code, reason = TRY_AGAIN if self.is_closing else GONE, str(error)
+            code, reason = TRY_AGAIN if self.is_over else GONE, str(error)
         async with asyncio.timeout(WRITE_SECONDS):
             await socket.send_text(text({"kind": "end", "error": reason}))
             await socket.close(code, reason.encode()[:CLOSING_BYTES].decode("utf-8", "ignore"))
@@ -214,7 +214,7 @@ class _Events:
             done, _ = await asyncio.wait((following,), timeout=FIRST_SECONDS)
             refusal = following.exception() if done else None
             if isinstance(refusal, (DataError, SessionError, Cut)):
-                status = 503 if isinstance(refusal, Cut) or self._application.is_closing else 409
+                status = 503 if isinstance(refusal, Cut) or self._application.is_over else 409
                 await _json(status, {"error": str(refusal)})(scope, receive, send)
                 return
             headers = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-store")]

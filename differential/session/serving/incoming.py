@@ -95,7 +95,7 @@ class Incoming:
                 self._catalog.commit_apart(made)
             except (SessionError, DataError) as error:
                 if self._catalog.last < number:
-                    return Answer(409, {"error": str(error)})
+                    return Answer(503 if self._catalog.is_over else 409, {"error": str(error)})
                 found["notice"] = str(error)  # about a view or a source: the request is committed
             if key is not None:
                 for each in forgotten:

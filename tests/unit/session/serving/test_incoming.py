@@ -6,6 +6,7 @@ import datetime as dt
 import gzip
 import json
 import math
+import shutil
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -187,6 +188,16 @@ def test_a_repeated_request_counts_once_also_in_a_session_that_is_opened_again(t
             assert db.commit() == len(found) // 2 + 1
     first = {"commit": 1, "rows": 1, "rejected": 0}
     assert found == [first, *[first | {"repeated": True}] * 3]
+
+
+def test_a_session_whose_disk_has_failed_answers_every_request_as_unavailable(tmp_path: Path) -> None:
+    with Session(state=str(tmp_path / "db")) as db, client(db.serve()) as http:
+        db.table("stock", {"item": str})
+        shutil.rmtree(tmp_path / "db")
+        for _ in range(2):
+            answer = http.post("/tables/stock", content=lines(insert(item="a")), headers={"Idempotency-Key": "1"})
+            assert (answer.status_code, "becomes durable" in answer.json()["error"]) == (503, True)
+        assert http.get("/rows/stock").json()["rows"] == []
 
 
 def test_the_oldest_keys_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
