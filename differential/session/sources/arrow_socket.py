@@ -62,6 +62,8 @@ class ArrowReader:
         self._changed = Condition()
         self._failure: SessionError | None = None
         self._is_closed = False
+        self.note = ""
+        """Why nothing arrives, empty if the other session answers."""
         self._thread = Thread(target=self._run, args=(mark,), name=f"timely {address}", daemon=True)
         self._thread.start()
 
@@ -119,6 +121,7 @@ class ArrowReader:
                 with self._changed:
                     self._failure = SessionError(str(error))
                 return
+            self.note = "" if found is not None else f"is not connected: no answer within {ANSWER_SECONDS:g} s"
             if not found:
                 continue
             if len(found) != 3 or found[0] not in (SNAPSHOT, CHANGES):

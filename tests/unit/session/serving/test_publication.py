@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import socket
 import time as clock
 from collections.abc import Callable
 from decimal import Decimal
@@ -189,3 +190,23 @@ def test_a_follower_waits_for_a_session_that_was_closed_and_not_for_a_view_that_
                     db.drop("all")
                     with pytest.raises(SessionError, match="answers: view 'all' was dropped or replaced"):
                         run_until(other, lambda: False)
+
+
+def test_the_state_of_a_source_names_that_nobody_answers(keys: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    source_module = import_module("differential.session.sources.arrow_socket")
+    monkeypatch.setattr(source_module, "ANSWER_SECONDS", 0.05)
+    with Session() as db:
+        numbers = db.table("numbers", {"x": [1]})
+        db.commit()
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            address = f"tcp://127.0.0.1:{server.getsockname()[1]}"
+        copy = db.table("copy", {"x": int})
+        feed = copy.read_from(arrow_socket(address, keys=keys))
+        end = clock.monotonic() + 20
+        while feed.state == "reads" and clock.monotonic() < end:
+            clock.sleep(0.01)
+        assert feed.state == "reads; is not connected: no answer within 0.05 s"
+        monkeypatch.setattr(source_module, "ANSWER_SECONDS", 5.0)
+        numbers.publish(address, keys=keys)
+        db.run(until=lambda: len(copy) > 0 or clock.monotonic() > end)
+        assert (copy.records(), feed.state) == ([(1,)], "reads")
