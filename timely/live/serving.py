@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
 
-from timely.errors import TransportError
+from timely.errors import ConfigError, TransportError
 
 if TYPE_CHECKING:
     import asyncio
@@ -73,11 +73,21 @@ def headers_of(scope: Scope) -> dict[str, str]:
     return {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
 
 
+def _check(certificate: str, key: str | None) -> None:
+    """Raise ConfigError if these files are no certificate and its key, or the key has a password."""
+    import ssl
+
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key, password="")
+    except OSError as error:
+        raise ConfigError(f"cannot use the certificate {certificate} with the key {key}: {error}") from None
+
+
 class HttpServer:
     """Serves an application on a socket, which it closes, from now on until `close`. It then awaits `ending`.
 
-    `certificate` names the files for TLS, if it is used; `options` are others of uvicorn. Raises TransportError if it
-    does not start.
+    `certificate` names the files for TLS, if it is used; `options` are others of uvicorn. Raises ConfigError if these
+    files cannot be used, TransportError if the server does not start.
     """
 
     def __init__(
@@ -92,6 +102,12 @@ class HttpServer:
         import uvicorn
 
         file, key = certificate or (None, None)
+        if file is not None:
+            try:
+                _check(file, key)
+            except ConfigError:
+                listener.close()
+                raise
         config = uvicorn.Config(
             app,
             log_config=None,

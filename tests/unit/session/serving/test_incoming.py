@@ -7,6 +7,7 @@ import gzip
 import json
 import math
 import shutil
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -17,6 +18,7 @@ import pytest
 from differential import Session
 from differential.session.serving import incoming
 from timely.errors import ConfigError, SessionError
+from timely.run.live import serve_live
 
 
 def client(server: Any) -> httpx.Client:
@@ -232,6 +234,19 @@ def test_names_that_may_not_be_read_or_changed_are_as_if_they_were_not_there() -
             refused += [http.post(f"/tables/{name}", content=lines(insert(x=1))).status_code for name in ("a", "c")]
             assert refused == [404] * 6
             assert http.post("/tables/b", content=lines(insert(x=1))).status_code == 200
+
+
+def test_a_certificate_that_cannot_be_used_is_refused_at_once(tmp_path: Path) -> None:
+    (tmp_path / "junk").write_text("junk")
+    with Session() as db:
+        for name in ("junk", "absent"):
+            file = str(tmp_path / name)
+            for serve in (
+                partial(db.serve, certificate=(file, file)),
+                partial(serve_live, 0, certificate=(file, file)),
+            ):
+                with pytest.raises(ConfigError, match=f"cannot use the certificate {file}"):
+                    serve()
 
 
 def test_what_cannot_be_served_is_refused_with_the_remedy() -> None:
