@@ -34,6 +34,8 @@ class Watch:
         A view that has failed ends the watch, too. Its error is not raised here, because the commit raises it. A cell
         shows this end, and that of a view that was dropped or replaced.
         """
+        if self.is_closed:
+            return
         is_over = self._changes.is_over
         try:
             for change in self._read():

@@ -38,13 +38,16 @@ def inverse(t: Any) -> Any:
     return t.numbers.map(lambda x: [60 // each for each in x.tolist()]).named("inverse")
 
 
-def test_a_cell_shows_the_rows_as_of_the_last_commit(cells: list[Cell]) -> None:
+def test_a_cell_shows_the_rows_as_of_the_last_commit_until_it_is_closed(cells: list[Cell]) -> None:
     with Session() as db:
         numbers = db.table("numbers", {"x": [1]})
-        db.view("all", lambda t: t.numbers).watch()
+        watch = db.view("all", lambda t: t.numbers).watch()
         db.commit()
         assert cells[0].text == "view 'all', 1 rows as of commit 1\nx\n1"
         numbers.insert(x=2)
+        db.commit()
+        watch.close()
+        numbers.insert(x=3)
         db.commit()
         assert cells[0].text == "view 'all', 2 rows as of commit 2\nx\n1\n2"
 
