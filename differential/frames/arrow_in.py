@@ -206,7 +206,21 @@ def _cells(array: pa.Array, width: int) -> NDArray[np.uint8]:
 
 
 def _opaque(array: pa.ChunkedArray) -> Column:
-    return typed(array.to_pylist(), "value")  # type: ignore[no-any-return]
+    values = array.to_pylist()
+    if "map<" in str(array.type):
+        values = [_with_entries(value, array.type) for value in values]
+    return typed(values, "value")  # type: ignore[no-any-return]
+
+
+def _with_entries(value: Any, of: pa.DataType) -> Any:
+    """Return a value in which maps are lists of structs, since a list has values of one type when it comes back."""
+    if value is None:
+        return None
+    if pa.types.is_map(of):
+        return [{"key": _with_entries(k, of.key_type), "value": _with_entries(v, of.item_type)} for k, v in value]
+    if pa.types.is_struct(of):
+        return {field.name: _with_entries(value[field.name], field.type) for field in of}
+    return [_with_entries(each, of.value_type) for each in value] if pa.types.is_nested(of) else value
 
 
 _CONVERSIONS: tuple[tuple[Callable[[pa.DataType], bool], Callable[[pa.ChunkedArray], Column]], ...] = (

@@ -6,7 +6,7 @@ session, another handler cancels the task and wakes the loop, and the cancellati
 must not leave any other task: it would end the event loop, and the kernel with it. The kernel cancels these tasks
 together with the cell that awaits them, once the loop wakes, which it does several times a second meanwhile.
 
-Outside of notebooks nothing is done: `asyncio.run` handles SIGINT itself.
+Outside of notebooks the wait needs nothing: `asyncio.run` handles SIGINT itself, and cancels what it runs.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def _beating(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
 async def in_thread(function: Callable[[], R], patience: float, interrupt: Callable[[], object]) -> R:
     """Return what a function returns that runs in a thread, while the event loop goes on.
 
-    After an interrupt of a notebook the function goes on. If it still runs `patience` seconds later, `interrupt` is
+    After an interrupt, of a notebook or of `asyncio.run`, the function goes on. If it still runs `patience` seconds later, `interrupt` is
     called once, in another thread.
 
     >>> asyncio.run(in_thread(lambda: 7, 1.0, lambda: None))
@@ -129,9 +129,16 @@ async def in_thread(function: Callable[[], R], patience: float, interrupt: Calla
     try:
         with interruptible():
             return await future
-    except KeyboardInterrupt:
-        Thread(target=end, name="timely commit", daemon=True).start()
+    except (KeyboardInterrupt, asyncio.CancelledError) as error:
+        if isinstance(error, KeyboardInterrupt) or _is_interrupted():
+            Thread(target=end, name="timely commit", daemon=True).start()
         raise
+
+
+def _is_interrupted() -> bool:
+    """Return whether `asyncio.run` cancels tasks because of SIGINT, which only its own handler knows."""
+    runner = getattr(getattr(signal.getsignal(signal.SIGINT), "func", None), "__self__", None)
+    return isinstance(runner, asyncio.Runner) and getattr(runner, "_interrupt_count", 0) > 0
 
 
 def _settle(loop: asyncio.AbstractEventLoop, settle: Callable[[Any], object], future: Any, value: Any) -> None:

@@ -423,8 +423,11 @@ class Catalog:
         return watch
 
     def _deliver(self) -> Exception | None:
-        """Deliver to all watches; return the first error of a callback."""
+        """Deliver to all watches, those of failed views for the last time; return the first error of a callback."""
         refused = None
+        for item in self.items.values():
+            if item.error is not None:
+                item.end(None if item.is_dropped else item.error)
         for watch in self._watches:
             try:
                 watch.deliver()

@@ -103,6 +103,11 @@ class Changes:
         self._is_over, self._error = True, error
         self._wake()
 
+    @property
+    def is_over(self) -> bool:
+        """Whether no change follows those that are there."""
+        return self._is_over
+
     def get(self, timeout: float | None = None) -> Change | None:
         """Return the next change, waiting for at most `timeout` seconds; None if there is none."""
         with self._condition:

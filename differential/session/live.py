@@ -31,19 +31,28 @@ class Watch:
     def deliver(self) -> None:
         """Call the callback with the changes that are there. An error of it ends the watch.
 
-        A view that has failed ends the watch, too. Its error is not raised here, because the commit raises it.
+        A view that has failed ends the watch, too. Its error is not raised here, because the commit raises it. A cell
+        shows this end, and that of a view that was dropped or replaced.
         """
-        try:
-            changes = self._changes.read_nowait()
-        except Exception:
-            self.close()
+        if self.is_closed:
             return
+        is_over = self._changes.is_over
         try:
-            for change in changes:
+            for change in self._read():
                 self._callback(change)
+            if is_over and isinstance(self._callback, Cell):
+                self._callback.show()
         except BaseException:
             self.close()
             raise
+        if is_over:
+            self.close()
+
+    def _read(self) -> list[Change]:
+        try:
+            return self._changes.read_nowait()
+        except Exception:
+            return []
 
     def close(self) -> None:
         """Call the callback no more."""
@@ -51,11 +60,22 @@ class Watch:
         self._changes.close()
 
 
-def live(shown: object) -> Callable[[Change], object]:
-    """Show a table or view in this cell of a notebook, and return a callback that shows it as it is then."""
-    try:
-        display: Any = import_module("IPython.display").display
-    except ImportError:
-        raise ImportError("watch() without a callback shows a cell of a notebook: pip install ipython") from None
-    handle = display(shown, display_id=True)
-    return lambda change: None if handle is None else handle.update(shown)
+class Cell:
+    """A table or view in this cell of a notebook, which shows it again, as it is then, after each change."""
+
+    def __init__(self, shown: object) -> None:
+        try:
+            display: Any = import_module("IPython.display").display
+        except ImportError:
+            raise ImportError("watch() without a callback shows a cell of a notebook: pip install ipython") from None
+        self._shown = shown
+        self._handle = display(shown, display_id=True)
+
+    def __call__(self, change: Change) -> None:
+        """Show what a commit has changed."""
+        self.show()
+
+    def show(self) -> None:
+        """Show it as it is now."""
+        if self._handle is not None:
+            self._handle.update(self._shown)

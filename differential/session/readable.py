@@ -13,7 +13,7 @@ from differential.session.clock import Clock
 from differential.session.event_time import begin, expired
 from differential.session.guesses import RELATION, TABLE, absent
 from differential.session.item import Item
-from differential.session.live import Watch, live
+from differential.session.live import Cell, Watch
 from differential.session.near import meant
 from differential.session.plotting import Shape, plotted
 from differential.session.reading import attached
@@ -109,7 +109,7 @@ class Readable:
         Without a callback, show a table in a notebook that follows the commits. Returns what `close` ends.
         """
         if callback is None:
-            callback = live(self)
+            callback = Cell(self)
         return self._catalog.watch(Watch(self.changes(), callback))
 
     def publish(self, address: str, *, keys: str) -> Publication:

@@ -148,6 +148,18 @@ def test_numbers_share_memory_on_the_way_in_and_out(dtype: Any) -> None:
     assert read(pandas)["a"].ctypes.data == address
 
 
+def test_a_map_is_a_list_of_keys_and_values_wherever_it_is() -> None:
+    of = pa.map_(pa.string(), pa.int64())
+    found = read(pa.table({"a": pa.array([[("k", 1), ("l", None)], None], of)})).to_arrow()["a"]
+    assert found.to_pylist() == [[{"key": "k", "value": 1}, {"key": "l", "value": None}], None]
+    inside = pa.array([{"m": [[("k", 1)]], "n": 2}], pa.struct({"m": pa.list_(of), "n": pa.int64()}))
+    assert read(pa.table({"a": inside})).to_dict() == {"a": [{"m": [[{"key": "k", "value": 1}]], "n": 2}]}
+    of_maps = pa.map_(pa.int64(), of)
+    assert read(pa.table({"a": pa.array([[(1, [("k", 2)])]], of_maps)})).to_dict() == {
+        "a": [[{"key": 1, "value": [{"key": "k", "value": 2}]}]]
+    }
+
+
 def test_a_frame_of_polars_comes_back_as_it_was() -> None:
     given = pl.DataFrame(
         {

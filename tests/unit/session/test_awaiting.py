@@ -106,6 +106,29 @@ def test_a_cancellation_by_the_program_stays_one(a_cell: list[Any]) -> None:
         asyncio.run(main())
 
 
+def test_a_function_that_does_not_end_after_ctrl_c_of_a_program_is_interrupted() -> None:
+    interrupted = threading.Event()
+
+    async def main() -> None:
+        asyncio.get_running_loop().call_later(0.01, send_interrupt)
+        await asyncio.create_task(awaiting.in_thread(lambda: interrupted.wait(5), 0.05, interrupted.set))
+
+    with pytest.raises(KeyboardInterrupt):
+        asyncio.run(main())
+    assert interrupted.wait(3)
+
+
+def test_a_function_that_the_program_no_longer_awaits_goes_on() -> None:
+    interrupted = threading.Event()
+
+    async def main() -> None:
+        with pytest.raises(asyncio.TimeoutError):
+            await asyncio.wait_for(awaiting.in_thread(lambda: interrupted.wait(0.2), 0.01, interrupted.set), 0.01)
+
+    asyncio.run(main())
+    assert not interrupted.wait(0.1)
+
+
 def test_a_function_that_does_not_end_after_an_interrupt_is_interrupted(a_cell: list[Any]) -> None:
     ends, interrupted = threading.Event(), threading.Event()
 
