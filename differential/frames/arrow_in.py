@@ -207,9 +207,13 @@ def _cells(array: pa.Array, width: int) -> NDArray[np.uint8]:
 
 def _opaque(array: pa.ChunkedArray) -> Column:
     values = array.to_pylist()
-    if "map<" in str(array.type):
+    if _has_map(array.type):
         values = [_with_entries(value, array.type) for value in values]
     return typed(values, "value")  # type: ignore[no-any-return]
+
+
+def _has_map(of: pa.DataType) -> bool:
+    return pa.types.is_map(of) or any(_has_map(of.field(place).type) for place in range(of.num_fields))
 
 
 def _with_entries(value: Any, of: pa.DataType) -> Any:

@@ -102,8 +102,8 @@ def _beating(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
 async def in_thread(function: Callable[[], R], patience: float, interrupt: Callable[[], object]) -> R:
     """Return what a function returns that runs in a thread, while the event loop goes on.
 
-    After an interrupt, of a notebook or of `asyncio.run`, the function goes on. If it still runs `patience` seconds later, `interrupt` is
-    called once, in another thread.
+    After an interrupt, of a notebook or of `asyncio.run`, the function goes on. If it still runs `patience` seconds
+    later, `interrupt` is called once, in another thread.
 
     >>> asyncio.run(in_thread(lambda: 7, 1.0, lambda: None))
     7
