@@ -392,7 +392,7 @@ class Catalog:
         for item in failed:
             self.items.pop(item.name, None)
             self.deliveries.leave(item)
-            item.end(None if item.is_dropped else item.error)
+            item.end_failed(self.engine.is_running)
         failed = [item for item in failed if not item.is_dropped]
         if failed and commit is not None:
             others = "".join(f"; {item} was dropped, too" for item in failed[1:])
@@ -427,7 +427,7 @@ class Catalog:
         refused = None
         for item in self.items.values():
             if item.error is not None:
-                item.end(None if item.is_dropped else item.error)
+                item.end_failed(self.engine.is_running)
         for watch in self._watches:
             try:
                 watch.deliver()

@@ -201,6 +201,10 @@ class Item:
             if (follower := each()) is not None:
                 follower.end(error)
 
+    def end_failed(self, is_running: bool) -> None:
+        """End the changes of an item that has failed, with its error unless the program or the session has ended it."""
+        self.end(None if self.is_dropped or not is_running else self.error)
+
     def columns(self, width: int) -> tuple[str, ...]:
         """Return the names of the columns in the order in which they are read."""
         names = self.names or tuple(f"column_{position}" for position in range(width))
