@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from differential.arrangement.reading import Contents
+from differential.frames.needed import needs
 from differential.frames.python import column_of
 from timely.errors import DataError
 from timely.lowlevel import Typed, name_of, typed
@@ -137,12 +138,14 @@ class Frame:
 
     def to_arrow(self) -> pyarrow.Table:
         """Return an Arrow table. Columns of integers and floats share their memory with it."""
+        needs("pyarrow", "to make an Arrow table")
         from differential.frames.arrow_out import table
 
         return table(self.names, self.columns)
 
     def to_polars(self) -> polars.DataFrame:
         """Return a Polars frame. Columns of integers and floats share their memory with it."""
+        needs("polars", "to make a Polars frame")
         import polars
 
         frame: Any = polars.from_arrow(self.to_arrow())

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from differential.frames.needed import needs
 from timely.errors import DataError
 from timely.lowlevel import Typed
 
@@ -16,6 +17,7 @@ Column = NDArray[Any]
 
 def to_pandas(names: Sequence[str], columns: Sequence[Column]) -> Any:
     """Return a pandas frame of columns: plain columns as they are, others as the types of pandas that have nulls."""
+    needs("pandas", "to make a pandas frame")
     import pandas
 
     series = {}
@@ -29,6 +31,7 @@ def to_pandas(names: Sequence[str], columns: Sequence[Column]) -> Any:
 
 def _series(column: Column) -> Any:
     """Return a column that is no array of numbers as a series."""
+    needs("pyarrow", "to make a pandas frame of other columns than numbers")
     import pandas
     import pyarrow as pa
 
@@ -53,6 +56,7 @@ def without_columns(kind: str) -> Any:
     >>> without_columns("pandas").shape
     (0, 0)
     """
+    needs(kind, "to make a frame")
     if kind == "pyarrow":
         import pyarrow as pa
 

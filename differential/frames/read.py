@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from differential.frames.frame import Frame
+from differential.frames.needed import needs
 from differential.frames.python import columns_of_rows, names_of
 from timely.errors import DataError
 from timely.lowlevel import typed
@@ -173,9 +174,4 @@ _READERS: dict[str, Callable[[str], Any]] = {
 
 def needs_arrow(what: str) -> None:
     """Raise ImportError unless pyarrow can be imported."""
-    try:
-        import pyarrow  # noqa: F401
-    except ImportError:
-        raise ImportError(
-            f"to read {what} needs pyarrow: pip install 'timely-dataflow[frames]'", name="pyarrow"
-        ) from None
+    needs("pyarrow", f"to read {what}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 import sys
 import warnings
 from dataclasses import dataclass
@@ -311,3 +312,21 @@ def test_the_levels_of_an_index_that_have_names_are_columns() -> None:
     assert read(frame.iloc[[2, 0]]).to_dict() == {"city": ["Rome", "Rome"], "day": [2, 1], "total": [5, 3]}
     with pytest.raises(DataError, match="the index and a column are both named 'day'"):
         read(frame.set_index("day", drop=False))
+
+
+@pytest.mark.parametrize(
+    ("library", "method", "install"),
+    [
+        ("pyarrow", "to_arrow", "'timely-dataflow[frames]'"),
+        ("pyarrow", "to_pandas", "'timely-dataflow[frames]'"),
+        ("polars", "to_polars", "polars"),
+        ("pandas", "to_pandas", "pandas"),
+    ],
+)
+def test_a_library_that_is_missing_is_named_with_what_installs_it(
+    library: str, method: str, install: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, library, None)
+    frame = read({"a": ["x", "y"]})
+    with pytest.raises(ImportError, match=f"^to make .* needs {library}: pip install {re.escape(install)}$"):
+        getattr(frame, method)()
