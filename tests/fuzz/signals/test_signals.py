@@ -20,6 +20,7 @@ def test_signals_at_random_moments_leave_nothing_behind_and_hide_nothing(number:
     Case.drawn(number).run(PROMPT)
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize(
     ("program", "event", "what"),
     [

@@ -35,15 +35,18 @@ def graph(tmp_path: Path) -> Path:
     return write_lines(tmp_path / "graph.tsv", [(1, 2), (2, 3), (5, 6)])
 
 
+@pytest.mark.lengthy
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     assert str(tmp_path / "absent.tsv") in refused(tmp_path / "absent.tsv")
 
 
+@pytest.mark.lengthy
 def test_an_empty_file_is_named(tmp_path: Path) -> None:
     (tmp_path / "empty.tsv").touch()
     assert "empty.tsv" in refused(tmp_path / "empty.tsv")
 
 
+@pytest.mark.lengthy
 def test_a_truncated_file_is_named(tmp_path: Path) -> None:
     text = "".join(f"{node}\t{node * 7919 % 100_000}\n" for node in range(20_000))
     whole = gzip.compress(text.encode())
@@ -51,6 +54,7 @@ def test_a_truncated_file_is_named(tmp_path: Path) -> None:
     assert "cut.tsv.gz" in refused(tmp_path / "cut.tsv.gz")
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize(("row", "what"), [((4,), "4"), ((4, "x"), "x")])
 def test_a_wrong_line_is_named_with_its_number(tmp_path: Path, row: tuple[object, ...], what: str) -> None:
     graph = write_lines(tmp_path / "graph.tsv", [*[(node, node + 1) for node in range(1000)], row, (1, 2)])
@@ -59,6 +63,7 @@ def test_a_wrong_line_is_named_with_its_number(tmp_path: Path, row: tuple[object
     assert what in message
 
 
+@pytest.mark.lengthy
 def test_wrong_lines_are_skipped_and_counted(tmp_path: Path) -> None:
     graph = write_lines(tmp_path / "graph.tsv", [(1, 2), (2, "x"), (2, 3), (7,)])
     for workers in (1, 3):
@@ -66,6 +71,7 @@ def test_wrong_lines_are_skipped_and_counted(tmp_path: Path) -> None:
         assert (found.report.edges, found.report.rejected) == (2, 2)
 
 
+@pytest.mark.lengthy
 def test_wrong_lines_are_reported(tmp_path: Path) -> None:
     graph = write_lines(tmp_path / "graph.tsv", [(1, 2), (2, "x"), (2, 3)])
     changes = write_lines(tmp_path / "changes.tsv", [("+", 4, 5), ("-", 8, 9), ("*", 1, 2)])
@@ -78,6 +84,7 @@ def test_wrong_lines_are_reported(tmp_path: Path) -> None:
     assert sorted(found) == [(str(changes), "2"), (str(changes), "3"), (str(graph), "2")]
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("given", [["--on-error", "report"], ["--rejects", "file"], ["--on-error", "report:file"]])
 def test_a_file_of_rejects_belongs_to_its_policy(given: list[str], graph: Path) -> None:
     done = run(*given, graph)
@@ -86,6 +93,7 @@ def test_a_file_of_rejects_belongs_to_its_policy(given: list[str], graph: Path) 
     assert wrong in done.stderr
 
 
+@pytest.mark.lengthy
 def test_the_removal_of_an_absent_edge_is_named(graph: Path, tmp_path: Path) -> None:
     changes = write_lines(tmp_path / "changes.tsv", [("-", 1, 2), ("+", 1, 2), ("-", 1, 2), ("-", 1, 2)])
     message = refused(graph, changes)
@@ -95,18 +103,21 @@ def test_the_removal_of_an_absent_edge_is_named(graph: Path, tmp_path: Path) -> 
     assert found.report.rejected == 1
 
 
+@pytest.mark.lengthy
 def test_an_unknown_node_is_named_with_those_it_resembles(tmp_path: Path) -> None:
     graph = write_lines(tmp_path / "graph.tsv", [("Oslo", "Bergen"), ("Bergen", "Voss")])
     with pytest.raises(DataError, match="Oslo"):
         outcome("distances", [graph, "--from", "Osla"])
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("option", ["--csv", "--json", "--parquet", "--changes", "--plot"])
 def test_an_output_that_cannot_be_written_is_named_before_anything_is_read(graph: Path, option: str) -> None:
     name = "/proc/absent/file.svg"
     assert refused(graph, option, name).startswith(f"components: cannot write {name}")
 
 
+@pytest.mark.lengthy
 def test_a_full_disk_is_named(graph: Path, tmp_path: Path) -> None:
     for option in ("--csv", "--json"):
         assert "cannot write /dev/full" in run(graph, option, "/dev/full").stderr
@@ -124,6 +135,7 @@ def test_a_full_standard_output_is_named_in_one_line(graph: Path, given: list[st
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.lengthy
 def test_a_failure_leaves_the_files_from_before(graph: Path, tmp_path: Path) -> None:
     changes = write_lines(tmp_path / "changes.tsv", [("+", 3, 5), ("-", 8, 9)])
     before = tmp_path / "answer.csv"
@@ -133,6 +145,7 @@ def test_a_failure_leaves_the_files_from_before(graph: Path, tmp_path: Path) -> 
     assert sorted(path.name for path in tmp_path.iterdir()) == ["answer.csv", "changes.tsv", "graph.tsv"]
 
 
+@pytest.mark.lengthy
 def test_a_closed_pipe_ends_the_job(tmp_path: Path) -> None:
     command = [sys.executable, "examples/components.py", "random:300000,300000", "--changes", "-", "--quiet"]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:

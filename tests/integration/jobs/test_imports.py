@@ -84,6 +84,7 @@ def expected(edges: set[tuple[str, str]], changed: list[str]) -> set[tuple[str, 
     return found | {("reach", module, root) for root in changed for module in nx.ancestors(whole, root)}
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("seed", range(6))
 def test_cycles_and_reach_are_those_of_networkx(tmp_path: Path, seed: int) -> None:
     root, answer, report = tmp_path / "src", tmp_path / "answer.csv", tmp_path / "report.json"
@@ -103,6 +104,7 @@ def test_cycles_and_reach_are_those_of_networkx(tmp_path: Path, seed: int) -> No
         assert len(cycle) == min(map(len, nx.simple_cycles(largest)))
 
 
+@pytest.mark.lengthy
 def test_two_processes_answer_as_one_does(tmp_path: Path) -> None:
     edges = write_tree(tmp_path / "src", 3, 15)
     ended = on_two_processes("imports", tmp_path / "src", "--csv", tmp_path / "answer.csv", "--check", workers=2)
@@ -110,6 +112,7 @@ def test_two_processes_answer_as_one_does(tmp_path: Path) -> None:
     assert set(table(tmp_path / "answer.csv")) == expected(edges, [])
 
 
+@pytest.mark.lengthy
 def test_a_directory_that_is_a_package_has_its_name(tmp_path: Path) -> None:
     edges = {edge for edge in write_tree(tmp_path / "src", 2, 12) if "main" not in edge}
     tree = graph.Tree(str(tmp_path / "src" / "app"))
@@ -118,6 +121,7 @@ def test_a_directory_that_is_a_package_has_its_name(tmp_path: Path) -> None:
     assert tree.modules == set(MODULES) - {"main"}
 
 
+@pytest.mark.lengthy
 def test_imports_that_run_later_can_be_left_out(tmp_path: Path) -> None:
     write_module(tmp_path, "main", "import app\ndef function():\n    import app.web\nlater = lambda: __import__('app')")
     write_module(tmp_path, "app", "class Class:\n    import app.web\n    def method(self):\n        import main")
@@ -128,6 +132,7 @@ def test_imports_that_run_later_can_be_left_out(tmp_path: Path) -> None:
         assert tree.edges == {("main", "app"), ("app", "app.web"), ("app.web", "app")} | extra
 
 
+@pytest.mark.lengthy
 def test_an_import_beyond_the_top_counts_for_nothing(tmp_path: Path) -> None:
     write_module(tmp_path, "app", "from ... import main\nfrom .. import main")
     write_module(tmp_path, "main", "from . import app")
@@ -135,6 +140,7 @@ def test_an_import_beyond_the_top_counts_for_nothing(tmp_path: Path) -> None:
     assert tree.refresh() == ([], [])
 
 
+@pytest.mark.lengthy
 def test_a_file_with_an_error_is_left_out_and_named(tmp_path: Path) -> None:
     write_tree(tmp_path, 1, 8)
     write_module(tmp_path, "app.web.views", "import main\n\ndef function(:\n    pass")
@@ -147,6 +153,7 @@ def test_a_file_with_an_error_is_left_out_and_named(tmp_path: Path) -> None:
     assert "2 files left out" in ended.output
 
 
+@pytest.mark.lengthy
 def test_a_random_walk_of_edits_is_followed(tmp_path: Path) -> None:
     random, tree = Random(5), graph.Tree(str(tmp_path))
     edges = write_tree(tmp_path, 0, 10)
@@ -162,6 +169,7 @@ def test_a_random_walk_of_edits_is_followed(tmp_path: Path) -> None:
         edges = {edge for edge in edges if edge[0] != module} | {(module, target) for target in targets}
 
 
+@pytest.mark.lengthy
 def test_a_module_that_goes_takes_its_imports_along(tmp_path: Path) -> None:
     write_module(tmp_path, "main", "from app import core")
     write_module(tmp_path, "app", "")
@@ -180,6 +188,7 @@ def until(process: Any, is_so: Any, what: str) -> None:
         clock.sleep(0.05)
 
 
+@pytest.mark.lengthy
 def test_edits_are_followed_until_ctrl_c(tmp_path: Path) -> None:
     root, changes = tmp_path / "src", tmp_path / "changes"
     write_module(root, "main", "import app")
@@ -212,6 +221,7 @@ def test_edits_are_followed_until_ctrl_c(tmp_path: Path) -> None:
     assert error.count("\n") == 1
 
 
+@pytest.mark.lengthy
 def test_what_cannot_be_answered_is_refused(tmp_path: Path) -> None:
     missing = tmp_path / "missing"
     assert refused("imports", missing) == f"imports: cannot read {missing}: No such file or directory"
@@ -221,6 +231,7 @@ def test_what_cannot_be_answered_is_refused(tmp_path: Path) -> None:
     assert line.startswith("imports: --reach app.wed: no module has this name; did you mean app.web")
 
 
+@pytest.mark.lengthy
 def test_a_difference_from_scratch_is_reported(tmp_path: Path) -> None:
     write_tree(tmp_path, 3, 15)
     tree = graph.Tree(str(tmp_path))
@@ -232,6 +243,7 @@ def test_a_difference_from_scratch_is_reported(tmp_path: Path) -> None:
         imports.check(right | {("cycle", "none", "none")}, tree, ["app"])
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("count", [0, 20])
 def test_the_picture_has_axes(tmp_path: Path, count: int) -> None:
     write_tree(tmp_path / "src", 1, count)

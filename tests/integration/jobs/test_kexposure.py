@@ -43,6 +43,7 @@ def exposures(follows: set[tuple[int, int]], posted: list[tuple[int, int, int]])
     )
 
 
+@pytest.mark.lengthy
 @settings(max_examples=25, deadline=None)
 @given(
     st.sets(st.tuples(USERS, USERS)),
@@ -62,6 +63,7 @@ def test_exposures_are_those_of_the_definition(
 GENERATED = "--users", "30", "--tags", "6", "--follows", "4", "--count", "150", "--epoch", "50"
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("workers", [1, 2, 3])
 def test_generated_tweets_are_answered(workers: int, tmp_path: Path) -> None:
     changes, answer = tmp_path / "changes", tmp_path / "answer.csv"
@@ -98,6 +100,7 @@ def of_file(posted: list[Tweet], size: int) -> dict[int, Counter[tuple[str, int]
     return answers
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize(("seed", "size", "workers"), [(1, 1, 1), (2, 5, 2), (3, 7, 3)])
 def test_tweets_of_a_file_are_answered(tmp_path: Path, seed: int, size: int, workers: int) -> None:
     changes = tmp_path / "changes"
@@ -110,6 +113,7 @@ def test_tweets_of_a_file_are_answered(tmp_path: Path, seed: int, size: int, wor
     assert max(k for _, k in expected[max(expected)]) > 1
 
 
+@pytest.mark.lengthy
 def test_two_processes_read_standard_input(tmp_path: Path) -> None:
     posted = write_tweets(tmp_path / "tweets", 4, 40)
     text = (tmp_path / "tweets").read_text()
@@ -120,6 +124,7 @@ def test_two_processes_read_standard_input(tmp_path: Path) -> None:
     assert set(table(tmp_path / "answer.csv")) == as_text((*pair, users) for pair, users in last[max(last)].items())
 
 
+@pytest.mark.lengthy
 def test_a_difference_from_scratch_is_reported() -> None:
     with pytest.raises(kexposure.CheckError, match=r"\('a', 1, 2\) should not be in the answer"):
         kexposure.check([("a", 0, 1), ("a", 1, 2)], [("a", 0, 1)])
@@ -127,6 +132,7 @@ def test_a_difference_from_scratch_is_reported() -> None:
         kexposure.check([], [("b", 0, 1)])
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize(
     ("line", "message"),
     [
@@ -143,10 +149,12 @@ def test_a_line_that_is_no_tweet_is_named(tmp_path: Path, name: str, line: str, 
     assert refused(name, "--tweets", path).startswith(f"{name}: {path}, line 8: {message}")
 
 
+@pytest.mark.lengthy
 def test_the_picture_has_axes(tmp_path: Path) -> None:
     assert drawn("kexposure", tmp_path / "picture.svg", *GENERATED).count('<g id="axes_') == 3
 
 
+@pytest.mark.lengthy
 def test_generated_tweets_are_the_same_however_they_are_asked_for() -> None:
     stream = tweets.Tweets(100, 20)
     whole = stream.batch(0, 500)
@@ -156,6 +164,7 @@ def test_generated_tweets_are_the_same_however_they_are_asked_for() -> None:
     assert Counter(whole[2].tolist()).most_common(1)[0][0] == 0
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("size", [1, 2, 10, 97, 100])
 def test_shuffled_numbers_are_all_there(size: int) -> None:
     assert sorted(tweets.shuffled(np.arange(size), size).tolist()) == list(range(size))

@@ -36,6 +36,7 @@ def rows(count: int = 400) -> NDArray[np.float64]:
     return np.column_stack([points, random.random(count) < chance])
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("tree", [False, True])
 def test_the_descent_ends_where_the_gradient_is_small_with_the_same_weights(tree: bool) -> None:
     count, features, tolerance = 4000, 4, 1e-5
@@ -53,6 +54,7 @@ def test_the_descent_ends_where_the_gradient_is_small_with_the_same_weights(tree
     assert np.allclose(weights, data.true_weights(features), atol=0.3)
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("workers", [1, 2])
 def test_the_changes_lead_from_no_weights_to_the_last_ones(tmp_path: Path, workers: int) -> None:
     answer, changes = tmp_path / "answer.csv", tmp_path / "changes"
@@ -66,6 +68,7 @@ def test_the_changes_lead_from_no_weights_to_the_last_ones(tmp_path: Path, worke
     assert all(len(records) == 3 for records in found.values())
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize(("form", "workers"), [("npy", 1), ("csv", 2), ("header", 3)])
 def test_the_weights_of_a_file_are_those_of_newtons_method(tmp_path: Path, form: str, workers: int) -> None:
     path, answer = tmp_path / f"data.{'npy' if form == 'npy' else 'csv'}", tmp_path / "answer.csv"
@@ -85,6 +88,7 @@ def test_the_weights_of_a_file_are_those_of_newtons_method(tmp_path: Path, form:
     assert np.allclose(scaled, best(rows()[:, :-1], rows()[:, -1]), rtol=1e-4)
 
 
+@pytest.mark.lengthy
 def test_two_processes_have_the_weights_of_one(tmp_path: Path) -> None:
     given = "--rows", "4000", "--features", "4", "--rounds", "20", "--json", tmp_path / "report.json"
     output = answered("logistic", *given)
@@ -97,6 +101,7 @@ def test_two_processes_have_the_weights_of_one(tmp_path: Path) -> None:
     assert "stopped before the end: the gradient has norm" in output
 
 
+@pytest.mark.lengthy
 def test_other_weights_than_from_scratch_are_reported() -> None:
     given = data.generated(800, 3)
     descent, *_ = execute(lambda worker: logistic.program(worker, given, 0, 5, False), Config())
@@ -106,6 +111,7 @@ def test_other_weights_than_from_scratch_are_reported() -> None:
         logistic.check(descent, given)
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -124,6 +130,7 @@ def test_rows_that_make_no_sense_are_refused(tmp_path: Path, text: str, message:
     assert refused("logistic", "--data", path) == f"logistic: {path}{message}"
 
 
+@pytest.mark.lengthy
 def test_a_file_that_is_no_matrix_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "data.npy"
     assert refused("logistic", "--data", path) == f"logistic: cannot read {path}: No such file or directory"
@@ -138,5 +145,6 @@ def test_a_file_that_is_no_matrix_is_refused(tmp_path: Path) -> None:
     assert refused("logistic", "--data", path).endswith("found ()")
 
 
+@pytest.mark.lengthy
 def test_the_picture_has_axes(tmp_path: Path) -> None:
     assert drawn("logistic", tmp_path / "picture.svg", "--rows", "80", "--rounds", "9").count('<g id="axes_') == 2

@@ -29,6 +29,7 @@ def sizes(mentions: Iterable[tuple[Any, Any]], kind: str) -> Counter[int]:
     return Counter(len(part) for part in nx.strongly_connected_components(graph) if len(part) > 1)
 
 
+@pytest.mark.lengthy
 @KINDS
 @pytest.mark.parametrize("workers", [1, 3])
 def test_components_of_a_window_are_those_of_its_mentions(kind: str, workers: int) -> None:
@@ -40,6 +41,7 @@ def test_components_of_a_window_are_those_of_its_mentions(kind: str, workers: in
     assert sum(sum(found.differences) for found, _ in results) > 50
 
 
+@pytest.mark.lengthy
 @KINDS
 @pytest.mark.parametrize("workers", [1, 2, 3])
 def test_a_file_slides_by_the_times_of_its_tweets(tmp_path: Path, kind: str, workers: int) -> None:
@@ -72,21 +74,25 @@ def test_two_processes_answer_as_one_does(tmp_path: Path) -> None:
     assert set(table(tmp_path / "two.csv")) == set(table(tmp_path / "one.csv")) == last
 
 
+@pytest.mark.lengthy
 def test_a_file_without_tweets_has_no_components(tmp_path: Path) -> None:
     (tmp_path / "tweets").write_text("# nothing\n")
     assert answered("window", "--tweets", tmp_path / "tweets", "--check").startswith("no components\n0 slides;")
 
 
+@pytest.mark.lengthy
 def test_fewer_slides_can_be_taken(tmp_path: Path) -> None:
     write_tweets(tmp_path / "tweets", 1, 60)
     assert "\n4 slides;" in answered("window", "--tweets", tmp_path / "tweets", "--slides", "4", "--check")
 
 
+@pytest.mark.lengthy
 def test_a_difference_from_scratch_is_reported() -> None:
     with pytest.raises(window.CheckError, match="at second 7 there are 2 components of 3 users, not 1"):
         window.check({3: 1, 4: 1}, {3: 2, 4: 1}, 7)
 
 
+@pytest.mark.lengthy
 def test_the_picture_has_axes(tmp_path: Path) -> None:
     given = "--users", "60", "--rate", "10", "--window", "5", "--slides", "8"
     assert drawn("window", tmp_path / "picture.svg", *given).count('<g id="axes_') == 3

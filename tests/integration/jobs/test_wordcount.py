@@ -44,6 +44,7 @@ def text(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("workers", [1, 2, 3])
 @pytest.mark.parametrize("size", [1, 7, 100])
 def test_words_are_counted_after_each_epoch(text: Path, tmp_path: Path, workers: int, size: int) -> None:
@@ -56,11 +57,13 @@ def test_words_are_counted_after_each_epoch(text: Path, tmp_path: Path, workers:
     assert dict(table(answer)) == {word: str(number) for word, number in counted(TEXT).items()}
 
 
+@pytest.mark.lengthy
 def test_the_most_frequent_words_are_printed(text: Path) -> None:
     output = answered("wordcount", text, "--top", "2")
     assert output == "      15  be\n      10  is\n75 words, 11 of them distinct, in 20 lines\n"
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("name", ["text", "-"])
 def test_two_processes_count_a_file_or_standard_input(text: Path, name: str) -> None:
     ended = on_two_processes("wordcount", "-" if name == "-" else text, "--csv", "-", "--check", input=TEXT)
@@ -69,6 +72,7 @@ def test_two_processes_count_a_file_or_standard_input(text: Path, name: str) -> 
     assert found == {word: str(number) for word, number in counted(TEXT).items()}
 
 
+@pytest.mark.lengthy
 def test_compressed_files_are_counted_together(text: Path, tmp_path: Path) -> None:
     pyarrow = pytest.importorskip("pyarrow")
     (tmp_path / "text.gz").write_bytes(gzip.compress(TEXT.encode()))
@@ -79,11 +83,13 @@ def test_compressed_files_are_counted_together(text: Path, tmp_path: Path) -> No
     assert dict(table(answer)) == {word: str(3 * number) for word, number in counted(TEXT).items()}
 
 
+@pytest.mark.lengthy
 def test_an_empty_text_has_no_words(tmp_path: Path) -> None:
     (tmp_path / "empty").touch()
     assert answered("wordcount", tmp_path / "empty") == "0 words, 0 of them distinct, in 0 lines\n"
 
 
+@pytest.mark.lengthy
 def test_a_file_is_followed_as_it_grows(text: Path, tmp_path: Path) -> None:
     pytest.importorskip("pyarrow")
     changes, answer = tmp_path / "changes", tmp_path / "answer.csv"
@@ -113,6 +119,7 @@ def test_a_file_is_followed_as_it_grows(text: Path, tmp_path: Path) -> None:
     assert {word: int(count) for word, count in rows} == counted(complete)
 
 
+@pytest.mark.lengthy
 def test_a_pipe_is_followed_to_its_end() -> None:
     pytest.importorskip("pyarrow")
     ended = apart("wordcount", "-", "--follow", "--check", "--top", "1", input="a b\na\n")
@@ -120,6 +127,7 @@ def test_a_pipe_is_followed_to_its_end() -> None:
     assert ended.output.splitlines()[-3:-1] == ["       2  a", "3 words, 2 of them distinct, in 2 lines"]
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize(
     ("data", "message"),
     [
@@ -137,6 +145,7 @@ def test_a_damaged_text_is_named(tmp_path: Path, data: bytes, message: str) -> N
     assert refused("wordcount", path).startswith(f"wordcount: {path}{message}")
 
 
+@pytest.mark.lengthy
 def test_damaged_zstd_is_named(tmp_path: Path) -> None:
     pytest.importorskip("pyarrow")
     path = tmp_path / "text"
@@ -144,6 +153,7 @@ def test_damaged_zstd_is_named(tmp_path: Path) -> None:
     assert str(path) in refused("wordcount", path)
 
 
+@pytest.mark.lengthy
 def test_a_text_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     missing = tmp_path / "missing"
     assert refused("wordcount", missing) == f"wordcount: cannot read {missing}: No such file or directory"
@@ -153,6 +163,7 @@ def test_a_text_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     assert refused("wordcount", tmp_path, "--follow").endswith("Is a directory")
 
 
+@pytest.mark.lengthy
 def test_a_pipe_is_read_by_one_of_several_workers(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     writer = Thread(target=(tmp_path / "pipe").write_text, args=(TEXT,), daemon=True)

@@ -71,6 +71,7 @@ def test_programs_get_time_to_clean_up_after_any_signal_to_all_processes(
     assert run.error == ""
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("signum", ENDING)
 def test_a_stopped_process_is_continued_and_cleans_up_when_the_run_is_asked_to_end(
     start: Start, tmp_path: Path, signum: signal.Signals
@@ -110,6 +111,7 @@ def test_a_program_that_handles_the_signal_itself_gets_time_to_clean_up(start: S
     assert run.output.count("ended") == 2
 
 
+@pytest.mark.lengthy
 def test_a_stopped_process_does_not_outlive_a_launcher_that_is_killed(start: Start, tmp_path: Path) -> None:
     script = tmp_path / "program.py"
     script.write_text(CLEANS.replace("SECONDS", "0"))
@@ -176,6 +178,7 @@ def test_a_process_that_is_stopped_while_it_cleans_up_is_continued(start: Start,
 # SIGUSR1
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("processes", ["1", "2"])
 def test_a_request_for_a_report_while_the_command_starts_does_not_end_it(
     start: Start, tmp_path: Path, processes: str
@@ -219,6 +222,7 @@ sys.exit(main())
 """
 
 
+@pytest.mark.lengthy
 def test_a_request_for_a_report_at_the_very_end_of_a_process_does_nothing() -> None:
     code = "import atexit, os, signal\natexit.register(lambda: os.kill(os.getpid(), signal.SIGUSR1))\n"
     code += "class Late:\n    def __del__(self):\n        kill(pid, number)\n"
@@ -228,6 +232,7 @@ def test_a_request_for_a_report_at_the_very_end_of_a_process_does_nothing() -> N
     assert (ended.returncode, ended.stderr) == (0, "")
 
 
+@pytest.mark.lengthy
 def test_help_explains_how_a_run_ends() -> None:
     command = [sys.executable, "-m", "timely", "run", "--help"]
     text = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=50).stdout

@@ -52,6 +52,7 @@ def test_a_worker_that_exits_while_others_go_on_is_named_and_fails_the_run(
     assert "Traceback" not in run.error
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("shape", SHAPES)
 def test_a_run_in_which_all_workers_exit_ends_normally(start: Start, script: Path, shape: tuple[str, ...]) -> None:
     run = start("run", *shape, script, "all", "0", "50")
@@ -67,6 +68,7 @@ def test_a_worker_that_exits_when_the_others_are_about_to_end_is_waited_for(
     assert (run.end(), run.error) == (0, "")
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("shape", SHAPES)
 def test_a_worker_that_exits_without_closing_its_inputs_fails_the_run(
     start: Start, script: Path, shape: tuple[str, ...]

@@ -52,6 +52,7 @@ def test_what_all_workers_send_is_counted_once(start: Start, processes: int, wor
     assert run.error == ""
 
 
+@pytest.mark.lengthy
 @clusters
 def test_a_loop_over_processes_ends(start: Start, processes: int, workers: int) -> None:
     run = start("-n", str(processes), "-w", str(workers), LOOP)
@@ -75,6 +76,7 @@ def test_a_loop_ends_whichever_workers_add_up_progress(
     assert run.error == ""
 
 
+@pytest.mark.lengthy
 def test_a_process_killed_in_a_loop_is_named_and_the_other_ends_in_silence(start: Start) -> None:
     run = start("-n", "2", LOOP, "forever")
     run.until_started(2)
@@ -124,6 +126,7 @@ execute(program)
 """
 
 
+@pytest.mark.lengthy
 def test_a_batch_that_was_refused_may_be_sent_in_pieces(start: Start, tmp_path: Path) -> None:
     (tmp_path / "again.py").write_text(SENT_AGAIN)
     run = start("-n", "2", tmp_path / "again.py", frame_bytes="100000")
@@ -131,6 +134,7 @@ def test_a_batch_that_was_refused_may_be_sent_in_pieces(start: Start, tmp_path: 
     assert sorted(run.lines) == ["[0] received True\n", "[0] refused\n", "[1] received True\n"]
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("options", [("-n", "2"), ("-n", "2", "-w", "2"), ()])
 def test_an_interrupt_ends_a_loop_at_once_and_silently(start: Start, options: tuple[str, ...]) -> None:
     run = start(*options, LOOP, "forever")
@@ -143,6 +147,7 @@ def test_an_interrupt_ends_a_loop_at_once_and_silently(start: Start, options: tu
     assert run.error == ""
 
 
+@pytest.mark.lengthy
 @clusters
 def test_a_profile_shows_the_cost_of_the_operators_of_each_process(start: Start, processes: int, workers: int) -> None:
     run = start("-n", str(processes), "-w", str(workers), "--profile", COUNT, "3", "1000")

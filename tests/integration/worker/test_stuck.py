@@ -108,6 +108,7 @@ def test_a_stall_of_a_dataflow_that_the_first_worker_has_dropped_names_who_did(
     interrupt(run)
 
 
+@pytest.mark.lengthy
 @clusters
 def test_a_loop_that_does_not_converge_is_reported_with_its_rounds(start: Start, processes: int, workers: int) -> None:
     run = start(*options(processes, workers), "--stall", "0.5", STUCK, "endless")
@@ -117,6 +118,7 @@ def test_a_loop_that_does_not_converge_is_reported_with_its_rounds(start: Start,
     interrupt(run)
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("why", [pytest.param("sleeping", marks=slow), pytest.param("hashing", marks=slow)])
 @clusters
 def test_a_worker_inside_a_long_operator_is_named_by_a_stall(
@@ -132,6 +134,7 @@ def test_a_worker_inside_a_long_operator_is_named_by_a_stall(
     run.end()
 
 
+@pytest.mark.lengthy
 @clusters
 @pytest.mark.parametrize(
     ("why", "doing", "held"),
@@ -162,6 +165,7 @@ def test_sigusr1_prints_what_each_worker_does_and_waits_for_and_the_run_goes_on(
     assert [run.error.count(part) for part in expected] == [signals] * (processes * workers)
 
 
+@pytest.mark.lengthy
 @slow
 def test_a_run_that_advances_is_not_reported_as_stalled(start: Start) -> None:
     run = start("-n", "2", "--stall", "5", STUCK.with_name("count.py"), "5", "1000")
@@ -169,6 +173,7 @@ def test_a_run_that_advances_is_not_reported_as_stalled(start: Start) -> None:
     assert run.error == ""
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("seconds", ["-1", "nan"])
 def test_a_stall_of_no_time_is_refused(start: Start, seconds: str) -> None:
     run = start("--stall", seconds, STUCK, "leak")
@@ -187,6 +192,7 @@ def test_a_service_that_waits_for_the_outside_is_idle_and_not_stalled(
     assert run.error == ""
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize(("processes", "workers"), [(1, 2), (2, 1)])
 def test_a_stall_names_the_input_that_is_open_and_how_to_move_it_on(start: Start, processes: int, workers: int) -> None:
     run = start(*options(processes, workers), "--stall", "0.5", STUCK, "forgotten")
@@ -200,6 +206,7 @@ def test_a_stall_names_the_input_that_is_open_and_how_to_move_it_on(start: Start
     interrupt(run)
 
 
+@pytest.mark.lengthy
 def test_a_stall_is_reported_by_default_and_by_no_thread(tmp_path: Path, start: Start) -> None:
     script = tmp_path / "short.py"
     script.write_text(
@@ -215,6 +222,7 @@ def test_a_stall_is_reported_by_default_and_by_no_thread(tmp_path: Path, start: 
     interrupt(run)
 
 
+@pytest.mark.lengthy
 def test_no_stall_is_reported_if_reports_are_turned_off(start: Start) -> None:
     run = start("-w", "2", "--stall", "0", STUCK, "forgotten")
     clock.sleep(2.0)
@@ -226,6 +234,7 @@ HANGS = """
 import pytest
 from timely import Config, execute, new_input
 
+@pytest.mark.lengthy
 @pytest.mark.timeout(4)
 def test_hangs():
     def program(worker):
@@ -236,6 +245,7 @@ def test_hangs():
             worker.step_or_park(0.1)
     execute(program, Config(workers=2))
 
+@pytest.mark.lengthy
 def test_does_not():
     test_passes = True
 """

@@ -65,17 +65,20 @@ def _run(directory: Path, text: str, **environment: str) -> subprocess.Completed
     return subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=280, env=variables)
 
 
+@pytest.mark.lengthy
 def test_a_kernel_keeps_its_name_and_documentation() -> None:
     assert isinstance(total, Kernel)
     assert total.__name__ == "total"
     assert total.__doc__ == "Add up."
 
 
+@pytest.mark.lengthy
 def test_a_kernel_can_call_a_kernel_and_an_inner_function() -> None:
     assert total(np.arange(5), 3) == 30
     assert total_twice(np.arange(5)) == 20
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("items", [np.arange(10)[::2], np.arange(3).astype(np.int32), np.ones(3)])
 def test_other_kinds_of_arrays_are_refused(items: Ints) -> None:
     with pytest.raises(
@@ -84,6 +87,7 @@ def test_other_kinds_of_arrays_are_refused(items: Ints) -> None:
         total(items, 1)
 
 
+@pytest.mark.lengthy
 def test_a_read_only_array_is_refused() -> None:
     items = np.arange(3)
     items.flags.writeable = False
@@ -105,6 +109,7 @@ def _allocated() -> int:
     return int(sizes[4] + sizes[7])
 
 
+@pytest.mark.lengthy
 def test_arrays_that_kernels_make_are_released() -> None:
     expected = [199 * row for row in range(100)]
     assert sums_of_rows(100).tolist() == expected
@@ -114,12 +119,14 @@ def test_arrays_that_kernels_make_are_released() -> None:
     assert _allocated() - before < 100 * 100 * 8
 
 
+@pytest.mark.lengthy
 def test_inner_functions_cannot_be_called_from_python() -> None:
     for function, args in ((at, (np.arange(3), 0, 0)), (column, (np.zeros((1, 8), np.int64), 0, 1))):
         with pytest.raises(TypeError, match="cannot be called from Python"):
             function(*args)  # type: ignore[operator]
 
 
+@pytest.mark.lengthy
 def test_an_annotation_of_another_type_is_named() -> None:
     @kernel
     def wrong(items: list[int]) -> int:
@@ -130,11 +137,13 @@ def test_an_annotation_of_another_type_is_named() -> None:
         wrong([1])
 
 
+@pytest.mark.lengthy
 def test_importing_kernels_does_not_import_numba(tmp_path: Path) -> None:
     done = _run(tmp_path, "import sys, differential.kernels.consolidate; print('numba' in sys.modules)")
     assert done.stdout.split() == ["False"], done.stderr
 
 
+@pytest.mark.lengthy
 def test_the_digest_covers_inner_functions_and_constants() -> None:
     def make(factor: int) -> compiling.FunctionType:
         namespace = {"inner": inner, "FACTOR": factor}
@@ -147,6 +156,7 @@ def test_the_digest_covers_inner_functions_and_constants() -> None:
     assert digest.digest_of(make(2)) != digest.digest_of(make(3))
 
 
+@pytest.mark.lengthy
 def test_the_digest_covers_constants_that_are_slices_and_code() -> None:
     """In Python 3.14 slices can be constants too."""
 
@@ -166,16 +176,19 @@ def digest_of(text: str, **namespace: object) -> str:
     return digest.digest_of(namespace["outer"])  # type: ignore[arg-type]
 
 
+@pytest.mark.lengthy
 def test_the_digest_covers_constants_of_functions_within_functions() -> None:
     text = "def outer(x): return (lambda y: y + FACTOR)(x)"
     assert digest_of(text, FACTOR=2) != digest_of(text, FACTOR=3)
 
 
+@pytest.mark.lengthy
 def test_the_digest_covers_unmarked_functions() -> None:
     text = "def helper(): return {}\ndef outer(x): return x + helper()"
     assert digest_of(text.format(2)) == digest_of(text.format(2)) != digest_of(text.format(3))
 
 
+@pytest.mark.lengthy
 def test_the_digest_covers_arrays_tuples_and_defaults() -> None:
     text = "def outer(x): return TABLE[x]"
     tables = [np.arange(5000), np.where(np.arange(5000) == 2500, 0, np.arange(5000)), (1, 2), (1, 3)]
@@ -224,6 +237,7 @@ def test_a_cached_kernel_is_renewed_when_what_it_calls_has_changed(tmp_path: Pat
     assert len(list((tmp_path / ".cache/timely-dataflow/kernels").glob("caller.scaled-*.kernel"))) == 2
 
 
+@pytest.mark.lengthy
 @pytest.mark.timeout(300)
 def test_a_kernel_without_a_file_and_without_a_declared_result_is_compiled(tmp_path: Path) -> None:
     done = _run(
@@ -294,6 +308,7 @@ def until(stream: Any, words: str) -> None:
     assert any(words in line for line in iter(stream.readline, "")), words
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize(("number", "printed"), [(signal.SIGINT, "interrupted\n"), (signal.SIGTERM, "")])
 def test_signals_interrupt_the_wait_for_another_process_that_compiles(
     tmp_path: Path, number: signal.Signals, printed: str
@@ -308,6 +323,7 @@ def test_signals_interrupt_the_wait_for_another_process_that_compiles(
             assert process.communicate(timeout=50)[0] == printed
 
 
+@pytest.mark.lengthy
 def test_a_process_compiles_other_kernels_while_another_compiles_the_one_it_needs(tmp_path: Path) -> None:
     with waiting(tmp_path) as first:
         until(first.stdout, "compiling slow")
@@ -323,6 +339,7 @@ def test_a_process_compiles_other_kernels_while_another_compiles_the_one_it_need
             assert second.communicate("\n", timeout=50)[0] == ""
 
 
+@pytest.mark.lengthy
 def test_an_interrupt_takes_effect_once_the_kernel_is_compiled(tmp_path: Path) -> None:
     with waiting(tmp_path, same=60.0) as process:
         until(process.stdout, "compiling")
@@ -336,6 +353,7 @@ def test_an_interrupt_takes_effect_once_the_kernel_is_compiled(tmp_path: Path) -
         assert process.returncode == 0
 
 
+@pytest.mark.lengthy
 def test_a_second_interrupt_ends_a_process_that_compiles(tmp_path: Path) -> None:
     with waiting(tmp_path) as process:
         until(process.stdout, "compiling")
@@ -345,6 +363,7 @@ def test_a_second_interrupt_ends_a_process_that_compiles(tmp_path: Path) -> None
         assert process.wait(50) == -signal.SIGINT
 
 
+@pytest.mark.lengthy
 def test_a_process_that_compiles_is_terminated_at_once(tmp_path: Path) -> None:
     with waiting(tmp_path) as process:
         until(process.stdout, "compiling")
@@ -352,12 +371,14 @@ def test_a_process_that_compiles_is_terminated_at_once(tmp_path: Path) -> None:
         assert process.wait(50) == -signal.SIGTERM
 
 
+@pytest.mark.lengthy
 def test_a_cached_kernel_is_loaded_without_waiting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compiling, "Turn", None)
     assert compiling._loaded(total)(np.arange(4), 2) == 12  # type: ignore[arg-type]
     assert not compiling._compile_ahead(total)  # type: ignore[arg-type]
 
 
+@pytest.mark.lengthy
 def test_all_kernels_are_compiled_with_a_line_for_each(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compiling, "_KERNELS", [total, total_twice])
     lines: list[str] = []
@@ -365,6 +386,7 @@ def test_all_kernels_are_compiled_with_a_line_for_each(monkeypatch: pytest.Monke
     assert [line.split()[:2] for line in lines] == [["1/2", f"{__name__}.total_twice:"], ["2/2", f"{__name__}.total:"]]
 
 
+@pytest.mark.lengthy
 def test_columns_are_viewed_by_address() -> None:
     @kernel
     def first_time(table: Table) -> int:
@@ -376,6 +398,7 @@ def test_columns_are_viewed_by_address() -> None:
     assert first_time(table) == 22
 
 
+@pytest.mark.lengthy
 @pytest.mark.timeout(300)
 def test_interpreted_kernels_do_the_same_without_numba(tmp_path: Path) -> None:
     text = """

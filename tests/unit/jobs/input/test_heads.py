@@ -21,6 +21,7 @@ from tests.unit.jobs.input.reading import PLAIN, read, rows, with_faults
 from timely.errors import DataError
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -49,6 +50,7 @@ def test_forms(tmp_path: Path, text: str, expected: list[Any]) -> None:
     assert read(path) == expected
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize(
     ("text", "layout", "expected"),
     [
@@ -71,6 +73,7 @@ def test_layouts(tmp_path: Path, text: str, layout: Layout, expected: list[Any])
     assert read(path, layout) == expected
 
 
+@pytest.mark.lengthy
 def test_a_list_of_edges_as_collections_of_networks_have_them(tmp_path: Path) -> None:
     path = tmp_path / "graph.txt.gz"
     path.write_bytes(gzip.compress(b"# undirected, 4 nodes, 3 edges\n0\t1\n1\t2\n1\t3\n"))
@@ -86,11 +89,13 @@ def refusal(path: Path | str, layout: Layout = PLAIN, peers: int = 1) -> str:
     return text.replace(str(path), "FILE")
 
 
+@pytest.mark.lengthy
 def test_files_that_are_not_there(tmp_path: Path) -> None:
     assert refusal(tmp_path / "none") == "cannot read FILE: No such file or directory"
     assert refusal(tmp_path) == "FILE is a directory, not a file"
 
 
+@pytest.mark.lengthy
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
 def test_a_file_without_permission(tmp_path: Path) -> None:
     path = tmp_path / "graph"
@@ -99,6 +104,7 @@ def test_a_file_without_permission(tmp_path: Path) -> None:
     assert refusal(path) == "cannot read FILE: Permission denied"
 
 
+@pytest.mark.lengthy
 def test_lines_in_the_head_that_are_faults(tmp_path: Path) -> None:
     path = tmp_path / "graph"
     path.write_text("from to\n1\n2 3\n4 5\n")
@@ -107,6 +113,7 @@ def test_lines_in_the_head_that_are_faults(tmp_path: Path) -> None:
     assert with_faults(path) == ([(2, 3), (4, 5)], {1: "the source is not a 64-bit integer"})
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("peers", [1, 3])
 def test_all_bytes_of_a_compressed_file_are_reported(
     tmp_path: Path, peers: int, monkeypatch: pytest.MonkeyPatch
@@ -117,6 +124,7 @@ def test_all_bytes_of_a_compressed_file_are_reported(
     assert len(read(path, peers=peers)) == 30_000
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("packed", [False, True])
 def test_a_line_that_does_not_end(tmp_path: Path, packed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(blocks, "BLOCK", 1 << 16)
@@ -143,6 +151,7 @@ def zipped() -> bytes:
     return buffer.getvalue()
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("suffix", ["gz", "parquet", "arrow", "txt"])
 def test_files_that_are_gone_when_they_are_read(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / "graph"
@@ -153,6 +162,7 @@ def test_files_that_are_gone_when_they_are_read(tmp_path: Path, suffix: str) -> 
         rows(graph)
 
 
+@pytest.mark.lengthy
 def test_a_text_that_becomes_shorter_while_it_is_read(tmp_path: Path) -> None:
     path = tmp_path / "graph"
     path.write_text("1 2\n" * 10)
@@ -162,6 +172,7 @@ def test_a_text_that_becomes_shorter_while_it_is_read(tmp_path: Path) -> None:
         rows(graph)
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize(
     ("data", "expected"),
     [
@@ -186,6 +197,7 @@ def test_contents_that_are_no_graph(tmp_path: Path, data: bytes, expected: str) 
     assert refusal(path).startswith(expected)
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize(
     ("layout", "expected"),
     [
@@ -201,6 +213,7 @@ def test_columns_that_are_not_there(tmp_path: Path, layout: Layout, expected: st
     assert refusal(path, layout._replace(header=True)).startswith(expected)
 
 
+@pytest.mark.lengthy
 def test_a_name_of_a_column_needs_a_header(tmp_path: Path) -> None:
     path = tmp_path / "graph"
     path.write_text("1 2 3\n")
@@ -230,6 +243,7 @@ def whole(suffix: str) -> bytes:
     return buffer.getvalue()  # type: ignore[no-any-return]
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("peers", [1, 2])
 @pytest.mark.parametrize("suffix", ["gz", "zst", "npy", "parquet", "arrow", "arrows"])
 @pytest.mark.parametrize("share", [0.4, 0.9, 0.9999])
@@ -242,6 +256,7 @@ def test_files_that_end_early_are_damaged(tmp_path: Path, suffix: str, share: fl
     assert "damaged" in refusal(path, peers=peers)
 
 
+@pytest.mark.lengthy
 def test_damage_inside_of_a_compressed_file(tmp_path: Path) -> None:
     path = tmp_path / "graph.gz"
     data = bytearray(whole("gz"))
@@ -250,6 +265,7 @@ def test_damage_inside_of_a_compressed_file(tmp_path: Path) -> None:
     assert refusal(path).startswith("FILE is a damaged gzip file: ")
 
 
+@pytest.mark.lengthy
 def test_damage_inside_of_a_parquet_file(tmp_path: Path) -> None:
     path = tmp_path / "graph.parquet"
     data = whole("parquet")
@@ -257,6 +273,7 @@ def test_damage_inside_of_a_parquet_file(tmp_path: Path) -> None:
     assert refusal(path).startswith("FILE is a damaged Parquet file: ")
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize(
     ("array", "expected"),
     [
@@ -272,6 +289,7 @@ def test_arrays_of_something_else(tmp_path: Path, array: Any, expected: str) -> 
     assert refusal(path).startswith(expected)
 
 
+@pytest.mark.lengthy
 def test_tables_of_something_else(tmp_path: Path) -> None:
     path = tmp_path / "graph.parquet"
     pa.parquet.write_table(pa.table({"a": ["x"], "b": [True]}), path)
@@ -283,6 +301,7 @@ def test_tables_of_something_else(tmp_path: Path) -> None:
     assert refusal(path).startswith("FILE: an edge needs two columns, but there is only one column")
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize(
     ("lines", "expected"),
     [
@@ -301,12 +320,14 @@ def test_matrices_that_are_no_graph(tmp_path: Path, lines: list[str], expected: 
     assert refusal(path, peers=peers).startswith(expected)
 
 
+@pytest.mark.lengthy
 def test_weights_of_a_pattern(tmp_path: Path) -> None:
     path = tmp_path / "graph.mtx"
     path.write_text("%%MatrixMarket matrix coordinate pattern general\n1 1 1\n1 1\n")
     assert refusal(path, Layout(weight="3")) == "FILE has no weights: it is a pattern matrix"
 
 
+@pytest.mark.lengthy
 def test_a_short_line_among_two_is_a_fault_and_not_the_form(tmp_path: Path) -> None:
     path = tmp_path / "graph"
     path.write_bytes(b"1 2\n3\n4 5\n")
