@@ -101,7 +101,7 @@ class SocketAllocator:
         self._watcher: Watch | None = None
         self._outstanding = 0
         self._watch_at = 0.0
-        self._fruitless = 0
+        self._fruitless = self._gathered = 0
         self.last_refusal = ""
         self._messages_sent = self._messages_received = self._data_bytes = self._progress_bytes = self._refused = 0
         self._closed = False
@@ -199,9 +199,11 @@ class SocketAllocator:
 
     def _gather(self) -> list[tuple[int, Message]]:
         arrived = self._own.drain() if self._own.items else []
-        # Bounded: a flood of messages must not keep the worker from its operators.
+        # Bounded: a flood of messages must not keep the worker from its operators, nor fill the memory. A peer sends
+        # more as soon as what is taken here is acknowledged.
+        self._gathered = 0
         for _ in range(MESSAGES_AT_ONCE):
-            if not readable(self._pull):
+            if self._gathered > self._config.queue_bytes or not readable(self._pull):
                 break
             self._accept(read(self._pull), arrived)
         for link in self._rings.links:
@@ -243,7 +245,9 @@ class SocketAllocator:
         else:
             if type(message) is not Failure:
                 link.last_number = envelope.number
-            link.received += sum(map(size_of, frames))
+            size = sum(map(size_of, frames))
+            link.received += size
+            self._gathered += size
             # The socket's own queue has no bound (`connect_push`), so no `Ack` is dropped while the connection stands.
             if link.received - link.reported >= link.quantum:
                 self._emit(link, Ack(link.received))

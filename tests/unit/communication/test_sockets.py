@@ -12,7 +12,7 @@ from contextlib import closing, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from threading import Timer
+from threading import Event, Thread, Timer
 from types import SimpleNamespace
 from typing import Any, TypeVar, cast
 
@@ -624,6 +624,36 @@ def test_a_slow_receiver_bounds_the_bytes_in_flight(tmp_path: Path) -> None:
         assert len(link.queue) > 90
         assert len(collect(second, 100, others=[first])) == 100
         until(lambda: not link.queue and first.backlog < 1 << 19, [first, second])
+
+
+@pytest.mark.interpreted
+def test_a_worker_takes_no_more_at_once_than_the_queues_may_hold(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with connected(ipc_configs(tmp_path, queue_bytes=1 << 20)) as (first, second):
+        batch = Columns((np.arange(1 << 15),))
+        is_over = Event()
+
+        def flood() -> None:
+            while not is_over.is_set():
+                first.receive()
+                if first.congested:
+                    first.park(0.01)
+                else:
+                    first.send(1, Data(0, 0, (0,), batch))
+
+        sender = Thread(target=flood)
+        sender.start()
+        try:
+            # More always arrives before the worker looks again, as on a busy machine.
+            waits = second._pull  # type: ignore[attr-defined]
+            monkeypatch.setattr(sockets, "readable", lambda pull: bool(pull.poll(1000 if pull is waits else 0)))
+            taken = second.receive()
+        finally:
+            monkeypatch.undo()
+            is_over.set()
+            sender.join()
+        assert sum(batch.columns[0].nbytes for _ in taken) <= (1 << 20) + 2 * batch.columns[0].nbytes
 
 
 def test_nothing_is_unsent_for_a_peer_that_is_gone(tmp_path: Path) -> None:
