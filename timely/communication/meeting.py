@@ -11,7 +11,7 @@ does not wait.
 A peer that ends before both have met is reported as well. Under `timely run` the launcher knows about it
 (`notes.fate_of`). Without a launcher, hellos are the evidence: a peer that has sent one is gone if there has been no
 connection to it, and no hello from it, for `SILENCE_SECONDS`. A peer whose system has accepted a connection, but which
-says nothing on it, is stopped: ZeroMQ's thread would answer at once, whatever the peer computes. A peer that has never
+sends nothing on it, is stopped: ZeroMQ's thread would answer at once, whatever the peer computes. A peer that has never
 sent a hello may merely be late, and a connection that breaks without a hello may have been to an earlier run.
 """
 
