@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import threading
+import time
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,12 +15,27 @@ import pytest
 from differential.session import Change, Changes, awaiting
 
 
-def change(time: int) -> Change:
-    return Change(time, ("x",), (np.array([time]),), np.array([1]))
+def change(epoch: int) -> Change:
+    return Change(epoch, ("x",), (np.array([epoch]),), np.array([1]))
 
 
 def send_interrupt() -> None:
     signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+
+
+def send_interrupt_once_awaited() -> None:
+    """Send SIGINT from another thread as soon as another handler than now is there, that of what is awaited."""
+    before = signal.getsignal(signal.SIGINT)
+
+    def send() -> None:
+        deadline = time.monotonic() + 20
+        while signal.getsignal(signal.SIGINT) is before:
+            if time.monotonic() > deadline:
+                return
+            time.sleep(0.001)
+        send_interrupt()
+
+    threading.Thread(target=send, daemon=True).start()
 
 
 @pytest.fixture
@@ -55,8 +71,8 @@ def test_other_tasks_run_while_there_is_always_another_change() -> None:
 def test_iteration_ends_after_the_last_change() -> None:
     async def main() -> list[int]:
         changes = Changes(lambda changes: None)
-        for time in range(3):
-            changes.put(change(time))
+        for epoch in range(3):
+            changes.put(change(epoch))
         changes.end()
         return [each.time async for each in changes]
 
@@ -71,8 +87,7 @@ def test_an_interrupt_of_a_cell_ends_its_task_with_an_interrupt(a_cell: list[Any
         before = signal.signal(signal.SIGINT, lambda signum, frame: received.append(signum))
         try:
             handler = signal.getsignal(signal.SIGINT)
-            timer = threading.Timer(0.02, send_interrupt)
-            timer.start()
+            send_interrupt_once_awaited()
             with pytest.raises(KeyboardInterrupt):
                 async for _ in Changes(lambda changes: None):
                     pass
@@ -134,7 +149,7 @@ def test_a_function_that_does_not_end_after_an_interrupt_is_interrupted(a_cell: 
 
     async def main() -> None:
         a_cell.append(asyncio.current_task())
-        threading.Timer(0.02, send_interrupt).start()
+        send_interrupt_once_awaited()
         with pytest.raises(KeyboardInterrupt):
             await awaiting.in_thread(lambda: ends.wait(20), 0.01, interrupted.set)
         assert await asyncio.to_thread(interrupted.wait, 20)
