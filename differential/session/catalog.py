@@ -332,7 +332,7 @@ class Catalog:
             raise
         results = self.engine.result(call)
         if item.error is not None:
-            raise failure(item, item.error) from item.error
+            raise failure(item, item.error)
         item.size = sum(item.totals)
         return results
 
@@ -384,7 +384,7 @@ class Catalog:
     def check(self, item: Item) -> None:
         """Raise SessionError where an item was dropped or has failed."""
         if item.error is not None:
-            raise failure(item, item.error) from item.error
+            raise failure(item, item.error)
 
     def reap(self, commit: int | None = None) -> None:
         """Forget what has failed. Raises SessionError about it where that happened in a commit."""

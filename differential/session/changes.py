@@ -160,9 +160,9 @@ class Changes:
         try:
             return self._ready.popleft()
         except IndexError:
-            if self._error is not None:
-                raise self._error from None
-            return None
+            if self._error is None:
+                return None
+        raise self._error
 
     def _wake(self) -> None:
         with self._condition:

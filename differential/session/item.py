@@ -199,7 +199,7 @@ class Item:
         error = error or (None if isinstance(self.error, SessionError) else self.error)
         for each in self.followers:
             if (follower := each()) is not None:
-                follower.end(error)
+                follower.end(None if error is None else failure(self, error))
 
     def end_failed(self, is_running: bool) -> None:
         """End the changes of an item that has failed, with its error unless the program or the session has ended it."""
@@ -231,11 +231,15 @@ class Item:
 
 
 def failure(item: Item, error: BaseException | None) -> SessionError:
-    """Return the error to raise where an item has failed."""
+    """Return the error to raise where an item has failed, with its error as the cause."""
     if isinstance(error, SessionError):
-        return SessionError(str(error))
-    if isinstance(error, (Interrupted, KeyboardInterrupt)):
-        return SessionError(f"{item} was interrupted, and is dropped")
-    what = f"{error}" if isinstance(error, TimelyError) else f"{type(error).__name__}: {error}"
-    line = raised(error) if not isinstance(error, TimelyError) else None
-    return SessionError(f"{item} failed{'' if line is None else f' ({line})'}: {what}")
+        why = str(error)
+    elif isinstance(error, (Interrupted, KeyboardInterrupt)):
+        why = f"{item} was interrupted, and is dropped"
+    else:
+        what = f"{error}" if isinstance(error, TimelyError) else f"{type(error).__name__}: {error}"
+        line = raised(error) if not isinstance(error, TimelyError) else None
+        why = f"{item} failed{'' if line is None else f' ({line})'}: {what}"
+    found = SessionError(why)
+    found.__cause__ = error
+    return found
