@@ -7,10 +7,10 @@ those without durable collections, and with a durable input and a durable output
 durable. Epochs that become durable together are computed together, so a share can be larger than 1. `ahead` is with an
 input that the dataflow computes with while it is made durable. Where other programs use the machine, shares of the
 worker's processor time tell more than those of time: appends run in threads of their own. The whole (`load edges and
-changes/CPU s`) is the graph and the first epochs of changes, by the processor time of all threads. A latency is the
-time from the changes of an epoch until its answer is final, or durable, where the program makes the next epoch after
-that. A restart is the time from opening the state until the answer to one further epoch is durable; loading modules is
-not part of it.
+changes/s`, and `/CPU s` by the processor time of all threads) is the graph and the first epochs of changes. A latency
+is the time from the changes of an epoch until its answer is final, or durable, where the program makes the next epoch
+after that. A restart is the time from opening the state until the answer to one further epoch is durable; loading
+modules is not part of it.
 
 The cases `durable restart` do nothing but load a graph once, which is the first run, and restart: they measure the
 processor time of each, and the most memory.
@@ -37,7 +37,7 @@ from timely import Worker, execute
 
 LOAD, PACED, AT_ONCE, CPU = "load edges/s", "changes/s", "changes/s at once", "changes/CPU s at once"
 LOAD_CPU, LOAD_WORKER = "load edges/CPU s", "load edges/CPU s of the worker"
-WHOLE = "load edges and changes/CPU s"
+WHOLE, WHOLE_CPU = "load edges and changes/s", "load edges and changes/CPU s"
 RESTART, BYTES = "restart s", "bytes on disk/edge"
 FLUSHES = {"each epoch": None, "flush 20 ms": "20ms", "flush 100 ms": "100ms"}
 EDGES = {"100k": 100_000, "1M": 1_000_000, "10M": 10_000_000, "50M": 50_000_000, "100M": 100_000_000}
@@ -48,14 +48,14 @@ CASES = [
         "durable 100k/1M",
         "durable",
         {"nodes": 100_000, "edges": 1_000_000, "epochs": 100, "batch": 1000},
-        limits={f"share of {PACED}": 0.9, f"share of {WHOLE}": 0.9},
+        limits={f"share of {name}": 0.9 for name in (PACED, WHOLE, WHOLE_CPU)},
     ),
     Case(
         "durable 1M/10M",
         "durable",
         {"nodes": 1_000_000, "edges": 10_000_000, "epochs": 100, "batch": 10_000},
         quick=False,
-        limits={f"share of {PACED}": 0.9, f"share of {WHOLE}": 0.9},
+        limits={f"share of {name}": 0.9 for name in (PACED, WHOLE, WHOLE_CPU)},
     ),
     *(
         Case(
@@ -185,8 +185,9 @@ def _rates(
     """Load the graph, change it epoch by epoch, and change it again at once; return the rates."""
     source, target = graph.initial
     edges = len(source)
-    begun, used, mine = clock.perf_counter(), clock.process_time(), clock.thread_time()
-    started = used
+    first = begun = clock.perf_counter()
+    started = used = clock.process_time()
+    mine = clock.thread_time()
     session.insert(source, target)
     session.advance_to(1)
     worker.step_while(lambda: is_open(1))
@@ -205,7 +206,8 @@ def _rates(
                 worker.step()
         worker.step_while(lambda: is_open(session.epoch))
         if name == PACED:
-            rates[WHOLE] = (edges + 2 * epochs * batch) / (clock.process_time() - started)
+            rates[WHOLE] = (edges + 2 * epochs * batch) / (clock.perf_counter() - first)
+            rates[WHOLE_CPU] = (edges + 2 * epochs * batch) / (clock.process_time() - started)
         rates[name] = 2 * epochs * batch / (clock.perf_counter() - begun)
     rates[CPU] = 2 * epochs * batch / (clock.process_time() - used)
     return rates
