@@ -329,7 +329,7 @@ def test_the_error_of_a_watched_view_comes_out_of_its_commit_alone(db: Session) 
     assert db.commit() == 4
     assert seen == [[2], [2, 3, 4]]
     assert [change.time for change in collected.read_nowait()] == [2]
-    with pytest.raises(SessionError, match="view 'doomed' failed: .*ZeroDivisionError"):
+    with pytest.raises(SessionError, match=r"view 'doomed' failed: .*ZeroDivisionError"):
         collected.read_nowait()
 
 
