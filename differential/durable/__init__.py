@@ -10,7 +10,7 @@ from differential.durable.local import LocalStore
 from differential.durable.output import DurableOutput, persist
 from differential.durable.places import Directory
 from differential.durable.shard import Shard
-from differential.durable.snapshots import Restorable, stateful
+from differential.durable.snapshots import Restorable, in_share, stateful
 from differential.durable.state import OpenShard, State
 
 __all__ = [
@@ -23,6 +23,7 @@ __all__ = [
     "Shard",
     "State",
     "durable_input",
+    "in_share",
     "persist",
     "stateful",
 ]

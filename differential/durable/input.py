@@ -26,7 +26,7 @@ from differential.durable.keep import seconds_of
 from differential.durable.manifest import Position
 from differential.durable.shard import missing
 from differential.durable.state import INPUT, OpenShard
-from differential.operators.input import Diff, InputSession, interned_updates
+from differential.operators.input import Diff, InputSession, check_open, interned_updates
 from differential.operators.output import GatherUpdates
 from timely import Probe, Scope, Stream
 from timely.errors import BuildError, DataError
@@ -87,6 +87,13 @@ class DurableSession:
         self._moved: dict[str, Position] = {}
         self.committed = Probe()
         scope.dataflow.when_built(self._begin)
+        # The inputs of this session close themselves, too, but without the positions that are to be sent.
+        scope.dataflow.when_program_ends(self.close)
+
+    @property
+    def _is_of_session(self) -> bool:
+        opened = self._shard.opened
+        return opened is not None and opened.is_of_session
 
     @property
     def stream(self) -> Stream:
@@ -128,7 +135,7 @@ class DurableSession:
     def update(self, *record: Any, diff: Diff) -> None:
         """Let a record, or each row of the given columns, occur `diff` times more. Raises as `InputSession.update`.
 
-        Raises StateError if the collection is a table of a `Session`.
+        Raises StateError if the collection is a table of a `Session`, as do all methods that make epochs.
         """
         self._shard.refuse_of_session()
         self._session.update(*record, diff=diff)
@@ -138,8 +145,10 @@ class DurableSession:
 
         The position is durable together with the changes of this epoch. On each worker a source has a name of its own,
         such as that of a file or of a partition. Raises DataError unless the position is an integer of 64 bits or text,
-        and the name is text.
+        and the name is text; CapabilityError after `close`.
         """
+        self._shard.refuse_of_session()
+        check_open(self._positions, self._shard.name)
         if not isinstance(source, str) or not source:
             raise DataError(f"{source!r:.80} cannot name a source: take a text, such as 'orders.log'")
         is_integer = type(position) is int and -(1 << 63) <= position < 1 << 63
@@ -153,6 +162,7 @@ class DurableSession:
 
     def advance_to(self, time: Moment) -> None:
         """Advance to a later time. The changes before it are then final, and are made durable."""
+        self._shard.refuse_of_session()
         self._session.advance_to(time)
         self._send_positions()
         self._positions.advance_to(time)
@@ -160,10 +170,11 @@ class DurableSession:
     def close(self) -> None:
         """Send the changes made so far and end the session. A program that is started again can go on.
 
-        Inputs that are closed do not hold the outputs back, so where others go on, it goes on at their epoch.
+        Inputs that are closed do not hold the outputs back, so where others go on, it goes on at their epoch. A program
+        that returns closes its sessions.
         """
         if not self._positions.is_closed:
-            if self.epoch:
+            if self.epoch and not self._is_of_session:
                 # No change of the epochs before this one is missing, whether they had any or not.
                 self._positions.send_batch([(self.epoch - 1, "", 0)])
             self._send_positions()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from numbers import Integral
 from typing import TYPE_CHECKING
 
 from timely.errors import ConfigError
@@ -23,7 +24,7 @@ def seconds_of(text: str) -> float:
     >>> seconds_of("200ms"), seconds_of("1h")
     (0.2, 3600.0)
     """
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(ms|s|min|h|d)", text)
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(ms|s|min|h|d)", text) if isinstance(text, str) else None
     if match is None:
         raise ConfigError(f"{text!r} is no duration: give a number and {', '.join(_UNITS)}, such as '1h'")
     return float(match[1]) * _UNITS[match[2]]
@@ -39,10 +40,11 @@ class Keep:
     """
 
     def __init__(self, keep: int | str | None) -> None:
-        self.epochs = keep if isinstance(keep, int) else None
+        self.epochs = int(keep) if isinstance(keep, Integral) and not isinstance(keep, bool) else None
         self.seconds = seconds_of(keep) if isinstance(keep, str) else None
-        if self.epochs is not None and self.epochs < 0:
-            raise ConfigError(f"keep={keep} must be a number of epochs of at least 0, or a duration such as '1h'")
+        is_one = keep is None or self.seconds is not None or self.epochs is not None
+        if not is_one or (self.epochs is not None and self.epochs < 0):
+            raise ConfigError(f"keep={keep!r} must be a number of epochs of at least 0, or a duration such as '1h'")
 
     def since(self, manifest: Manifest, now: float) -> int:
         """Return the first time that must stay readable."""

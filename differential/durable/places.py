@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Collection, Sequence
 from typing import Protocol
 
 from differential.durable.local import MANIFEST, LocalStore
@@ -79,5 +80,23 @@ def place_of(where: str | os.PathLike[str] | Place | None) -> Place:
 
 def check_name(name: str) -> None:
     """Raise ConfigError unless `name` can be that of a collection, and of a directory anywhere."""
-    if not _NAME.fullmatch(name):
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise ConfigError(f"{name!r:.120} cannot name a durable collection: take letters, digits, '.', '_' and '-'")
+
+
+def checked_fields(name: str, fields: Sequence[str] | None, added: Collection[str]) -> tuple[str, ...] | None:
+    """Return the names of the fields of a collection. Raises ConfigError unless they can be that, and `added` are some.
+
+    >>> checked_fields("words", ["word", "count"], {"count": 0})
+    ('word', 'count')
+    """
+    if fields is None:
+        return None
+    names = tuple(fields)
+    if isinstance(fields, str) or not names or not all(isinstance(each, str) and each for each in names):
+        raise ConfigError(f"the fields of {name!r} are a list of names, such as ['word'], and not {fields!r:.80}")
+    if len(set(names)) < len(names) or {"time", "diff"} & set(names):
+        raise ConfigError(f"the fields of {name!r} need names of their own, none of them time or diff: {names}")
+    if unknown := [each for each in added if each not in names]:
+        raise ConfigError(f"added= has a value of {unknown[0]!r}, but {name!r} has no such field: {', '.join(names)}")
+    return names

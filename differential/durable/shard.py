@@ -129,9 +129,12 @@ class Shard:
             raise missing(self, name)
 
     def _check(self, manifest: Manifest, time: int) -> None:
+        if manifest.since == manifest.upper:
+            raise StateError(f"{self} cannot be read yet, because nothing of it is final")
         if not manifest.since <= time < manifest.upper:
-            is_early = time < manifest.since
-            reason = "compacted away (keep= retains more)" if is_early else "not final yet"
+            reason = "compacted away (keep= retains more)" if time < manifest.since else "not final yet"
+            if manifest.is_of_session and manifest.role == "input" and time >= manifest.upper:
+                reason = "after the last commit that changed this table"
             raise StateError(
                 f"{self} cannot be read as of {time}, which is {reason}: it can be as of {manifest.since} up to "
                 f"{manifest.upper - 1}"

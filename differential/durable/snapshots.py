@@ -36,7 +36,18 @@ from differential.durable.state import SNAPSHOT, OpenShard, State
 from differential.operators.input import interned_updates
 from timely import Stream
 from timely.errors import BuildError, ConfigError, DataError
-from timely.lowlevel import Activator, Capability, CapabilitySet, Gather, Host, InputPort, OperatorBuilder, as_columns
+from timely.lowlevel import (
+    Activator,
+    Capability,
+    CapabilitySet,
+    Gather,
+    Host,
+    InputPort,
+    OperatorBuilder,
+    as_columns,
+    destinations,
+    hash_columns,
+)
 
 Array = NDArray[Any]
 Arrays = Mapping[str, Array]
@@ -77,7 +88,22 @@ class Restorable(Protocol):
         """Take share `index` of `peers` of the state, and return what this share of the output adds up to.
 
         `states` are the snapshots of all workers of the run that made them, of which there may have been more or fewer.
+        The share is that of the keys for which `in_share` is true.
         """
+
+
+def in_share(keys: Sequence[Any], index: int, peers: int) -> NDArray[np.bool_]:
+    """Return which rows of key columns belong to share `index` of `peers`: those that this worker will receive.
+
+    `stateful` divides the records by their key, the first columns of its collection. So `restore` keeps the state of
+    these keys, and what it returns is their share of the output.
+
+    >>> machines = np.array([5, 6, 7, 8])
+    >>> [machines[in_share([machines], index, 2)].tolist() for index in range(2)]
+    [[5, 6, 8], [7]]
+    """
+    mine: NDArray[np.bool_] = destinations(hash_columns(as_columns(tuple(keys))), peers) == index
+    return mine
 
 
 def stateful(
@@ -92,7 +118,7 @@ def stateful(
 
     >>> import tempfile
     >>> directory = tempfile.TemporaryDirectory()
-    >>> from differential.durable import State, durable_input, persist
+    >>> from differential.durable import State, durable_input, in_share
     >>> class Seen:
     ...     def __init__(self):
     ...         self.words = set()
@@ -103,7 +129,8 @@ def stateful(
     ...     def snapshot(self):
     ...         return {"words": np.array(sorted(self.words))}
     ...     def restore(self, states, index, peers):
-    ...         self.words = {word for state in states for word in state["words"].tolist()}
+    ...         words = np.concatenate([state["words"] for state in states])
+    ...         self.words = set(words[in_share([words], index, peers)].tolist())
     ...         print("restored", sorted(self.words))
     >>> def program(worker, first, last):
     ...     state = State.open(worker, directory.name)

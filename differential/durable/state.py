@@ -28,11 +28,11 @@ from typing import Any, cast
 from differential.durable.keep import Keep
 from differential.durable.kinds import kind_of
 from differential.durable.manifest import Manifest, Part, Position, described
-from differential.durable.places import Place, check_name, place_of
+from differential.durable.places import Place, check_name, checked_fields, place_of
 from differential.durable.shard import Shard
 from differential.durable.writer import Writer
 from timely import Worker, new_input
-from timely.errors import BuildError, ConfigError, StateError
+from timely.errors import BuildError, StateError
 from timely.lowlevel import Activator, Broadcast, InputPort, StreamCore, as_column
 
 INPUT, OUTPUT, SNAPSHOT = "input", "output", "snapshot"
@@ -59,7 +59,7 @@ class OpenShard:
     ) -> None:
         self.state = state
         self.name = name
-        self.fields = None if fields is None else tuple(fields)
+        self.fields = checked_fields(name, fields, added or ())
         self.keep = Keep(keep)
         self.shard = Shard(name, state.place.store(name))
         self.opened = state.manifests.get(name)
@@ -89,17 +89,16 @@ class OpenShard:
     def refuse_of_session(self) -> None:
         """Raise StateError if only a session can change the collection."""
         if self.opened is not None and self.opened.is_of_session:
-            kind = "table" if self.opened.role == INPUT else "view"
-            raise StateError(f"{self.shard} is a {kind} of a session, which alone can change it: only read it here")
+            what = "table" if self.opened.role == INPUT else "view"
+            hint = ", and close() the input" if self.opened.role == INPUT else ""
+            raise StateError(
+                f"{self.shard} is a {what} of a session, which alone can change it: only read it here{hint}"
+            )
 
     def _check_fields(self, added: Mapping[str, Any]) -> None:
         names = self.fields
         if names is None:
             return
-        if len(set(names)) < len(names) or {"time", "diff"} & set(names):
-            raise ConfigError(
-                f"the fields of {self.name!r} need names of their own, none of them time or diff: {names}"
-            )
         found = tuple(name for name, _ in self.opened.fields) if self.opened is not None else ()
         more = names[len(found) :] if found else ()
         if found and found != names[: len(found)]:

@@ -19,6 +19,7 @@ import platform
 import re
 import time as clock
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from secrets import token_hex
 from typing import Any, TypeVar
@@ -177,7 +178,8 @@ class Writer:
         """Merge some small parts that follow each other, if there are many; return whether there were.
 
         One call merges at most `compaction.MOST_ROWS` rows. Parts that were merged are removed, so readers that still
-        read them begin again.
+        read them begin again. If the store has no room for the merged part, all stay as they are: what was appended is
+        durable, so this is no failure of the append.
         """
         manifest = self.manifest
         chosen = compaction.choose(manifest.parts)
@@ -187,10 +189,14 @@ class Writer:
         merged = manifest.parts[start:end]
         tables = [rows.from_bytes(self._get(part), manifest.fields) for part in merged]
         table = rows.consolidated(rows.together(tables), manifest.since)
-        part = (self._put(table, merged[0].lower, merged[-1].upper),) if len(table) else ()
+        try:
+            part = (self._put(table, merged[0].lower, merged[-1].upper),) if len(table) else ()
+        except StoreError:
+            return False
         self._replace(self._bytes, manifest.after(parts=(*manifest.parts[:start], *part, *manifest.parts[end:])))
-        for each in merged:
-            self._store.delete(each.name)
+        with suppress(StoreError):  # the next claim removes what is left
+            for each in merged:
+                self._store.delete(each.name)
         return True
 
     def keep_states(
@@ -296,10 +302,13 @@ class Writer:
                 f"{self.shard} was {what} while this program wrote to it, so nothing more becomes durable: end the "
                 "program, and restore the directory from a copy that has all that was durable"
             )
-        owner = found.owner
+        owner, mine = found.owner, manifest.owner
+        is_this = (owner.process, owner.host) == (mine.process, mine.host)
+        again = "which is this one: it opened the state again, so what opened it before"
         return (
-            f"{self.shard} was claimed by process {owner.process} on {owner.host}, so process "
-            f"{manifest.owner.process} on {manifest.owner.host} must end: one program at a time can write to it"
+            f"{self.shard} was claimed by process {owner.process} on {owner.host}, "
+            f"{again if is_this else f'so process {mine.process} on {mine.host}'} must end: one program at a time can "
+            "write to it"
         )
 
 

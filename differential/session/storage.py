@@ -330,7 +330,9 @@ class Storage:
                 writer.check()
         for name, kept in self._tables.items():
             if name not in self._writers:
-                self._writer(name, "input", number, kept.about(number)).names = kept.columns
+                writer = self._writer(name, "input", number, kept.about(number))
+                if name not in changes:
+                    writer.append(number + 1, [])  # so that it can be read: it is empty as of this commit
         for name, (_, net) in changes.items():
             writer = self._writers[name]
             writer.names = self._tables[name].columns
