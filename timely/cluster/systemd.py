@@ -14,12 +14,15 @@ import argparse
 import os
 import re
 import shutil
+import stat
 import sys
 from pathlib import Path
 
 from timely.communication.curve import KEY_FILE
 from timely.errors import ConfigError
+from timely.observe.notices import notify
 
+_SIZE = re.compile(r"[0-9]+(\.[0-9]+)?[BKMGTPE%]?|infinity")
 _STOP_SECONDS = 20
 """Programs have ten seconds to clean up, and processes that do not react are killed within five."""
 _TEMPLATE = """\
@@ -71,6 +74,10 @@ def text(options: argparse.Namespace) -> str:
         raise ConfigError("give both --hostfile FILE and --process INDEX, or neither")
     if options.hostfile is not None and options.curve is None:
         raise ConfigError("--hostfile needs --curve DIR, with the keys that 'timely keys DIR' has made")
+    if options.processes < 1 or options.workers < 1:
+        raise ConfigError("there must be at least one process and one worker")
+    if options.memory and not _SIZE.fullmatch(options.memory):
+        raise ConfigError(f"--memory is a size as systemd writes it, such as 8G, not {options.memory!r:.80}")
     timely = shutil.which("timely", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}")
     command = [str(Path(timely).absolute()) if timely else "/usr/bin/timely", "run"]
     settings = []
@@ -89,6 +96,9 @@ def text(options: argparse.Namespace) -> str:
     words += [_word(each) for each in [str(script.absolute()), *options.target[1:]]]
     if options.memory:
         settings.append(f"MemoryMax={_value(options.memory)}")
+    for path in filter(None, (Path(command[0]), script, options.hostfile)):
+        if reason := _hindrance(Path(path).absolute()):
+            notify(f"on this machine the service would not start: {reason}")
     return _TEMPLATE.format(
         name=name,
         description=_value(f"{script.name} on timely dataflow"),
@@ -96,6 +106,18 @@ def text(options: argparse.Namespace) -> str:
         stop=_STOP_SECONDS,
         settings="".join(f"{line}\n" for line in settings),
     )
+
+
+def _hindrance(path: Path) -> str | None:
+    """Return why a service, which runs as a user of its own, cannot read a file; None if it can."""
+    try:
+        modes = [(each, each.stat().st_mode) for each in (*reversed(path.parents), path)]
+    except OSError as error:
+        return f"{path}: {error.strerror}"
+    for each, mode in modes:
+        if not mode & (stat.S_IROTH if each == path else stat.S_IXOTH):
+            return f"other users cannot {'read' if each == path else 'enter'} {each}"
+    return None
 
 
 def _value(text: str) -> str:
