@@ -20,7 +20,6 @@ from pathlib import Path
 
 from timely.communication.curve import KEY_FILE
 from timely.errors import ConfigError
-from timely.observe.notices import notify
 
 _SIZE = re.compile(r"[0-9]+(\.[0-9]+)?[BKMGTPE%]?|infinity")
 _STOP_SECONDS = 20
@@ -78,8 +77,7 @@ def text(options: argparse.Namespace) -> str:
         raise ConfigError("there must be at least one process and one worker")
     if options.memory and not _SIZE.fullmatch(options.memory):
         raise ConfigError(f"--memory is a size as systemd writes it, such as 8G, not {options.memory!r:.80}")
-    timely = shutil.which("timely", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}")
-    command = [str(Path(timely).absolute()) if timely else "/usr/bin/timely", "run"]
+    command = [str(_timely()), "run"]
     settings = []
     if options.hostfile is None:
         command += ["-n", str(options.processes)]
@@ -96,9 +94,6 @@ def text(options: argparse.Namespace) -> str:
     words += [_word(each) for each in [str(script.absolute()), *options.target[1:]]]
     if options.memory:
         settings.append(f"MemoryMax={_value(options.memory)}")
-    for path in filter(None, (Path(command[0]), script, options.hostfile)):
-        if reason := _hindrance(Path(path).absolute()):
-            notify(f"on this machine the service would not start: {reason}")
     return _TEMPLATE.format(
         name=name,
         description=_value(f"{script.name} on timely dataflow"),
@@ -106,6 +101,19 @@ def text(options: argparse.Namespace) -> str:
         stop=_STOP_SECONDS,
         settings="".join(f"{line}\n" for line in settings),
     )
+
+
+def remarks(options: argparse.Namespace) -> list[str]:
+    """Return why the service would not start on this machine, or nothing."""
+    paths = [_timely(), Path(options.target[0]), *([Path(options.hostfile)] if options.hostfile else [])]
+    reasons = filter(None, (_hindrance(path.absolute()) for path in paths))
+    return [f"on this machine the service would not start: {reason}" for reason in reasons]
+
+
+def _timely() -> Path:
+    """Return where the command is."""
+    found = shutil.which("timely", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}")
+    return Path(found).absolute() if found else Path("/usr/bin/timely")
 
 
 def _hindrance(path: Path) -> str | None:
