@@ -45,7 +45,7 @@ def draw(output: str | None, target: list[str], is_module: bool) -> int:
 
         def program(worker: Worker) -> None:
             def stop() -> NoReturn:
-                if worker.index == 0:  # the others have the same dataflows
+                if worker.index == 0 and not shapes:  # others have the same, and are stepped again
                     shapes.extend(map(shape_of, worker.dataflows))
                 raise _HasBuilt(0)
 
