@@ -13,6 +13,7 @@ import numpy as np
 import upgrade_picture
 from numpy.typing import NDArray
 
+from differential.jobs.display import left
 from differential.jobs.outputs import Result
 from differential.jobs.report import percentiles
 
@@ -166,10 +167,10 @@ class Terminal:
         steps = report.steps - self._shown_steps
         seconds = report.step_seconds - self._shown_seconds
         latency = 1000 * seconds / steps if steps else 0.0
-        line = (
-            f"step {report.steps:,} of {self._steps:,} | {rate(steps, seconds)} steps/s | "
-            f"{latency:.2f} ms | {figures(answers)}"
-        )
+        done = f"step {report.steps:,} of {self._steps:,}"
+        speed = f"{rate(steps, seconds)} steps/s | {latency:.2f} ms"
+        rest = left(report.steps, self._steps, report.step_seconds)
+        line = " | ".join(filter(None, [done, rest, speed, figures(answers)]))
         if self._overwrites:
             width = shutil.get_terminal_size().columns - 1
             print(f"\r{line[:width]}\x1b[K", end="", flush=True)

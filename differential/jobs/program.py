@@ -103,7 +103,11 @@ class Run:
             self._worker.step_while(lambda: not self._is_done())
             return None
         self._task.interrupt.expect()
-        for changes in (self._arrivals(), () if self._task.changes is None else self._task.changes.epochs()):
+        given = self._task.changes
+        if given is not None or self._timed:
+            total = None if given is None else given.total
+            self._display.begin("making changes", total, is_endless=self._task.options.follow)
+        for changes in (self._arrivals(), () if given is None else given.epochs()):
             for chunk in _chunks(changes, AHEAD, self._wait):
                 self._change(chunk)
         end = self._edges.epoch
@@ -130,12 +134,14 @@ class Run:
         """Insert this worker's share of the graph in epoch 0, and on worker 0 wait for the first answer."""
         worker, graph = self._worker, self._task.graph
         begun = clock.perf_counter()
-        self._display.begin(f"reading {graph.label}", graph.total)
+        self._display.begin(f"reading {graph.label}", self._own_total())
         rows, done = 0, 0
+        noun = "edges" if worker.peers == 1 else "edges on worker 0"
 
         def advance(amount: int) -> None:
             nonlocal done
             done += amount
+            self._display.advance(done, rows, noun)
 
         first: Edges | None = None
         for edges in self._share(advance):
@@ -145,7 +151,6 @@ class Run:
             self._edges.insert(*columns, *(() if edges.weight is None else (edges.weight,)))
             self._edges.flush()
             rows += len(edges.source)
-            self._display.advance(done, rows, "edges")
             worker.step_while(lambda: self._edges.is_congested)
         if self._is_first:
             self._insert_nodes(first or next(iter(self._timed or graph.share(0, 1)), None))
@@ -165,6 +170,12 @@ class Run:
             stop()
             self._report.initial_seconds = clock.perf_counter() - begun
             self._publish({0: 0})
+
+    def _own_total(self) -> float | None:
+        """Return how much this worker reads, if that is known: its share, or everything if it is the one to read."""
+        graph = self._task.graph
+        is_alone = graph.names is not None or self._task.options.time is not None
+        return graph.total if graph.total is None or is_alone else graph.total / self._worker.peers
 
     def _share(self, advance: Callable[[int], None]) -> Iterator[Edges]:
         """Yield the edges of this worker's share that are there from the beginning."""
@@ -234,7 +245,7 @@ class Run:
             labels[self._edges.epoch] = change.epoch
             self._edges.advance_to(self._edges.epoch + 1)
         self._advance(self._edges.epoch)
-        self._report.batches.append((len(batch), clock.perf_counter() - begun))
+        self._report.took(len(batch), clock.perf_counter() - begun)
         self._report.updates += sum(len(change.diff) for change in batch)
         self._publish(labels)
         self._display.advance(self._report.changes, self._report.changes, "changes")

@@ -26,15 +26,17 @@ class Report:
     read_seconds: float = 0.0
     initial_seconds: float = 0.0
     differences: int = 0
+    changes: int = 0
+    """How many changes were made."""
     updates: int = 0
     """How many edges the changes have added or removed."""
     batches: list[tuple[int, float]] = field(default_factory=list)
     """The number of changes of each batch, and its seconds."""
 
-    @property
-    def changes(self) -> int:
-        """How many changes were made."""
-        return sum(changes for changes, _ in self.batches)
+    def took(self, changes: int, seconds: float) -> None:
+        """Record a batch of changes, and how long it took."""
+        self.changes += changes
+        self.batches.append((changes, seconds))
 
     @property
     def change_seconds(self) -> float:

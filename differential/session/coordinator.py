@@ -14,6 +14,7 @@ import time as clock
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from importlib import import_module
 from multiprocessing.connection import Pipe
 from queue import SimpleQueue
@@ -39,9 +40,10 @@ ENDING_SECONDS = 2.0
 class Coordinator:
     """The members of a session, as its first process sees them. It is a `Cluster`."""
 
-    def __init__(self, workers: int, name: str) -> None:
+    def __init__(self, settings: Config, name: str) -> None:
         import_module("zmq")  # not in the engine's thread: if that is ended while it imports, half a module is left
-        self._workers = workers
+        self._settings = settings
+        self._workers = settings.workers
         self._name = name
         self._members: list[_Member] = []
         self._items: WeakValueDictionary[int, Item] = WeakValueDictionary()
@@ -51,7 +53,14 @@ class Coordinator:
     def joined(self, control: Control) -> Iterator[Config]:
         with run_directory(1) as directory:
             addresses = tuple(f"ipc://{directory}/{process}" for process in range(self._workers))
-            config = Config(processes=self._workers, addresses=addresses, generation=uuid4().hex[:16])
+            config = replace(
+                self._settings,
+                processes=self._workers,
+                workers=1,
+                addresses=addresses,
+                generation=uuid4().hex[:16],
+                curve_dir=None,  # the sockets are in a private directory
+            )
             try:
                 for process in range(1, self._workers):
                     self._members.append(_Member(self._items, control, process, config, self._name))

@@ -18,6 +18,7 @@ import os
 import time as clock
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import replace
 from threading import Event, Lock, Thread, current_thread, get_ident, main_thread
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
@@ -46,10 +47,14 @@ CALLS = 16
 
 
 class Engine:
-    """Runs the workers of one session: as threads, or as one thread and others in the processes of a `cluster`."""
+    """Runs the workers of one session: as threads, or as one thread and others in the processes of a `cluster`.
 
-    def __init__(self, workers: int, name: str, cluster: Cluster | None = None) -> None:
+    `settings` has what else is configured, such as by the options of `timely run`.
+    """
+
+    def __init__(self, workers: int, name: str, cluster: Cluster | None = None, settings: Config | None = None) -> None:
         self.workers = workers
+        self._settings = settings or Config()
         self._process = os.getpid()
         self.cluster = cluster
         self.patience = PATIENCE
@@ -242,7 +247,7 @@ class Engine:
 
     def _joined(self) -> AbstractContextManager[Config]:
         if self.cluster is None:
-            return nullcontext(Config(workers=self.workers))
+            return nullcontext(replace(self._settings, workers=self.workers))
         assert self._first is not None
         return self.cluster.joined(Control(self._first, self._tail, self.fail, self._lose))
 

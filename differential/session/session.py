@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from itertools import count
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -50,10 +51,10 @@ _numbers = count(1)
 class Session:
     """A live database with `workers` threads, or processes. All methods may be called from any thread.
 
-    By default there is one worker, or as many as `timely run -w` asks for. With `processes`, each worker but the first
-    runs in a process of its own, which ends with this one. Definitions are sent to them, so they may use functions and
-    values of the program, and nothing that belongs to one process, such as a file or a lock; what they print appears on
-    the standard output of this process.
+    By default there is one worker, or as many as `timely run -w` asks for; its other options hold for a session, too.
+    With `processes`, each worker but the first runs in a process of its own, which ends with this one. Definitions are
+    sent to them, so they may use functions and values of the program, and nothing that belongs to one process, such as
+    a file or a lock; what they print appears on the standard output of this process.
 
     With `state`, a directory, each commit is durable when it returns, and a session that is opened again goes on with
     the tables as of the last one. `keep` is how many earlier commits other programs can read them as of: a number, an
@@ -107,7 +108,8 @@ class Session:
         if not isinstance(workers, int) or workers < 1:
             raise SessionError(f"a session has at least one worker, and not {workers!r:.80}")
         name = f"session {next(_numbers)}"
-        engine = Engine(workers, name, _cluster(workers, name) if processes and workers > 1 else None)
+        settings = replace(launched, workers=workers)
+        engine = Engine(workers, name, _cluster(settings, name) if processes and workers > 1 else None, settings)
         self._catalog = Catalog(engine)
         self._end = finalize(self._catalog, engine.close)  # tables and views keep the catalog, too
         if state is not None:
@@ -427,10 +429,10 @@ class Session:
         return f"<Session at commit {self._catalog.last}: {names}>"
 
 
-def _cluster(workers: int, name: str) -> Cluster:
+def _cluster(settings: Config, name: str) -> Cluster:
     from differential.session.coordinator import Coordinator  # it imports what only such sessions need
 
-    return Coordinator(workers, name)
+    return Coordinator(settings, name)
 
 
 def _names(columns: Sequence[str] | None) -> tuple[str, ...] | None:

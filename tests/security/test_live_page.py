@@ -78,7 +78,9 @@ def test_nothing_is_shown_without_the_token(live: tuple[int, str], path: str) ->
 def test_a_page_of_a_foreign_name_that_resolves_here_reads_nothing(live: tuple[int, str], host: str) -> None:
     port, token = live
     for path in PATHS:
-        assert ask(port, path, Host=host, Authorization=bearer(token)).status == 421
+        answer = ask(port, path, Host=host, Authorization=bearer(token))
+        assert answer.status == 421
+        assert f"name it localhost:{port} or 127.0.0.1:{port}; a tunnel begins at the same port" in answer.text
     assert ask(port, "/", Host=f"localhost:{port}", Authorization=bearer(token)).status == 200
 
 

@@ -26,6 +26,7 @@ USER = 1000
 KEYS_PLACE, STATE_PLACE = "/etc/timely", "/state"
 RENDEZVOUS_SECONDS = 600
 """How long pods wait for each other: images are fetched, and Kubernetes pauses longer before each further start."""
+_QUANTITY = re.compile(r"[0-9]+(\.[0-9]+)?(m|k|[MGTPE]|[KMGTPE]i|[eE][0-9]+)?")
 _NAME = re.compile(r"[a-z]([-a-z0-9]{0,40}[a-z0-9])?")
 
 
@@ -45,6 +46,10 @@ def manifest(options: argparse.Namespace) -> list[Value]:
         )
     if options.processes < 1 or options.workers < 1:
         raise ConfigError("there must be at least one process and one worker")
+    if options.restart < 0:
+        raise ConfigError(f"--restart is how often a job starts again, at least 0, not {options.restart}")
+    if not _QUANTITY.fullmatch(options.memory):
+        raise ConfigError(f"--memory is a size as Kubernetes writes it, such as 2Gi, not {options.memory!r:.80}")
     labels: dict[str, Value] = {"app.kubernetes.io/name": name}
     objects: list[Value] = []
     if options.secret is None:

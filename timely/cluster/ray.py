@@ -196,9 +196,13 @@ def _watch(ships: Fleet, arguments: Sequence[str]) -> Ended:
 @contextmanager
 def fleet(processes: int, config: Config, restarts: int, state: str | None, strategy: str) -> Iterator[Fleet]:
     """Yield an actor for each process; they end with the context."""
-    ray = _connected(processes * config.workers)
     if strategy not in STRATEGIES:
         raise ConfigError(f"strategy must be one of {', '.join(STRATEGIES)}, not {strategy!r}")
+    if processes < 1:
+        raise ConfigError(f"there must be at least one process, not {processes}")
+    if restarts < 0:
+        raise ConfigError(f"restarts is how often to start all processes again, at least 0, not {restarts}")
+    ray = _connected(processes * config.workers)
     from ray.util.placement_group import placement_group, remove_placement_group
     from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 

@@ -14,12 +14,14 @@ import argparse
 import os
 import re
 import shutil
+import stat
 import sys
 from pathlib import Path
 
 from timely.communication.curve import KEY_FILE
 from timely.errors import ConfigError
 
+_SIZE = re.compile(r"[0-9]+(\.[0-9]+)?[BKMGTPE%]?|infinity")
 _STOP_SECONDS = 20
 """Programs have ten seconds to clean up, and processes that do not react are killed within five."""
 _TEMPLATE = """\
@@ -71,8 +73,11 @@ def text(options: argparse.Namespace) -> str:
         raise ConfigError("give both --hostfile FILE and --process INDEX, or neither")
     if options.hostfile is not None and options.curve is None:
         raise ConfigError("--hostfile needs --curve DIR, with the keys that 'timely keys DIR' has made")
-    timely = shutil.which("timely", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}")
-    command = [str(Path(timely).absolute()) if timely else "/usr/bin/timely", "run"]
+    if options.processes < 1 or options.workers < 1:
+        raise ConfigError("there must be at least one process and one worker")
+    if options.memory and not _SIZE.fullmatch(options.memory):
+        raise ConfigError(f"--memory is a size as systemd writes it, such as 8G, not {options.memory!r:.80}")
+    command = [str(_timely()), "run"]
     settings = []
     if options.hostfile is None:
         command += ["-n", str(options.processes)]
@@ -96,6 +101,31 @@ def text(options: argparse.Namespace) -> str:
         stop=_STOP_SECONDS,
         settings="".join(f"{line}\n" for line in settings),
     )
+
+
+def remarks(options: argparse.Namespace) -> list[str]:
+    """Return why the service would not start on this machine, or nothing."""
+    paths = [_timely(), Path(options.target[0]), *([Path(options.hostfile)] if options.hostfile else [])]
+    reasons = filter(None, (_hindrance(path.absolute()) for path in paths))
+    return [f"on this machine the service would not start: {reason}" for reason in reasons]
+
+
+def _timely() -> Path:
+    """Return where the command is."""
+    found = shutil.which("timely", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}")
+    return Path(found).absolute() if found else Path("/usr/bin/timely")
+
+
+def _hindrance(path: Path) -> str | None:
+    """Return why a service, which runs as a user of its own, cannot read a file; None if it can."""
+    try:
+        modes = [(each, each.stat().st_mode) for each in (*reversed(path.parents), path)]
+    except OSError as error:
+        return f"{path}: {error.strerror}"
+    for each, mode in modes:
+        if not mode & (stat.S_IROTH if each == path else stat.S_IXOTH):
+            return f"other users cannot {'read' if each == path else 'enter'} {each}"
+    return None
 
 
 def _value(text: str) -> str:

@@ -85,7 +85,20 @@ def address_of(text: str, token: str | None = None, certificate: tuple[str, str]
             f"other machines can reach {host}, so the live page needs a token and TLS there: set {TOKEN_VARIABLE}, and "
             f"{CERTIFICATE_VARIABLE} and {KEY_VARIABLE} to files; or serve it at 127.0.0.1 and use an SSH tunnel"
         )
-    return Address(host, number, given or secrets.token_urlsafe(24), certificate)
+    return Address(host, number, given or _new_token(), certificate)
+
+
+def keep_token() -> None:
+    """Have all processes that this one starts serve pages with one token, so that a page connects to the next one.
+
+    It is in their environment, which only this user and root can read.
+    """
+    if not os.environ.get(TOKEN_VARIABLE):
+        os.environ[TOKEN_VARIABLE] = _new_token()
+
+
+def _new_token() -> str:
+    return secrets.token_urlsafe(24)
 
 
 def _certificate() -> tuple[str, str] | None:

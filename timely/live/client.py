@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import ssl
 from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
@@ -62,6 +63,8 @@ class View:
         elapsed = 0.0 if data.get("is_first") else data["seconds"] - self.seconds
         self.seconds, self.workers = data["seconds"], data["workers"]
         self.notes = [*self.notes, *data["notes"]][-200:]
+        for index in data["gone"]:
+            self.dataflows.pop(index, None)
         for index, mirror in self.dataflows.items():
             mirror.take(data["dataflows"].get(str(index), {}), elapsed)
             mirror.is_over = mirror.is_over or index in data["over"]
@@ -71,20 +74,37 @@ class View:
 
 def events(job: Job) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the events of a job's page until the job ends; raise TransportError if the page does not answer."""
-    parts = urlsplit(job.url)
-    host, port = parts.hostname or "", parts.port
-    make = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
-    connection = make(host, port, timeout=SILENT_SECONDS)
-    with closing(connection):
+    with closing(_connection(job)) as connection:
         try:
             connection.request("GET", "/stream", headers={"Authorization": f"Bearer {job.token}"})
             answer = connection.getresponse()
+        except ssl.SSLCertVerificationError as error:
+            raise TransportError(
+                f"the certificate of the page at {job.url} is not trusted here ({error.verify_message}): set "
+                "SSL_CERT_FILE to the file of the certificate, or of the authority that has signed it"
+            ) from None
         except (OSError, http.client.HTTPException) as error:
             raise TransportError(f"the page at {job.url} does not answer ({error}): has the job ended?") from None
         if answer.status != 200:
             reason = answer.read(1000).decode(errors="replace")
             raise TransportError(f"the page at {job.url} answers with status {answer.status}: {reason}")
         yield from _parsed(answer)
+
+
+def _connection(job: Job) -> http.client.HTTPConnection:
+    parts = urlsplit(job.url)
+    host, port = parts.hostname or "", parts.port
+    if parts.scheme == "http":
+        return http.client.HTTPConnection(host, port, timeout=SILENT_SECONDS)
+    try:
+        context = ssl.create_default_context(cafile=job.certificate or None)
+    except OSError as error:
+        raise TransportError(f"cannot read the certificate {job.certificate} of the page: {error}") from None
+    if job.certificate:
+        # The job has noted its own certificate, so that one is trusted, whoever has signed it and for whatever name.
+        context.check_hostname = False
+        context.verify_flags = ssl.VERIFY_X509_PARTIAL_CHAIN
+    return http.client.HTTPSConnection(host, port, timeout=SILENT_SECONDS, context=context)
 
 
 def _parsed(answer: http.client.HTTPResponse) -> Iterator[tuple[str, dict[str, Any]]]:

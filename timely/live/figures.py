@@ -41,13 +41,24 @@ def _of_operators(column: int, scale: float = 1.0) -> Callable[[State], Iterator
 
 
 def _of_workers(column: int, scale: float = 1.0) -> Callable[[State], Iterator[Sample]]:
+    """Return samples of what was counted of workers, which only grows, though dataflows end."""
+
     def samples(state: State) -> Iterator[Sample]:
         for index, worker in sorted(state.workers.items()):
-            total = 0
-            for number, rows in tuple(worker.totals.items()):
-                operators = state.dataflows[number].operators if number in state.dataflows else 0
-                total += int(rows[:operators, column].sum())
-            yield (str(worker.process), str(index)), total * scale
+            yield (str(worker.process), str(index)), float(worker.counted[column]) * scale
+
+    return samples
+
+
+def _there(column: int) -> Callable[[State], Iterator[Sample]]:
+    """Return samples of what is there now of the dataflows of workers."""
+
+    def samples(state: State) -> Iterator[Sample]:
+        operators = {number: dataflow.operators for number, dataflow in tuple(state.dataflows.items())}
+        for index, worker in sorted(state.workers.items()):
+            totals = tuple(worker.totals.items())
+            total = sum(int(rows[: operators.get(number, 0), column].sum()) for number, rows in totals)
+            yield (str(worker.process), str(index)), float(total)
 
     return samples
 
@@ -90,8 +101,8 @@ FIGURES = (
     Figure("timely_operator_frontier", "First coordinate of its frontier.", False, OPERATOR, _frontiers),
     Figure("timely_worker_seconds", "Seconds inside operators.", True, WORKER, _of_workers(NANOSECONDS, 1e-9)),
     Figure("timely_worker_records_received", "Records that its operators took.", True, WORKER, _of_workers(RECEIVED)),
-    Figure("timely_worker_queued_messages", "Messages that wait there.", False, WORKER, _of_workers(QUEUED)),
-    Figure("timely_worker_kept_bytes", "Bytes of its traces.", False, WORKER, _of_workers(BYTES)),
+    Figure("timely_worker_queued_messages", "Messages that wait there.", False, WORKER, _there(QUEUED)),
+    Figure("timely_worker_kept_bytes", "Bytes of its traces.", False, WORKER, _there(BYTES)),
     Figure("timely_worker_answering", "Whether its process answers.", False, WORKER, _answering),
     Figure("timely_dataflows_running", "Dataflows that are not complete.", False, (), _running),
     Figure("timely_warnings", "Warnings and notices.", True, ("kind",), _warnings),

@@ -25,6 +25,8 @@ class Job(NamedTuple):
     url: str
     token: str
     processes: tuple[int, ...]
+    certificate: str = ""
+    """The file with the certificate of the page, if it uses TLS and is served by a job of this user on this machine."""
 
 
 def jobs() -> list[Job]:
@@ -35,7 +37,8 @@ def jobs() -> list[Job]:
             with suppress(OSError, ValueError, KeyError, TypeError):
                 if _is_private(directory):
                     content = json.loads((directory / FILE).read_text())
-                    found.append(Job(str(content["url"]), str(content["token"]), tuple(map(int, content["processes"]))))
+                    processes, certificate = tuple(map(int, content["processes"])), str(content.get("certificate", ""))
+                    found.append(Job(str(content["url"]), str(content["token"]), processes, certificate))
     return [job for job in found if any(_is_alive(process) for process in job.processes[:1])]
 
 
@@ -62,11 +65,11 @@ def _at(address: str) -> Job:
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ConfigError(f"{address!r:.100} is no address: give that which the job has printed, or a process's number")
     url = f"{parts.scheme}://{parts.netloc}/".replace("//localhost", "//127.0.0.1")
-    given = parse_qs(parts.query).get("token", [""])[0] or os.environ.get(TOKEN_VARIABLE, "")
-    token = given or next((job.token for job in jobs() if job.url == url), "")
+    here = next((job for job in jobs() if job.url == url), Job(url, "", ()))
+    token = parse_qs(parts.query).get("token", [""])[0] or os.environ.get(TOKEN_VARIABLE, "") or here.token
     if not token:
         raise ConfigError(f"{url} shows nothing without its token: give the whole address, or set {TOKEN_VARIABLE}")
-    return Job(url, token, ())
+    return Job(url, token, (), here.certificate)
 
 
 def _is_private(directory: Path) -> bool:

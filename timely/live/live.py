@@ -36,7 +36,8 @@ def begin_page(address: Address, processes: int, directory: Path, is_launched: b
     server = HttpServer("live page", app, listener, certificate, watching.close, ws="none", limit_concurrency=64)
     path = directory / FILE
     pids = [os.getpid(), *([os.getppid()] if is_launched else [])]
-    _write(path, {"url": server.url, "token": address.token, "processes": pids})
+    noted = {"url": server.url, "token": address.token, "processes": pids}
+    _write(path, {**noted, "certificate": os.path.abspath(certificate[0]) if certificate else ""})
 
     def end() -> None:
         path.unlink(missing_ok=True)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from timely.errors import ConfigError
 from timely.live.shape import Shape
+from timely.observe.notices import notify
 
 DRAWER = Path(__file__).with_name("page") / "draw.mjs"
 FORMATS = ("svg", "png", "pdf")
@@ -32,6 +33,12 @@ def save(shapes: Sequence[Shape], path: Path) -> None:
         made = _output([program, f"-T{form}"], dot(shapes))
     elif form == "svg" and (program := shutil.which("node")):
         largest = max(shapes, key=lambda shape: len(shape.nodes))
+        if len(shapes) > 1:
+            others = len(shapes) - 1
+            notify(
+                f"{path} has dataflow {largest.dataflow} ({largest.name!r}), the largest, and not the {others} other"
+                f"{'s' * (others > 1)}: install graphviz, which draws all"
+            )
         made = _output([program, str(DRAWER)], json.dumps(largest.as_data()))
     else:
         raise ConfigError(

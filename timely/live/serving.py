@@ -48,6 +48,7 @@ class Access:
 
     def __init__(self, token: str, port: int, is_local: bool) -> None:
         self._token = token.encode()
+        self._names = f"localhost:{port} or 127.0.0.1:{port}"
         self._hosts = {name for host in _LOOPBACK for name in (host, f"{host}:{port}")} if is_local else None
 
     @staticmethod
@@ -59,7 +60,7 @@ class Access:
         """Return the status and the reason with which a request is refused that names another host, or None."""
         if self._hosts is None or headers.get("host", "").lower() in self._hosts:
             return None
-        return 421, f"{what} is served to this machine alone: name it localhost or 127.0.0.1"
+        return 421, f"{what} is served to this machine alone: name it {self._names}; a tunnel begins at the same port"
 
     def has_token(self, headers: Mapping[str, str], *others: str) -> bool:
         """Return whether the token is in the header `Authorization`, or among other places where it may stand."""

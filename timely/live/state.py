@@ -9,7 +9,7 @@ from __future__ import annotations
 import time as clock
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,15 +17,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from timely.live.latency import Epoch, quantiles
-from timely.live.looking import NANOSECONDS, QUEUED, RECEIVED, ProcessSeen, WorkerSeen
+from timely.live.looking import NANOSECONDS, QUEUED, RECEIVED, SENT, ProcessSeen, WorkerSeen
 from timely.live.shape import Shape
 from timely.order import Time
 
 Rows = NDArray[np.int64]
+COUNTED = slice(NANOSECONDS, SENT + 1)
+"""The columns that are counted while somebody looks, from zero each time that looking begins."""
 LIMITS = tuple(round(factor * 10.0**power, 6) for power in range(-4, 2) for factor in (1, 2.5, 5))
 """Seconds by which the durations of epochs are counted."""
 STILL_SECONDS = 2.0
 """After how long without any change of a dataflow's frontiers it is shown what holds them."""
+REMEMBERED = 20
+"""How many dataflows that are over are still shown: a session makes one for each question."""
 
 
 @dataclass
@@ -38,15 +42,35 @@ class WorkerState:
     at: float
     totals: dict[int, Rows] = field(default_factory=dict)
     growth: dict[int, Rows] = field(default_factory=dict)
+    counted: Rows = field(default_factory=lambda: np.zeros(7, np.int64))
+    """What was counted of its scheduled operators together, those of dataflows that are over included."""
     seconds: float = 0.0
     """Over how long the growth was."""
+    _bases: dict[int, Rows] = field(default_factory=dict)
+    """What was counted of each dataflow before looking began again."""
 
-    def grow(self, seen: WorkerSeen, at: float) -> None:
-        """Take in what was seen now."""
-        totals = {index: dataflow.rows for index, dataflow in seen.dataflows.items()}
+    def grow(self, seen: WorkerSeen, at: float, operators: Mapping[int, int]) -> None:
+        """Take in what was seen now. Of the rows of a dataflow, the first `operators` are scheduled operators."""
+        totals = {index: self._continued(index, dataflow.rows) for index, dataflow in seen.dataflows.items()}
         self.growth = {index: rows - self.totals[index] for index, rows in totals.items() if index in self.totals}
+        for index, rows in totals.items():
+            more = self.growth.get(index, rows)[: operators.get(index, 0)]
+            self.counted[COUNTED] += more[:, COUNTED].sum(axis=0)
+        self._bases = {index: base for index, base in self._bases.items() if index in totals}
         self.totals, self.seen = totals, seen
         self.seconds, self.at = at - self.at, at
+
+    def _continued(self, index: int, rows: Rows) -> Rows:
+        """Return the numbers of a dataflow, which go on from what was counted before looking began again."""
+        before = self.totals.get(index)
+        base = self._bases.get(index)
+        if before is not None and (rows[:, COUNTED] < self.seen.dataflows[index].rows[:, COUNTED]).any():
+            base = self._bases[index] = before[:, COUNTED]
+        if base is None:
+            return rows
+        rows = rows.copy()
+        rows[:, COUNTED] += base
+        return rows
 
     def rate(self, column: int, operators: Mapping[int, int]) -> float:
         """Return how fast a number of all scheduled operators together grew, by second."""
@@ -126,13 +150,16 @@ class State:
     def take(self, seen: Iterable[ProcessSeen]) -> set[int]:
         """Take in what was seen of processes; return the dataflows that have ended since."""
         now = clock.monotonic()
+        operators = {index: each.operators for index, each in self.dataflows.items()}
+        for each in self.dataflows.values():
+            each.epochs = []
         for process in seen:
             self.silent.pop(process.process, None)
             for worker in process.workers:
                 known = self.workers.get(worker.index)
                 if known is None:
                     known = self.workers[worker.index] = WorkerState(worker, process.process, process.pid, now)
-                known.grow(worker, now)
+                known.grow(worker, now, operators)
             for index, epochs in process.epochs.items():
                 if index in self.dataflows:
                     self.dataflows[index].take_epochs(epochs)
@@ -143,6 +170,14 @@ class State:
         for index in over:
             self.dataflows[index].is_over = True
         return over
+
+    def forget(self) -> list[int]:
+        """Forget the oldest dataflows that are over, but for `REMEMBERED` of them; return which."""
+        over = [index for index, each in self.dataflows.items() if each.is_over]
+        gone = over[: max(0, len(over) - REMEMBERED)]
+        for index in gone:
+            del self.dataflows[index]
+        return gone
 
     def _sum(self, index: int, dataflow: DataflowState, now: float) -> None:
         """Add up what all workers have of a dataflow."""
@@ -183,7 +218,7 @@ class State:
         return [
             [index, *map(int, worker.totals[dataflow][node])]
             for index, worker in sorted(self.workers.items())
-            if dataflow in worker.totals and node < len(worker.totals[dataflow])
+            if dataflow in worker.totals and 0 <= node < len(worker.totals[dataflow])
         ]
 
 
@@ -204,8 +239,14 @@ class Changes:
         self._rows: dict[int, Rows] = {}
         self._frontiers: dict[int, dict[int, tuple[Time, ...]]] = {}
 
-    def as_data(self, notes: list[list[Any]], over: Iterable[int] = ()) -> dict[str, Any]:
-        """Return what has changed since the last call, for JSON; the first time everything."""
+    def as_data(self, notes: list[list[Any]], over: Iterable[int] = (), gone: Sequence[int] = ()) -> dict[str, Any]:
+        """Return what has changed since the last call, for JSON; the first time everything.
+
+        `over` are the dataflows that have ended since, and `gone` those that were forgotten.
+        """
+        for index in gone:
+            self._rows.pop(index, None)
+            self._frontiers.pop(index, None)
         dataflows = {}
         for index, each in self._state.dataflows.items():
             found = self._of(index, each)
@@ -217,6 +258,7 @@ class Changes:
             "dataflows": dataflows,
             "notes": notes,
             "over": sorted(over),
+            "gone": [*gone],
         }
 
     def _of(self, index: int, dataflow: DataflowState) -> dict[str, Any]:

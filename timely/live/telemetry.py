@@ -15,6 +15,7 @@ import threading
 import time as clock
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from math import inf
 from pathlib import Path
 from threading import Thread
 
@@ -28,12 +29,14 @@ from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
+from timely.errors import ConfigError
 from timely.live.figures import EPOCHS, EPOCHS_TEXT, FIGURES, Figure
 from timely.live.notes import Notes
 from timely.live.state import LIMITS, State, frontier_text
 from timely.live.watching import Watching
 from timely.observe.notices import notify
 
+INTERVAL_VARIABLE = "OTEL_METRIC_EXPORT_INTERVAL"
 EXPORT_SECONDS = 15.0
 """How often figures are sent unless `OTEL_METRIC_EXPORT_INTERVAL` names another interval: 500 operators take 0.1 s."""
 END_SECONDS = 1.0
@@ -49,8 +52,7 @@ class Telemetry:
         name = os.environ.get("OTEL_SERVICE_NAME") or Path(sys.argv[0] or "timely").stem or "timely"
         resource = Resource.create({"service.name": name, "process.pid": os.getpid()})
         before = set(threading.enumerate())
-        interval = float(os.environ.get("OTEL_METRIC_EXPORT_INTERVAL") or 1000 * EXPORT_SECONDS)
-        reader = PeriodicExportingMetricReader(OTLPMetricExporter(f"{base}/v1/metrics"), interval)
+        reader = PeriodicExportingMetricReader(OTLPMetricExporter(f"{base}/v1/metrics"), _interval())
         view = View(instrument_name=EPOCHS, aggregation=ExplicitBucketHistogramAggregation(LIMITS))
         self._meters = MeterProvider([reader], resource, shutdown_on_exit=False, views=[view])
         self._tracers = TracerProvider(resource=resource, shutdown_on_exit=False)
@@ -91,6 +93,18 @@ class Telemetry:
             ]
 
         return observed
+
+
+def _interval() -> float:
+    """Return how often figures are sent, in milliseconds."""
+    given = os.environ.get(INTERVAL_VARIABLE, "")
+    try:
+        interval = float(given or 1000 * EXPORT_SECONDS)
+    except ValueError:
+        interval = 0.0
+    if not 0 < interval < inf:
+        raise ConfigError(f"{INTERVAL_VARIABLE} is a number of milliseconds, not {given!r:.80}")
+    return interval
 
 
 def begin(endpoint: str, processes: int, directory: Path | None) -> Callable[[], None]:

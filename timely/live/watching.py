@@ -143,6 +143,7 @@ class Watching:
             else:
                 seen.append(answer[0])
                 notes += [[at, neighbour.process, kind, text] for _, at, kind, text in answer[1]]
+        gone = state.forget()
         known = set(state.dataflows)
         if state.unknown(seen):
             state.add_shapes(shapes())
@@ -155,7 +156,8 @@ class Watching:
         self._kept = [*self._kept, *notes][-200:]
         state.warnings.update(kind for _, _, kind, _ in notes)
         new = [state.dataflows[index].shape.as_data() for index in state.dataflows if index not in known]
-        self._tell([*(_event("shape", shape) for shape in new), _event("tick", self._changes.as_data(notes, over))])
+        tick = self._changes.as_data(notes, over, gone)
+        self._tell([*(_event("shape", shape) for shape in new), _event("tick", tick)])
 
     def _tell(self, messages: Iterable[str]) -> None:
         for message in messages:

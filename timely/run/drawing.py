@@ -1,6 +1,6 @@
 """Draw the dataflows of a script without running them: `timely viz`.
 
-The script runs as with one worker until that is first stepped, or the program returns. By then it has built its
+The script runs until its first worker is first stepped, or the program returns. By then it has built its
 dataflows, and may have sent to their inputs, but no operator has run. A script that calls `execute` several times is
 drawn as far as the first call.
 
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from contextlib import nullcontext, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -44,7 +45,8 @@ def draw(output: str | None, target: list[str], is_module: bool) -> int:
 
         def program(worker: Worker) -> None:
             def stop() -> NoReturn:
-                shapes.extend(map(shape_of, worker.dataflows))
+                if worker.index == 0 and not shapes:  # others have the same, and are stepped again
+                    shapes.extend(map(shape_of, worker.dataflows))
                 raise _HasBuilt(0)
 
             worker._step = stop  # type: ignore[method-assign]
@@ -55,7 +57,8 @@ def draw(output: str | None, target: list[str], is_module: bool) -> int:
 
     before, execute.around = execute.around, around
     try:
-        status = run_target(target, is_module, bool(sys.flags.safe_path))
+        with nullcontext() if output is not None else redirect_stdout(sys.stderr):  # the drawing alone is printed there
+            status = run_target(target, is_module, bool(sys.flags.safe_path))
     except _HasBuilt:
         status = 0
     finally:

@@ -10,7 +10,7 @@ import argparse
 import importlib
 import os
 import time as clock
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from functools import partial
 from typing import Any
@@ -18,6 +18,7 @@ from typing import Any
 from timely.config import Config
 from timely.errors import ConfigError
 from timely.live.output import printing
+from timely.observe.notices import notify
 from timely.run.environment import report_unknown_variables
 from timely.run.failure import PEER_FAILED
 from timely.run.large_pages import restart_with_large_pages
@@ -51,14 +52,24 @@ def add_commands(commands: Any, given: str | None) -> None:
         if name == given:
             found = importlib.import_module(f"timely.cluster.{module}")
             found.add_options(parser)
-            parser.set_defaults(action=partial(_print, found.text))
+            parser.set_defaults(action=partial(_print, found.text, getattr(found, "remarks", _none)))
 
 
-def _print(text: Callable[[argparse.Namespace], str], options: argparse.Namespace) -> int:
+def _print(
+    text: Callable[[argparse.Namespace], str],
+    remarks: Callable[[argparse.Namespace], Sequence[str]],
+    options: argparse.Namespace,
+) -> int:
     made = text(options)
     with printing(encoding="utf-8", errors="surrogateescape"):
         print(made, end="")
+    for remark in remarks(options):
+        notify(remark)
     return 0
+
+
+def _none(_: argparse.Namespace) -> Sequence[str]:
+    return ()
 
 
 def add_options(run: argparse.ArgumentParser) -> None:

@@ -360,6 +360,10 @@ def launch(
     keys, the children get keys made for this run, in a file in that directory, which no list of processes shows.
     """
     _take_closed_descriptors()
+    if restarts and config.live is not None:
+        from timely.live.address import keep_token  # not at the top: the command must start quickly
+
+        keep_token()
     with _signals_recorded() as signals:
 
         def run() -> Outcome:

@@ -68,7 +68,9 @@ class Source(Protocol):
 
 
 class Changes:
-    """Changes that have been opened; `epochs` reads them, once."""
+    """Changes that have been opened; `epochs` reads them, once. How many they are is not known before."""
+
+    total = None
 
     def __init__(self, source: Source) -> None:
         self._source = source

@@ -41,14 +41,14 @@ class Replacements:
         if not isinstance(graph, Generated):
             raise DataError(f"{text} is for generated graphs, such as random:1000,5000; {graph.label} is none")
         self.label = text
-        self._count, self._seed = map(int, [*given, "0"][:2])
-        if self._count > graph.total:
+        self.total, self._seed = map(int, [*given, "0"][:2])
+        if self.total > graph.total:
             raise DataError(f"{text}: {graph.label} has only {graph.total:,} edges to replace")
         self._graph = graph
 
     def epochs(self) -> Iterator[Change]:
         """Yield the changes."""
-        left, epoch = self._count, 0
+        left, epoch = self.total, 0
         for chunk, edges in enumerate(self._graph.share(0, 1)):
             if not left:
                 return

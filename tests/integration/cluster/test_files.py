@@ -125,7 +125,12 @@ def test_a_containerfile_has_nothing_that_hadolint_reports(
         ([*K8S], "nothing to run"),
         (["k8s", "--image", "i", "--name", "Upper_case", "count.py"], "'Upper_case' is no name for pods"),
         (["k8s", "--image", "i", "-n", "0", "count.py"], "at least one process"),
+        ([*K8S, "--restart", "-1", "count.py"], "--restart is how often"),
+        ([*K8S, "--memory", "8 GB", "count.py"], "such as 2Gi, not '8 GB'"),
         (["systemd"], "nothing to run"),
+        (["systemd", "-n", "0", "count.py"], "at least one process and one worker"),
+        (["systemd", "-w", "0", "count.py"], "at least one process and one worker"),
+        (["systemd", "--memory", "2Gi", "count.py"], "such as 8G, not '2Gi'"),
         (["systemd", "--hostfile", "hosts", "count.py"], "give both --hostfile FILE and --process INDEX"),
         (["systemd", "--hostfile", "hosts", "--process", "0", "count.py"], "--hostfile needs --curve DIR"),
         (["systemd", "--name", "a b", "count.py"], "'a b' is no name for a unit"),
@@ -144,3 +149,19 @@ def test_a_file_that_would_not_work_is_refused(
 def test_the_command_lists_what_it_can_write() -> None:
     done = subprocess.run([*TIMELY.split(), "--help"], capture_output=True, text=True, timeout=30)
     assert [name in done.stdout for name in ("k8s", "systemd", "containerfile")] == [True] * 3
+
+
+def test_a_service_that_could_not_read_its_script_is_remarked(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "private").mkdir(mode=0o700)
+    (tmp_path / "private" / "count.py").touch()
+    for script, reason in (
+        (tmp_path / "absent.py", "absent.py: No such file or directory"),
+        (tmp_path / "private" / "count.py", "other users cannot enter "),
+    ):
+        assert cli.main(["systemd", str(script)]) == 0
+        written = capsys.readouterr()
+        assert "timely: on this machine the service would not start: " in written.err
+        assert reason in written.err
+        assert written.out.endswith("WantedBy=multi-user.target\n")

@@ -11,6 +11,7 @@ import pytest
 
 from tests.integration.launcher.launching import Run
 from tests.integration.live.browsing import PROGRAMS, address_of
+from tests.unit.communication.networks import free_ports
 from timely.live.client import View, events
 from timely.live.jobs import job_of
 
@@ -45,6 +46,19 @@ def program(worker):
 execute(program)
 """
 
+SESSION = """
+import time
+from differential import Session
+with Session() as db:
+    words = db.table("words", {"word": ["to"]})
+    db.view("counts", lambda t: t.words.count())
+    end = time.monotonic() + 6
+    while time.monotonic() < end:
+        words.insert(word="be")
+        db.commit()
+        time.sleep(0.05)
+"""
+
 
 def watched(address: str, ticks: int) -> View:
     """Return what is seen after so many ticks."""
@@ -76,14 +90,14 @@ def test_a_run_that_stands_still_says_so_though_its_page_is_open(tmp_path: Path)
 def test_a_run_that_is_started_again_serves_its_page_at_the_same_address(tmp_path: Path) -> None:
     script = tmp_path / "crashing.py"
     script.write_text(CRASHING)
-    run = Run("run", "-n", "2", "--restart", "2", "--live", "0", script, tmp_path / "mark")
+    (port,) = free_ports(1)
+    run = Run("run", "-n", "2", "--restart", "2", "--live", str(port), script, tmp_path / "mark")
     try:
         first = address_of(run)
         run._wait_for(lambda: run.error.count("live view at") == 2, 30, "the page is not served again")
-        second = re.findall(r"live view at (\S+)", run.error)[1]
-        assert watched(second, 6).dataflows[0].name == "words"
+        assert re.findall(r"live view at (\S+)", run.error)[1] == first, "an open page cannot connect again"
+        assert watched(first, 6).dataflows[0].name == "words"
         assert run.end(40) == 0
-        assert first.partition("?")[0] != ""
     finally:
         run.close()
 
@@ -127,5 +141,19 @@ def test_an_address_that_others_reach_is_refused_before_anything_runs() -> None:
         assert run.end(40) == 2
         assert "timely: other machines can reach 0.0.0.0, so the live page needs a token and TLS" in run.error
         assert "live view at" not in run.error
+    finally:
+        run.close()
+
+
+def test_a_session_has_what_the_command_that_runs_its_script_is_asked_for(tmp_path: Path) -> None:
+    script = tmp_path / "session.py"
+    script.write_text(SESSION)
+    run = Run("run", "-w", "2", "--live", "0", "--profile", script)
+    try:
+        view = watched(address_of(run), 4)
+        assert len(view.workers) == 2
+        assert any("counts" in flow.name for flow in view.dataflows.values()), [*view.dataflows]
+        assert run.end(40) == 0, run.error
+        assert "runs  busy s  records in" in run.error
     finally:
         run.close()

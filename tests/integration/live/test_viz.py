@@ -95,6 +95,7 @@ def test_graphviz_draws_every_dataflow(script: Path, tmp_path: Path) -> None:
 def test_without_graphviz_elk_draws_the_largest(script: Path, tmp_path: Path) -> None:
     drawn = viz("-o", tmp_path / "graph.svg", script, path=only(tmp_path, "node"))
     assert drawn.returncode == 0, drawn.stderr
+    assert "has dataflow 0 ('the \"first\"'), the largest, and not the 1 other: install graphviz" in drawn.stderr
     texts = texts_of(tmp_path / "graph.svg")
     assert {'the "first"', "back\\slash", "spread", "script.py:8"} <= texts
     assert any("a < b" in text for text in texts)
@@ -158,3 +159,17 @@ def test_the_dataflows_of_a_session_are_drawn_after_its_script_has_run(tmp_path:
     drawn = json.loads((tmp_path / "words.json").read_text())
     assert [shape["name"] for shape in drawn] == ["session", "table words", "view counts"]
     assert "words" in [node["name"] for node in drawn[1]["nodes"]]
+
+
+def test_threads_are_drawn_once_and_what_the_script_prints_is_no_part_of_the_drawing(tmp_path: Path) -> None:
+    script = tmp_path / "threads.py"
+    script.write_text(
+        "from timely import Config, execute\nprint('loading')\ndef program(worker):\n"
+        "    with worker.dataflow('words') as scope:\n        scope.to_stream([1]).exchange().probe()\n"
+        "execute(program, Config(workers=2))\n"
+    )
+    drawn = viz(script)
+    assert drawn.returncode == 0, drawn.stderr
+    assert drawn.stdout.startswith("digraph")
+    assert drawn.stdout.count("subgraph cluster_0_0 ") == 1
+    assert (drawn.stdout.count("loading"), drawn.stderr.count("loading")) == (0, 1)

@@ -7,11 +7,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from timely.cluster import slurm
+from timely.cluster import ray, slurm
 from timely.config import Config
+from timely.errors import ConfigError
 from timely.run import cli, elsewhere
 from timely.run.state import reserved
 
@@ -48,6 +50,7 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[str | None]:
         (["--on", "slurm", "--restart", "3"], "srun has started the processes, so it has to start them again"),
         (["--on", "slurm", "--hostfile", "hosts"], "--on slurm decides where processes are"),
         (["--on", "mpi", "--hostfile", "hosts", "--process", "0"], "--on mpi decides where processes are"),
+        (["--on", "ray", "-n", "0"], "there must be at least one process, not 0"),
     ],
 )
 def test_options_that_contradict_the_system_are_refused(
@@ -76,3 +79,17 @@ def test_process_0_does_not_begin_in_a_directory_of_state_that_another_run_has_r
         assert ran == []
     assert cli.main(["run", "--on", "slurm", "--state", state, SCRIPT]) == 0
     assert ran == ["0"]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"processes": 0}, "at least one process"),
+        ({"processes": 2, "workers": 0}, "at least one process and one worker"),
+        ({"processes": 2, "restarts": -1}, "restarts is how often"),
+        ({"processes": 2, "strategy": "NEAR"}, "strategy must be one of PACK, "),
+    ],
+)
+def test_a_run_on_ray_that_cannot_be_is_refused_before_ray_is_asked(options: dict[str, Any], words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        ray.run(len, **options)

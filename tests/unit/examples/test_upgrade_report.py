@@ -51,6 +51,14 @@ def test_progress_is_a_line_of_its_own_in_a_file(capsys: pytest.CaptureFixture[s
     assert capsys.readouterr().out == expected
 
 
+def test_progress_has_an_estimate_of_what_is_left(capsys: pytest.CaptureFixture[str]) -> None:
+    run = report.Report()
+    run.passed(1, 10, 100.0)
+    with report.Terminal(40) as terminal:
+        terminal.progress(run, ANSWERS)
+    assert capsys.readouterr().out.startswith("step 10 of 40 | about 5 min left | 0 steps/s | 10000.00 ms | ")
+
+
 def test_progress_is_overwritten_on_a_terminal(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

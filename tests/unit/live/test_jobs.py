@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import subprocess
 import tempfile
 from pathlib import Path
 
@@ -102,3 +103,29 @@ def test_a_viewer_is_told_why_a_page_does_not_answer() -> None:
         page.close()
     with pytest.raises(TransportError, match="has the job ended"):
         next(events(Job(url, "wrong", ())))
+
+
+def test_a_page_with_a_certificate_of_its_own_is_shown_to_its_user_and_to_others_who_trust_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    certificate, key = str(tmp_path / "certificate.pem"), str(tmp_path / "key.pem")
+    make = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "1"]
+    make += ["-subj", "/CN=jobs.example", "-addext", "subjectAltName=DNS:jobs.example,IP:127.0.0.1"]
+    try:
+        subprocess.run([*make, "-keyout", key, "-out", certificate], check=True, capture_output=True, timeout=30)
+    except FileNotFoundError:
+        pytest.skip("there is no openssl to make a certificate")
+    page = serve_live("127.0.0.1:0", certificate=(certificate, key))
+    try:
+        url, token = page.url.split("?")[0], job_of(page.url).token
+        assert url.startswith("https://")
+        for name in (str(os.getpid()), page.url, url):
+            assert next(events(job_of(name)))[0] == "tick"
+        with pytest.raises(TransportError, match=r"is not trusted here .*SSL_CERT_FILE"):
+            next(events(Job(url, token, ())))
+        monkeypatch.setenv("SSL_CERT_FILE", certificate)
+        assert next(events(Job(url, token, ())))[0] == "tick"
+        with pytest.raises(TransportError, match="cannot read the certificate"):
+            next(events(Job(url, token, (), str(tmp_path / "absent"))))
+    finally:
+        page.close()

@@ -61,8 +61,14 @@ function tick(data) {
     flow.over = true;
     for (const option of $("dataflow").options) if (+option.value === key) option.text += " (complete)";
   }
+  for (const key of data.gone) if (key !== shown) forget(key);
   addNotes(data.notes);
   refresh();
+}
+
+function forget(key) {
+  flows.delete(key);
+  for (const option of [...$("dataflow").options]) if (+option.value === key) option.remove();
 }
 
 function refresh() {
