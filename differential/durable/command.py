@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time as clock
+from collections.abc import Sequence
 
 from differential.durable.manifest import Manifest, Position
 from differential.durable.places import Directory
@@ -25,10 +26,10 @@ def show(directory: str, verify: bool) -> int:
         raise ConfigError(f"there is no directory {directory}")
     place = Directory(directory)
     names = place.names()
-    if not names:
+    faults = _lost(directory, names)
+    if not names and not faults:
         raise ConfigError(f"there are no durable collections in {directory}")
     table: list[tuple[str, ...]] = [_HEADER]
-    faults: list[str] = []
     for name in names:
         shard = Shard(name, place.store(name))
         try:
@@ -69,6 +70,18 @@ def accept(directory: str, name: str) -> int:
     Writer.claim(shard, "commits").note(noted)
     print(f"the session goes on with {name!r} as it is, and reads the sources of this table from their beginning")
     return 0
+
+
+def _lost(directory: str, names: Sequence[str]) -> list[str]:
+    """Return what is wrong with the directories of collections whose manifest is lost."""
+    faults = []
+    for name in sorted(set(os.listdir(directory)) - set(names)):
+        if os.path.isdir(os.path.join(directory, name)):
+            try:
+                Shard(name, Directory(directory).store(name)).refuse_remains()
+            except (StateError, StoreError) as error:
+                faults.append(str(error))
+    return faults
 
 
 def _row(name: str, manifest: Manifest) -> tuple[str, ...]:

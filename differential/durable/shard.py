@@ -98,6 +98,14 @@ class Shard:
             self._refuse_if_missing(missing[0])
         raise self._busy()
 
+    def refuse_remains(self) -> None:
+        """Raise StateError if there are files and no manifest: then this is no new collection, but has lost it."""
+        names = self.store.names()
+        if names and self.store.get_manifest() is None:
+            raise StateError(
+                f"{self} has {len(names)} file(s), and no manifest: restore the directory from a copy, or remove it"
+            )
+
     def part(self, part: Part) -> bytes | None:
         """Return the contents of a part, None if it does not exist any more. Raises StateError if it is damaged."""
         data = self.store.get(part.name)

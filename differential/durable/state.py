@@ -386,6 +386,7 @@ class State:
         for shard in self._used:
             about: dict[str, Any] = {} if shard.role == INPUT else {INPUTS: sorted(needs[shard.name])}
             if shard.name not in self.writers:
+                shard.shard.refuse_remains()
                 is_input = shard.role == INPUT
                 at = self.first_epoch(shard) if is_input else as_of + (shard.role == SNAPSHOT)
                 self.writers[shard.name] = Writer.claim(
