@@ -115,8 +115,9 @@ def test_a_drop_that_was_interrupted_is_complete(tmp_path: Path, monkeypatch: py
 
 def test_the_later_session_of_the_same_process_is_known_as_such(tmp_path: Path) -> None:
     """A cell of a notebook that opens a session, and runs again, makes two of them."""
-    with opened(tmp_path) as first, opened(tmp_path):
-        with pytest.raises(
-            FencedError, match=r"by process \d+ on .*, which is this one: it opened the state again, so"
-        ):
-            first.commit()
+    with (
+        opened(tmp_path) as first,
+        opened(tmp_path),
+        pytest.raises(FencedError, match=r"by process \d+ on .*, which is this one: it opened the state again, so"),
+    ):
+        first.commit()
