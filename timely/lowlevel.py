@@ -88,6 +88,7 @@ from timely.live.handle import Live
 from timely.live.serving import Access, HttpServer, headers_of, listen
 from timely.observe.events import StateResized
 from timely.observe.log import Log
+from timely.observe.notices import notify
 from timely.order import LIMIT, Moment, Time, as_time, less_equal
 from timely.origin import Origin, attributed, user_origin
 from timely.progress.antichain import CLOSED, Antichain
@@ -175,6 +176,7 @@ __all__ = [
     "merged",
     "name_of",
     "new_input",
+    "notify",
     "nullable",
     "poller",
     "read_only_views",

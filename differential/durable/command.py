@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from differential.durable.manifest import Manifest, Position
 from differential.durable.places import Directory
-from differential.durable.shard import Shard
+from differential.durable.shard import Shard, refuse_remains
 from differential.durable.writer import Writer
 from differential.frames.frame import aligned
 from timely.errors import ConfigError, StateError, StoreError
@@ -78,7 +78,7 @@ def _lost(directory: str, names: Sequence[str]) -> list[str]:
     for name in sorted(set(os.listdir(directory)) - set(names)):
         if os.path.isdir(os.path.join(directory, name)):
             try:
-                Shard(name, Directory(directory).store(name)).refuse_remains()
+                refuse_remains(Shard(name, Directory(directory).store(name)))
             except (StateError, StoreError) as error:
                 faults.append(str(error))
     return faults

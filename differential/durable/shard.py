@@ -9,6 +9,7 @@ from differential.durable import rows
 from differential.durable.local import LocalStore
 from differential.durable.manifest import Manifest, Part
 from differential.durable.store import Store
+from differential.durable.unanswered import awaited
 from timely.errors import StateError
 
 READS = 5
@@ -44,7 +45,8 @@ class Shard:
 
     def manifest(self) -> Manifest:
         """Return the present manifest."""
-        data = self.store.get_manifest()
+        with awaited(self):
+            data = self.store.get_manifest()
         if data is None:
             raise StateError(f"there is no durable collection in {self.store}")
         return Manifest.from_bytes(data, self)
@@ -98,17 +100,10 @@ class Shard:
             self._refuse_if_missing(missing[0])
         raise self._busy()
 
-    def refuse_remains(self) -> None:
-        """Raise StateError if there are files and no manifest: then this is no new collection, but has lost it."""
-        names = self.store.names()
-        if names and self.store.get_manifest() is None:
-            raise StateError(
-                f"{self} has {len(names)} file(s), and no manifest: restore the directory from a copy, or remove it"
-            )
-
     def part(self, part: Part) -> bytes | None:
         """Return the contents of a part, None if it does not exist any more. Raises StateError if it is damaged."""
-        data = self.store.get(part.name)
+        with awaited(self):
+            data = self.store.get(part.name)
         if data is not None and (len(data) != part.size or hashlib.sha256(data).hexdigest() != part.sha256):
             is_whole = len(data) == part.size
             reason = "its checksum is wrong" if is_whole else f"it has {len(data)} bytes and should have {part.size}"
@@ -153,6 +148,15 @@ class Shard:
 
     def __str__(self) -> str:
         return f"{self.name!r} in {self.store}"
+
+
+def refuse_remains(shard: Shard) -> None:
+    """Raise StateError if there are files and no manifest: then this is no new collection, but has lost it."""
+    names = shard.store.names()
+    if names and shard.store.get_manifest() is None:
+        raise StateError(
+            f"{shard} has {len(names)} file(s), and no manifest: restore the directory from a copy, or remove it"
+        )
 
 
 def missing(shard: Shard, name: str) -> StateError:

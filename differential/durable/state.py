@@ -29,7 +29,7 @@ from differential.durable.keep import Keep
 from differential.durable.kinds import kind_of
 from differential.durable.manifest import Manifest, Part, Position, described
 from differential.durable.places import Place, check_name, checked_fields, place_of
-from differential.durable.shard import Shard
+from differential.durable.shard import Shard, refuse_remains
 from differential.durable.writer import Writer
 from timely import Worker, new_input
 from timely.errors import BuildError, StateError
@@ -386,7 +386,7 @@ class State:
         for shard in self._used:
             about: dict[str, Any] = {} if shard.role == INPUT else {INPUTS: sorted(needs[shard.name])}
             if shard.name not in self.writers:
-                shard.shard.refuse_remains()
+                refuse_remains(shard.shard)
                 is_input = shard.role == INPUT
                 at = self.first_epoch(shard) if is_input else as_of + (shard.role == SNAPSHOT)
                 self.writers[shard.name] = Writer.claim(

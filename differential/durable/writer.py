@@ -29,6 +29,7 @@ from differential.durable import compaction, rows
 from differential.durable.keep import Keep
 from differential.durable.manifest import Manifest, Owner, Part, Position, described
 from differential.durable.shard import Shard, missing
+from differential.durable.unanswered import awaited
 from timely.errors import FencedError, StateError, StoreError
 
 T = TypeVar("T")
@@ -77,7 +78,7 @@ class Writer:
         """
         owner = Owner(token_hex(8), platform.node(), os.getpid(), clock.time())
         for attempt in range(ATTEMPTS * 4):
-            data = _patiently(shard.store.get_manifest, pause)
+            data = _patiently(shard, shard.store.get_manifest, pause)
             if data is None:
                 manifest = Manifest(role, since, at, 1, 1, owner, about=dict(about or {}))
             else:
@@ -150,7 +151,7 @@ class Writer:
         self._sequence += 1
         name = f"{self.manifest.fence:08d}-{self._sequence:08d}-{sha256[:12]}.parquet"
         try:
-            _patiently(lambda: self._store.put_new(name, data), self._pause)
+            _patiently(self.shard, lambda: self._store.put_new(name, data), self._pause)
         except StoreError:
             self.check()
             raise
@@ -159,7 +160,7 @@ class Writer:
 
     def check(self) -> None:
         """Raise FencedError unless the manifest is the one that this writer wrote last."""
-        if _patiently(self._store.get_manifest, self._pause) != self._bytes:
+        if _patiently(self.shard, self._store.get_manifest, self._pause) != self._bytes:
             raise FencedError(self._who(self.manifest))
 
     def note(self, offsets: Mapping[str, Position | None]) -> None:
@@ -269,7 +270,7 @@ class Writer:
         return garbage
 
     def _get(self, part: Part) -> bytes:
-        data = _patiently(lambda: self.shard.part(part), self._pause)
+        data = _patiently(self.shard, lambda: self.shard.part(part), self._pause)
         if data is None:
             self.check()  # a writer that has replaced this one may have merged it
             raise missing(self.shard, part.name)
@@ -280,14 +281,15 @@ class Writer:
         data = manifest.to_bytes()
         for attempt in range(ATTEMPTS):
             try:
-                is_done = self._store.compare_and_set(expected, data)
+                with awaited(self.shard):
+                    is_done = self._store.compare_and_set(expected, data)
             except StoreError:
                 # It may have happened, or may still happen: then a second attempt finds `data` and not `expected`.
                 if attempt == ATTEMPTS - 1:
                     raise
                 self._pause(_FIRST_PAUSE * 2**attempt)
                 continue
-            if not is_done and _patiently(self._store.get_manifest, self._pause) != data:
+            if not is_done and _patiently(self.shard, self._store.get_manifest, self._pause) != data:
                 raise FencedError(self._who(manifest))
             self.manifest, self._bytes = manifest, data
             return
@@ -312,11 +314,13 @@ class Writer:
         )
 
 
-def _patiently(operation: Callable[[], T], pause: Callable[[float], None]) -> T:
+def _patiently(shard: Shard, operation: Callable[[], T], pause: Callable[[float], None]) -> T:
     """Return the result of an operation that may be repeated, tried again while the store fails."""
     for attempt in range(ATTEMPTS - 1):
         try:
-            return operation()
+            with awaited(shard):
+                return operation()
         except StoreError:
             pause(_FIRST_PAUSE * 2**attempt)
-    return operation()
+    with awaited(shard):
+        return operation()
