@@ -119,6 +119,8 @@ def _fitting(column: Column, kind: AnyKind) -> Column:
     """Return a column as one of a kind."""
     found = kind_of(column)
     if column.dtype.kind == "u":
+        if not isinstance(kind, Kind) and kind.name.removesuffix("?") == "uint64":
+            return _stated(typed(column, "uint64"), found, kind)
         raise DataError(f"holds {int(column.max())}, which is too large for a 64-bit integer")
     if found == kind:
         return column
@@ -141,8 +143,8 @@ def _fitting(column: Column, kind: AnyKind) -> Column:
 def _stated(column: Column, found: AnyKind, kind: LogicalType) -> Column:
     """Return a column as one of a logical type, of which its values are."""
     base = kind.name.removesuffix("?")
-    is_narrow = isinstance(found, Kind) and _TYPES[found] == base
-    if not is_narrow and isinstance(found, Kind):
+    has_no_nulls = type_name(found) == base
+    if not has_no_nulls and isinstance(found, Kind):
         widened = next((each for each, name in _TYPES.items() if name == base), None)
         if widened is None:
             if base != "uint64" or found not in (Kind.INT, Kind.BOOL):
@@ -153,7 +155,9 @@ def _stated(column: Column, found: AnyKind, kind: LogicalType) -> Column:
         raise _other(column, found, kind)  # without a zone it is not known which instant a time is
     try:
         return cast(Column, typed(column, kind.name))
-    except (DataError, TypeError, ValueError):
+    except (DataError, TypeError, ValueError) as error:
+        if has_no_nulls:  # one of its values stands for a null
+            raise DataError(f"holds {_shown(kind)}, but {error}") from None
         raise _other(column, found, kind) from None
 
 

@@ -144,3 +144,28 @@ def test_changes_with_nulls_are_sorted() -> None:
             table.insert(x=[3, None, 1])
             db.commit()
             assert [change.records() for change in changes.read_nowait()] == [[((1,), 1), ((3,), 1), ((None,), 1)]]
+
+
+@pytest.mark.parametrize(("of", "value"), [(int | None, 2**63 - 1), (typed([], "uint64?"), 2**64 - 1)])
+def test_the_number_that_stands_for_a_null_is_refused_by_name(of: Any, value: int) -> None:
+    with Session() as db:
+        table = db.table("t", {"x": of})
+        with pytest.raises(DataError, match=rf"column 'x' of table 't' .*{value} at row 1 stands for a null"):
+            table.insert(x=[1, value])
+        table.insert(x=value - 1)
+        db.commit()
+        assert table.records() == [(value - 1,)]
+
+
+@pytest.mark.parametrize("of", ["uint64", "uint64?"])
+@pytest.mark.parametrize("made", [int, np.uint64, lambda value: [value], lambda value: np.array([value], np.uint64)])
+def test_unsigned_numbers_beyond_signed_ones_are_inserted_and_deleted(of: str, made: Any) -> None:
+    with Session() as db:
+        table = db.table("t", {"x": typed([], of)})
+        for value in (2**63, 2**64 - 2):
+            table.insert(x=made(value))
+        db.commit()
+        assert table.records() == [(2**63,), (2**64 - 2,)]
+        table.delete(x=made(2**63))
+        db.commit()
+        assert table.records() == [(2**64 - 2,)]
