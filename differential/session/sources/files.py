@@ -29,6 +29,7 @@ from differential.session.sources.source import Batch, Position, Rejected, Targe
 from differential.session.sources.tables import chunks_of
 from differential.session.sources.text import Csv, Format, JsonLines
 from timely.errors import DataError, SessionError
+from timely.lowlevel import notify
 
 Path = str | os.PathLike[str]
 Replaced = Literal["stop", "begin"]
@@ -139,6 +140,8 @@ class FilesReader:
         self.is_ended = False
         if source.path is not None and not source.follow:
             _refuse_absent(source.path, self._is_several)
+            if self._is_several and not known and not source.listed():
+                notify(f"source {source.name!r} reads nothing: there is no file of it")
         if known.get("file") and self._is_several:
             path = os.path.join(os.path.dirname(source.path or ""), known["file"])
             if os.path.exists(path):

@@ -114,12 +114,15 @@ def test_a_directory_that_is_made_later_is_followed(tmp_path: Path) -> None:
         assert table.records() == [(1, "a")]
 
 
-def test_a_pattern_in_a_directory_that_is_not_there_is_refused(tmp_path: Path) -> None:
+def test_a_pattern_in_a_directory_that_is_not_there_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     with Session() as db:
         table = db.table("t", COLUMNS)
         with pytest.raises(SessionError, match=r"there is no directory .*/absent"):
             table.read_from(csv(tmp_path / "absent" / "*.csv"))
         table.read_from(csv(tmp_path / "*.csv"))
+        assert f"source '{tmp_path}/*.csv' reads nothing: there is no file of it" in capsys.readouterr().err
         db.run()
         assert table.records() == []
 
