@@ -182,7 +182,7 @@ def test_of_a_session_a_view_is_shown_first_and_then_what_is_chosen() -> None:
 
 
 def test_a_run_that_ends_is_said_to_have_ended_and_stays_on_show() -> None:
-    with job(program="hops.py", seconds="4", more=("end",)) as (run, address), page(address) as shown:
+    with job(program="hops.py", seconds="12", more=("end",)) as (run, address), page(address) as shown:
         shown.wait_for_function(SHOWS_RATE)
         run.end(60)
         shown.wait_for_function("() => document.querySelector('#connection').textContent.includes('has ended')")
