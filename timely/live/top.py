@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time as clock
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from timely.errors import ConfigError
 from timely.live.client import Mirror, View, events
@@ -21,8 +21,8 @@ OPERATORS, HELD, NOTES = 14, 6, 5
 """How many lines of each are shown."""
 _FIRST_TICKS = 4
 """After this many ticks there are rates: the first ones only begin to count."""
-_TEXTS = ("operator", "does", "frontier", "built at", "")
-"""The columns that are cut off where a terminal is narrow: numbers keep their width."""
+_TEXTS = ("operator", "does", "frontier", "")
+"""The columns that are cut off where a terminal is narrow: numbers and lines of code keep their width."""
 _UNITS = ("", "k", "M", "G", "T")
 
 
@@ -98,7 +98,8 @@ def _operators(flow: Mirror, workers: int) -> Table:
         share = _share(rates[NANOSECONDS] / 1e9 / max(1, workers)) if node["kind"] == "operator" else ""
         moving = [_short(rates[column]) for column in (RECEIVED, SENT, RUNS)]
         kept = [_short(totals[column]) for column in (QUEUED, ROWS, BYTES)]
-        _row(table, node["name"], share, *moving, *kept, flow.frontiers.get(number, ""), node["origin"])
+        line = node["origin"].rpartition("/")[2]
+        _row(table, node["name"], share, *moving, *kept, flow.frontiers.get(number, ""), line)
     if len(numbers) > OPERATORS:
         _row(table, f"and {len(numbers) - OPERATORS} more", *[""] * 9)
     return table
@@ -110,7 +111,8 @@ def _table(*names: str) -> Table:
     table = Table(box=None, pad_edge=False, header_style="dim")
     for name in names:
         is_text = name in _TEXTS
-        table.add_column(name, justify="left" if is_text else "right", no_wrap=not is_text, overflow="ellipsis")
+        justify: Literal["left", "right"] = "left" if is_text or name == "built at" else "right"
+        table.add_column(name, justify=justify, no_wrap=not is_text, overflow="ellipsis")
     return table
 
 

@@ -59,7 +59,9 @@ def draw(output: str | None, target: list[str], is_module: bool) -> int:
     try:
         with nullcontext() if output is not None else redirect_stdout(sys.stderr):  # the drawing alone is printed there
             status = run_target(target, is_module, bool(sys.flags.safe_path))
-    except _HasBuilt:
+    except SystemExit:  # ours, or what the script makes of it
+        if not shapes:
+            raise
         status = 0
     finally:
         execute.around = before

@@ -93,16 +93,26 @@ class StallWatch:
             if seen.operator is not None and not self._has_ended.is_set():
                 self._notify(f"nothing has moved on worker {worker.index} for {self._seconds:g} s: {seen}")
         if watched.outer.is_due(steady(outermost_frontiers, worker), now):
-            for line in unconverged(worker, watched.loops, self._seconds):
+            lines = unconverged(worker, watched.loops, self._seconds)
+            for line in lines:
                 self._notify(f"no time has become final for {self._seconds:g} s: {line}")
+            if watched.loops and not lines:
+                watched.outer = Still(self._seconds)  # nothing of the loop was in a queue at this moment: begin again
         if now == watched.outer.since:
             watched.loops = progress_of_loops(worker)
+            if not watched.loops:
+                watched.outer = Still(self._seconds)
 
 
 def counts(worker: Worker) -> Any:
-    """Return something that differs whenever a count of pointstamps has changed here."""
-    dataflows = worker.dataflows
-    return [(each.index, each.tracker.revision, each.protocol.statistics()) for each in dataflows]
+    """Return something that differs whenever a count of pointstamps has changed here, or another operator has run.
+
+    In a region, operators run without a change of these counts.
+    """
+    return [
+        (each.index, each.tracker.revision, each.protocol.statistics(), [every.activations for every in each.operators])
+        for each in worker.dataflows
+    ]
 
 
 def outermost_frontiers(worker: Worker) -> Any:

@@ -107,6 +107,10 @@ def test_it_fits_and_can_be_read_in_dark_and_light_on_a_phone_too(width: int, he
         ratios = shown.evaluate(CONTRASTS)
         assert min(ratios.values()) >= 4.5, ratios
         keep(shown, f"{width}-{scheme}")
+        rows = shown.evaluate("() => document.querySelector('header').offsetHeight")
+        shown.evaluate("() => { document.querySelector('#dataflow').options[0].text = 'of a long name '.repeat(9); }")
+        assert shown.evaluate("() => document.documentElement.scrollWidth") <= width, "a long name makes the page wide"
+        assert shown.evaluate("() => document.querySelector('header').offsetHeight") <= rows + 4, "or its head high"
         if touch:
             shown.get_by_role("button", name="min", exact=True).tap()
             shown.wait_for_selector("#detail tbody tr")
@@ -165,8 +169,20 @@ def test_500_operators_on_8_workers_are_shown_and_move() -> None:
         keep(shown, "many-open")
 
 
+def test_of_a_session_a_view_is_shown_first_and_then_what_is_chosen() -> None:
+    chosen = "() => document.querySelector('#dataflow').selectedOptions[0].text"
+    with job(program="database.py", seconds="25") as (_, address), page(address) as shown:
+        shown.wait_for_function(SHOWS_RATE)
+        assert "counts" in shown.evaluate(chosen)
+        assert {"count", "filter"} <= set(shown.locator("#graph .node text:first-of-type").all_text_contents())
+        keep(shown, "session")
+        shown.locator("#dataflow").select_option("0")
+        shown.wait_for_timeout(1500)
+        assert shown.evaluate(chosen) == "0: session"
+
+
 def test_a_run_that_ends_is_said_to_have_ended_and_stays_on_show() -> None:
-    with job(program="hops.py", seconds="4", more=("end",)) as (run, address), page(address) as shown:
+    with job(program="hops.py", seconds="12", more=("end",)) as (run, address), page(address) as shown:
         shown.wait_for_function(SHOWS_RATE)
         run.end(60)
         shown.wait_for_function("() => document.querySelector('#connection').textContent.includes('has ended')")

@@ -173,3 +173,13 @@ def test_threads_are_drawn_once_and_what_the_script_prints_is_no_part_of_the_dra
     assert drawn.stdout.startswith("digraph")
     assert drawn.stdout.count("subgraph cluster_0_0 ") == 1
     assert (drawn.stdout.count("loading"), drawn.stderr.count("loading")) == (0, 1)
+
+
+def test_a_script_that_ends_with_a_status_of_its_own_is_drawn(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT.replace("\nexecute(program)", "\ntry: execute(program)\nexcept SystemExit: sys.exit(0)"))
+    drawn = viz(script)
+    assert drawn.returncode == 0, drawn.stderr
+    assert drawn.stdout.startswith("digraph"), drawn.stderr
+    job = viz("-m", "differential.jobs", "components", "random:10,20")
+    assert "components" in job.stdout, job.stderr

@@ -30,3 +30,25 @@ def test_numbers_keep_their_width_and_texts_are_cut_off() -> None:
     assert " 1.2k " in row
     assert row.rstrip().endswith("…")
     assert len(row) <= 100
+
+
+def test_the_line_of_an_operator_is_seen_in_a_narrow_terminal() -> None:
+    from rich.console import Console
+
+    view = View()
+    node = {
+        "name": "join_map",
+        "scope": 0,
+        "origin": "/home/somebody/a/long/directory/program.py:12",
+        "kind": "operator",
+    }
+    view.take("shape", {"dataflow": 0, "name": "graph", "nodes": [node], "scopes": [], "edges": []})
+    row = [0, 833, 10_000_000, 274_000, 201_000, 0, 4900, 155_000]
+    tick = {"rows": [row], "frontiers": [[0, "(312, 4) (313, 0)"]]}
+    rest = {"workers": [], "notes": [], "over": [], "gone": []}
+    view.take("tick", {"seconds": 1.0, "is_first": True, "dataflows": {"0": tick}, **rest})
+    console = Console(file=StringIO(), width=80)
+    for part in parts(view):
+        console.print(part)
+    (line,) = [line for line in console.file.getvalue().splitlines() if "join_map" in line]  # type: ignore[attr-defined]
+    assert "program.py:12" in line

@@ -11,10 +11,13 @@ from threading import Event, Thread
 
 import pytest
 
+from differential import Collection
 from timely import Config, Worker, execute, execute_directly, new_input
 from timely.observe.activity import IN_PROGRAM, PARKED, STEPPING, Status
+from timely.order import Time
 from timely.origin import Origin
 from timely.run import signals
+from timely.worker import stall
 from timely.worker.stall import StallWatch, Still
 from timely.worker.status import report, running_workers, status, steady
 
@@ -299,6 +302,31 @@ def test_a_watch_reports_a_worker_inside_an_operator_and_not_one_in_the_program(
     execute_directly(program)
     expected = ["nothing has moved on worker 0 for 2 s: worker 0 of 1"] if seconds == 2.0 else []
     assert [text.partition(" (")[0] for text in reported] == expected
+
+
+@pytest.mark.lengthy
+@pytest.mark.parametrize("begin", ["at once", "while nothing of the loop is in a queue"])
+def test_a_watch_reports_a_loop_of_collections_as_a_loop(begin: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    reported: list[str] = []
+    progress, looks = stall.progress_of_loops, []
+
+    def seen(worker: Worker) -> dict[str, Time]:
+        looks.append(1)
+        return {} if len(looks) == 1 and begin != "at once" else progress(worker)
+
+    monkeypatch.setattr(stall, "progress_of_loops", seen)
+
+    def program(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            Collection.of(scope, 1).iterate(lambda inner: inner.map(lambda n: 1 - n)).probe()
+        end = clock.monotonic() + 20
+        worker.step_while(lambda: not reported and clock.monotonic() < end)
+        worker.drop_dataflow(scope.dataflow)
+
+    with StallWatch(0.4, reported.append):
+        execute(program, Config(report_rounds=0))
+    assert [text.partition(":")[0] for text in reported] == ["no time has become final for 0.4 s"]
+    assert "'dataflow/iterate' goes on without converging" in reported[0]
 
 
 def test_a_watch_looks_while_workers_run() -> None:

@@ -7,9 +7,10 @@ const elk = new ELK({ workerUrl: "/page/vendor/elk-worker.min.js" });
 const RUNS = 0, TIME = 1, IN = 2, OUT = 3, QUEUED = 4, ROWS = 5, BYTES = 6;
 const MANY = 60; // with more nodes than this, inner scopes begin closed
 const KEPT_SECONDS = 120;
+const NEW_MILLISECONDS = 10000; // for so long after it has opened, the page turns to larger dataflows by itself
 
 const flows = new Map(); // by number: shape, totals and rates of nodes, frontiers, epochs, what holds it
-let shown = null, chosen = null, closed = new Set(), scale = 0, stands = [], members = new Map(), drawing = 0;
+let shown = null, isPicked = false, opened = 0, chosen = null, closed = new Set(), scale = 0, stands = [], members = new Map(), drawing = 0;
 let seconds = 0, order = TIME, workers = [], nowMatches = [], matchAt = -1, plot = null;
 
 // Numbers for people
@@ -34,8 +35,12 @@ function shape(data) {
   flows.set(data.dataflow, { shape: data, totals: zeros(), rates: zeros(), frontiers: new Map(), epochs: [], held: [], over: false });
   const option = new Option(`${data.dataflow}: ${data.name}`, data.dataflow);
   $("dataflow").append(option);
-  if (shown === null || flows.get(shown).over) show(data.dataflow);
+  if (shown === null || flows.get(shown).over || (!isPicked && isBetter(data.dataflow))) show(data.dataflow);
 }
+
+const size = key => flows.get(key).shape.nodes.length;
+/** Whether a dataflow has more to show than the one that is shown, of which there is little, or which nobody has looked at yet. */
+const isBetter = key => size(key) > size(shown) && (size(shown) < 2 || performance.now() - opened < NEW_MILLISECONDS);
 
 function tick(data) {
   const span = data.is_first ? 0 : data.seconds - seconds;
@@ -423,7 +428,7 @@ const switchTheme = () => theme(document.documentElement.dataset.theme === "dark
 $("theme").addEventListener("click", switchTheme);
 $("help").addEventListener("click", () => $("keys").showModal());
 $("close-detail").addEventListener("click", () => choose(null));
-$("dataflow").addEventListener("change", event => show(+event.target.value));
+$("dataflow").addEventListener("change", event => { isPicked = true; show(+event.target.value); });
 $("find").addEventListener("input", () => { matchAt = -1; find(false); });
 $("find").addEventListener("keydown", event => {
   if (event.key === "Enter") find(true);
@@ -455,6 +460,7 @@ function connect() {
     $("dataflow").replaceChildren();
     $("notes").replaceChildren(Object.assign(document.createElement("li"), { className: "none", textContent: "none" }));
     shown = null;
+    opened = performance.now();
     $("connection").textContent = "live";
     $("connection").className = "live";
   });
