@@ -1,9 +1,10 @@
 """Which parts of a durable collection to merge next.
 
 Parts have *levels*: one of up to 4,096 rows has level 0, and each further level holds eight times as many. For a level,
-take the last parts in a row none of which has a higher one. They are merged if there are at least `RUN`, and the
-largest has at most half of their rows; of several levels the lowest is chosen. So the part that a row is in grows at
-least twofold each time that the row is written again, and a collection of n rows has some RUN · log8(n / 4096) parts.
+take the last parts in a row none of which has a higher one. While the largest has more than half of their rows, leave
+it out, and those before it. The others are merged if there are at least `RUN`; of several levels the lowest is chosen.
+So the part that a row is in grows at least twofold each time that the row is written again, and a collection has some
+dozens of parts, however few rows an append has.
 
 A step merges at most `MOST_ROWS` rows, which bounds its time and memory; larger parts stay as they are.
 """
@@ -26,6 +27,8 @@ def choose(parts: Sequence[Part]) -> tuple[int, int] | None:
     ...     return [Part(str(at), at, at + 1, each, 0, "", 0) for at, each in enumerate(rows)]
     >>> choose(of(*[10] * 7)), choose(of(*[10] * 8)), choose(of(50_000, *[10] * 8)), choose(of(50_000, *[5000] * 7))
     (None, (0, 8), (1, 9), None)
+    >>> choose(of(1000, *[10] * 7)), choose(of(1000, *[10] * 8)), choose(of(1000, 80, *[10] * 8))
+    (None, (1, 9), (1, 10))
     """
     levels = [level(part.rows) for part in parts]
     for highest in sorted(set(levels)):
@@ -38,8 +41,10 @@ def choose(parts: Sequence[Part]) -> tuple[int, int] | None:
         while sum(part.rows for part in parts[start:end]) > MOST_ROWS:
             start += 1
         rows = [part.rows for part in parts[start:end]]
-        if len(rows) >= RUN and 2 * max(rows) <= sum(rows):
-            return start, end
+        while len(rows) >= RUN and 2 * max(rows) > sum(rows):
+            rows = rows[rows.index(max(rows)) + 1 :]
+        if len(rows) >= RUN:
+            return end - len(rows), end
     return None
 
 

@@ -304,7 +304,7 @@ def test_merges_in_the_midst_leave_the_parts_around_them(shard: Shard, monkeypat
     writer = Writer.claim(shard, "output")
     expected: dict[tuple[int], int] = {}
     found: set[tuple[bool, bool]] = set()
-    sizes = [1, 1, 40, 40, 1, 1, 40, 1, 1, 1, 40, 40, 1, 1, 1, 40]
+    sizes = [1, 1, 40, 40, 1, 1, 40, 1, 1, 1, 40, 40, 1, 1, 1, 40, 1, 1, 1, 40]
     for epoch, size in enumerate(sizes):
         writer.append(epoch + 1, [of(epoch, *range(epoch, epoch + size))])
         expected |= {(number,): expected.get((number,), 0) + 1 for number in range(epoch, epoch + size)}
