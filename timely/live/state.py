@@ -201,7 +201,10 @@ class State:
 
     def worker_rows(self) -> list[list[Any]]:
         """Return a row for each worker: its numbers and process, share of time in operators, records a second, messages
-        queued, what it does, the user's line, and for how many seconds it has not been heard of."""
+        queued, what it does, the user's line, and for how many seconds it has not been heard of.
+
+        A process that has never answered has a row, too: which workers it has is not known.
+        """
         now, found = clock.monotonic(), []
         operators = {index: each.operators for index, each in self.dataflows.items()}
         for index, worker in sorted(self.workers.items()):
@@ -211,6 +214,8 @@ class State:
             silent = now - worker.at if worker.process in self.silent else 0.0
             numbers = [index, worker.process, worker.pid, round(busy, 3), round(records), queued]
             found.append([*numbers, worker.seen.doing, worker.seen.line, round(silent, 1)])
+        for process in sorted(self.silent.keys() - {worker.process for worker in self.workers.values()}):
+            found.append(["?", process, "?", 0.0, 0, 0, "", "", round(now - self.silent[process], 1)])
         return found
 
     def by_worker(self, dataflow: int, node: int) -> list[list[int]]:

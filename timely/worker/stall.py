@@ -16,6 +16,7 @@ from collections.abc import Callable
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
 
+from timely.dataflow.dataflow import Dataflow
 from timely.observe.notices import notify
 from timely.order import Time
 from timely.worker.status import progress_of_loops, running_workers, status, steady, unconverged
@@ -105,14 +106,21 @@ class StallWatch:
 
 
 def counts(worker: Worker) -> Any:
-    """Return something that differs whenever a count of pointstamps has changed here, or another operator has run.
+    """Return something that differs whenever a count of pointstamps has changed here, or an operator in a loop has run.
 
-    In a region, operators run without a change of these counts.
+    In a region, operators run without a change of these counts. An operator outside of loops that runs again and again,
+    and moves nothing, does not count as a change.
     """
     return [
-        (each.index, each.tracker.revision, each.protocol.statistics(), [every.activations for every in each.operators])
+        (each.index, each.tracker.revision, each.protocol.statistics(), activations_in_loops(each))
         for each in worker.dataflows
     ]
+
+
+def activations_in_loops(dataflow: Dataflow) -> list[int]:
+    """Return how often each operator has run whose times have a loop counter."""
+    nodes = (node for node in dataflow.plan.nodes if node.scope.width > node.scope.outer)
+    return [dataflow.operators[node.index].activations for node in nodes]
 
 
 def outermost_frontiers(worker: Worker) -> Any:

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import time as clock
+from dataclasses import replace
+from io import StringIO
+
 import numpy as np
 import pytest
+from rich.console import Console
 
 from timely.live.client import View
 from timely.live.figures import FIGURES
@@ -11,6 +16,7 @@ from timely.live.latency import Epoch
 from timely.live.looking import NANOSECONDS, RECEIVED, ROWS, DataflowSeen, ProcessSeen, WorkerSeen
 from timely.live.shape import Box, Node, Shape
 from timely.live.state import REMEMBERED, Changes, State
+from timely.live.top import parts
 from timely.progress.antichain import Antichain
 
 
@@ -99,3 +105,21 @@ def test_a_node_that_is_not_there_has_no_numbers() -> None:
     state.take(look({0: 1}))
     assert [state.by_worker(0, node) for node in (-5, -1, 1)] == [[], [], []]
     assert state.by_worker(7, 0) == []
+
+
+def test_a_process_that_has_never_answered_is_shown_as_one_that_does_not() -> None:
+    state = state_of(0)
+    state.take(look({0: 1}))
+    state.silent[1] = clock.monotonic() - 4
+    _, (index, process, pid, *numbers, silent) = state.worker_rows()
+    assert (index, process, pid, *numbers) == ("?", 1, "?", 0.0, 0, 0, "", "")
+    assert silent >= 4
+    view = View()
+    view.workers = state.worker_rows()
+    console = Console(file=StringIO(), width=100)
+    for part in parts(view):
+        console.print(part)
+    assert "no answer for 4 s" in console.file.getvalue()  # type: ignore[attr-defined]
+    answer = look({0: 1})[0]
+    state.take([replace(answer, process=1, workers=[replace(answer.workers[0], index=1)])])
+    assert [row[:2] for row in state.worker_rows()] == [[0, 0], [1, 1]]

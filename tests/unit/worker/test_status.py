@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
 import time as clock
+from collections.abc import Callable
 from threading import Event, Thread
+from typing import Any
 
 import pytest
 
 from differential import Collection
-from timely import Config, Worker, execute, execute_directly, new_input
+from timely import Activator, Capability, Config, Worker, execute, execute_directly, new_input, source
 from timely.observe.activity import IN_PROGRAM, PARKED, STEPPING, Status
 from timely.order import Time
 from timely.origin import Origin
@@ -327,6 +330,35 @@ def test_a_watch_reports_a_loop_of_collections_as_a_loop(begin: str, monkeypatch
         execute(program, Config(report_rounds=0))
     assert [text.partition(":")[0] for text in reported] == ["no time has become final for 0.4 s"]
     assert "'dataflow/iterate' goes on without converging" in reported[0]
+
+
+@pytest.mark.lengthy
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_watch_reports_an_operator_that_runs_again_and_again_and_moves_nothing(workers: int) -> None:
+    reported: list[str] = []
+
+    def polls(capability: Capability, activate: Activator) -> Callable[[Any], None]:
+        def logic(output: Any) -> None:
+            assert capability.time == (0,)  # it is kept: more may come at that time
+            clock.sleep(0.01)
+            activate()
+
+        return logic
+
+    def program(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            _numbers, stream = new_input(scope)
+            source(scope, polls, name="polls").concat(stream.exchange()).probe()
+        end = clock.monotonic() + 20
+        worker.step_while(lambda: not reported and clock.monotonic() < end)
+        worker.drop_dataflow(scope.dataflow)
+
+    with StallWatch(0.4, reported.append):
+        execute(program, Config(workers=workers))
+    assert reported
+    assert all(
+        re.match(r"nothing has moved on worker \d for 0.4 s: .* is in operator 'polls'", text) for text in reported
+    )
 
 
 def test_a_watch_looks_while_workers_run() -> None:
