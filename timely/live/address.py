@@ -11,6 +11,7 @@ import secrets
 import socket
 from dataclasses import dataclass
 from ipaddress import ip_address
+from urllib.parse import urlsplit
 
 from timely.config import is_loopback
 from timely.errors import ConfigError
@@ -86,6 +87,19 @@ def address_of(text: str, token: str | None = None, certificate: tuple[str, str]
             f"{CERTIFICATE_VARIABLE} and {KEY_VARIABLE} to files; or serve it at 127.0.0.1 and use an SSH tunnel"
         )
     return Address(host, number, given or _new_token(), certificate)
+
+
+def is_url(text: str) -> bool:
+    """Return whether a text is the address of something that is served over HTTP.
+
+    >>> is_url("https://[::1]:4318/"), is_url("localhost:4318"), is_url("http://"), is_url("http://localhost:99999")
+    (True, False, False, False)
+    """
+    try:
+        parts = urlsplit(text)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
 
 
 def keep_token() -> None:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
 from timely.errors import ConfigError
-from timely.live.address import TOKEN_VARIABLE
+from timely.live.address import TOKEN_VARIABLE, is_url
 
 FILE = "live.json"
 """In the directory of a run: where its page is, with the token, and the processes that it belongs to."""
@@ -61,9 +61,10 @@ def job_of(name: str | None) -> Job:
 
 
 def _at(address: str) -> Job:
-    parts = urlsplit(address if "://" in address else f"http://{address}")
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    given = address if "://" in address else f"http://{address}"
+    if not is_url(given):
         raise ConfigError(f"{address!r:.100} is no address: give that which the job has printed, or a process's number")
+    parts = urlsplit(given)
     url = f"{parts.scheme}://{parts.netloc}/".replace("//localhost", "//127.0.0.1")
     here = next((job for job in jobs() if job.url == url), Job(url, "", ()))
     token = parse_qs(parts.query).get("token", [""])[0] or os.environ.get(TOKEN_VARIABLE, "") or here.token

@@ -7,10 +7,10 @@ import os
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 from timely.errors import ConfigError
-from timely.live.address import Address
+from timely.live.address import Address, is_url
 from timely.live.handle import Live
 from timely.live.jobs import FILE
 from timely.live.notes import Notes
@@ -49,7 +49,7 @@ def begin_page(address: Address, processes: int, directory: Path, is_launched: b
 
 def begin_telemetry(url: str, processes: int, directory: Path | None) -> Callable[[], None]:
     """Send metrics and epochs to a collector of OpenTelemetry until the result is called."""
-    if urlsplit(url).scheme not in ("http", "https"):
+    if not is_url(url):
         raise ConfigError(
             f"--telemetry takes the address of a collector, such as http://localhost:4318, not {url!r:.80}"
         )

@@ -33,6 +33,7 @@ def place(directory: Path, process: int) -> Path:
 def answer(directory: Path, process: int, notes: Notes) -> None:
     """Answer whoever connects, in a thread, for as long as this process runs."""
     listener = socket.socket(socket.AF_UNIX)
+    place(directory, process).unlink(missing_ok=True)  # of the process of an earlier session
     listener.bind(str(place(directory, process)))
     listener.listen()
 

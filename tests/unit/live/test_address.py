@@ -9,6 +9,7 @@ import pytest
 
 from timely.errors import ConfigError
 from timely.live.address import CERTIFICATE_VARIABLE, KEY_VARIABLE, TOKEN_VARIABLE, address_of
+from timely.live.live import begin_telemetry
 from timely.live.option import completed
 
 TOKEN = "a token that is long enough"
@@ -92,3 +93,9 @@ def test_a_port_in_use_is_refused_and_without_one_the_next_is_taken() -> None:
 def test_a_token_that_no_header_can_have_is_refused(token: str) -> None:
     with pytest.raises(ConfigError, match="printable characters of ASCII"):
         address_of("8400", token)
+
+
+@pytest.mark.parametrize("text", ["localhost:4318", "http://", "http://:4318", "http://localhost:99999", "http://[::1"])
+def test_what_is_no_address_of_a_collector_is_refused_at_once(text: str) -> None:
+    with pytest.raises(ConfigError, match="--telemetry takes the address of a collector"):
+        begin_telemetry(text, 1, None)()

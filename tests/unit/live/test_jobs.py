@@ -82,8 +82,9 @@ def test_an_address_needs_its_token_unless_the_job_is_here(monkeypatch: pytest.M
         job_of("example.org:8400")
     monkeypatch.setenv("TIMELY_LIVE_TOKEN", "xyz")
     assert job_of("https://example.org") == Job("https://example.org/", "xyz", ())
-    with pytest.raises(ConfigError, match="is no address"):
-        job_of("ftp://example.org")
+    for wrong in ("ftp://example.org", "127.0.0.1:99999", "127.0.0.1:x", "http://[::1", "http://"):
+        with pytest.raises(ConfigError, match="is no address"):
+            job_of(wrong)
 
 
 def test_a_viewer_is_told_why_a_page_does_not_answer() -> None:
