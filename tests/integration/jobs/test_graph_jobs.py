@@ -100,6 +100,13 @@ def test_lengths_of_edges_are_added_up(tmp_path: Path) -> None:
         assert found.answer.columns[1].tolist() == [0, lengths[0], lengths[0] + lengths[1]]
 
 
+def test_landmarks_may_be_the_least_integer(tmp_path: Path) -> None:
+    least = -(1 << 63)
+    graph = write_lines(tmp_path / "graph.tsv", [(least, 1), (2, least), (1, 3)])
+    found, _ = outcome("asp", [graph, "--landmarks", "1"])
+    assert [column.tolist() for column in found.answer.columns] == [[least], [least], [0]]
+
+
 @pytest.mark.lengthy
 def test_two_processes_answer_as_one(tmp_path: Path) -> None:
     edges = head(DEBIAN, tmp_path / "graph.tsv", 5000)
