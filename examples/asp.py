@@ -22,8 +22,8 @@ def asp(inputs: Inputs, options: Options) -> Collection:
     """Return (source, target, distance by way of a landmark)."""
     ends = inputs.edges.map(lambda source, target: source).concat(inputs.edges.map(lambda source, target: target))
     degrees = ends.count()
-    landmarks = degrees.map(lambda node, degree: (0, degree, -node)).top_k(options.landmarks)
-    chosen = landmarks.map(lambda _, degree, node: -node)
+    landmarks = degrees.map(lambda node, degree: (0, degree, ~node)).top_k(options.landmarks)
+    chosen = landmarks.map(lambda _, degree, other: ~other)
     sources, targets = (inputs.nodes["from"], inputs.nodes["to"]) if options.pairs else (chosen, chosen)
     pairs = sources.map(lambda node: (0, node)).join_map(
         targets.map(lambda node: (0, node)), lambda _, source, target: (source, target)

@@ -273,7 +273,7 @@ def result(program: Program, tree: Tree, changed: Sequence[str], options: argpar
     lines = described(program, tree, changed)
     if tree.faults:
         lines.append(f"{counted(len(tree.faults), 'file')} left out")
-    return Result(lines, figures, header, sorted(program.answer), title, panels, shape=(6.0, 4.6))
+    return Result(lines, figures, header, sorted(program.answer), title, panels, shape=(6.0, 4.6), texts=header)
 
 
 def options_of(arguments: list[str] | None = None) -> argparse.Namespace:

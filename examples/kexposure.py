@@ -221,7 +221,7 @@ def result(tweets: Tweets | TweetFile, running: Program, answer: list[tuple[str,
         panels += latency_panels(pace.milliseconds(), "epoch")
     figures = {"tweets": pace.items, "first_uses": {str(k): number for k, number in numbers.items()}, **pace.figures()}
     title = f"{tweets.label}: {counted(pace.items, 'tweet')}"
-    return Result(lines, figures, ("hashtag", "k", "users"), answer, title, panels)
+    return Result(lines, figures, ("hashtag", "k", "users"), answer, title, panels, texts=("hashtag",))
 
 
 def options_of(arguments: list[str] | None = None) -> argparse.Namespace:

@@ -9,6 +9,7 @@ exact answer costs much for each change; with a tolerance, smaller changes are n
 
 from __future__ import annotations
 
+import argparse
 import sys
 from collections.abc import Iterator
 
@@ -37,11 +38,19 @@ def summary(shown: Shown) -> Iterator[str]:
         yield f"  {rank[place] / UNIT:10.3f}  {shown.name(nodes[place])}"
 
 
+def damping(text: str) -> float:
+    """Return the share of rank that edges pass on."""
+    share = at_least(0.0)(text)
+    if share > 0.999:
+        raise argparse.ArgumentTypeError(f"{text!r} is more than 0.999: some rank must jump to any node")
+    return share
+
+
 def add_options(add: AddOption) -> None:
     """Add the options of this job."""
     add(
         "--damping",
-        type=float,
+        type=damping,
         default=0.85,
         metavar="SHARE",
         help="the share of rank that edges pass on (default 0.85)",

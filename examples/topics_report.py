@@ -57,6 +57,7 @@ def emit(outputs: Outputs, plan: Plan, program: Program, end: int) -> None:
 
 
 HEADER = ("second", "user", "stale_epoch", "stale_hashtag", "stale_ms", "fresh_epoch", "fresh_hashtag", "fresh_ms")
+TEXTS = ("stale_hashtag", "fresh_hashtag")
 
 
 def records(plan: Plan, program: Program) -> Iterator[tuple[Any, ...]]:
@@ -100,4 +101,4 @@ def result(plan: Plan, program: Program) -> Result:
 
     title = f"{plan.stream.label}: {counted(total, 'tweet')}"
     figures = {"tweets": total, "queries": len(rows), "latency_ms": latency}
-    return Result(lines, figures, HEADER, rows, title, [latencies], shape=(6.4, 4.0))
+    return Result(lines, figures, HEADER, rows, title, [latencies], shape=(6.4, 4.0), texts=TEXTS)

@@ -3,9 +3,9 @@
     python examples/triangles.py rmat:12,8 --plot triangles.svg
     timely run -n 2 examples/triangles.py graph.tsv.gz changes.tsv --motif 0-1,1-2,2-3,3-0
 
-A motif is a list of directed edges between numbered places; `0-1,1-2,0-2` is a triangle. The answer has the nodes at
-the places of each occurrence; different places may have the same node. The join that finds them is worst-case optimal:
-it never makes more candidates than a graph of this size may have occurrences.
+A motif is a list of directed edges that connect the places 0, 1, 2, ...; `0-1,1-2,0-2` is a triangle. The answer has
+the nodes at the places of each occurrence; different places may have the same node. The join that finds them is
+worst-case optimal: it never makes more candidates than a graph of this size may have occurrences.
 """
 
 from __future__ import annotations
@@ -50,6 +50,13 @@ def pattern(text: str) -> list[tuple[int, int]]:
     if not re.fullmatch(r"\d+-\d+(,\d+-\d+)*", text):
         raise argparse.ArgumentTypeError(f"{text!r} is not like 0-1,1-2,0-2")
     edges = [tuple(map(int, edge.split("-"))) for edge in text.split(",")]
+    if any(source == target for source, target in edges):
+        raise argparse.ArgumentTypeError(f"{text!r} has an edge from a place to itself")
+    joined = set(edges[0])
+    for _ in edges:
+        joined.update(*(edge for edge in edges if joined & set(edge)))
+    if joined != set(range(1 + max(map(max, edges)))):
+        raise argparse.ArgumentTypeError(f"{text!r} is not connected, or leaves out a number: places are 0, 1, 2, ...")
     return [(edge[0], edge[1]) for edge in edges]
 
 

@@ -206,7 +206,7 @@ def result(program: Program, options: argparse.Namespace) -> Result:
     latency = latency_panels(program.pace.milliseconds(), "epoch") if len(program.pace.latencies) > 1 else []
     name = label_of(options.files[0]) if len(options.files) == 1 else f"{len(options.files)} texts"
     title = f"{name}: {counted(total, 'word')}"
-    return Result([*shown, summary], figures, ("word", "occurrences"), every, title, [ranks, *latency])
+    return Result([*shown, summary], figures, ("word", "occurrences"), every, title, [ranks, *latency], texts=("word",))
 
 
 def options_of(arguments: list[str] | None = None) -> argparse.Namespace:

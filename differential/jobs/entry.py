@@ -170,7 +170,9 @@ def _table(task: Task, answer: Answer) -> pa.Table:
     columns: dict[str, Any] = {}
     for index, field in enumerate(fields):
         column = answer.columns[index] if answer.columns else np.zeros(0, np.int64)
-        columns[field.name] = pa.array(names.text(column)) if names is not None and field.is_node else column
+        columns[field.name] = (
+            pa.array(names.text(column), pa.string()) if names is not None and field.is_node else column
+        )
     if task.job.is_multiset:
         columns["occurrences"] = answer.counts
     return pa.table(columns)

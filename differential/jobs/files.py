@@ -11,6 +11,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import re
 import select
 import stat
 import sys
@@ -23,6 +24,9 @@ from timely.errors import DataError
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+UNFIT = re.compile(r"[\t\n\r]|^ | \Z")
+"""What a field of a line of changes cannot hold: what divides fields and lines, and blanks at its ends."""
 
 STANDARD = "-"
 """The name of standard output."""
@@ -213,9 +217,16 @@ def write_json(file: OutputFile, content: Any) -> None:
 def write_changes(file: OutputFile, epoch: Any, columns: Sequence[Sequence[Any]], diffs: Sequence[int]) -> None:
     """Write the changes of an epoch: a line each of the epoch, `+` or `-`, and the fields, separated by tabs.
 
-    A record whose count changes by more than one has as many lines.
+    A record whose count changes by more than one has as many lines. Raises DataError for text that a field of such a
+    line cannot hold.
     """
     lines = []
+    texts = (text for column in columns for text in column if isinstance(text, str))
+    if (text := next(filter(UNFIT.search, texts), None)) is not None:
+        raise DataError(
+            f"cannot write {file.name}: {text!r:.80} has a tab, a line end, or a blank at its beginning or end, which "
+            "a line of changes cannot hold; --csv and --parquet write the last answer"
+        )
     for record, diff in zip(zip(*columns), diffs):
         line = "\t".join([str(epoch), "+" if diff > 0 else "-", *map(str, record)])
         lines += [line] * abs(diff)

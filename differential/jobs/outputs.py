@@ -44,6 +44,8 @@ class Result:
     """How many panels of the picture stand side by side; 0 means all."""
     shape: tuple[float, float] = PANEL
     """Width and height of a panel, in inches."""
+    texts: Sequence[str] = ()
+    """The columns that hold text, which no record shows if there is none."""
 
 
 class Outputs:
@@ -115,7 +117,9 @@ class Outputs:
             import pyarrow as pa
 
             columns = zip(*records) if records else ((),) * len(result.header)
-            write_parquet(self._files["parquet"], pa.table(dict(zip(result.header, map(pa.array, columns)))))
+            kinds = [pa.string() if name in result.texts else None if records else pa.int64() for name in result.header]
+            table = pa.table(dict(zip(result.header, map(pa.array, columns, kinds))))
+            write_parquet(self._files["parquet"], table)
         if "plot" in self._files:
             save(self._files["plot"], result.title, result.panels, result.columns, result.shape)
 

@@ -24,6 +24,7 @@ from differential.jobs.gathered import Delta, Gathered
 from differential.jobs.input.changes import Change, Changes
 from differential.jobs.input.edges import Edges, Graph, joined
 from differential.jobs.input.faults import Fault, Faults
+from differential.jobs.input.form import integer_of
 from differential.jobs.input.replacements import Replacements
 from differential.jobs.interrupt import Interrupt
 from differential.jobs.job import Answer, Inputs, Job
@@ -216,10 +217,10 @@ class Run:
         names = self._task.graph.names
         if names is not None:
             return names.number_of(text)
-        try:
-            return int(text)
-        except ValueError:
-            raise DataError(f"--{option} {text}: the nodes of {self._task.graph.label} are integers") from None
+        node = integer_of(text)
+        if node is None:
+            raise DataError(f"--{option} {text:.80}: the nodes of {self._task.graph.label} are integers of 64 bits")
+        return node
 
     # Changes
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, cast
 
+import numpy as np
+
 from differential.arrangement.core import C
 from differential.data.codes import FLOAT_TYPES, AnyKind, kind_of, settled
 from differential.data.negative import negative_count
@@ -18,7 +20,6 @@ from timely.lowlevel import (
     OperatorBuilder,
     Time,
     as_column,
-    as_columns,
     as_time,
     float_codes,
 )
@@ -165,7 +166,8 @@ class Output:
             for record, diff in self._waiting[time].items():
                 counts[record] = count = counts.get(record, self._contents.get(record, 0)) + diff
                 if count < 0:
-                    raise negative_count(as_columns(record), count, time, may_be_signed=True)
+                    values = [np.fromiter((value,), object, 1) for value in record]
+                    raise negative_count(values, count, time, may_be_signed=True)
 
     def _gather(self) -> None:
         for _, batch in self._input.drain():

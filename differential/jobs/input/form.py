@@ -18,6 +18,8 @@ from timely.errors import DataError
 
 Kind = Literal["integer", "float", "name", "sign"]
 INTEGER = re.compile(r"[+-]?[0-9]+", re.ASCII)
+MOST_DIGITS = 4000
+"""Python converts no longer text to an integer."""
 FLOAT = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?", re.ASCII)
 RUN = re.compile("[ \t]+")
 MARK = b"\xef\xbb\xbf"
@@ -79,6 +81,14 @@ class Line(NamedTuple):
     def shown(self) -> str:
         """Return the text with escapes for bytes that are not UTF-8."""
         return self.text.encode(errors="surrogateescape").decode(errors="backslashreplace")
+
+
+def integer_of(text: str) -> int | None:
+    """Return the integer of 64 bits that a text is, or None."""
+    if not INTEGER.fullmatch(text) or len(text) >= MOST_DIGITS:
+        return None
+    number = int(text)
+    return number if -(1 << 63) <= number < 1 << 63 else None
 
 
 def split(line: str, separator: str) -> list[str]:

@@ -21,7 +21,7 @@ import pyarrow.csv as csv
 from numpy.typing import NDArray
 
 from differential.jobs.input.faults import Fault, Faults
-from differential.jobs.input.form import COMMENTS, FLOAT, INTEGER, Column, Form, lines, split
+from differential.jobs.input.form import COMMENTS, FLOAT, INTEGER, Column, Form, integer_of, lines, split
 from differential.jobs.input.layout import BLANKS
 
 PIECE = 1 << 16
@@ -218,10 +218,8 @@ def _value(column: Column, text: str) -> Any:
     if column.kind == "name":
         return text if _is_unicode(text) else _fault(f"the {column.role} is not UTF-8")
     if column.kind == "integer" and INTEGER.fullmatch(text):
-        number = int(text) if len(text) < 4000 else 1 << 64
-        if -(1 << 63) <= number < 1 << 63:
-            return number
-        return _fault(f"the {column.role} does not fit into 64 bits")
+        number = integer_of(text)
+        return _fault(f"the {column.role} does not fit into 64 bits") if number is None else number
     if column.kind == "float" and FLOAT.fullmatch(text) and np.isfinite(float(text)):
         return float(text)
     if column.kind == "sign" and text in ("+", "-"):

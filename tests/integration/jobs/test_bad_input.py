@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.jobs.running import outcome, write_lines
+from differential.jobs.command_line import parse
+from tests.integration.jobs.running import job, outcome, write_lines
 from tests.integration.launcher.launching import ROOT
 from timely.errors import DataError
 
@@ -108,6 +109,34 @@ def test_an_unknown_node_is_named_with_those_it_resembles(tmp_path: Path) -> Non
     graph = write_lines(tmp_path / "graph.tsv", [("Oslo", "Bergen"), ("Bergen", "Voss")])
     with pytest.raises(DataError, match="Oslo"):
         outcome("distances", [graph, "--from", "Osla"])
+
+
+@pytest.mark.parametrize("node", ["9223372036854775808", "-9223372036854775809", "9" * 5000, "1_0", " 1", "x", "1.0"])
+def test_a_node_that_is_no_integer_is_refused(node: str, graph: Path) -> None:
+    with pytest.raises(DataError, match=rf"--from {node:.80}: the nodes of .*graph.tsv are integers of 64 bits"):
+        outcome("distances", [graph, f"--from={node}"])
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "wrong"),
+    [
+        ("components", "--weight=3", "--weight names lengths, which this question does not use: leave it out"),
+        ("distances", "--weight=3", "--weight names lengths, which this question does not use: add --weighted"),
+        ("triangles", "--motif=0-0,0-1", "'0-0,0-1' has an edge from a place to itself"),
+        ("triangles", "--motif=0-1,2-3", "'0-1,2-3' is not connected, or leaves out a number"),
+        ("triangles", "--motif=0-2", "'0-2' is not connected, or leaves out a number"),
+        ("pagerank", "--damping=-0.1", "'-0.1' is not a number of at least 0.0"),
+        ("pagerank", "--damping=nan", "'nan' is not a number of at least 0.0"),
+        ("pagerank", "--damping=1", "'1' is more than 0.999: some rank must jump to any node"),
+    ],
+)
+def test_an_option_that_the_question_does_not_take_is_refused_before_anything_is_read(
+    name: str, given: str, wrong: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as end:
+        parse(job(name), ["absent", given], name)
+    assert end.value.code == 2
+    assert wrong in capsys.readouterr().err
 
 
 @pytest.mark.lengthy

@@ -8,8 +8,10 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from pyarrow import parquet
 
-from tests.integration.jobs.running import DEBIAN, ENRON, UPGRADE, head, outcome, write_changes, write_lines
+from differential.jobs import run
+from tests.integration.jobs.running import DEBIAN, ENRON, UPGRADE, head, job, outcome, write_changes, write_lines
 from tests.integration.launcher.launching import ROOT
 
 JOBS = [
@@ -98,6 +100,23 @@ def test_lengths_of_edges_are_added_up(tmp_path: Path) -> None:
         graph = write_lines(tmp_path / f"{kind}.tsv", zip("aba", "bcc", lengths))
         found, _ = outcome("distances", [graph, "--weighted", "--from", "a"])
         assert found.answer.columns[1].tolist() == [0, lengths[0], lengths[0] + lengths[1]]
+
+
+def test_landmarks_may_be_the_least_integer(tmp_path: Path) -> None:
+    least = -(1 << 63)
+    graph = write_lines(tmp_path / "graph.tsv", [(least, 1), (2, least), (1, 3)])
+    found, _ = outcome("asp", [graph, "--landmarks", "1"])
+    assert [column.tolist() for column in found.answer.columns] == [[least], [least], [0]]
+
+
+def test_a_table_without_records_has_the_types_of_one_with_records(tmp_path: Path) -> None:
+    schemas = []
+    for rows in ([], [("a", "b")]):
+        graph = write_lines(tmp_path / "graph.tsv", [("from", "to"), *rows])
+        table = tmp_path / "answer.parquet"
+        assert run(job("components"), [str(graph), "--header", "--names", "--quiet", "--parquet", str(table)]) == 0
+        schemas.append(parquet.read_schema(table))
+    assert schemas[0] == schemas[1]
 
 
 @pytest.mark.lengthy

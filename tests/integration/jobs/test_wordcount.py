@@ -14,6 +14,7 @@ from random import Random
 from threading import Thread
 
 import pytest
+from pyarrow import parquet
 
 from tests.integration.jobs.programs import (
     INTERRUPTED,
@@ -87,6 +88,16 @@ def test_compressed_files_are_counted_together(text: Path, tmp_path: Path) -> No
 def test_an_empty_text_has_no_words(tmp_path: Path) -> None:
     (tmp_path / "empty").touch()
     assert answered("wordcount", tmp_path / "empty") == "0 words, 0 of them distinct, in 0 lines\n"
+
+
+def test_a_table_without_words_has_the_types_of_one_with_words(tmp_path: Path) -> None:
+    schemas = []
+    for words in ("", "to be"):
+        text, words_of = tmp_path / "text.txt", tmp_path / "words.parquet"
+        text.write_text(words)
+        answered("wordcount", text, "--quiet", "--parquet", words_of)
+        schemas.append(parquet.read_schema(words_of))
+    assert schemas[0] == schemas[1]
 
 
 @pytest.mark.lengthy

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from differential.jobs.files import OutputFile, empty_standard_output, print_lines, refuse_same
+from differential.jobs.files import OutputFile, empty_standard_output, print_lines, refuse_same, write_changes
 from differential.jobs.status import status_of
 from timely.errors import DataError
 
@@ -35,3 +35,12 @@ def test_a_standard_output_that_is_closed_is_an_error_of_one_line(
     empty_standard_output()
     assert status_of("degrees", lambda: print_lines(["3 nodes"], sys.stdout)) == 1
     assert capsys.readouterr().err == "degrees: cannot write the summary: its stream is closed\n"
+
+
+@pytest.mark.parametrize("name", ["a\tb", "a\nb", "b\r", " a", "a "])
+def test_a_name_that_a_line_of_changes_cannot_hold_is_refused(name: str, tmp_path: Path) -> None:
+    with OutputFile(str(tmp_path / "changes.tsv")) as file:
+        write_changes(file, 1, [["a b", "a,b"], [1, 2]], [2, -1])
+        with pytest.raises(DataError, match=r"cannot write .*changes.tsv: .* has a tab, a line end, or a blank"):
+            write_changes(file, 2, [["a b", name], [1, 2]], [1, 1])
+    assert (tmp_path / "changes.tsv").read_text() == "1\t+\ta b\t1\n1\t+\ta b\t1\n1\t-\ta,b\t2\n"

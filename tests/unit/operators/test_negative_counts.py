@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,6 +14,7 @@ from differential import Collection, example, new_input
 from tests.oracle.grid import Update, contents, on_workers, run
 from timely import Worker, execute
 from timely.errors import DataError, OperatorError
+from timely.lowlevel import typed
 
 Operator = Callable[[Collection, Collection], Collection]
 
@@ -59,6 +63,24 @@ def test_the_removal_of_a_missing_record_is_named(name: str, place: str, workers
 def test_a_record_of_one_column_is_named_by_it() -> None:
     with pytest.raises(OperatorError, match="the record 'a' occurs a negative number of times, -2:"):
         run(lambda one: one.distinct(), [(("a",), (0,), -2)])
+
+
+@pytest.mark.parametrize(
+    ("value", "kind"), [(None, "int64?"), (Decimal("2.50"), "decimal(18, 2)"), ((1, "b"), "value")]
+)
+def test_a_reader_names_a_record_of_any_type(value: Any, kind: str) -> None:
+    def program(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            session, rows = new_input(scope)
+            output, trace = rows.output(), rows.arrange_by_key().trace()
+        session.remove(np.array([7]), typed([value], kind))
+        session.advance_to(1)
+        worker.step_while(lambda: output.less_than(1) or trace.upper.less_equal((0,)))
+        for read in (output.contents, lambda: trace.contents(0), lambda: trace.cursor(0)[[7]]):
+            with pytest.raises((DataError, OperatorError), match=re.escape(f"record (7, {value!r}) occurs a negative")):
+                read()
+
+    execute(program)
 
 
 @on_workers
