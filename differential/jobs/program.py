@@ -108,6 +108,8 @@ class Run:
         if given is not None or self._timed:
             total = None if given is None else given.total
             self._display.begin("making changes", total, is_endless=self._task.options.follow)
+        if self._timed and isinstance(given, Changes):
+            given.begin_after(max(int(edges.time.max()) for edges in self._timed if edges.time is not None))
         for changes in (self._arrivals(), () if given is None else given.epochs()):
             for chunk in _chunks(changes, AHEAD, self._wait):
                 self._change(chunk)
@@ -170,7 +172,7 @@ class Run:
             self._advance()
             stop()
             self._report.initial_seconds = clock.perf_counter() - begun
-            self._publish({0: 0})
+            self._publish({0: min([0, *(int(edges.time.min()) for edges in self._timed if edges.time is not None)])})
 
     def _own_total(self) -> float | None:
         """Return how much this worker reads, if that is known: its share, or everything if it is the one to read."""

@@ -63,6 +63,10 @@ class Source(Protocol):
     def label(self) -> str:
         """Return what to call it."""
 
+    @property
+    def order(self) -> Order:
+        """Return what checks the epochs of the rows."""
+
     def batches(self) -> Iterator[Batch | None]:
         """Yield all rows; None if there is nothing new while the source is followed."""
 
@@ -78,6 +82,11 @@ class Changes:
         self._ordinal = 0
         self._arrived = 0.0
         self.label = source.label
+
+    def begin_after(self, time: int) -> None:
+        """Number the changes after a time until which others were made; an epoch before it is a fault."""
+        self._ordinal = time
+        self._source.order.begin(time)
 
     def epochs(self) -> Iterator[Change | None]:
         """Yield the changes in order; while a file is followed, None if there is nothing new.
@@ -128,10 +137,20 @@ class Order:
     """Checks that epochs never decrease."""
 
     def __init__(self) -> None:
-        self._last = np.iinfo(np.int64).min
+        self._begin = self._last = int(np.iinfo(np.int64).min)
+
+    def begin(self, time: int) -> None:
+        """Let no epoch be before a time of the graph."""
+        self._begin = self._last = time
 
     def late(self, epoch: Ints) -> Ints:
         """Return the places of epochs that are less than one before them."""
         reached = np.maximum.accumulate(np.append(self._last, epoch))
-        self._last = reached[-1]
+        self._last = int(reached[-1])
         return np.flatnonzero(epoch < reached[1:])
+
+    def reason(self, epoch: int) -> str:
+        """Return what is wrong with an epoch that is late."""
+        if epoch < self._begin:
+            return f"the epoch {epoch} is before the last time of the graph, {self._begin}"
+        return f"the epoch {epoch} is less than one before it"

@@ -30,7 +30,7 @@ class TableChanges:
         self.label = table.label
         self._names = names
         self._faults = faults
-        self._order = Order()
+        self.order = Order()
         self._cells = Cells(table, _columns(table, names is not None, layout, weight), faults)
 
     def batches(self) -> Iterator[Batch | None]:
@@ -40,9 +40,9 @@ class TableChanges:
             if self._names is not None:
                 source, target = self._names.number_ends(source, target)
             batch = Batch(epoch, numbers, source, target, columns.get("weight"), columns["sign"])
-            late = np.empty(0, np.int64) if epoch is None else self._order.late(epoch)
+            late = np.empty(0, np.int64) if epoch is None else self.order.late(epoch)
             for place in late.tolist():
-                reason = "the epoch is less than one before it"
+                reason = self.order.reason(int(columns["epoch"][place]))
                 text = f"epoch={columns['epoch'][place]}"
                 remedy = "Sort the changes by epoch"
                 self._faults.add(Fault(self.label, int(numbers[place]), text, reason, remedy, "row"))

@@ -33,7 +33,7 @@ class TextChanges:
         self._layout = layout
         self._faults = faults
         self._weight = weight
-        self._order = Order()
+        self.order = Order()
 
     def parser(self, head: bytes) -> tuple[Form, Parser] | None:
         """Return the form that whole lines show and a parser for it, or None if they have no changes."""
@@ -68,13 +68,13 @@ class TextChanges:
     def _late(self, rows: Rows, block: Block) -> Ints:
         """Return the places of rows whose epoch is less than one before, which are faults."""
         epoch = rows.columns["epoch"]
-        late = self._order.late(epoch)
+        late = self.order.late(epoch)
         if len(late):
             assert rows.lines is not None
             texts = {line.number: line.shown for line in lines(block.data, block.line())}
             for place in late.tolist():
                 number = int(rows.lines[place])
-                reason = f"the epoch {epoch[place]} is less than one before it"
+                reason = self.order.reason(int(epoch[place]))
                 self._faults.add(Fault(self.label, number, texts[number], reason, "Sort the changes by epoch"))
         return late
 
@@ -86,6 +86,7 @@ class FileChanges:
         self._text = text
         self._changes = changes
         self.label = text.label
+        self.order = changes.order
         self._parser = changes.parser(head_of(text, lambda data: next(lines(data), None) is not None))
 
     def batches(self) -> Iterator[Batch | None]:
@@ -104,6 +105,7 @@ class FollowedChanges:
         self._followed = followed
         self._changes = changes
         self.label = changes.label
+        self.order = changes.order
 
     def batches(self) -> Iterator[Batch | None]:
         """Yield rows as they arrive, and None if there are none; end if standard input ends."""

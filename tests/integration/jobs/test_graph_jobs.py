@@ -13,6 +13,7 @@ from pyarrow import parquet
 from differential.jobs import run
 from tests.integration.jobs.running import DEBIAN, ENRON, UPGRADE, head, job, outcome, write_changes, write_lines
 from tests.integration.launcher.launching import ROOT
+from timely.errors import DataError
 
 JOBS = [
     "components",
@@ -215,3 +216,18 @@ def test_edges_with_times_arrive_in_the_order_of_their_times(workers: int, tmp_p
     arrived = [(label, int((delta.diffs > 0).sum())) for label, delta in deltas]
     assert arrived == [(10, 2), (20, 2), (30, 1)]
     assert found.answer.columns[1].tolist() == [0] * 5
+
+
+@pytest.mark.parametrize("begin", [-30, 10])
+def test_changes_of_edges_with_times_come_after_these(begin: int, tmp_path: Path) -> None:
+    graph = write_lines(tmp_path / "graph.tsv", [("c", "d", begin + 7), ("a", "b", begin)])
+    changes = write_lines(tmp_path / "changes.tsv", [("+", "b", "c"), ("-", "b", "c")])
+    _, deltas = outcome("distances", [graph, changes, "--time", "3", "--from", "a"])
+    assert [label for label, _ in deltas] == [min(0, begin), begin, begin + 8, begin + 9]
+
+    late = write_lines(tmp_path / "late.tsv", [(begin + 6, "+", "b", "c")])
+    with pytest.raises(DataError, match=rf"line 1: the epoch {begin + 6} is before the last time .*, {begin + 7}:"):
+        outcome("distances", [graph, late, "--time", "3"])
+    at_once = write_lines(tmp_path / "at_once.tsv", [(begin + 7, "+", "b", "c")])
+    _, deltas = outcome("distances", [graph, at_once, "--time", "3", "--from", "a"])
+    assert [label for label, _ in deltas] == [min(0, begin), begin, begin + 7]

@@ -230,7 +230,7 @@ def test_faults_in_tables(tmp_path: Path) -> None:
     assert {fault.line: fault.reason for fault in faults.take()} == {
         2: "the sign is not + or -, or 1 or -1",
         3: "the sign is missing",
-        4: "the epoch is less than one before it",
+        4: "the epoch 1 is less than one before it",
     }
 
 
