@@ -17,7 +17,7 @@ import numpy as np
 
 from differential import Collection
 from differential.graphs import transitive_closure
-from differential.jobs import AddOption, Field, Inputs, Job, Options, Shown, picture, run, scratch
+from differential.jobs import AddOption, Field, Inputs, Job, Options, Shown, counted, picture, run, scratch
 
 
 def closure(inputs: Inputs, options: Options) -> Collection:
@@ -47,7 +47,7 @@ def summary(shown: Shown) -> Iterator[str]:
         return
     nodes, numbers = np.unique(shown.answer.columns[0], return_counts=True)
     what = "of one generation" if shown.options.same_generation else "joined by a path"
-    yield f"{len(shown.answer):,} pairs {what}"
+    yield f"{counted(len(shown.answer), 'pair')} {what}"
     yield f"most are of {shown.name(nodes[numbers.argmax()])}: {numbers.max():,}"
 
 

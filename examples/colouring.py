@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 from differential import Collection
 from differential.graphs import colouring
-from differential.jobs import Field, Inputs, Job, Options, Shown, picture, run, scratch
+from differential.jobs import Field, Inputs, Job, Options, Shown, counted, picture, run, scratch
 
 
 def colours(inputs: Inputs, options: Options) -> Collection:
@@ -28,7 +28,8 @@ def summary(shown: Shown) -> Iterator[str]:
         yield "no nodes to colour"
         return
     _, colour = shown.answer.columns
-    yield f"{len(colour):,} nodes in {colour.max() + 1:,} colours; {(colour == 0).sum():,} have the first"
+    first = counted((colour == 0).sum(), "node")
+    yield f"{counted(len(colour), 'node')} in {counted(colour.max() + 1, 'colour')}; the first colour has {first}"
 
 
 JOB = Job(

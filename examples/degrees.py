@@ -39,7 +39,7 @@ def summary(shown: Shown) -> Iterator[str]:
         yield f"the largest degree is {first.max():,}"
         return
     direction = "incoming" if shown.options.incoming else "outgoing"
-    yield f"{len(first):,} nodes with {direction} edges, {second.mean():.3g} in the mean"
+    yield f"{counted(len(first), 'node')} with {direction} edges, {second.mean():.3g} in the mean"
     for place in (-second).argsort(kind="stable")[:5]:
         yield f"  {second[place]:8,}  {shown.name(first[place])}"
 

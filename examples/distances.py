@@ -18,7 +18,7 @@ import numpy as np
 
 from differential import Collection
 from differential.graphs import bfs, bidirectional_search, shortest_distances
-from differential.jobs import AddOption, Field, Inputs, Job, Nodes, Options, Shown, picture, run, scratch
+from differential.jobs import AddOption, Field, Inputs, Job, Nodes, Options, Shown, counted, picture, run, scratch
 
 
 def distances(inputs: Inputs, options: Options) -> Collection:
@@ -50,7 +50,7 @@ def summary(shown: Shown) -> Iterator[str]:
         for source, target, length in zip(*nodes, distance):
             yield f"{shown.name(source)} to {shown.name(target)}: {length:,}"
         return
-    yield f"{len(distance):,} nodes can be reached; the farthest is {shown.name(nodes[0][distance.argmax()])}"
+    yield f"{counted(len(distance), 'node')} can be reached; the farthest is {shown.name(nodes[0][distance.argmax()])}"
     yield f"distances: mean {distance.mean():.4g}, median {np.median(distance):.4g}, largest {distance.max():,}"
 
 

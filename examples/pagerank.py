@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 from differential import Collection
 from differential.graphs import pagerank
-from differential.jobs import AddOption, Field, Inputs, Job, Options, Shown, at_least, picture, run, scratch
+from differential.jobs import AddOption, Field, Inputs, Job, Options, Shown, at_least, counted, picture, run, scratch
 
 UNIT = 1_000_000
 
@@ -33,7 +33,7 @@ def summary(shown: Shown) -> Iterator[str]:
         yield "no ranks"
         return
     nodes, rank = shown.answer.columns
-    yield f"{len(nodes):,} nodes; the highest ranks, where the mean is 1:"
+    yield f"{counted(len(nodes), 'node')}; the highest ranks, where the mean is 1:"
     for place in (-rank).argsort(kind="stable")[: shown.options.top]:
         yield f"  {rank[place] / UNIT:10.3f}  {shown.name(nodes[place])}"
 
