@@ -415,11 +415,19 @@ def test_interpreted_kernels_do_the_same_without_numba(tmp_path: Path) -> None:
 
 @pytest.mark.lengthy
 @pytest.mark.timeout(400)
-def test_no_interpreted_kernel_reads_beyond_its_arrays() -> None:
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-m", "not slow", "-p", "no:cacheprovider"]
-    tests = ["tests/property/kernels", "tests/unit/kernels/test_reduce.py", "tests/unit/kernels/test_join.py"]
+@pytest.mark.parametrize(
+    "tests",
+    [
+        ["tests/property/kernels"],
+        ["tests/unit/kernels/test_reduce.py", "tests/unit/kernels/test_join.py"],
+        ["tests/property/trace"],
+    ],
+    ids=["kernels", "reduce and join", "trace"],
+)
+def test_no_interpreted_kernel_reads_beyond_its_arrays(tests: list[str]) -> None:
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-m", "not slow", "-p", "no:cacheprovider", "--timeout=300"]
     run = subprocess.run(
-        [*command, *tests, "tests/property/trace"],
+        [*command, *tests],
         cwd=ROOT,
         capture_output=True,
         text=True,
