@@ -93,7 +93,7 @@ class Restorable(Protocol):
 
 
 def in_share(keys: Sequence[Any], index: int, peers: int) -> NDArray[np.bool_]:
-    """Return which rows of key columns belong to share `index` of `peers`: those that this worker will receive.
+    """Return which rows of key columns belong to share `index` of `peers`: those that this worker receives.
 
     `stateful` divides the records by their key, the first columns of its collection. So `restore` keeps the state of
     these keys, and what it returns is their share of the output.

@@ -157,9 +157,9 @@ class Watching:
         state.warnings.update(kind for _, _, kind, _ in notes)
         new = [state.dataflows[index].shape.as_data() for index in state.dataflows if index not in known]
         tick = self._changes.as_data(notes, over, gone)
-        self._tell([*(_event("shape", shape) for shape in new), _event("tick", tick)])
+        self._send([*(_event("shape", shape) for shape in new), _event("tick", tick)])
 
-    def _tell(self, messages: Iterable[str]) -> None:
+    def _send(self, messages: Iterable[str]) -> None:
         for message in messages:
             for viewer in tuple(self._viewers):
                 if not viewer.give(message):
