@@ -11,8 +11,11 @@ program, so it is no limit. A test that does not set its number of examples trie
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
+import threading
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -24,6 +27,8 @@ from timely import Config
 
 # NumPy's linear algebra, which no test uses, would start threads in each of the hundreds of processes that tests start.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+SESSION_THREADS = ("timely session", "timely sources", "timely publication", "timely commit")
 
 for profile, number in (("quick", QUICK), ("thorough", THOROUGH)):
     settings.register_profile(
@@ -59,3 +64,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_xdist_auto_num_workers() -> int:
     """Return how many processes `-n auto` is: two more than there are cores, because many tests mostly wait."""
     return (os.cpu_count() or 1) + 2
+
+
+@pytest.fixture(autouse=True)
+def _no_session_is_left_open() -> Iterator[None]:
+    """Refuse a test that leaves a session open: a later one in this process that counts threads would fail for it."""
+    before = set(threading.enumerate())
+    yield
+    left = [each for each in threading.enumerate() if each not in before and each.name.startswith(SESSION_THREADS)]
+    if left:
+        gc.collect()  # a session that was forgotten ends its threads
+        for thread in left:
+            thread.join(timeout=20.0)
+        assert not [thread.name for thread in left if thread.is_alive()], "the test has left a session open"

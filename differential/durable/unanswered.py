@@ -17,10 +17,57 @@ from timely.lowlevel import notify
 
 SECONDS = 30.0
 
-_lock = Lock()
-_under_way: dict[object, tuple[object, float]] = {}
-"""Of each operation, whose store it is on, and when it began."""
-_has_thread = False
+
+class Watch:
+    """Reports the operations under way that take `seconds`, from a thread of its own."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._lock = Lock()
+        self._under_way: dict[object, tuple[object, float]] = {}
+        """Of each operation, whose store it is on, and when it began."""
+        self._has_thread = False
+
+    def begin(self, of: object) -> object:
+        """Return a token of an operation that begins on the store of `of`."""
+        token = object()
+        with self._lock:
+            self._under_way[token] = of, clock.monotonic()
+            if not self._has_thread:
+                self._has_thread = True
+                Thread(target=self._run, name="timely watch of stores", daemon=True).start()
+        return token
+
+    def end(self, token: object) -> None:
+        """Take note that the operation is over."""
+        with self._lock:
+            del self._under_way[token]
+
+    def _run(self) -> None:
+        reported: set[object] = set()
+        while True:
+            with self._lock:
+                if not self._under_way:
+                    self._has_thread = False
+                    return
+                reported &= self._under_way.keys()
+                waiting = [
+                    (began + self._seconds, token, of)
+                    for token, (of, began) in self._under_way.items()
+                    if token not in reported
+                ]
+            now = clock.monotonic()
+            for due, token, of in waiting:
+                if due <= now:
+                    reported.add(token)
+                    notify(
+                        f"the store of {of} has not answered for {self._seconds:g} s; "
+                        "what waits for it goes on when it does"
+                    )
+            clock.sleep(min([self._seconds, *(due - now for due, _, _ in waiting if due > now)]))
+
+
+watch = Watch(SECONDS)
 
 
 @contextmanager
@@ -30,35 +77,9 @@ def awaited(of: object) -> Iterator[None]:
     >>> with awaited("'words' in memory"):
     ...     pass
     """
-    global _has_thread
-    token = object()
-    with _lock:
-        _under_way[token] = of, clock.monotonic()
-        if not _has_thread:
-            _has_thread = True
-            Thread(target=_watch, name="timely watch of stores", daemon=True).start()
+    watching = watch
+    token = watching.begin(of)
     try:
         yield
     finally:
-        with _lock:
-            del _under_way[token]
-
-
-def _watch() -> None:
-    global _has_thread
-    reported: set[object] = set()
-    while True:
-        with _lock:
-            if not _under_way:
-                _has_thread = False
-                return
-            reported &= _under_way.keys()
-            waiting = [
-                (began + SECONDS, token, of) for token, (of, began) in _under_way.items() if token not in reported
-            ]
-        now = clock.monotonic()
-        for due, token, of in waiting:
-            if due <= now:
-                reported.add(token)
-                notify(f"the store of {of} has not answered for {SECONDS:g} s; what waits for it goes on when it does")
-        clock.sleep(min([SECONDS, *(due - now for due, _, _ in waiting if due > now)]))
+        watching.end(token)

@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from differential import Session
 from tests.api.modules import ROOT
 
 PAGE = (ROOT / "docs" / "mistakes.md").read_text()
@@ -23,6 +24,11 @@ def test_a_mistake_shows_this_error(code: str, shown: str) -> None:
     assert BEGIN is not None
     names: dict[str, object] = {}
     exec(BEGIN[1], names)
-    with names["db"], pytest.raises(Exception, match=r".") as found:  # type: ignore[attr-defined]
-        exec(compile(code, "cell.py", "exec"), names)
+    try:
+        with pytest.raises(Exception, match=r".") as found:
+            exec(compile(code, "cell.py", "exec"), names)
+    finally:
+        for value in tuple(names.values()):
+            if isinstance(value, Session):
+                value.close()
     assert f"{type(found.value).__name__}: {found.value}" == shown

@@ -37,7 +37,7 @@ class Silent(Directory):
 
 @pytest.fixture
 def notices(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
-    monkeypatch.setattr(unanswered, "SECONDS", 0.05)
+    monkeypatch.setattr(unanswered, "watch", unanswered.Watch(0.05))
     found: list[str] = []
     stop = on_notice(found.append)
     yield found
