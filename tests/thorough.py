@@ -1,4 +1,4 @@
-"""How many examples properties try: all by `--hypothesis-profile thorough`, as in CI, and a third of them otherwise."""
+"""How many examples properties try: all by `--hypothesis-profile thorough`, as in CI, and a fifth of them otherwise."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from hypothesis import settings
 THOROUGH = 150
 """The number of examples of a property that does not set its own."""
 
-QUICK = THOROUGH // 3
+QUICK = THOROUGH // 5
 
 
 def examples(number: int) -> int:

@@ -79,6 +79,7 @@ def python_of_everybody() -> str:
     pytest.skip("there is no Python that another account may run")
 
 
+@pytest.mark.lengthy
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can be somebody else")
 def test_another_account_can_neither_read_nor_write_nor_end_a_run(place: Path) -> None:
     python = python_of_everybody()
@@ -103,6 +104,7 @@ def test_another_account_can_neither_read_nor_write_nor_end_a_run(place: Path) -
         run.close()
 
 
+@pytest.mark.lengthy
 def test_ports_of_a_run_have_keys_even_on_a_single_machine(place: Path) -> None:
     hosts = place / "hosts"
     hosts.write_text("".join(f"127.0.0.1:{port}\n" for port in free_ports(2)))

@@ -117,6 +117,7 @@ def test_a_safe_path_excludes_the_working_directory(processes: int, tmp_path: Pa
         run.close()
 
 
+@pytest.mark.lengthy
 def test_a_safe_path_excludes_the_directory_of_a_script(tmp_path: Path) -> None:
     (tmp_path / "differential.py").write_text("raise SystemExit('a file beside the script was imported')\n")
     script = tmp_path / "script.py"

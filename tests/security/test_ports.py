@@ -239,6 +239,7 @@ def test_a_recorded_connection_cannot_be_replayed(keys: str) -> None:
         still_talk(first, second)
 
 
+@pytest.mark.lengthy
 def test_a_byte_changed_in_transit_ends_the_run_and_is_not_accepted(keys: str) -> None:
     with between(keys) as (first, second, middle, _):
         middle.spoils = True
@@ -268,6 +269,7 @@ def is_full() -> bool:
     return False
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("protected", [True, False])
 def test_peers_still_communicate_when_connections_fill_the_table_of_descriptors(protected: bool, keys: str) -> None:
     settings = tcp_configs(curve_dir=keys if protected else None)

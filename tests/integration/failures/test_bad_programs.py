@@ -217,6 +217,7 @@ def test_a_worker_that_builds_more_dataflows_is_named(start: Callable[..., Run],
     assert "worker 0 ended after building 1 dataflows, but worker 1 built 2" in run.error
 
 
+@pytest.mark.lengthy
 def test_a_killed_process_is_named_and_ends_the_others(start: Callable[..., Run]) -> None:
     run = start(GOES_ON, "-n", "2")
     pids = run.until_started(2)

@@ -84,6 +84,7 @@ def test_a_process_that_is_stopped_for_a_moment_only_is_waited_for(start: Start)
     assert run.end() == 0, run.error
 
 
+@pytest.mark.lengthy
 def test_a_run_of_which_every_process_is_stopped_ends(start: Start) -> None:
     run = start("time.sleep(60)", "-n", "2")
     for pid in run.until_started(2):
@@ -93,6 +94,7 @@ def test_a_run_of_which_every_process_is_stopped_ends(start: Start) -> None:
     assert "process 1 is stopped" in run.error
 
 
+@pytest.mark.lengthy
 def test_the_last_process_that_is_stopped_ends_the_run(start: Start, tmp_path: Path) -> None:
     script = tmp_path / "last.py"
     script.write_text("import os\nif os.environ['TIMELY_PROCESS'] == '1':\n    os.kill(os.getpid(), 19)\n")

@@ -58,5 +58,6 @@ def test_three_threads_print_the_lines_of_one_worker(programs: ModuleType, expec
     assert lines_of_threads(programs, 3) == expected
 
 
+@pytest.mark.lengthy
 def test_two_processes_print_the_lines_of_one_worker(expected: Counter[str]) -> None:
     assert lines_of_processes(SCRIPT, 2) == expected

@@ -77,6 +77,7 @@ def test_a_graph_that_is_followed_has_a_last_answer(processes: int, tmp_path: Pa
     assert len(list(tmp_path.iterdir())) == 5
 
 
+@pytest.mark.lengthy
 @PROCESSES
 def test_a_text_that_is_followed_has_a_last_answer(processes: int, tmp_path: Path) -> None:
     text, answer = tmp_path / "text", tmp_path / "answer.csv"
@@ -108,6 +109,7 @@ def test_ctrl_c_before_a_graph_is_followed_leaves_nothing(processes: int, tmp_pa
     assert sorted(os.listdir(tmp_path)) == ["changes.tsv", "graph"]
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize(
     ("name", "arguments"),
     [("wordcount", ["-", "--lines", "1"]), ("window", ["--tweets", "-", "--window", "2"])],

@@ -41,6 +41,7 @@ def test_one_process_runs_without_prefix_and_with_its_arguments(start: Start, tm
     assert run.output == "['-n', '5', '--option'] __main__ neighbour\n"
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("processes", [1, 2])
 def test_a_directory_of_our_name_in_the_working_directory_is_not_imported(
     start: Start, tmp_path: Path, processes: int
@@ -58,6 +59,7 @@ def test_a_directory_of_our_name_in_the_working_directory_is_not_imported(
     assert sorted(run.lines) == [f"{prefix}{ROOT / 'timely' / '__init__.py'} {script.parent}\n" for prefix in prefixes]
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("processes", [1, 2])
 def test_a_safe_path_is_safe_in_all_processes(start: Start, tmp_path: Path, processes: int) -> None:
     script = tmp_path / "script.py"
@@ -242,6 +244,7 @@ def reachable() -> str:
         return host
 
 
+@pytest.mark.lengthy
 def test_the_launcher_makes_private_keys_for_its_children(start: Start, tmp_path: Path) -> None:
     hosts = tmp_path / "hosts"
     hosts.write_text("".join(f"{reachable()}:{port}\n" for port in free_ports(2)))
@@ -410,6 +413,7 @@ def test_a_single_process_cleans_up_before_it_ends(start: Start, tmp_path: Path,
     assert run.error == ""
 
 
+@pytest.mark.lengthy
 def test_a_single_process_that_cleans_up_is_ended_by_a_second_signal(start: Start, tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(CLEANS)
@@ -496,6 +500,7 @@ def test_a_process_killed_by_a_signal_without_a_name_is_named_with_its_number(st
     assert run.error == "timely: process 1 was killed by signal 40\n"
 
 
+@pytest.mark.lengthy
 def test_a_process_killed_from_outside_ends_the_others(start: Start) -> None:
     run = start("run", "-n", "2", "-w", "2", TALK, "wait", "-1")
     pids = run.until_started(4)
@@ -535,6 +540,7 @@ def test_the_exit_status_of_a_script_is_that_of_the_command(start: Start) -> Non
     assert run.error == "timely: process 1 ended with status 7\n"
 
 
+@pytest.mark.lengthy
 def test_a_process_that_leaves_without_a_farewell_is_reported_by_its_peer(start: Start) -> None:
     run = start("run", "-n", "2", TALK, "leave")
     assert run.end() == 3

@@ -137,6 +137,7 @@ def test_the_same_figures_give_the_same_file(experiment: Experiment, tmp_path: P
     assert b"<dc:date>" not in text
 
 
+@pytest.mark.lengthy
 @NEEDS_MATPLOTLIB
 @pytest.mark.parametrize("suffix", METADATA)
 def test_a_picture_is_saved_in_each_format(suffix: str, tmp_path: Path) -> None:

@@ -211,6 +211,7 @@ def test_a_worker_that_waits_in_vain_sleeps_and_reports_what_was_refused_meanwhi
         alone.connect()
 
 
+@pytest.mark.lengthy
 def test_peers_of_another_generation_are_named_and_do_not_meet(tmp_path: Path) -> None:
     first, second = ipc_configs(tmp_path)
     allocators = socket_allocators(first) + socket_allocators(replace(second, generation="other"))
@@ -264,6 +265,7 @@ def test_a_peer_that_has_sent_a_hello_and_is_silent_and_disconnected_is_gone(alo
         meeting.advance(130.1 + SILENCE_SECONDS)
 
 
+@pytest.mark.lengthy
 def test_a_peer_that_breaks_off_between_its_hello_and_its_answer_is_named_long_before_the_rendezvous_ends(
     tmp_path: Path,
 ) -> None:

@@ -422,6 +422,7 @@ def read_only(directory: Path) -> Iterator[None]:
         subprocess.run(["umount", str(directory)], timeout=30, check=True)
 
 
+@pytest.mark.lengthy
 def test_an_entry_in_a_read_only_directory_is_loaded(compiled: Path, tmp_path: Path) -> None:
     with read_only(kept(compiled, tmp_path)):
         assert run(tmp_path) == ([f"from {ROOT}/differential/__init__.py", "answer 30"], [])
@@ -468,6 +469,7 @@ def test_a_directory_that_others_can_write_is_not_touched(compiled: Path, tmp_pa
     assert sorted(directory.iterdir()) == before
 
 
+@pytest.mark.lengthy
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files to another user")
 def test_a_directory_of_another_user_is_not_touched(tmp_path: Path) -> None:
     own = tmp_path / "own"

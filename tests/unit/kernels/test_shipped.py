@@ -84,6 +84,7 @@ def test_a_file_for_another_processor_is_not_used(tmp_path: Path) -> None:
     assert Shipped.of_directory(tmp_path) is None
 
 
+@pytest.mark.lengthy
 @pytest.mark.timeout(300)
 def test_kernels_are_packed_under_the_keys_by_which_they_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     from differential.kernels import compile as compiling

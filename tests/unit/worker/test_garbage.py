@@ -115,6 +115,7 @@ execute(program)
 """
 
 
+@pytest.mark.lengthy
 def test_a_run_freezes_and_finds_forgotten_capabilities_that_were_frozen(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)

@@ -68,6 +68,7 @@ def test_a_standstill_is_reported_once_and_the_next_one_again(
             assert f"waits for numbers.advance_to({time + 1}) or numbers.close(), worker {index}" in text
 
 
+@pytest.mark.lengthy
 @pytest.mark.parametrize("idle", ["limited", "program", "operator", "timer", "request"])
 def test_nothing_is_reported_while_one_worker_may_still_move(reports: Reports, idle: str) -> None:
     ended = Event()
