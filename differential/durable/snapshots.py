@@ -13,6 +13,9 @@ The inputs are loaded as of one time, so all operators of a program must have a 
 snapshots at the same frontiers, and these are committed one after the other once all are written. A crash may come in
 between, so each keeps the state before the last. An operator whose state is of another frontier is refused: it would
 begin again from what its input adds up to, and forget what it has seen.
+
+An operator that has no state yet begins where it began first, also if inputs are loaded as of an earlier time, because
+another output is further behind. Its own output may be final from there on, and would differ.
 """
 
 from __future__ import annotations
@@ -189,11 +192,12 @@ class _Operator:
         self._activate = activate
         self._waiting: dict[int, list[Updates]] = {}
         self._writing: Writing | None = None
-        self._as_of = shard.state.begin()
         self._from = 0
         """Changes before this time are in the state that was restored."""
         self._restored = self._restore()
-        self._next = max(self._as_of, self._from) // every * every + every
+        self._begin = shard.state.first_time(shard)
+        """The operator receives all changes before this time at this time."""
+        self._next = max(self._begin, self._from) // every * every + every
 
     def run(self, changes: InputPort, output: Any, written: Any, held: CapabilitySet, unsent: CapabilitySet) -> None:
         """Take what has come, and complete times and snapshots as far as the frontier allows."""
@@ -226,19 +230,16 @@ class _Operator:
             unsent.downgrade([(frontier,)])
 
     def _keep(self, time: int, updates: Updates) -> None:
-        """Keep changes until their time is complete: those that the state does not have.
-
-        An operator without state begins with all changes up to the time as of which inputs are loaded, at this time.
-        """
+        """Keep changes until their time is complete: those that the state does not have."""
         times = updates.times[:, 0]
         if len(updates.time_index):
             for place, each in enumerate(times.tolist()):
                 rows = updates.time_index == place
                 if each >= self._from and rows.any():
                     change = updates.take(rows).with_times(updates.times[:1])
-                    self._waiting.setdefault(max(each, self._as_of), []).append(change)
+                    self._waiting.setdefault(max(each, self._begin), []).append(change)
         elif len(updates) and int(times[0]) >= self._from:
-            self._waiting.setdefault(max(int(times[0]), self._as_of), []).append(updates)
+            self._waiting.setdefault(max(int(times[0]), self._begin), []).append(updates)
 
     def _complete(self, time: int, output: Any, held: CapabilitySet) -> None:
         batches = [each.as_read_only() for each in self._waiting.pop(time)]
@@ -271,9 +272,9 @@ class _Operator:
         """Let the logic take its share of the snapshot, if there is one of the time as of which inputs are loaded."""
         opened, frontier = self._shard.opened, self._shard.state.frontier
         kept = [part for part in opened.states if part.upper == frontier] if opened is not None else []
-        if not kept or self._as_of + 1 != frontier:
+        if not kept or frontier is None or self._shard.state.begin() + 1 != frontier:
             return None
-        self._from = self._as_of + 1
+        self._from = frontier
         states = [_loaded(self._shard, part) for part in kept]
         return self._logic.restore(states, self._host.index, self._host.peers)
 

@@ -259,6 +259,19 @@ class State:
         """Return the time as of which an input is loaded: at or before `begin`, and before its first epoch."""
         return min(self.begin(), max(self.first_epoch(shard) - 1, 0))
 
+    def first_time(self, shard: OpenShard) -> int:
+        """Return the time at which an operator with private state begins, with what its input adds up to then.
+
+        That is `begin` or, if the operator has no state of `frontier`, and inputs are loaded as of an earlier time, the
+        last time before `frontier`: it began there first, as all operators of the program did.
+        """
+        as_of, frontier = self.begin(), self.frontier
+        if frontier is None or (shard.opened is None and self._replays):
+            return as_of
+        if shard.opened is not None and any(state.upper == frontier for state in shard.opened.states):
+            return as_of
+        return max(as_of, frontier - 1)
+
     def limit(self, shard: OpenShard) -> int | None:
         """Return the last time as of which a collection must stay readable, on worker 0; None if any will do.
 
@@ -387,10 +400,13 @@ class State:
             about: dict[str, Any] = {} if shard.role == INPUT else {INPUTS: sorted(needs[shard.name])}
             if shard.name not in self.writers:
                 refuse_remains(shard.shard)
-                is_input = shard.role == INPUT
-                at = self.first_epoch(shard) if is_input else as_of + (shard.role == SNAPSHOT)
+                if shard.role == INPUT:
+                    since, at = 0, self.first_epoch(shard)
+                else:
+                    since = self.first_time(shard) if shard.role == SNAPSHOT else as_of
+                    at = since + (shard.role == SNAPSHOT)
                 self.writers[shard.name] = Writer.claim(
-                    shard.shard, str(shard.role), at, since=0 if is_input else as_of, about=about, is_new=True
+                    shard.shard, str(shard.role), at, since=since, about=about, is_new=True
                 )
             shard.writer.describe({**shard.writer.manifest.about, **about})
             if shard.added:

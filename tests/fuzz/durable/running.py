@@ -333,10 +333,11 @@ class Life:
             collections = {name: collection for name, (_, collection) in made.items()}
             answers, outputs = self.build(state, collections)
         if worker.index == 0:
+            state.begin()
             for name in self.answers:
                 snapshot = ANSWERS[name].snapshot
                 if snapshot is not None and snapshot not in state.manifests:
-                    case.starts[snapshot] = state.begin()
+                    case.starts[snapshot] = state.writers[snapshot].manifest.since
             for name, session in sessions.items():
                 case.begins(name, session, state.manifests.get(name))
         random = Random(f"{case.seed} {len(case.story)}")

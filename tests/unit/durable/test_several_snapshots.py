@@ -126,3 +126,65 @@ def test_a_replay_of_a_part_of_the_past_does_not_replace_the_state_of_an_operato
         two(tmp_path, len(EPOCHS), ["answer"], keep=5, replay=True)
     two(tmp_path, len(EPOCHS), ["answer"], keep=5)
     assert updates(str(tmp_path)) == expected(EPOCHS)
+
+
+BEGAN = [[], [], [], [], sorted({number for epoch in EPOCHS[:5] for number in epoch}), *EPOCHS[5:]]
+"""What an operator receives that begins at 4."""
+
+
+def begun(where: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let an operator begin at 4, and keep no state, and another answer be final before 1."""
+    monkeypatch.setitem(EVERY, "answer", 100)
+    two(where, 1, [], keep=None, copies=True)
+    two(where, 5, [], keep=None)
+    two(where, 7, ["answer"], keep=None)
+    manifest = snapshot(where, "answer").manifest()
+    assert (manifest.since, manifest.states) == (4, ())
+
+
+@pytest.mark.parametrize("replay", [False, True])
+def test_an_operator_without_a_state_begins_where_it_began_though_an_answer_is_further_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, replay: bool
+) -> None:
+    """Its answers are final from there on. Loading the inputs as of an earlier time must not let it see more."""
+    begun(tmp_path, monkeypatch)
+    two(tmp_path, len(EPOCHS), ["answer"], keep=None, copies=True, replay=replay)
+    assert updates(str(tmp_path)) == expected(BEGAN)
+
+
+def test_a_new_operator_begins_where_another_one_without_a_state_began(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun(tmp_path, monkeypatch)
+    monkeypatch.setitem(EVERY, "other", 100)
+    for last in (8, len(EPOCHS)):
+        two(tmp_path, last, keep=None, copies=True)
+    for name in EVERY:
+        assert updates(str(tmp_path), name) == expected(BEGAN)
+
+
+def test_an_operator_whose_first_state_was_not_committed_with_the_others_begins_where_all_began(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun(tmp_path, monkeypatch)
+    monkeypatch.setitem(EVERY, "other", 100)
+    two(tmp_path, 7, keep=None)
+    monkeypatch.setitem(EVERY, "answer", 8)
+    monkeypatch.setitem(EVERY, "other", 8)
+    commits = 0
+
+    def crashing(self: Writer, *arguments: Any, keep_states: Any = Writer.keep_states) -> None:
+        nonlocal commits
+        commits += 1
+        if commits == 2:
+            raise Crashed
+        keep_states(self, *arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Writer, "keep_states", crashing)
+        with pytest.raises(OperatorError, match="Crashed"):
+            two(tmp_path, len(EPOCHS), keep=None)
+    assert sorted(snapshot(tmp_path, name).manifest().upper for name in EVERY) == [5, 8]
+    two(tmp_path, len(EPOCHS), keep=None, copies=True)
+    for name in EVERY:
+        assert updates(str(tmp_path), name) == expected(BEGAN)
