@@ -43,6 +43,7 @@ from tests.fuzz.durable.answers import (
     CHANGED,
     INPUTS,
     WHOLE,
+    Answer,
     Contents,
     Record,
     changes,
@@ -89,7 +90,8 @@ class Case:
         self.left_out: dict[str, set[int]] = {name: set() for name in INPUTS}
         self.promised: dict[str, int] = {}
         self.seen: list[Seen] = []
-        self.copies: dict[str, tuple[Manifest, Any]] = {}
+        self.copies: dict[str, tuple[Manifest, Any, Answer | None]] = {}
+        """Of some collections, a copy, and how an answer was computed then."""
         self.story: list[str] = []
 
     def run(self) -> None:
@@ -123,12 +125,21 @@ class Case:
     def put_back(self) -> None:
         """Replace some of the collections by older copies of them."""
         with calm(self.place):
-            for name, (manifest, copy) in self.copies.items():
+            for name, (manifest, _, answer) in self.copies.items():
+                if answer is not None:
+                    self.complete(name, manifest, answer)
+            for name, (manifest, copy, _) in self.copies.items():
                 if self.random.random() < 0.5:
                     self.place.replace(name, copy)
                     self.story.append(f"  {name} is replaced by a copy that is final before {manifest.upper}")
                     self.forget(name, manifest.upper)
             self.copies.clear()
+
+    def complete(self, name: str, manifest: Manifest, answer: Answer) -> None:
+        """Note what an answer is at all times at which a copy of it can be read: nothing else may be readable there."""
+        for time in range(manifest.since, manifest.upper):
+            if time not in self.final[name]:
+                self.final[name][time] = answer.evaluate(self.epochs, time, self.start(answer.snapshot))
 
     def forget(self, name: str, upper: int) -> None:
         """Forget what a collection had at times from `upper` on."""
@@ -260,7 +271,7 @@ class Case:
         if random.random() < 0.3:
             data, copy = self.place.copied(name)
             if data is not None:
-                self.copies[name] = Manifest.from_bytes(data, name), copy
+                self.copies[name] = Manifest.from_bytes(data, name), copy, self.answers.get(name)
         if manifest.since < manifest.upper and manifest.fields:
             time = random.randrange(manifest.since, manifest.upper)
             try:
