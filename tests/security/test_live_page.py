@@ -15,6 +15,7 @@ from threading import Event, Thread
 from typing import NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
+import httpx
 import pytest
 
 from timely import Config, Worker, execute, new_input
@@ -82,6 +83,16 @@ def test_a_page_of_a_foreign_name_that_resolves_here_reads_nothing(live: tuple[i
         assert answer.status == 421
         assert f"name it localhost:{port} or 127.0.0.1:{port}; a tunnel begins at the same port" in answer.text
     assert ask(port, "/", Host=f"localhost:{port}", Authorization=bearer(token)).status == 200
+
+
+def test_the_address_that_a_page_has_can_be_named_though_it_is_not_the_usual_one() -> None:
+    page = serve_live("127.0.0.2:0")
+    try:
+        with httpx.Client(follow_redirects=True, trust_env=False) as client:
+            assert client.get(page.url).status_code == 200
+            assert client.get(page.url, headers={"Host": "127.0.0.3"}).status_code == 421
+    finally:
+        page.close()
 
 
 @pytest.mark.parametrize("origin", ["http://attacker.example", "null", "http://localhost:1", "https://127.0.0.1"])

@@ -83,6 +83,13 @@ def test_a_page_of_a_foreign_name_cannot_use_a_served_session(served: Served, ho
         )
 
 
+def test_the_address_at_which_a_session_is_served_can_be_named() -> None:
+    with Session() as db:
+        server = db.serve(host="127.0.0.2")
+        headers = {"Authorization": f"Bearer {server.token}"}
+        assert httpx.get(f"{server.url}", headers=headers, trust_env=False).status_code == 200
+
+
 def test_a_body_over_the_limit_is_refused_however_it_is_sent(served: Served) -> None:
     assert served.ask("POST", "/tables/secrets", served.token, b"x" * 1001).status_code == 413
     with socket.create_connection(("127.0.0.1", served.port), timeout=10) as sender:

@@ -31,11 +31,6 @@ class Address:
     token: str
     certificate: tuple[str, str] | None
 
-    @property
-    def is_local(self) -> bool:
-        """Whether this machine alone can reach it."""
-        return is_loopback(self.host)
-
     def listen(self) -> socket.socket:
         """Return a socket that listens here; raise ConfigError if that cannot be."""
         ports = range(FIRST_PORT, FIRST_PORT + PORTS_TRIED) if self.port is None else [self.port]

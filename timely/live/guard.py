@@ -28,13 +28,13 @@ HEADERS = (
 
 
 class Guard:
-    """Lets requests through to `app` that may see it. `is_local`: the page is served to this machine alone."""
+    """Lets requests through to `app`, which is served at `host`, that may see it."""
 
-    def __init__(self, app: ASGIApp, token: str, port: int, is_local: bool) -> None:
+    def __init__(self, app: ASGIApp, token: str, host: str, port: int) -> None:
         self._app = app
         self._token = token
         self._cookie = f"timely-live-{port}"
-        self._access = Access(token, port, is_local)
+        self._access = Access(token, host, port)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":

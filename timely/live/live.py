@@ -32,7 +32,7 @@ def begin_page(address: Address, processes: int, directory: Path, is_launched: b
     port, certificate = listener.getsockname()[1], address.certificate
     notes = Notes(address.token)
     watching = Watching(0, processes, directory, notes)
-    app = application(watching, address.token, port, address.is_local)
+    app = application(watching, address.token, address.host, port)
     server = HttpServer("live page", app, listener, certificate, watching.close, ws="none", limit_concurrency=64)
     path = directory / FILE
     pids = [os.getpid(), *([os.getppid()] if is_launched else [])]

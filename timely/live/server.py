@@ -33,7 +33,7 @@ LINGER_SECONDS = 120.0
 """For how long operators are counted after metrics were read: longer than programs pause before they read again."""
 
 
-def application(watching: Watching, token: str, port: int, is_local: bool) -> Guard:
+def application(watching: Watching, token: str, host: str, port: int) -> Guard:
     """Return what answers requests."""
     files = {str(path.relative_to(FILES)): path for path in FILES.rglob("*") if path.is_file()}
 
@@ -72,4 +72,4 @@ def application(watching: Watching, token: str, port: int, is_local: bool) -> Gu
 
     routes = [Route("/", file), Route("/page/{name:path}", file), Route("/stream", stream), Route("/node", node)]
     routes.append(Route("/metrics", metrics))
-    return Guard(Starlette(routes=routes), token, port, is_local)
+    return Guard(Starlette(routes=routes), token, host, port)

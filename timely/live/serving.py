@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
 
+from timely.config import is_loopback
 from timely.errors import ConfigError, TransportError
 
 if TYPE_CHECKING:
@@ -37,8 +38,17 @@ def listen(host: str, port: int) -> socket.socket:
     return listener
 
 
+def in_url(host: str) -> str:
+    """Return a host, given by its number, as URLs have it.
+
+    >>> in_url("127.0.0.1"), in_url("::1")
+    ('127.0.0.1', '[::1]')
+    """
+    return f"[{host}]" if ":" in host else host
+
+
 class Access:
-    """Who may ask: clients that have the token and, if only this machine is served (`is_local`), that name it as host.
+    """Who may ask at `host`: clients that have the token and, if only this machine can reach it, name it in requests.
 
     Otherwise a page of a foreign name that resolves to this address (DNS rebinding) would read what is served.
     """
@@ -46,10 +56,11 @@ class Access:
     SHORTEST_TOKEN = 16
     """A token that others may try to guess has at least this many characters."""
 
-    def __init__(self, token: str, port: int, is_local: bool) -> None:
+    def __init__(self, token: str, host: str, port: int) -> None:
         self._token = token.encode()
-        self._names = f"localhost:{port} or 127.0.0.1:{port}"
-        self._hosts = {name for host in _LOOPBACK for name in (host, f"{host}:{port}")} if is_local else None
+        self._names = f"localhost:{port} or {in_url(host)}:{port}"
+        names = (*_LOOPBACK, in_url(host))
+        self._hosts = {each for name in names for each in (name, f"{name}:{port}")} if is_loopback(host) else None
 
     @staticmethod
     def can_be_sent(token: str) -> bool:
@@ -124,7 +135,7 @@ class HttpServer:
             **options,
         )
         host, port = listener.getsockname()[:2]
-        self.url = f"http{'' if certificate is None else 's'}://{f'[{host}]' if ':' in host else host}:{port}/"
+        self.url = f"http{'' if certificate is None else 's'}://{in_url(host)}:{port}/"
         """The address, without the token."""
         self._ending = ending
         self._loop: asyncio.AbstractEventLoop | None = None

@@ -17,9 +17,9 @@ from timely.lowlevel import Access, headers_of
 class Guard:
     """Passes the requests that are allowed to `app`, and refuses the others."""
 
-    def __init__(self, app: ASGIApp, token: str, port: int, is_local: bool, limit: int) -> None:
+    def __init__(self, app: ASGIApp, token: str, host: str, port: int, limit: int) -> None:
         self._app = app
-        self._access = Access(token, port, is_local)
+        self._access = Access(token, host, port)
         self._limit = limit
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

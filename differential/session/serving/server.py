@@ -80,7 +80,7 @@ def serve(catalog: Catalog, requests: Item, rejects: Item | None, stops: bool, o
     from differential.session.serving.incoming import Incoming
     from differential.session.serving.outgoing import Hubs
 
-    is_local = _checked(options)
+    _check(options)
     token = options.token or secrets.token_urlsafe(24)
     hubs = Hubs(catalog, options.backlog, options.queue)
     incoming = Incoming(catalog, requests, rejects, stops)
@@ -94,14 +94,14 @@ def serve(catalog: Catalog, requests: Item, rejects: Item | None, stops: bool, o
         await hubs.close()
         await asyncio.sleep(END_SECONDS)
 
-    app = Guard(found.app, token, listener.getsockname()[1], is_local, options.limit)
+    app = Guard(found.app, token, options.host, listener.getsockname()[1], options.limit)
     more = {"ws": "websockets-sansio", "ws_max_size": 1 << 16, "limit_concurrency": CONNECTIONS}
     server = HttpServer("session", app, listener, options.certificate, ending, **more)
     return Server(server, token)
 
 
-def _checked(options: Options) -> bool:
-    """Return whether this machine alone can reach the address. Raises ConfigError for what is refused."""
+def _check(options: Options) -> None:
+    """Raise ConfigError for options that are refused."""
     try:
         is_local = ip_address(options.host).is_loopback
     except ValueError:
@@ -118,4 +118,3 @@ def _checked(options: Options) -> bool:
             "certificate: db.serve(host=..., token=..., certificate=(file, key)); or serve it at 127.0.0.1 behind a "
             "proxy that has TLS"
         )
-    return is_local

@@ -59,7 +59,7 @@ def test_an_address_that_others_reach_takes_a_token_and_tls(
     for token, certificate in ((None, None), (TOKEN, None), (None, files)):
         with pytest.raises(ConfigError, match="needs a token and TLS"):
             address_of(f"{host}:8400", token, certificate)
-    assert not address_of(f"{host}:8400", TOKEN, files).is_local
+    assert address_of(f"{host}:8400", TOKEN, files).host == host.strip("[]")
     monkeypatch.setenv(TOKEN_VARIABLE, TOKEN)
     monkeypatch.setenv(CERTIFICATE_VARIABLE, files[0])
     with pytest.raises(ConfigError, match="set both"):
