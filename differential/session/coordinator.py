@@ -30,7 +30,7 @@ from differential.session.interrupt import Closing
 from differential.session.item import Item
 from timely import Config
 from timely.errors import SessionError
-from timely.lowlevel import run_directory
+from timely.lowlevel import Origin, run_directory
 
 _START = "import sys; sys.path[:] = sys.argv[2:]; from differential.session.member import main; main(int(sys.argv[1]))"
 ENDING_SECONDS = 2.0
@@ -40,11 +40,12 @@ ENDING_SECONDS = 2.0
 class Coordinator:
     """The members of a session, as its first process sees them. It is a `Cluster`."""
 
-    def __init__(self, settings: Config, name: str) -> None:
+    def __init__(self, settings: Config, name: str, origin: Origin) -> None:
         import_module("zmq")  # not in the engine's thread: if that is ended while it imports, half a module is left
         self._settings = settings
         self._workers = settings.workers
         self._name = name
+        self._origin = origin
         self._members: list[_Member] = []
         self._items: WeakValueDictionary[int, Item] = WeakValueDictionary()
         self._is_closing = False
@@ -63,7 +64,8 @@ class Coordinator:
             )
             try:
                 for process in range(1, self._workers):
-                    self._members.append(_Member(self._items, control, process, config, self._name))
+                    hello = packed(config, process, self._name, self._origin)
+                    self._members.append(_Member(self._items, control, process, self._name, hello))
                 self.wake()  # for the calls, and the end, that came before there were members
                 if self._is_closing:
                     self.close()
@@ -126,7 +128,7 @@ class _Member:
     """A process with one worker, as the coordinator sees it."""
 
     def __init__(
-        self, items: WeakValueDictionary[int, Item], control: Control, process: int, config: Config, name: str
+        self, items: WeakValueDictionary[int, Item], control: Control, process: int, name: str, hello: bytes
     ) -> None:
         self.votes: SimpleQueue[Any] = SimpleQueue()
         """Why the member cannot build an item, or None if it can; Closing at the end."""
@@ -148,7 +150,7 @@ class _Member:
             process_group=0,  # a terminal sends Ctrl-C to the first process alone
         )
         theirs.close()
-        self._channel.send(packed(config, process, name))
+        self._channel.send(hello)
         for body in (self._send, self._receive):
             Thread(target=body, name=f"timely {name}: process {process}", daemon=True).start()
 

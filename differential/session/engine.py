@@ -30,6 +30,7 @@ from differential.session.item import Item
 from differential.session.site import Site
 from timely import Config, Worker, execute
 from timely.errors import DataError, SessionError, TraceError
+from timely.lowlevel import Origin, attributed
 
 R = TypeVar("R")
 P = ParamSpec("P")
@@ -49,11 +50,19 @@ CALLS = 16
 class Engine:
     """Runs the workers of one session: as threads, or as one thread and others in the processes of a `cluster`.
 
-    `settings` has what else is configured, such as by the options of `timely run`.
+    `origin` is the line that opens the session; `settings` has what else is configured, such as by `timely run`.
     """
 
-    def __init__(self, workers: int, name: str, cluster: Cluster | None = None, settings: Config | None = None) -> None:
+    def __init__(
+        self,
+        workers: int,
+        name: str,
+        origin: Origin,
+        cluster: Cluster | None = None,
+        settings: Config | None = None,
+    ) -> None:
         self.workers = workers
+        self._origin = origin
         self._settings = settings or Config()
         self._process = os.getpid()
         self.cluster = cluster
@@ -271,7 +280,8 @@ class Engine:
     def _program(self, worker: Worker) -> None:
         """Make the calls, on one worker, until the session is closed."""
         left = None if self.cluster is None else self.cluster.left
-        site = Site(worker, self._agreement, lambda: self.is_closing, self.fail, left)
+        with attributed(self._origin):
+            site = Site(worker, self._agreement, lambda: self.is_closing, self.fail, left)
         last = self._first
         assert last is not None
         self._sites[worker.index] = site

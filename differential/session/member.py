@@ -43,10 +43,10 @@ class Member:
         hello = self._channel.receive()
         if hello is None:
             return
-        config, self._index, name = hello
+        config, self._index, name, origin = hello
         self._config: Config = replace(config, process=self._index)
         try:
-            engine = Engine(1, name, self)
+            engine = Engine(1, name, origin, self)
         except SessionError:
             return  # the coordinator knows why (`joined`)
         while (message := self._channel.receive()) is not None:

@@ -39,7 +39,7 @@ from differential.session.status import Status
 from differential.session.table_data import columns_of, is_type
 from timely import Config
 from timely.errors import SessionError
-from timely.lowlevel import Live, serve_live, user_origin
+from timely.lowlevel import Live, Origin, serve_live, user_origin
 
 if TYPE_CHECKING:
     from differential.durable.places import Place
@@ -109,7 +109,9 @@ class Session:
             raise SessionError(f"a session has at least one worker, and not {workers!r:.80}")
         name = f"session {next(_numbers)}"
         settings = replace(launched, workers=workers)
-        engine = Engine(workers, name, _cluster(settings, name) if processes and workers > 1 else None, settings)
+        origin = user_origin()
+        cluster = _cluster(settings, name, origin) if processes and workers > 1 else None
+        engine = Engine(workers, name, origin, cluster, settings)
         self._catalog = Catalog(engine)
         self._end = finalize(self._catalog, engine.close)  # tables and views keep the catalog, too
         if state is not None:
@@ -429,10 +431,10 @@ class Session:
         return f"<Session at commit {self._catalog.last}: {names}>"
 
 
-def _cluster(settings: Config, name: str) -> Cluster:
+def _cluster(settings: Config, name: str, origin: Origin) -> Cluster:
     from differential.session.coordinator import Coordinator  # it imports what only such sessions need
 
-    return Coordinator(settings, name)
+    return Coordinator(settings, name, origin)
 
 
 def _names(columns: Sequence[str] | None) -> tuple[str, ...] | None:

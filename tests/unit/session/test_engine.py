@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 import threading
 import time as clock
 import weakref
@@ -17,11 +18,12 @@ from differential.session.call import Call
 from differential.session.engine import Engine
 from differential.session.site import COMMITS, Site
 from timely import Antichain, Worker
+from timely.lowlevel import Origin
 
 
 @pytest.fixture(params=[1, 3])
 def engine(request: pytest.FixtureRequest) -> Iterator[Engine]:
-    made = Engine(request.param, "session of a test")
+    made = Engine(request.param, "session of a test", Origin("cell.py", 1))
     yield made
     made.close()
     assert not made.is_running
@@ -200,7 +202,7 @@ def activations(worker: Worker) -> dict[str, int]:
 
 def test_a_worker_that_listens_hears_every_call_and_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine_module, "MOMENT", 30.0)
-    made = Engine(1, "session of a test")
+    made = Engine(1, "session of a test", Origin("cell.py", 1))
     found: list[int] = []
     threads = [
         threading.Thread(target=lambda: [found.extend(made.call(lambda site: 1)) for _ in range(200)]) for _ in range(4)
@@ -214,3 +216,15 @@ def test_a_worker_that_listens_hears_every_call_and_the_end(monkeypatch: pytest.
     made.close()
     assert not made.is_running
     assert clock.monotonic() - begun < 10, "the end was not heard"
+
+
+@pytest.mark.parametrize("processes", [False, True])
+def test_what_a_session_builds_for_itself_names_the_line_that_opens_it(processes: bool) -> None:
+    with Session(2 if processes else 1, processes=processes) as db:
+        line = f"{__file__}:{sys._getframe().f_lineno - 1}"
+
+        def explained(site: Site) -> str:
+            return site.worker.explain(patience=0.1)
+
+        for text in db._catalog.engine.call(explained):
+            assert text.count("(built at ") == text.count(f"'open' (built at {line})") > 0
