@@ -22,18 +22,19 @@ outputs, of such an input. An input must stay readable as of this time: its `sin
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, cast
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from differential.durable.keep import Keep
 from differential.durable.kinds import kind_of
 from differential.durable.manifest import Manifest, Part, Position, described
+from differential.durable.opening import agreed, check, claimed
 from differential.durable.places import Place, check_name, checked_fields, place_of
 from differential.durable.shard import Shard, refuse_remains
 from differential.durable.writer import Writer
-from timely import Worker, new_input
+from timely import Worker
 from timely.errors import BuildError, StateError
-from timely.lowlevel import Activator, Broadcast, InputPort, StreamCore, as_column
+from timely.lowlevel import Activator, StreamCore, as_column
 
 INPUT, OUTPUT, SNAPSHOT = "input", "output", "snapshot"
 INPUTS = "inputs"
@@ -174,17 +175,8 @@ class State:
         []
         """
         place = place_of(where)
-        writers: dict[str, Writer] = {}
-        if worker.index == 0:
-            for name in place.names():
-                _check([*writers.values()][:1])  # a program that has begun since claims this collection first
-                shard = Shard(name, place.store(name))
-                writers[name] = Writer.claim(shard, shard.manifest().role)
-            _check(writers.values())
-            for writer in writers.values():
-                writer.remove_garbage()
-        known = [(name, writer.manifest.to_bytes()) for name, writer in writers.items()]
-        manifests = {name: Manifest.from_bytes(data, name) for name, data in _agreed(worker, known)}
+        writers = claimed(place) if worker.index == 0 else {}
+        manifests = agreed(worker, writers)
         return cls(place, manifests, writers, first=worker.index == 0, replay=replay)
 
     @property
@@ -391,7 +383,7 @@ class State:
         found = list(self.writers.values())
         is_more = any(shard.name not in self.writers for shard in self._used)
         if is_more:
-            _check(found)
+            check(found)
         needs: dict[str, list[str]] = {shard.name: [] for shard in self._of(OUTPUT, SNAPSHOT)}
         for shard in self._of(INPUT):
             for dependent in self._dependent(shard):
@@ -414,20 +406,10 @@ class State:
             shard.writer.names = shard.fields
             shard.writer.keep = shard.keep
         if is_more:
-            _check(found)
+            check(found)
 
     def _of(self, *roles: str) -> list[OpenShard]:
         return [shard for shard in self._used if shard.role in roles]
-
-
-def _check(writers: Iterable[Writer]) -> None:
-    """Raise FencedError if another program has claimed one of some collections, which may then have the others too.
-
-    Claims are made one by one, so of two programs that claim the same collections at once each could get some. What one
-    of them makes final would then lack what the other one appends.
-    """
-    for writer in writers:
-        writer.check()
 
 
 def _common_frontier(kept: Sequence[tuple[OpenShard, Manifest]], *, is_needed: bool) -> int | None:
@@ -445,21 +427,3 @@ def _common_frontier(kept: Sequence[tuple[OpenShard, Manifest]], *, is_needed: b
             "from them: remove all but one to begin their operators again"
         )
     return max(common, default=None)
-
-
-def _agreed(worker: Worker, known: list[tuple[str, bytes]]) -> list[tuple[str, bytes]]:
-    """Return, on all workers, what worker 0 knows."""
-    received: list[Any] = []
-
-    def receive(input: InputPort) -> None:
-        for _, batch in input.drain():
-            received.extend(cast(list[object], batch))
-
-    with worker.dataflow("state") as scope:
-        session, stream = new_input(scope, name="manifests")
-        stream.sink(Broadcast(), receive, name="manifests")
-    if worker.index == 0:
-        session.send_batch([known])
-    session.close()
-    worker.step_while(lambda: not received)
-    return [(name, data) for name, data in received[0]]

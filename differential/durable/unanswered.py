@@ -9,7 +9,7 @@ takes `SECONDS`, once. The thread ends when it finds none.
 from __future__ import annotations
 
 import time as clock
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Lock, Thread
 
@@ -21,8 +21,13 @@ SECONDS = 30.0
 class Watch:
     """Reports the operations under way that take `seconds`, from a thread of its own."""
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(
+        self, seconds: float, now: Callable[[], float] = clock.monotonic, sleep: Callable[[float], None] = clock.sleep
+    ) -> None:
+        """`now` and `sleep` are the clock."""
         self._seconds = seconds
+        self._now = now
+        self._sleep = sleep
         self._lock = Lock()
         self._under_way: dict[object, tuple[object, float]] = {}
         """Of each operation, whose store it is on, and when it began."""
@@ -32,7 +37,7 @@ class Watch:
         """Return a token of an operation that begins on the store of `of`."""
         token = object()
         with self._lock:
-            self._under_way[token] = of, clock.monotonic()
+            self._under_way[token] = of, self._now()
             if not self._has_thread:
                 self._has_thread = True
                 Thread(target=self._run, name="timely watch of stores", daemon=True).start()
@@ -56,7 +61,7 @@ class Watch:
                     for token, (of, began) in self._under_way.items()
                     if token not in reported
                 ]
-            now = clock.monotonic()
+            now = self._now()
             for due, token, of in waiting:
                 if due <= now:
                     reported.add(token)
@@ -64,7 +69,7 @@ class Watch:
                         f"the store of {of} has not answered for {self._seconds:g} s; "
                         "what waits for it goes on when it does"
                     )
-            clock.sleep(min([self._seconds, *(due - now for due, _, _ in waiting if due > now)]))
+            self._sleep(min([self._seconds, *(due - now for due, _, _ in waiting if due > now)]))
 
 
 watch = Watch(SECONDS)

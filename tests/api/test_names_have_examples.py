@@ -109,6 +109,7 @@ BETWEEN_LAYERS = {
         "bound",
         "final",
         "first_epoch",
+        "first_time",
         "input_upper",
         "limit",
         "load_time",
