@@ -27,6 +27,8 @@ MARK = b"\xef\xbb\xbf"
 COMMENTS = ("#", "%", "//")
 """What a comment begins with, after blanks."""
 CANDIDATES = ("\t", ",", ";", BLANKS)
+SEPARATED = "; `--separator` states what is between columns"
+"""What helps where text has too few columns."""
 
 
 class Column(NamedTuple):
@@ -128,7 +130,7 @@ def edge_form(label: str, head: bytes, layout: Layout) -> Form:
     if separator in (",", ";"):
         _refuse_quotes(label, found[-len(data) :], data)
     width = _width(data or rows)
-    where = places(label, layout, width, rows[0] if header else None)
+    where = places(label, layout, width, rows[0] if header else None, SEPARATED)
     return Form(separator, width, _columns(data, where, layout), mark + body, line)
 
 
@@ -187,7 +189,7 @@ def _header(label: str, rows: Sequence[Sequence[str]], layout: Layout) -> bool:
         return True
     if given or len(rows) < 2:
         return False
-    where = places(label, layout, _width(rows[1:]), rows[0])
+    where = places(label, layout, _width(rows[1:]), rows[0], SEPARATED)
     nodes = [rows[0][place] for place in (where.source, where.target) if place < len(rows[0])]
     return not any(map(INTEGER.fullmatch, nodes)) and integers(rows[1:], where) > 0.5
 

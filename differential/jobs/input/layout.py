@@ -70,10 +70,10 @@ def weight_kind(weight: str | None) -> tuple[str | None, WeightKind | None]:
     return weight, None
 
 
-def places(label: str, layout: Layout, width: int, header: Sequence[str] | None) -> Places:
+def places(label: str, layout: Layout, width: int, header: Sequence[str] | None, remedy: str = "") -> Places:
     """Return the columns of an edge in a table of `width` columns, whose names are `header` if it has any.
 
-    Raises DataError if a column does not exist, or if fewer than two remain for the nodes.
+    Raises DataError if a column does not exist, or if fewer than two remain for the nodes, for which it has a `remedy`.
     """
     weight = _place(label, weight_kind(layout.weight)[0], "weight", width, header)
     time = _place(label, layout.time, "time", width, header)
@@ -87,10 +87,7 @@ def places(label: str, layout: Layout, width: int, header: Sequence[str] | None)
             else " besides "
             + " and ".join(name for name, place in (("the weight", weight), ("the time", time)) if place is not None)
         )
-        raise DataError(
-            f"{label}: an edge needs two columns{besides}, but there {_count(width)}; "
-            f"`--separator` states what is between columns"
-        )
+        raise DataError(f"{label}: an edge needs two columns{besides}, but there {_count(width)}{remedy}")
     return Places(nodes[0], nodes[1], weight, time)
 
 
