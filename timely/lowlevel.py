@@ -84,7 +84,7 @@ from timely.dataflow.ports import InputCapability, InputPort, OutputPort
 from timely.dataflow.routing import destinations, hash_columns
 from timely.dataflow.streams import S, ScopeCore, StreamCore
 from timely.dataflow.tee import Push
-from timely.live.handle import Live
+from timely.live.handle import ALONE, Live, Others
 from timely.live.serving import Access, HttpServer, headers_of, listen
 from timely.observe.events import StateResized
 from timely.observe.log import Log
@@ -94,9 +94,10 @@ from timely.origin import Origin, attributed, user_origin
 from timely.progress.antichain import CLOSED, Antichain
 from timely.progress.summary import PathSummary
 from timely.run.directory import run_directory
-from timely.run.live import serve_live
+from timely.run.live import answer_looks, note_others, serve_live
 
 __all__ = [
+    "ALONE",
     "CLOSED",
     "EVENTS_PER_RUN",
     "LIMIT",
@@ -135,6 +136,7 @@ __all__ = [
     "OperatorBuilder",
     "OperatorCore",
     "Origin",
+    "Others",
     "OutputPort",
     "Pact",
     "PathSummary",
@@ -147,6 +149,7 @@ __all__ = [
     "Time",
     "Typed",
     "UnaryLogic",
+    "answer_looks",
     "as_column",
     "as_columns",
     "as_integer",
@@ -176,6 +179,7 @@ __all__ = [
     "merged",
     "name_of",
     "new_input",
+    "note_others",
     "notify",
     "nullable",
     "poller",

@@ -29,7 +29,7 @@ from timely.errors import ConfigError, SessionError
 class Message:
     """The kinds of messages."""
 
-    CALL, BUILT, FAIL, INTERRUPT, CLOSE = "call", "built", "fail", "interrupt", "close"
+    CALL, BUILT, FAIL, INTERRUPT, SHOW, CLOSE = "call", "built", "fail", "interrupt", "show", "close"
     RESULT, VOTE, FAILED, LEFT, ENDED = "result", "vote", "failed", "left", "ended"
 
 

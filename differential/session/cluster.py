@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, Protocol
 from differential.session.call import Call
 from differential.session.item import Item
 from timely import Config
+from timely.lowlevel import Others
 
 
 class Control(NamedTuple):
@@ -52,6 +53,9 @@ class Cluster(Protocol):
 
     def interrupt(self) -> None:
         """Interrupt the functions of the program that run there."""
+
+    def show(self) -> Others:
+        """Let the other processes answer who looks at them; return where."""
 
     def close(self) -> None:
         """End the session there."""

@@ -30,7 +30,7 @@ from differential.session.interrupt import Closing
 from differential.session.item import Item
 from timely import Config
 from timely.errors import SessionError
-from timely.lowlevel import Origin, run_directory
+from timely.lowlevel import ALONE, Origin, Others, note_others, run_directory
 
 _START = "import sys; sys.path[:] = sys.argv[2:]; from differential.session.member import main; main(int(sys.argv[1]))"
 ENDING_SECONDS = 2.0
@@ -49,6 +49,7 @@ class Coordinator:
         self._members: list[_Member] = []
         self._items: WeakValueDictionary[int, Item] = WeakValueDictionary()
         self._is_closing = False
+        self._others = ALONE
 
     @contextmanager
     def joined(self, control: Control) -> Iterator[Config]:
@@ -63,9 +64,12 @@ class Coordinator:
                 curve_dir=None,  # the sockets are in a private directory
             )
             try:
+                self._others = Others(directory, self._workers)
                 for process in range(1, self._workers):
-                    hello = packed(config, process, self._name, self._origin)
+                    hello = packed(replace(config, live=None, telemetry=None), process, self._name, self._origin)
                     self._members.append(_Member(self._items, control, process, self._name, hello))
+                if config.live is not None or config.telemetry is not None:
+                    note_others(config.generation, self.show())
                 self.wake()  # for the calls, and the end, that came before there were members
                 if self._is_closing:
                     self.close()
@@ -106,6 +110,10 @@ class Coordinator:
 
     def interrupt(self) -> None:
         self._broadcast(Message.INTERRUPT)
+
+    def show(self) -> Others:
+        self._broadcast(Message.SHOW, str(self._others.directory))
+        return self._others
 
     def close(self) -> None:
         self._is_closing = True

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from multiprocessing.connection import Connection
+from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
@@ -21,6 +22,7 @@ from differential.session.interrupt import Closing
 from differential.session.item import Item
 from timely import Config
 from timely.errors import SessionError
+from timely.lowlevel import ALONE, Others, answer_looks
 
 
 def main(descriptor: int) -> None:
@@ -59,6 +61,8 @@ class Member:
                 self._fail(engine, *content)
             elif kind == Message.INTERRUPT:
                 engine.interrupt()
+            elif kind == Message.SHOW:
+                answer_looks(Path(*content), self._index)
             elif kind == Message.CLOSE:
                 break
         self._verdicts.put(Closing)
@@ -94,6 +98,9 @@ class Member:
 
     def interrupt(self) -> None:
         pass
+
+    def show(self) -> Others:
+        return ALONE
 
     def close(self) -> None:
         pass

@@ -39,7 +39,7 @@ from differential.session.status import Status
 from differential.session.table_data import columns_of, is_type
 from timely import Config
 from timely.errors import SessionError
-from timely.lowlevel import Live, Origin, serve_live, user_origin
+from timely.lowlevel import ALONE, Live, Origin, serve_live, user_origin
 
 if TYPE_CHECKING:
     from differential.durable.places import Place
@@ -349,7 +349,7 @@ class Session:
     def live(
         self, address: str | int = "", *, token: str | None = None, certificate: tuple[str, str] | None = None
     ) -> Live:
-        """Serve a page that shows what the workers of this process do; its `url` opens it, and in a notebook a link.
+        """Serve a page that shows what the workers of this session do; its `url` opens it, and in a notebook a link.
 
         It is served at a port of this machine, by default the first free one from 8400 on. HOST:PORT that other
         machines can reach takes a `token` of yours and a `certificate`, the files of a certificate and its key.
@@ -360,7 +360,9 @@ class Session:
         ...     page.close()
         http://127.0.0.1:...
         """
-        return serve_live(address, token=token, certificate=certificate)
+        cluster = self._catalog.engine.cluster
+        others = ALONE if cluster is None else cluster.show()
+        return serve_live(address, token=token, certificate=certificate, others=others)
 
     def serve(
         self,

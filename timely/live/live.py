@@ -11,13 +11,13 @@ from urllib.parse import quote
 
 from timely.errors import ConfigError
 from timely.live.address import Address, is_url
-from timely.live.handle import Live
+from timely.live.handle import Live, Others
 from timely.live.jobs import FILE
 from timely.live.notes import Notes
 from timely.live.serving import HttpServer
 
 
-def begin_page(address: Address, processes: int, directory: Path, is_launched: bool) -> Live:
+def begin_page(address: Address, others: Others, directory: Path, is_launched: bool) -> Live:
     """Serve the page of a run from this process, its first, and note in a private directory where it is.
 
     `is_launched`: the process that started this one belongs to the run.
@@ -31,7 +31,7 @@ def begin_page(address: Address, processes: int, directory: Path, is_launched: b
     listener = address.listen()
     port, certificate = listener.getsockname()[1], address.certificate
     notes = Notes(address.token)
-    watching = Watching(0, processes, directory, notes)
+    watching = Watching(0, others.processes, others.directory, notes)
     app = application(watching, address.token, address.host, port)
     server = HttpServer("live page", app, listener, certificate, watching.close, ws="none", limit_concurrency=64)
     path = directory / FILE

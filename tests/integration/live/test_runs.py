@@ -49,10 +49,10 @@ execute(program)
 SESSION = """
 import time
 from differential import Session
-with Session() as db:
+with Session(SETTINGS) as db:
     words = db.table("words", {"word": ["to"]})
     db.view("counts", lambda t: t.words.count())
-    end = time.monotonic() + 6
+    end = time.monotonic() + 8
     while time.monotonic() < end:
         words.insert(word="be")
         db.commit()
@@ -147,7 +147,7 @@ def test_an_address_that_others_reach_is_refused_before_anything_runs() -> None:
 
 def test_a_session_has_what_the_command_that_runs_its_script_is_asked_for(tmp_path: Path) -> None:
     script = tmp_path / "session.py"
-    script.write_text(SESSION)
+    script.write_text(SESSION.replace("SETTINGS", ""))
     run = Run("run", "-w", "2", "--live", "0", "--profile", script)
     try:
         view = watched(address_of(run), 4)
@@ -155,5 +155,27 @@ def test_a_session_has_what_the_command_that_runs_its_script_is_asked_for(tmp_pa
         assert any("counts" in flow.name for flow in view.dataflows.values()), [*view.dataflows]
         assert run.end(40) == 0, run.error
         assert "runs  busy s  records in" in run.error
+    finally:
+        run.close()
+
+
+@pytest.mark.parametrize("options", [["--live", "0"], []])
+def test_the_page_of_a_session_shows_its_other_processes(tmp_path: Path, options: list[str]) -> None:
+    script = tmp_path / "database.py"
+    program = SESSION.replace("SETTINGS", "3, processes=True")
+    if not options:
+        program = program.replace(
+            "    words =", "    print('live view at', db.live(0).url, file=sys.stderr)\n    words ="
+        )
+    script.write_text(f"import sys\n{program}")
+    run = Run("run", *options, script)
+    try:
+        view, end = View(), clock.monotonic() + 40
+        for event, data in events(job_of(address_of(run))):
+            view.take(event, data)
+            if [worker[:2] for worker in view.workers] == [[0, 0], [1, 1], [2, 2]]:
+                break
+            assert clock.monotonic() < end, view.workers
+        assert run.end(40) == 0, run.error
     finally:
         run.close()
