@@ -60,7 +60,7 @@ from timely.data.column_like import ColumnLike
 from timely.data.columns import as_column, rows_and_columns, starts_of_runs
 from timely.data.container import Batch, Columns, Container, as_columns, as_mask, bytes_of, register
 from timely.data.logical import NULL, LogicalType
-from timely.data.moments import Durations, time_name, zone_of
+from timely.data.moments import Durations, time_name, unit_of, zone_of
 from timely.data.numeric import Decimals, code_floats, float_codes
 from timely.data.opaque import Items, hashable
 from timely.data.text import text_column, utf8
@@ -196,6 +196,7 @@ __all__ = [
     "text_column",
     "time_name",
     "typed",
+    "unit_of",
     "user_origin",
     "utf8",
     "zone_of",

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from timely.errors import DataError
-from timely.lowlevel import ColumnLike, Typed, as_column, hashable, nullable, time_name, typed, zone_of
+from timely.lowlevel import ColumnLike, Typed, as_column, hashable, nullable, time_name, typed, unit_of, zone_of
 
 Column = NDArray[Any]
 
@@ -107,13 +107,13 @@ def _name(present: list[Any]) -> str:
         return time_name(np.array(present).dtype)
     if isinstance(first, datetime):
         _check(present, (datetime,))
-        unit = "ns" if hasattr(first, "to_datetime64") else "us"
+        unit = unit_of(present)
         return f"timestamp[{unit}]" if first.tzinfo is None else f"timestamp[{unit}, {zone_of(first)}]"
     for classes, name in _NAMES:
         if isinstance(first, classes):
             _check(present, classes, without=(datetime,) if name == "date" else ())
-            return "duration[ns]" if hasattr(first, "to_timedelta64") else name
-    if isinstance(first, Decimal):
+            return f"duration[{unit_of(present)}]" if name == "duration[us]" else name
+    if isinstance(first, Decimal) or (isinstance(first, int) and Decimal in set(map(type, present))):
         _check(present, (Decimal, int))
         return _decimal_name(present)
     _check(present, _NUMBERS)

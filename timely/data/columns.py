@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from timely.data.column_like import ColumnLike
-from timely.data.moments import time_name, zone_of
+from timely.data.moments import time_name, unit_of, zone_of
 from timely.data.typed import typed
 from timely.errors import DataError
 
@@ -325,16 +325,16 @@ def _of_moments(items: Sequence[Any]) -> Array:
     """Return a column of dates, timestamps, times or durations, of the type of the first."""
     first = items[0]
     if isinstance(first, (np.datetime64, np.timedelta64)):
-        return as_column(np.array(items))
-    if isinstance(first, datetime):
-        unit = "ns" if hasattr(first, "to_datetime64") else "us"
+        name = time_name(np.array(items).dtype)
+    elif isinstance(first, datetime):
+        unit = unit_of(items)
         name = f"timestamp[{unit}]" if first.tzinfo is None else f"timestamp[{unit}, {zone_of(first)}]"
     elif isinstance(first, date):
         name = "date"
     elif isinstance(first, time):
         name = "time[us]"
     else:
-        name = "duration[ns]" if hasattr(first, "to_timedelta64") else "duration[us]"
+        name = f"duration[{unit_of(items)}]"
     return cast(Array, typed(items, name))
 
 

@@ -5,7 +5,7 @@ A count of units is stored less 1, which takes NaT, the least int64, to the larg
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from datetime import UTC, date, datetime, time, timedelta
 from types import NoneType
@@ -81,10 +81,24 @@ class Counted(LogicalType):
                 counts = [_NAT if value is None else self._micros(value) for value in values]
                 return np.array(counts, np.int64).view(f"{self.dtype.kind}8[us]")
         plain = [self._plain(values, row) for row in range(len(values))]
-        if any(isinstance(value, (np.datetime64, np.timedelta64)) for value in plain):
-            finest = f"{self.dtype.kind}8[ns]" if self.dtype.str.endswith("[ns]") else f"{self.dtype.kind}8[us]"
-            return np.array([np.array(value, finest if value is None else None) for value in plain]).reshape(-1)
-        return np.array(plain, "M8[us]" if self.dtype.kind == "M" else "m8[us]")
+        micros = np.dtype(f"{self.dtype.kind}8[us]")
+        units = {getattr(value, "dtype", micros) for value in plain if value is not None}
+        if len(units) > 1:
+            return self._of_units(values, [np.array([value], getattr(value, "dtype", micros)) for value in plain])
+        return np.array(plain, *units or {micros})
+
+    def _of_units(self, values: list[Any], arrays: list[Array]) -> Array:
+        """Return values of several units, given as arrays of one.
+
+        Given all of them, NumPy wraps those that the finest of the units cannot hold.
+        """
+        counts = []
+        for row, array in enumerate(arrays):
+            try:
+                counts.append(self._counts(array))
+            except DataError:
+                raise self.refused(values, row, "is too large or too precise") from None
+        return np.concatenate(counts).view(self.dtype)
 
     def _micros(self, value: Any) -> int:
         """Return the microseconds of a value, faster than NumPy. Raises TypeError where it has a zone, or has to."""
@@ -235,6 +249,15 @@ def _naive(value: datetime) -> datetime:
 def zone_of(value: datetime) -> str:
     """Return the name of the zone of an aware datetime: UTC unless it is one of the zone database."""
     return value.tzinfo.key if isinstance(value.tzinfo, ZoneInfo) else "UTC"
+
+
+def unit_of(values: Iterable[Any]) -> str:
+    """Return "ns" where pandas counts one of the values in nanoseconds, else "us", which Python's classes have.
+
+    >>> unit_of([datetime(2026, 3, 1), None])
+    'us'
+    """
+    return "ns" if any(getattr(value, "unit", None) == "ns" for value in values) else "us"
 
 
 def time_name(dtype: np.dtype[Any]) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from timely.data.buffers import columns_from_buffers, columns_to_buffers
+from timely.data.columns import as_column
 from timely.data.container import as_mask
 from timely.data.opaque import Items, decoded, encoded
 from timely.data.typed import Typed, fill_null, is_null, name_of, nullable, typed
@@ -309,3 +310,23 @@ def test_a_column_is_read_only() -> None:
         np.asarray(column)[0] = 7
     with pytest.raises(ValueError, match="WRITEABLE"):
         column.setflags(write=True)
+
+
+@pytest.mark.parametrize("units", [("D", "ns"), ("ns", "D"), ("us", "ns")])
+def test_times_of_several_units_are_refused_where_the_finest_does_not_hold_them(units: tuple[str, str]) -> None:
+    old, new = np.datetime64("0001-01-01"), np.datetime64("2026-03-01")
+    given = [(old if unit != "ns" else new).astype(f"M8[{unit}]") for unit in units]
+    row = units.index("ns") ^ 1
+    with pytest.raises(DataError, match=rf"\(1, 1, 1.* at row {row} is too large"):
+        as_column(given)
+    with pytest.raises(DataError, match=rf"\(1, 1, 1.* at row {row} is too large"):
+        typed([*given, None], "timestamp[ns]")
+    assert typed([*given, None], "timestamp[us]").tolist()[row] == dt.datetime(1, 1, 1)
+
+
+def test_times_of_numpy_and_python_are_of_one_column() -> None:
+    moments = [dt.datetime(2026, 3, 1), np.datetime64("2026-03-01T00:00:00.000001"), np.datetime64("2026-03-02"), None]
+    found = typed(moments, "timestamp[us]").tolist()
+    assert found == [dt.datetime(2026, 3, 1), dt.datetime(2026, 3, 1, 0, 0, 0, 1), dt.datetime(2026, 3, 2), None]
+    spans = typed([np.timedelta64(1, "ns"), dt.timedelta(1)], "duration[ns]").tolist()
+    assert spans == [np.timedelta64(1, "ns"), np.timedelta64(1, "D")]

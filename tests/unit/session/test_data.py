@@ -395,3 +395,17 @@ def test_timestamps_with_and_without_a_zone_are_not_taken_for_each_other(of: str
                 visits.insert(data)
         visits.insert(id=1, at=moment.replace(tzinfo=None if is_aware else dt.UTC))
         assert db.commit() == 1
+
+
+def test_a_time_that_pandas_does_not_count_in_nanoseconds_may_be_far_away() -> None:
+    pandas = pytest.importorskip("pandas", reason="the extra `test` has it")
+    end = pandas.Timestamp("9999-12-31").as_unit("us")
+    with Session() as db:
+        table = db.table("contracts", pandas.DataFrame({"name": ["ann"], "end": [end]}), key="name")
+        table.insert(name="bob", end=end)
+        table.insert([{"name": "cem", "end": end}])
+        db.commit()
+        assert {row[1] for row in table.records()} == {dt.datetime(9999, 12, 31)}
+        table.delete(name="ann", end=end)
+        db.commit()
+        assert len(table) == 2
