@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import date, time
 from typing import Any
 
 import numpy as np
@@ -73,7 +74,8 @@ def without_columns(kind: str) -> Any:
 def columns_of_pandas(frame: Any) -> tuple[list[str], list[Any]]:
     """Return the names and the columns of a pandas frame: arrays of numbers as they are, others as Arrow arrays.
 
-    A column of nulls alone is a list. The levels of an index that have names are columns, too, before the others.
+    Columns of nulls alone are lists, and so are objects of Python of which Arrow would change some. The levels of an
+    index that have names are columns, too, before the others.
     """
     import pyarrow as pa
 
@@ -87,6 +89,8 @@ def columns_of_pandas(frame: Any) -> tuple[list[str], list[Any]]:
         names.append(name)
         if isinstance(series.dtype, np.dtype) and series.dtype.kind in "iufbmM":
             columns.append(series.to_numpy())
+        elif (objects := _objects_of(series)) is not None:
+            columns.append(objects)
         else:
             try:
                 array = _array_of_series(series)
@@ -99,6 +103,25 @@ def columns_of_pandas(frame: Any) -> tuple[list[str], list[Any]]:
             except DataError as error:
                 raise DataError(f"column {name!r}: {error}") from None
     return names, columns
+
+
+def _objects_of(series: Any) -> list[Any] | None:
+    """Return the values of a series of objects, with None for nulls; None if Arrow reads the series as it is.
+
+    Arrow infers one type and converts the values to it: it cuts the hours off a time beside a date, and the zone off an
+    instant beside a time without one.
+    """
+    if series.dtype != object:
+        return None
+    missing = series.isna().to_numpy()
+    classes = set(map(type, series[~missing]))
+    if not classes or (len(classes) == 1 and not issubclass(classes.pop(), _CHANGED)):
+        return None
+    return [None if is_null else value for value, is_null in zip(series, missing)]
+
+
+_CHANGED = (int, date, time, list, tuple, dict, np.ndarray)
+"""Classes of which Arrow changes, or refuses without a reason, some values, even if all are of one class."""
 
 
 def refuse_objects_of_polars(frame: Any) -> None:

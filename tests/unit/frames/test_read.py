@@ -218,6 +218,60 @@ def test_instants_of_pandas_keep_their_zone_and_unit(unit: str, zone: Any) -> No
         assert category.to_arrow()["a"].combine_chunks().equals(expected)
 
 
+_AWARE, _NAIVE = dt.datetime(2024, 7, 1, 5, tzinfo=dt.timezone(dt.timedelta(hours=5))), dt.datetime(2024, 7, 1, 5)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ([dt.date(2024, 7, 1), _NAIVE], r"\(datetime\) beside .* \(date\)"),
+        ([_NAIVE, _AWARE], "has a zone"),
+        ([_AWARE, _NAIVE], "has no zone"),
+        (["x", b"y"], r"b'y' \(bytes\) beside 'x' \(str\)"),
+        ([dt.timedelta(1), 7], r"7 \(int\) beside .* \(timedelta\)"),
+        ([dt.time(1), 7], r"7 \(int\) beside .* \(time\)"),
+        ([dt.time(1, tzinfo=dt.UTC)], "has a zone"),
+        ([2.5, True], r"True \(bool\) beside 2.5 \(float\)"),
+        ([1 << 64], "out of range"),
+    ],
+)
+def test_objects_of_pandas_that_arrow_would_change_are_refused(values: list[Any], message: str) -> None:
+    for given in (values, [None, *values, float("nan")]):
+        with pytest.raises(DataError, match=f"column 'a': .*{message}"):
+            read(pd.DataFrame({"a": pd.Series(given, dtype=object)}))
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [1, None],
+        [1, 2.5, None],
+        [1 << 63, 1],
+        [True, None],
+        ["x", None],
+        [b"x", None],
+        [dt.date(2024, 7, 1), None],
+        [_NAIVE, None],
+        [_AWARE, _AWARE.astimezone(dt.UTC)],
+        [Decimal("1.5"), None, 2],
+        [1, Decimal("1.5")],
+        [[dt.date(2024, 7, 1)], [_NAIVE]],
+        [{"a": 1}, {"b": "x"}],
+        [pd.Timestamp("2024-07-01 00:00:00.000000001"), None],
+        [pd.Timedelta(1, "ns"), dt.timedelta(1)],
+        [np.zeros((2, 2)), [[1.0]]],
+    ],
+    ids=repr,
+)
+def test_objects_of_pandas_are_read_as_a_list_of_the_same_values_is(values: list[Any]) -> None:
+    listed = read({"a": values})
+    for missing in (None, float("nan"), pd.NA, pd.NaT):
+        given = [missing if value is None else value for value in values]
+        found = read(pd.DataFrame({"a": pd.Series(given, dtype=object)}))
+        assert found.records() == listed.records()
+        assert found.types == listed.types
+
+
 @pytest.mark.parametrize(
     ("data", "message"),
     [
@@ -232,7 +286,7 @@ def test_instants_of_pandas_keep_their_zone_and_unit(unit: str, zone: Any) -> No
         ({"a": [1], "b": [1, 2]}, "different lengths"),
         ({1: [1]}, "a text, not 1"),
         ({}, r"0 column\(s\)"),
-        (pd.DataFrame({"a": [1, "x"]}), "column 'a': Arrow cannot read object: .*; convert it first"),
+        (pd.DataFrame({"a": [1, "x"]}), r"column 'a': 'x' \(str\) beside 1 \(int\)"),
         (pd.DataFrame({"a": pd.arrays.SparseArray([0, 1])}), "column 'a': Arrow cannot read Sparse"),
         (pd.DataFrame({"a": pd.Categorical(["x"], ordered=True)}), "column 'a': .*categories are ordered.*cast it"),
         (pd.DataFrame([[1, 2]]), r"different texts, not \[0, 1\]: rename .*frame.columns = "),
