@@ -85,7 +85,7 @@ class Counted(LogicalType):
         units = {getattr(value, "dtype", micros) for value in plain if value is not None}
         if len(units) > 1:
             return self._of_units(values, [np.array([value], getattr(value, "dtype", micros)) for value in plain])
-        return np.array(plain, *units or {micros})
+        return np.array(plain, next(iter(units), micros))
 
     def _of_units(self, values: list[Any], arrays: list[Array]) -> Array:
         """Return values of several units, given as arrays of one.
