@@ -5,7 +5,17 @@ from __future__ import annotations
 from differential.arguments import check_collections
 from differential.arrangement.core import C
 from differential.operators.enter import enter
+from timely import Scope
 from timely.errors import BuildError
+from timely.lowlevel import user_origin
+
+
+def apart(one: Scope, other: Scope) -> str:
+    """Return, for people, that two scopes of a dataflow do not lie in each other, and what to do."""
+    return (
+        f"neither {one}, opened at {one.origin}, nor {other}, opened at {other.origin}, lies in the other: "
+        "leave() one of them, or start an inner loop from a collection of the loop around it, as innermost() returns it"
+    )
 
 
 def innermost(*collections: C) -> tuple[C, ...]:
@@ -34,5 +44,5 @@ def innermost(*collections: C) -> tuple[C, ...]:
                     f"a collection of {one.dataflow} cannot be used with one of {other.dataflow}: import its trace "
                     "there (Trace.import_into)"
                 )
-            raise BuildError(f"a collection of {one} cannot be used with one of {other}: neither lies in the other")
+            raise BuildError(f"at {user_origin()}: {apart(one, other)}")
     return tuple(enter(collection, target) for collection in collections)

@@ -11,11 +11,13 @@ from collections.abc import Callable
 from numbers import Integral
 from typing import Generic
 
+from differential.arguments import check_rows
 from differential.arrangement.core import C, CollectionCore
 from differential.keys import described
 from differential.operators.concat import concat
 from differential.operators.consolidate import consolidate
 from differential.operators.enter import enter
+from differential.operators.innermost import innermost
 from differential.operators.leave import leave
 from differential.operators.negate import negate
 from differential.operators.passages import going_round
@@ -54,16 +56,24 @@ class VariableCore(Generic[C]):
         self.collection = again if self._source is None else concat(self._source, again)
 
     def set(self, result: C) -> None:
-        """Define the variable as `result`, a collection of the same scope, a round later.
+        """Define the variable as `result`, a collection of the same scope or of one around it, a round later.
 
         Raises BuildError where the two have keys of different numbers of columns.
         """
+        check_rows(self._name, result=result)
+        scope = self.collection.scope
+        if result.scope.dataflow is scope.dataflow and not scope.is_within(result.scope):
+            raise BuildError(
+                f"{self._name}: a variable of {scope} cannot become a collection of {result.scope}: "
+                "leave() brings a collection out of its loop"
+            )
+        result = enter(result, scope)
         if result.keys != self.collection.keys:
             raise BuildError(
                 f"a variable whose key is {described(self.collection.keys)} cannot become a collection whose key is "
                 f"{described(result.keys)}: give map() the right `keys`"
             )
-        dataflow = self.collection.scope.dataflow
+        dataflow = scope.dataflow
         # Without an operator in the loop that lets updates cancel, a change and its opposite would circulate for ever.
         # And updates beyond a limit must have had the chance to cancel: with the result's alone where the source is
         # from outside and has none there.
@@ -113,5 +123,6 @@ def iterate(
             raise BuildError(
                 f"{name}: its function must return what the collection becomes, and returned {result!r:.80}"
             )
+        result, _ = innermost(result, variable.collection)
         variable.set(result)
         return leave(result, collection.scope)

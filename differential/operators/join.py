@@ -8,6 +8,7 @@ from typing import Any
 from differential.arguments import check_collections
 from differential.arrangement.core import ArrangementCore, C, Keyed
 from differential.operators.concat import concat
+from differential.operators.innermost import apart
 from differential.operators.join_arrangements import join_arrangements
 from differential.operators.negate import negate
 from timely.errors import BuildError, DataError
@@ -97,6 +98,4 @@ def _together(left: Keyed[C], right: Keyed[C], name: str) -> tuple[ArrangementCo
         return first, second.enter(first.scope)
     if second.scope.is_within(first.scope):
         return first.enter(second.scope), second
-    raise BuildError(
-        f"{name} (at {user_origin()}): neither {first.scope} nor {second.scope} lies in the other; leave() one of them"
-    )
+    raise BuildError(f"{name} (at {user_origin()}): {apart(first.scope, second.scope)}")

@@ -96,7 +96,10 @@ class ScopeCore(Generic[S]):
             where = f"cannot enter {self} from {outer}"
             if self.dataflow is not outer.dataflow:
                 raise BuildError(f"{where}, of another dataflow: {remedy}")
-            raise BuildError(f"{where}: it does not lie inside it")
+            openings = f"{self.name!r} is opened at {self.origin}, {outer.name!r} at {outer.origin}"
+            raise BuildError(
+                f"{where}, which does not lie around it ({openings}): leave() brings a stream out of a scope"
+            )
         return outer.summary_to(self)
 
     def summary_to(self, target: ScopeCore[S]) -> PathSummary:

@@ -70,5 +70,5 @@ def test_a_collection_cannot_enter_a_sibling_loop() -> None:
         with scope.iterative("one") as one, scope.iterative("other") as other:
             return Collection.of(scope, 1).enter(one).enter(other).leave()
 
-    with pytest.raises(BuildError, match="other"):
+    with pytest.raises(BuildError, match=r"'other' is opened at .*py:\d+, 'one' at .*py:\d+\): leave\(\)"):
         example(program)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Callable
 
@@ -194,3 +195,69 @@ def test_a_loop_without_a_limit_is_not_checked_before_its_first_report(monkeypat
 def test_a_limit_that_is_not_a_number_of_rounds_is_refused(limit: object) -> None:
     with pytest.raises(BuildError, match="takes whole rounds"):
         example(lambda scope: counting(scope, limit=limit))  # type: ignore[arg-type]
+
+
+def test_what_a_variable_becomes_enters_its_loop() -> None:
+    def program(scope: Scope) -> Collection:
+        known = Collection.of(scope, np.array([1, 2]))
+        with scope.iterative() as outer:
+            value = Variable(outer)
+            value.set(known)
+            with outer.iterative() as inner:
+                again = Variable(inner)
+                again.set(known)
+                return again.collection.concat(value.collection).leave().leave()
+
+    assert example(program) == [((1,), 2), ((2,), 2)]
+
+
+def test_a_loop_in_a_loop_may_become_what_is_outside_of_both() -> None:
+    def program(scope: Scope) -> Collection:
+        one, many = Collection.of(scope, 1), Collection.of(scope, np.arange(3))
+        return one.iterate(lambda outer: outer.iterate(lambda inner: many))
+
+    assert example(program) == [((0,), 1), ((1,), 1), ((2,), 1)]
+
+
+def test_a_variable_cannot_become_what_an_inner_loop_has_not_left() -> None:
+    def program(scope: Scope) -> Collection:
+        with scope.iterative() as loop:
+            value = Variable(loop, Collection.of(scope, 1), name="value")
+            with loop.iterative("deeper") as deeper:
+                inside = value.collection.enter(deeper)
+            value.set(inside)
+            return value.collection.leave()
+
+    remedy = r"value: a variable of scope 'example/iterative' cannot become a collection of scope '.*deeper': leave\(\)"
+    with pytest.raises(BuildError, match=remedy):
+        example(program)
+
+
+@pytest.mark.parametrize("use", [lambda one, other: one.join(other), lambda one, other: one.concat(other)])
+def test_a_loop_that_starts_outside_of_the_loop_around_it_is_refused_with_both_lines(
+    use: Callable[[Collection, Collection], Collection],
+) -> None:
+    def program(scope: Scope) -> Collection:
+        start = Collection.of(scope, 1, 2)
+
+        def body(outer: Collection) -> Collection:
+            return start.iterate(lambda inner: use(inner, outer))
+
+        return start.iterate(body)
+
+    apart = r"'example/iterate', opened at .*py:(\d+), .*'example/iterate', opened at .*py:(\d+).*innermost\(\)"
+    with pytest.raises(BuildError, match=apart) as refused:
+        example(program)
+    assert len({*re.search(apart, str(refused.value)).groups()}) == 2  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("wrong", [3, Collection])
+def test_a_variable_becomes_a_collection(wrong: object) -> None:
+    def program(scope: Scope) -> Collection:
+        with scope.iterative() as loop:
+            value = Variable(loop, name="value")
+            value.set(wrong)  # type: ignore[arg-type]
+            return value.collection.leave()
+
+    with pytest.raises(BuildError, match=r"value \(at .*: `result` must be a collection"):
+        example(program)
