@@ -7,6 +7,7 @@ columns an operator received: `Frame(("name", "total"), updates.columns)`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -55,7 +56,9 @@ class Frame:
                 f"the names of a frame's columns must be different texts, not {list(self.names)!r:.200}: rename "
                 "them first, in pandas with frame.columns = [...]"
             )
-        if len(columns) != len(self.names) or not columns:
+        if not columns:
+            raise DataError("0 column(s): a frame has at least one")
+        if len(columns) != len(self.names):
             raise DataError(f"{len(columns)} column(s) for the names {list(self.names)!r:.200}: give each a name")
         self.columns: tuple[Column, ...] = tuple(map(column_of, columns, self.names))
         lengths = [len(column) for column in self.columns]
@@ -182,7 +185,7 @@ class Frame:
     def _cells(self) -> list[list[str]]:
         """Return the first rows as text."""
         first = zip(*(_values(column[:_SHOWN]) for column in self.columns))
-        return [[str(value)[:40] for value in record] for record in first]
+        return [[cell(value) for value in record] for record in first]
 
     def _place(self, name: str) -> int:
         if name not in self.names:
@@ -199,6 +202,23 @@ def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
     """
     widths = [max(map(len, column)) for column in zip(*rows)]
     return ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
+
+
+def cell(value: object) -> str:
+    """Return a value as text for a cell of a table: on one line, and cut if it is long.
+
+    Characters that move what follows them, such as those that control a terminal, are written as Python writes them.
+
+    >>> cell("a\\nb"), cell(None), len(cell("long" * 100))
+    ('a\\\\nb', 'None', 80)
+    """
+    text = str(value)
+    cut = text if len(text) <= _WIDTH else f"{text[: _WIDTH - 3]}..."
+    return _MOVES.sub(lambda found: found[0].encode("unicode_escape").decode(), cut)
+
+
+_WIDTH = 80
+_MOVES = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 
 
 def _values(column: Column) -> list[Any]:

@@ -91,6 +91,10 @@ def columns_of(data: Any) -> Named:
         from differential.frames.other import columns_of_pandas
 
         return columns_of_pandas(data)
+    if pandas is not None and isinstance(data, pandas.Series):
+        raise DataError(
+            "a Series is no frame: to_frame() makes one of a column, and to_dict() makes a row of its values"
+        )
     polars = sys.modules.get("polars")
     if polars is not None and isinstance(data, polars.DataFrame):
         from differential.frames.other import refuse_objects_of_polars

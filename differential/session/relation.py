@@ -115,6 +115,8 @@ class Relation(Alike):
         >>> example(program)
         [((3, 3), 1), ((8, 4), 1)]
         """
+        if not names and not computed:
+            raise BuildError(f"select (at {user_origin()}) needs a column, as in select('kept', new='old')")
         renamed = [made for made in computed.values() if isinstance(made, str)]
         self._known("select", [*names, *renamed])
         whole = self if len(renamed) < len(computed) else self.narrowed([*names, *renamed])

@@ -7,6 +7,7 @@ from inspect import Parameter, signature
 from typing import Any
 
 from differential.session.near import known
+from timely.lowlevel import name_of
 
 
 class Row:
@@ -15,6 +16,8 @@ class Row:
     >>> row = Row(["total", "sum of all"], [np.array([3, 4]), np.array([7, 7])])
     >>> row.total, row["sum of all"]
     (array([3, 4]), array([7, 7]))
+    >>> row
+    Row(total: int64[2], sum of all: int64[2])
     """
 
     __slots__ = ("_columns",)
@@ -30,6 +33,11 @@ class Row:
 
     def __getitem__(self, name: str) -> Any:
         return getattr(self, name)
+
+    def __repr__(self) -> str:
+        return (
+            f"Row({', '.join(f'{name}: {name_of(column)}[{len(column)}]' for name, column in self._columns.items())})"
+        )
 
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *self._columns]

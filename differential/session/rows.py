@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from differential.frames.frame import aligned
+from differential.frames.frame import aligned, cell
 from differential.frames.python import items
 from differential.kernels.compile import NOTHING
 from differential.session.table_data import Column, frame_of, order_of, ordered
@@ -91,15 +91,15 @@ class Rows:
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
     def __str__(self) -> str:
-        shown = [self.columns, *(tuple(map(str, record)) for record in self._head())]
+        shown = [tuple(map(cell, record)) for record in (self.columns, *self._head())]
         return "\n".join([*aligned(shown), *self._more()])
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        head = "".join(f"<th>{escape(name)}</th>" for name in self.columns)
+        head = "".join(f"<th>{escape(cell(name))}</th>" for name in self.columns)
         body = "".join(
-            f"<tr>{''.join(f'<td>{escape(str(field))}</td>' for field in record)}</tr>" for record in self._head()
+            f"<tr>{''.join(f'<td>{escape(cell(field))}</td>' for field in record)}</tr>" for record in self._head()
         )
         more = "".join(f"<p>{escape(line)}</p>" for line in self._more())
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"

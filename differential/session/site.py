@@ -89,7 +89,7 @@ class Site:
         def build(tables: Tables) -> tuple[Any, None]:
             if not callable(definition):
                 raise SessionError(
-                    f"the definition of {item} is {definition!r:.120}: give a function, such as lambda t: t.orders"
+                    f"the definition of {item} is {_shown(definition)}: give a function, such as lambda t: t.orders"
                 )
             return definition(tables), None
 
@@ -289,7 +289,7 @@ class Site:
         collection = made.as_collection() if isinstance(made, Arrangement) else made
         if not isinstance(collection, Collection):
             raise SessionError(
-                f"the definition of {item} returns {made!r:.120}: return a collection, such as t.orders.count()"
+                f"the definition of {item} returns {_shown(made)}: return a collection, such as t.orders.count()"
             )
         if isinstance(collection, Relation):
             item.take_names(collection.names)
@@ -329,3 +329,9 @@ class Site:
     def _parts(self) -> list[Part]:
         index = self.worker.index
         return [part for item in self._items.values() if (part := item.parts[index]) is not None]
+
+
+def _shown(value: object) -> str:
+    """Return a value for an error. What a program calls its table or view cannot be read here, but has a name."""
+    item = getattr(value, "_item", None)
+    return f"{item}, which is t[{item.name!r}] in a definition" if isinstance(item, Item) else f"{value!r:.120}"

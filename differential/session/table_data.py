@@ -137,6 +137,8 @@ def _given(data: Any, names: Sequence[str] | None) -> Mapping[str, Any]:
             f"{type(data).__name__} is no table: give a dictionary of columns, a list of rows, a frame of pandas or "
             "Polars, an Arrow table, or the path of a file"
         )
+    if callable(data):
+        raise SessionError("a function is no table: db.ask(function) returns rows, which insert and delete take")
     found, columns = columns_of_data(data)
     given = found or names or [f"c{place}" for place in range(len(columns))]
     frame = Frame(given, [_of_nulls(each) for each in columns])

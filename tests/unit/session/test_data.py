@@ -304,6 +304,27 @@ def test_the_rows_shown_are_the_first_ones(records: list[tuple[int, int]], is_te
     assert len(lines) == len(expected) + (len(everything) > SHOWN)
 
 
+def test_text_that_is_long_or_moves_what_follows_keeps_a_row_on_its_line() -> None:
+    texts = ["a\nb\tc", "\x1b[31mred", "\u202etfel", "long" * 100, "👩\u200d👧", "é"]
+    with Session() as db:
+        table = db.table("texts", {"text": texts, "line\n": [1] * 6})
+        db.commit()
+        _, head, *lines = repr(table).splitlines()
+        assert [line.rsplit(maxsplit=1)[0] for line in (head, *lines)] == [
+            "text",
+            r"\x1b[31mred",
+            r"a\nb\tc",
+            "long" * 19 + "l...",
+            "é",
+            r"\u202etfel",
+            "👩\u200d👧",
+        ]
+        assert head.endswith(r"line\n")
+        html = table._repr_html_()
+        assert not {"\x1b", "\n"} & set(html)
+        assert r"<td>a\nb\tc</td>" in html
+
+
 def test_many_rows_are_cut_where_they_are_shown() -> None:
     with Session() as db:
         table = db.table("numbers", {"x": list(range(100)), "<b>": [""] * 100})

@@ -11,7 +11,7 @@ from differential import Session
 from differential.collection import Collection
 from differential.session import Groups, Relation, Table, View
 from differential.session.guesses import GROUPS, RELATION, SESSION, TABLE
-from timely.errors import SessionError
+from timely.errors import DataError, SessionError
 
 GUESSES = {Relation: RELATION, Groups: GROUPS, Table: TABLE, View: TABLE, Session: SESSION}
 FUNCTIONS = {"len", "table", "reduce", "top_k", "count", "select", "transaction"}
@@ -38,6 +38,7 @@ def test_a_guess_is_no_name_and_names_methods_that_exist(owner: type) -> None:
         (lambda t: t.orders["total"], r"has no items, here 'total': select\('column'\)"),
         (lambda t: t.orders.filter("total > 3"), r"filter \(at .*\) takes a function .*, and not 'total > 3'"),
         (lambda t: t.orders.select("customer", lambda r: r.total), r"a computed column needs a name, as in select"),
+        (lambda t: t.orders.select(), r"select \(at .*\) needs a column, as in select\('kept', new='old'\)"),
         ("SELECT 1", "the definition of the question is 'SELECT 1': give a function, such as lambda t: t.orders"),
     ],
 )
@@ -60,6 +61,37 @@ def test_what_a_program_guesses_is_explained() -> None:
         program: Any = db
         with pytest.raises(AttributeError, match=r"'sql': ask\(definition\) answers a question"):
             program.sql("SELECT 1")
+
+
+def test_a_table_or_view_in_place_of_a_definition_or_of_its_rows_is_named() -> None:
+    with Session() as db:
+        orders = db.table("orders", {"customer": ["ann"], "total": [3]})
+        sums = db.view("sums", lambda t: t.orders.group_by("customer").sum("total"))
+        for own in (orders, sums):
+            named = rf"(table|view) '{own.name}', which is t\['{own.name}'\] in a definition: "
+            definition: Any = own
+            with pytest.raises(SessionError, match=f"the definition of the question is {named}give a function"):
+                db.ask(definition)
+            with pytest.raises(SessionError, match=f"the definition of view 'same' returns {named}return a collection"):
+                db.view("same", lambda t, own=own: own)  # type: ignore[misc]
+
+
+def test_rows_that_are_no_rows_are_refused_with_the_remedy() -> None:
+    pandas = pytest.importorskip("pandas", reason="the extra `test` has it")
+    with Session() as db:
+        orders: Any = db.table("orders", {"customer": ["ann"], "total": [3]})
+        row = pandas.DataFrame({"customer": ["bob"], "total": [4]}).iloc[0]
+        with pytest.raises(SessionError, match=r"a function is no table: db\.ask\(function\) returns rows"):
+            orders.delete(lambda r: r.total > 2)
+        with pytest.raises(DataError, match=r"a Series is no frame: .* to_dict\(\) makes a row"):
+            orders.insert(row)
+        with pytest.raises(DataError, match=r"0 column\(s\): a frame has at least one"):
+            orders.insert(pandas.DataFrame())
+        orders.insert(row.to_dict())
+        db.commit()
+        orders.delete(db.ask(lambda t: t.orders.filter(lambda r: r.total < 4)))
+        db.commit()
+        assert orders.records() == [("bob", 4)]
 
 
 @pytest.mark.parametrize("name", ["semijoin", "antijoin", "concat", "union", "intersect", "except_", "assert_eq"])
