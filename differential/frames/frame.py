@@ -204,8 +204,12 @@ def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
     return ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
 
 
-def cell(value: object) -> str:
-    """Return a value as text for a cell of a table: on one line, and cut if it is long.
+WIDTH = 80
+"""How many characters of a value are shown."""
+
+
+def cell(value: object, width: int | None = WIDTH) -> str:
+    """Return a value as text for a cell of a table: on one line, and cut if it is longer than `width`.
 
     Characters that move what follows them, such as those that control a terminal, are written as Python writes them.
 
@@ -213,11 +217,10 @@ def cell(value: object) -> str:
     ('a\\\\nb', 'None', 80)
     """
     text = str(value)
-    cut = text if len(text) <= _WIDTH else f"{text[: _WIDTH - 3]}..."
+    cut = text if width is None or len(text) <= width else f"{text[: width - 3]}..."
     return _MOVES.sub(lambda found: found[0].encode("unicode_escape").decode(), cut)
 
 
-_WIDTH = 80
 _MOVES = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 
 

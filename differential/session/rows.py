@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from differential.frames.frame import aligned, cell
+from differential.frames.frame import WIDTH, aligned, cell
 from differential.frames.python import items
 from differential.kernels.compile import NOTHING
 from differential.session.table_data import Column, frame_of, order_of, ordered
@@ -41,17 +41,21 @@ class Rows:
         self._values = tuple(values)
         self._counts = counts
         self._is_sorted = False
+        self._width: int | None = WIDTH
+        """How many characters of a value are shown, None for all."""
 
     @classmethod
     def of(cls, types: Mapping[str, type], records: Iterable[Sequence[Any]]) -> Rows:
-        """Return records as rows, with columns of text (`str`) or of integers (`int`).
+        """Return records as rows, with columns of text (`str`), which is shown whole, or of integers (`int`).
 
         >>> Rows.of({"city": str, "people": int}, [("Rome", 3), ("Oslo", 1)]).records()
         [('Oslo', 1), ('Rome', 3)]
         """
         columns = list(zip(*records)) or [()] * len(types)
         values = [np.array(column, _DTYPES[types[name]]) for name, column in zip(types, columns)]
-        return cls(tuple(types), values, np.ones(len(columns[0]), np.int64))
+        rows = cls(tuple(types), values, np.ones(len(columns[0]), np.int64))
+        rows._width = None
+        return rows
 
     def __len__(self) -> int:
         return int(self._counts.sum())
@@ -91,18 +95,21 @@ class Rows:
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
     def __str__(self) -> str:
-        shown = [tuple(map(cell, record)) for record in (self.columns, *self._head())]
-        return "\n".join([*aligned(shown), *self._more()])
+        return "\n".join([*aligned([self._cells(record) for record in (self.columns, *self._head())]), *self._more()])
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        head = "".join(f"<th>{escape(cell(name))}</th>" for name in self.columns)
+        head = "".join(f"<th>{escape(name)}</th>" for name in self._cells(self.columns))
         body = "".join(
-            f"<tr>{''.join(f'<td>{escape(cell(field))}</td>' for field in record)}</tr>" for record in self._head()
+            f"<tr>{''.join(f'<td>{escape(field)}</td>' for field in self._cells(record))}</tr>"
+            for record in self._head()
         )
         more = "".join(f"<p>{escape(line)}</p>" for line in self._more())
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"
+
+    def _cells(self, record: Sequence[Any]) -> list[str]:
+        return [cell(field, self._width) for field in record]
 
     def _head(self) -> list[Record]:
         """Return the first rows; of many, only those that may be among them are sorted."""
