@@ -98,15 +98,15 @@ def _of_nulls(column: Column, kind: AnyKind | None) -> Column:
     if kind is None:
         raise DataError("holds nulls alone, which have no type: db.table(..., {'column': str | None}) states one")
     name = type_name(kind)
-    if isinstance(kind, Kind):
+    if isinstance(kind, Kind) or name == "uint64":
         raise _without_nulls(kind)
     return cast(Column, typed([None] * len(column), name))
 
 
-def _without_nulls(kind: Kind) -> DataError:
+def _without_nulls(kind: AnyKind) -> DataError:
     stated = _nullable(type_name(kind))
     return DataError(
-        f"holds {kind.value} and no nulls: {stated} as its type in db.table() makes a column that may have them"
+        f"holds {_shown(kind)} and no nulls: {stated} as its type in db.table() makes a column that may have them"
     )
 
 
@@ -124,12 +124,12 @@ def _fitting(column: Column, kind: AnyKind) -> Column:
         raise DataError(f"holds {int(column.max())}, which is too large for a 64-bit integer")
     if found == kind:
         return column
-    if not isinstance(kind, Kind):
-        return _stated(column, found, kind)
     if not isinstance(found, Kind) and found.name == f"{type_name(kind)}?":
         if is_null(column).any():
             raise _without_nulls(kind)
         return cast(Column, typed(column, type_name(kind)))
+    if not isinstance(kind, Kind):
+        return _stated(column, found, kind)
     wider = column
     if kind is Kind.INT and found is Kind.BOOL:
         wider = column.astype(np.int64)
