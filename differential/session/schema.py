@@ -1,9 +1,9 @@
 """The names and kinds of a table's columns, which every row must fit.
 
 A kind is that of the first values, or of a type given for the column. Values that fit exactly are converted: booleans
-and whole numbers to floats, booleans to whole numbers, narrow floats to wide ones, and values without nulls to a type
-that may have them. Nulls are of every type that has a place for them. Anything else is refused, in the statement that
-has it, so that nothing that a table holds can be refused later.
+and whole numbers to floats, booleans to whole numbers, unsigned integers to signed ones, narrow floats to wide ones,
+and values without nulls to a type that may have them. Nulls are of every type that has a place for them. Anything else
+is refused, in the statement that has it, so that nothing that a table holds can be refused later.
 
 >>> schema = Schema()
 >>> schema.fit("stock", ["item", "price"], (np.array(["nut"]), np.array([0.5])))[1]
@@ -124,6 +124,8 @@ def _fitting(column: Column, kind: AnyKind) -> Column:
         raise DataError(f"holds {int(column.max())}, which is too large for a 64-bit integer")
     if found == kind:
         return column
+    if type_name(found) == "uint64" and (np.asarray(column) < 1 << 63).all():
+        return _fitting(np.asarray(column).astype(np.int64), kind)
     if not isinstance(found, Kind) and found.name == f"{type_name(kind)}?":
         if is_null(column).any():
             raise _without_nulls(kind)

@@ -467,3 +467,17 @@ def test_a_null_among_unsigned_integers_is_refused_with_the_type_that_has_it(nul
         table = db.table("t", {"x": np.array([1 << 63], np.uint64)})
         with pytest.raises(DataError, match=r"holds uint64 and no nulls: typed\(\[\], 'uint64\?'\) as"):
             table.insert(x=nulls)
+
+
+def test_unsigned_integers_that_fit_are_integers_of_the_column() -> None:
+    small, large = np.array([7], np.uint64), np.array([1 << 63], np.uint64)
+    with Session() as db:
+        table = db.table("t", {"signed": int, "nullable": int | None, "real": float, "text": str | None})
+        table.insert(signed=small, nullable=small, real=small, text="x")
+        db.commit()
+        assert table.records() == [(7, 7, 7.0, "x")]
+        for name in "signed", "nullable", "real":
+            with pytest.raises(DataError, match=f"column '{name}' of table 't' holds .*, and not uint64 such as 92233"):
+                table.insert({"signed": small, "nullable": small, "real": small, "text": "x"} | {name: large})
+        with pytest.raises(DataError, match=r"column 'text' .* holds text.*, and not integers such as 7"):
+            table.insert(signed=1, nullable=1, real=1.0, text=small)
