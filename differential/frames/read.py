@@ -80,7 +80,7 @@ def columns_of(data: Any) -> Named:
     if isinstance(data, (str, os.PathLike)):
         return _of_file(os.fspath(data))
     if isinstance(data, dict):
-        return names_of(data), list(data.values())
+        return names_of(data), [plain(values, name) for name, values in data.items()]
     if isinstance(data, np.ndarray):
         return _of_array(data)
     if isinstance(data, tuple):
@@ -115,6 +115,29 @@ def columns_of(data: Any) -> Named:
         f"cannot read a frame of {type(data).__name__}: give a frame, a dict of columns, a list of rows, an array, or "
         "the path of a file"
     )
+
+
+def plain(values: Any, name: str) -> Any:
+    """Return other values than a series of pandas or Polars, or an array of Arrow, which become the column of a frame.
+
+    A column of nulls alone, which has no type, is a list.
+
+    >>> plain([1, None], "a")
+    [1, None]
+    """
+    pandas, polars, arrow = map(sys.modules.get, ("pandas", "polars", "pyarrow"))
+    if pandas is not None and isinstance(values, (pandas.Series, pandas.Index, pandas.api.extensions.ExtensionArray)):
+        of = values.dtype
+        if isinstance(values, pandas.MultiIndex) or (isinstance(of, np.dtype) and of.kind in "iufbmM"):
+            return values
+        frame = pandas.DataFrame({name: getattr(values, "array", values)})
+    elif polars is not None and isinstance(values, polars.Series):
+        frame = values.to_frame(name)
+    elif arrow is not None and isinstance(values, (arrow.Array, arrow.ChunkedArray)):
+        frame = arrow.table({name: values})
+    else:
+        return values
+    return columns_of(frame)[1][0]
 
 
 def _of_array(data: np.ndarray[Any, Any]) -> Named:

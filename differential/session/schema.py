@@ -1,9 +1,9 @@
 """The names and kinds of a table's columns, which every row must fit.
 
 A kind is that of the first values, or of a type given for the column. Values that fit exactly are converted: booleans
-and whole numbers to floats, booleans to whole numbers, narrow floats to wide ones, and values without nulls to a type
-that may have them. Nulls are of every type that has a place for them. Anything else is refused, in the statement that
-has it, so that nothing that a table holds can be refused later.
+and whole numbers to floats, booleans to whole numbers, unsigned integers to signed ones, narrow floats to wide ones,
+and values without nulls to a type that may have them. Nulls are of every type that has a place for them. Anything else
+is refused, in the statement that has it, so that nothing that a table holds can be refused later.
 
 >>> schema = Schema()
 >>> schema.fit("stock", ["item", "price"], (np.array(["nut"]), np.array([0.5])))[1]
@@ -98,15 +98,15 @@ def _of_nulls(column: Column, kind: AnyKind | None) -> Column:
     if kind is None:
         raise DataError("holds nulls alone, which have no type: db.table(..., {'column': str | None}) states one")
     name = type_name(kind)
-    if isinstance(kind, Kind):
+    if isinstance(kind, Kind) or name == "uint64":
         raise _without_nulls(kind)
     return cast(Column, typed([None] * len(column), name))
 
 
-def _without_nulls(kind: Kind) -> DataError:
+def _without_nulls(kind: AnyKind) -> DataError:
     stated = _nullable(type_name(kind))
     return DataError(
-        f"holds {kind.value} and no nulls: {stated} as its type in db.table() makes a column that may have them"
+        f"holds {_shown(kind)} and no nulls: {stated} as its type in db.table() makes a column that may have them"
     )
 
 
@@ -124,12 +124,14 @@ def _fitting(column: Column, kind: AnyKind) -> Column:
         raise DataError(f"holds {int(column.max())}, which is too large for a 64-bit integer")
     if found == kind:
         return column
-    if not isinstance(kind, Kind):
-        return _stated(column, found, kind)
+    if type_name(found) == "uint64" and (np.asarray(column) < 1 << 63).all():
+        return _fitting(np.asarray(column).astype(np.int64), kind)
     if not isinstance(found, Kind) and found.name == f"{type_name(kind)}?":
         if is_null(column).any():
             raise _without_nulls(kind)
         return cast(Column, typed(column, type_name(kind)))
+    if not isinstance(kind, Kind):
+        return _stated(column, found, kind)
     wider = column
     if kind is Kind.INT and found is Kind.BOOL:
         wider = column.astype(np.int64)

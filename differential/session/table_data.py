@@ -18,7 +18,7 @@ import numpy as np
 from differential.frames.frame import Frame
 from differential.frames.other import without_columns
 from differential.frames.python import column_of, names_of, with_none
-from differential.frames.read import columns_of as columns_of_data
+from differential.frames.read import columns_of as columns_of_data, plain
 from timely.errors import DataError, SessionError
 from timely.lowlevel import Typed, as_column, as_columns, float_codes, is_null, typed
 
@@ -169,6 +169,7 @@ def _column(name: str, values: Any) -> Column:
         return values
     if type(values) is int and -_MOST <= values < _MOST:
         return np.array([values])
+    values = plain(values, name)
     if isinstance(values, Typed):
         return cast(Column, values)
     if not isinstance(values, np.ndarray) and is_type(values):

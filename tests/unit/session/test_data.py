@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -430,3 +431,53 @@ def test_a_time_that_pandas_does_not_count_in_nanoseconds_may_be_far_away() -> N
         table.delete(name="ann", end=end)
         db.commit()
         assert len(table) == 2
+
+
+def test_a_series_or_an_array_beside_others_is_read_as_in_a_frame() -> None:
+    pandas = pytest.importorskip("pandas", reason="the extra `test` has it")
+    polars = pytest.importorskip("polars", reason="the extra `test` has it")
+    arrow = pytest.importorskip("pyarrow", reason="the extra `test` has it")
+    index = pandas.Index([7, 8], name="named")
+    columns = {
+        "key": arrow.chunked_array([[1], [2]]),
+        "text": pandas.Series(["x", float("nan")], index, dtype="str"),
+        "objects": pandas.Series([float("nan"), "y"], index, dtype=object),
+        "category": pandas.Categorical(["u", None], ["v", "u"]),
+        "lists": polars.Series([[1], None]),
+        "code": arrow.array(["p", None]).dictionary_encode(),
+        "exact": arrow.array([Decimal("1.5"), None], arrow.decimal128(9, 2)),
+        "day": arrow.array([dt.date(2026, 3, 1), None]),
+        "index": pandas.Index(["a", "b"]),
+    }
+    row = (1, "x", None, "u", (1,), "p", Decimal("1.5"), dt.date(2026, 3, 1), "a")
+    with Session() as db:
+        table = db.table("t", columns)
+        table.insert(columns)
+        table.insert(**{**columns, "text": pandas.Series([None, None], dtype=object)})
+        db.commit()
+        assert table.records()[:3] == [row, row, (1, None, *row[2:])]
+        table.delete(columns)
+        db.commit()
+        assert len(table) == 4
+
+
+@pytest.mark.parametrize("nulls", [[None], np.ma.MaskedArray(np.array([1, 2], np.uint64), [True, False])])
+def test_a_null_among_unsigned_integers_is_refused_with_the_type_that_has_it(nulls: Any) -> None:
+    with Session() as db:
+        table = db.table("t", {"x": np.array([1 << 63], np.uint64)})
+        with pytest.raises(DataError, match=r"holds uint64 and no nulls: typed\(\[\], 'uint64\?'\) as"):
+            table.insert(x=nulls)
+
+
+def test_unsigned_integers_that_fit_are_integers_of_the_column() -> None:
+    small, large = np.array([7], np.uint64), np.array([1 << 63], np.uint64)
+    with Session() as db:
+        table = db.table("t", {"signed": int, "nullable": int | None, "real": float, "text": str | None})
+        table.insert(signed=small, nullable=small, real=small, text="x")
+        db.commit()
+        assert table.records() == [(7, 7, 7.0, "x")]
+        for name in "signed", "nullable", "real":
+            with pytest.raises(DataError, match=f"column '{name}' of table 't' holds .*, and not uint64 such as 92233"):
+                table.insert({"signed": small, "nullable": small, "real": small, "text": "x"} | {name: large})
+        with pytest.raises(DataError, match=r"column 'text' .* holds text.*, and not integers such as 7"):
+            table.insert(signed=1, nullable=1, real=1.0, text=small)
