@@ -23,7 +23,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from timely.data.container import Batch, as_read_only, for_other_worker
+from timely.data.container import Batch, Columns, as_read_only, check_batch, for_other_worker
 from timely.data.weight import weight_of
 from timely.dataflow.capability import Capability, Held, Holder
 from timely.dataflow.operator_core import OperatorCore
@@ -340,7 +340,14 @@ class OutputPort(Holder):
         self.update = update
 
     def give(self, capability: Capability | InputCapability | Any, batch: Batch) -> None:
-        """Send a batch, unless it is empty, at the capability's time. Raises CapabilityError if that is not allowed."""
+        """Send a batch, unless it is empty, at the capability's time.
+
+        Raises CapabilityError if that is not allowed, and DataError where it is no batch.
+        """
+        kind = type(batch)
+        # A layer may emit batches of a class of its own; of Python's and NumPy's types, only a list is a batch.
+        if kind is not Columns and kind is not list and kind.__module__ in ("builtins", "numpy"):
+            check_batch(batch)
         if len(batch):
             self.tee.push(self.time_of(capability), batch)
 

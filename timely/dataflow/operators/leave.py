@@ -22,7 +22,9 @@ def leave(stream: S, scope: ScopeCore[S] | None = None, *, name: str = "leave") 
     [7]
     """
     target = stream.scope.parent if scope is None else scope
-    if target is None or not stream.scope.is_within(target):
+    if target is None:
+        raise BuildError(f"cannot leave {stream.scope}: it is the outermost scope of its dataflow")
+    if not stream.scope.is_within(target):
         raise BuildError(f"cannot leave {stream.scope} to {target}: it does not lie around it")
     summary = stream.scope.summary_to(target)
     keep = summary.keep

@@ -53,7 +53,7 @@ def test_a_scope_that_is_not_inside_cannot_be_entered() -> None:
 
 
 def test_the_outermost_scope_cannot_be_left() -> None:
-    with pytest.raises(BuildError, match="cannot leave scope 'dataflow'"):
+    with pytest.raises(BuildError, match="cannot leave scope 'dataflow': it is the outermost"):
         collect(lambda scope: scope.to_stream(range(1)).leave())
 
 

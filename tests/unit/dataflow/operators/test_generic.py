@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 
 from tests.unit.dataflow.running import collect, collected, on_workers
@@ -22,7 +23,7 @@ from timely import (
     new_input,
     source,
 )
-from timely.errors import BuildError, TimelyError
+from timely.errors import BuildError, OperatorError, TimelyError
 
 
 def counted(capability: Capability) -> Callable[[InputPort, OutputPort], None]:
@@ -51,6 +52,20 @@ def test_a_frontier_shows_when_all_workers_are_done(workers: int) -> None:
         return scope.to_stream(range(100)).unary_frontier(everything, counted)
 
     assert collected(program, workers) == [100 * workers]
+
+
+@pytest.mark.parametrize("wrong", [np.arange(3), np.array([]), (np.arange(3), np.arange(3)), (), "abc", {1}, 3, None])
+def test_the_operator_that_emits_what_is_no_batch_is_the_one_that_fails(wrong: object) -> None:
+    def emits(input: InputPort, output: OutputPort) -> None:
+        for capability, _ in input:
+            output.give(capability, wrong)  # type: ignore[arg-type]
+
+    def program(scope: Scope) -> Stream:
+        return scope.to_stream([1]).unary(Pipeline(), emits, name="emits").unary(Pipeline(), lambda input, output: None)
+
+    kind = type(wrong).__name__
+    with pytest.raises(OperatorError, match=rf"'emits' failed at .*test_generic.py:\d+\).*a batch is .*of type {kind}"):
+        collected(program, 1)
 
 
 def test_logic_sees_each_iteration_complete() -> None:
