@@ -160,7 +160,7 @@ def add_hint(error: Exception, function: Callable[..., Any], before: tuple[Any, 
     ...     call(lambda x: 1 if x > 1 else 0, (np.arange(3),))
     ... except ValueError as error:
     ...     print(*error.__notes__)
-    it received int64[3]; functions receive whole columns, which are read-only; rowwise(f) makes one of ...
+    it received int64[3]; functions receive whole columns, which are read-only; timely.rowwise(f) makes one of ...
     """
     if _was_raised(error):
         return
@@ -174,8 +174,8 @@ def add_hint(error: Exception, function: Callable[..., Any], before: tuple[Any, 
         ) from None
     if takes:
         hint = (
-            "functions receive whole columns, which are read-only; rowwise(f) makes one of a function f of one row's "
-            "values"
+            "functions receive whole columns, which are read-only; timely.rowwise(f) makes one of a function f of one "
+            "row's values"
         )
     else:
         hint = "most functions are given each column of the records as an argument"
