@@ -7,18 +7,20 @@ same transaction, and lose its changes with those of the block. So each block is
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from threading import get_ident
+from threading import Event, get_ident
 
 from timely.errors import SessionError
 
+_INTERVAL = 0.2
+"""How often, in seconds, a thread that waits looks whether the session has ended."""
 _INSIDE: ContextVar[frozenset[int]] = ContextVar("_INSIDE", default=frozenset())
 
 
 class Blocks:
-    """The blocks of one session. Use under its lock, except for `is_inside`.
+    """The blocks of one session. Use under its lock, except for `is_inside` and `wait`.
 
     >>> blocks = Blocks()
     >>> with blocks.block():
@@ -33,11 +35,21 @@ class Blocks:
         self.depth = 0
         """How many blocks are inside of each other."""
         self._thread = 0
+        self._are_over = Event()
+        self._are_over.set()
 
     @property
     def is_inside(self) -> bool:
         """Whether the present task, or the thread if there is none, is in a block."""
         return id(self) in _INSIDE.get()
+
+    def wait(self, refuse: Callable[[], object]) -> None:
+        """Wait, before taking the lock, for the end of blocks of another thread, which may never come.
+
+        Meanwhile, call `refuse` at times. It raises the error that ends the wait once the session has ended.
+        """
+        while self._thread != get_ident() and not self._are_over.wait(_INTERVAL):
+            refuse()
 
     def refuse_inside(self) -> None:
         """Raise SessionError in a block, which commits at its end."""
@@ -59,8 +71,11 @@ class Blocks:
         _INSIDE.set(before | {id(self)})
         self.depth += 1
         self._thread = get_ident()
+        self._are_over.clear()
         try:
             yield
         finally:
             self.depth -= 1
+            if not self.depth:
+                self._are_over.set()
             _INSIDE.set(before)

@@ -61,6 +61,7 @@ class Catalog:
     def exclusive(self) -> AbstractContextManager[object]:
         """Return the lock. Raises SessionError on the threads for which its holder may be waiting."""
         self.engine.refuse_inside()
+        self.blocks.wait(self.engine.refuse_ended)
         return self._lock
 
     # The transaction

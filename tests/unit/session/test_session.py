@@ -9,7 +9,7 @@ import sys
 import threading
 import weakref
 from collections.abc import Iterator
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from typing import Any, assert_type
 
 import numpy as np
@@ -397,6 +397,38 @@ def test_commits_and_changes_can_be_awaited(db: Session) -> None:
         return seen
 
     assert asyncio.run(main()) == [2, 3]
+
+
+def test_closing_a_session_ends_the_wait_for_a_block_that_does_not_end() -> None:
+    db = Session()
+    table = db.table("t", {"x": int})
+    held, may_end, errors = threading.Event(), threading.Event(), list[SessionError]()
+
+    def hold() -> None:
+        with suppress(SessionError), db.transaction():  # it cannot commit
+            table.insert(x=1)
+            held.set()
+            assert may_end.wait(60), "the session was not closed"
+
+    def insert() -> None:
+        try:
+            table.insert(x=2)
+        except SessionError as error:
+            errors.append(error)
+
+    holder, waiter = threading.Thread(target=hold, daemon=True), threading.Thread(target=insert, daemon=True)
+    holder.start()
+    assert held.wait(60), "the block did not begin"
+    waiter.start()
+    waiter.join(0.05)
+    assert waiter.is_alive()
+    db.close()
+    waiter.join(20)
+    still_waits = waiter.is_alive()
+    may_end.set()
+    holder.join(60)
+    assert not still_waits
+    assert "the session was closed" in str(errors[0])
 
 
 def test_a_block_is_its_tasks_alone(db: Session) -> None:
