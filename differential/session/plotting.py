@@ -6,9 +6,13 @@ matplotlib is used if it is there, or else plotly: both show what they have draw
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import date
 from importlib import import_module
 from numbers import Real
+from types import NoneType
 from typing import Any, Literal
+
+import numpy as np
 
 from differential.frames.python import items
 from differential.session.rows import Rows
@@ -33,13 +37,24 @@ def plotted(rows: Rows, x: str | None, y: str | Sequence[str] | None, shape: Sha
         raise SessionError(f"{which} numbers, which a plot needs: plot(x, y) names columns")
     if shape is not None and shape not in SHAPES:
         raise SessionError(f"shape is 'line', 'bar' or 'scatter', and not {shape!r:.80}")
-    made = shape or ("bar" if any(isinstance(value, str) for value in columns[across]) else "line")
+    places = _places(columns[across])
+    made = shape or ("bar" if any(isinstance(value, str) for value in places) else "line")
     series = {name: [None if value is None else float(value) for value in columns[name]] for name in up}
-    return _drawn(across, columns[across], series, made)
+    return _drawn(across, places, series, made)
 
 
 def _is_of_numbers(values: Sequence[Any]) -> bool:
     return all(value is None or hasattr(value, "__float__") or isinstance(value, Real) for value in values)
+
+
+def _places(values: Sequence[Any]) -> Sequence[Any]:
+    """Return what is on the axis: numbers and dates as they are, and the text of anything else, with that of its nulls.
+
+    >>> _places([1, None]), _places(["ann", None])
+    ([1, None], ['ann', 'None'])
+    """
+    are_known = _is_of_numbers(values) or all(isinstance(value, (date, np.datetime64, NoneType)) for value in values)
+    return values if are_known else list(map(str, values))
 
 
 def _drawn(across: str, places: Sequence[Any], series: dict[str, list[float | None]], shape: Shape) -> Any:

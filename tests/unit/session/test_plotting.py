@@ -91,3 +91,22 @@ def test_without_either_the_error_names_what_to_install(monkeypatch: pytest.Monk
 def test_what_cannot_be_plotted_is_refused(x: Any, y: Any, shape: Any, message: str) -> None:
     with pytest.raises(SessionError, match=message):
         plotted(rows(), x, y, shape)
+
+
+@pytest.mark.parametrize(
+    ("values", "labels"),
+    [
+        (["ann", None], ["ann", "None"]),
+        ([dt.timedelta(hours=1), None], ["1:00:00", "None"]),
+        ([dt.time(1), dt.time(2)], ["01:00:00", "02:00:00"]),
+        ([[1], [1, 2]], ["(1,)", "(1, 2)"]),
+    ],
+)
+def test_what_an_axis_has_no_place_for_is_shown_as_text(values: list[Any], labels: list[str]) -> None:
+    with Session() as db:
+        table = db.table("t", {"label": values, "number": [3, 5]})
+        db.commit()
+        axes = table.plot()
+        axes.figure.canvas.draw()
+        assert [label.get_text() for label in axes.get_xticklabels()] == labels
+        assert [bar.get_height() for bar in axes.patches] == [3, 5]
