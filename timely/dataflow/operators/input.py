@@ -69,6 +69,8 @@ class Input:
         self._output = output
         self._capability: Capability | None = None
         self._rows: list[tuple[Any, ...]] = []
+        self._classes: tuple[type, ...] = ()
+        """Of the values of the last row."""
         self._weighed = 0  # how many of the rows are counted in the bytes gathered
         self._gathered = 0
         self._meter = Meter(builder.scope.dataflow.host)
@@ -116,7 +118,8 @@ class Input:
         Arrays are copied and stay the program's own. A record that is no tuple of numbers, booleans and text can be
         sent with `send_batch`, in a list.
 
-        Raises DataError where there is no value, or not as many as in the record before.
+        Raises DataError where there is no value, or not as many as in the record before, or where a value cannot be in
+        one column with the one before. The record is not sent then.
         """
         if not values:
             raise DataError("send() needs at least one value")
@@ -127,6 +130,10 @@ class Input:
         self._open()
         if self._rows and len(self._rows[0]) != len(values):
             raise DataError(f"a record of {len(values)} fields was sent after one of {len(self._rows[0])}")
+        classes = tuple(map(type, values))
+        if classes != self._classes:
+            as_columns(tuple(list(column) for column in zip(*self._rows[-1:], values)))
+            self._classes = classes
         self._rows.append(values)
 
     def send_batch(self, batch: Batch) -> None:
@@ -146,7 +153,7 @@ class Input:
     def flush(self) -> None:
         """Send what `send` has gathered.
 
-        Raises DataError where that makes no columns, as a number and text in one place do not; it is kept then.
+        Raises DataError where that makes no columns, as an integer of more than 64 bits does not; it is kept then.
         """
         if self._rows:
             columns = Columns.of_equals(as_columns(tuple(list(column) for column in zip(*self._rows))))

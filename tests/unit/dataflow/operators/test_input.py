@@ -213,10 +213,26 @@ def test_gathered_rows_are_sent_and_counted_once_they_are_too_many(ask_each_time
     assert sum(rows) == 21
 
 
+@pytest.mark.parametrize("wrong", [None, object(), "a", b"a"])
+def test_a_value_that_is_of_no_column_is_refused_at_the_line_that_sends_it(wrong: object) -> None:
+    def use(handle: Input) -> None:
+        for value in (1, 2.5, True):
+            handle.send(value)
+            with pytest.raises(DataError, match="cannot make a column of"):
+                handle.send(wrong)
+        handle.flush()
+        with pytest.raises(DataError, match="cannot make a column of"):
+            handle.send(None)
+        handle.advance_to(1)
+        handle.send("a")
+
+    assert sent(use) == [((0,), [1.0, 2.5, 1.0]), ((1,), ["a"])]
+
+
 def test_gathered_records_are_kept_if_they_do_not_make_columns() -> None:
     def use(handle: Input) -> None:
         handle.send(1)
-        handle.send("a")
+        handle.send(1 << 70)
         for _ in range(2):
             with pytest.raises(DataError):
                 handle.flush()
