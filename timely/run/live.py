@@ -46,7 +46,7 @@ def begin_live(config: Config) -> None:
 
 
 def answer_looks(directory: Path, process: int) -> None:
-    """From now on, tell the process with the page what this one does, if it asks in a directory. Others cannot read it.
+    """Answer the process with the page from now on: it asks in a directory, which others cannot read.
 
     More calls do nothing.
     """
