@@ -13,6 +13,7 @@ from threading import current_thread, main_thread
 from types import FrameType
 from typing import Any, Self
 
+_has_hook = False
 _OURS = {"timely", "differential", "threading", "numpy", "numba", "msgpack", "zmq"}
 
 
@@ -92,7 +93,26 @@ def interrupt(thread: int) -> bool:
     >>> interrupt(-1)
     False
     """
+    _pass_over_lost()
     return runs_the_program(thread) and throw(thread, Interrupted)
+
+
+def _pass_over_lost() -> None:
+    """Let Python not print an `Interrupted` that it raises in a callback of the collector or of a weak reference.
+
+    It drops all exceptions there. The function goes on, and is interrupted again.
+    """
+    global _has_hook
+    if _has_hook:
+        return
+    before = sys.unraisablehook
+
+    def hook(unraisable: sys.UnraisableHookArgs) -> None:
+        if unraisable.exc_type is not Interrupted:
+            before(unraisable)
+
+    sys.unraisablehook = hook
+    _has_hook = True
 
 
 def throw(thread: int, exception: type[BaseException]) -> bool:
