@@ -44,7 +44,7 @@ class Watch:
         return token
 
     def end(self, token: object) -> None:
-        """Take note that the operation is over."""
+        """Note that the operation is over."""
         with self._lock:
             del self._under_way[token]
 

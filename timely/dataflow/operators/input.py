@@ -40,7 +40,7 @@ class Meter:
 
 
 class Input:
-    """Sends data into a dataflow at its current time, and says when that time is over.
+    """Sends data into a dataflow at its current time, and reports when that time is over.
 
     Use from the worker's thread. What `send` is given row by row is kept until `flush`, `advance_to` or `close`, or
     until `is_congested` finds that it is too much.
