@@ -8,12 +8,6 @@ from contextlib import suppress
 from timely.communication.inbox import ARE_POSSIBLE, Inbox
 from timely.communication.link import Link
 
-SHARED_SECONDS = 50e-6
-"""A yield of the core that takes longer has given it to another thread for a slice of time."""
-
-SHARED_RETRY_SECONDS = 1.0
-"""How long a worker then sleeps instead of looking at its rings: a sleeping thread gets a core as soon as it wakes."""
-
 
 class Rings:
     """The rings from all peers that have been given one.
@@ -27,7 +21,6 @@ class Rings:
         self.links: list[Link] = []
         """The peers that may send by rings."""
         self._inbox: Inbox | None = None
-        self._shared_until = 0.0
 
     def provide(self, links: Collection[Link]) -> None:
         """Make a ring for each peer, if the system can."""
@@ -55,17 +48,6 @@ class Rings:
         """Clear the bell."""
         if self._inbox is not None:
             self._inbox.clear()
-
-    def are_cores_shared(self, now: float) -> bool:
-        """Return whether other threads have recently taken the core from this worker while it looked for messages."""
-        return now < self._shared_until
-
-    def note_yield(self, before: float, now: float) -> bool:
-        """Record a yield between two moments; return whether another thread had the core meanwhile."""
-        if self._inbox is None or now - before <= SHARED_SECONDS:
-            return False
-        self._shared_until = now + SHARED_RETRY_SECONDS
-        return True
 
     def close(self) -> None:
         """Release the memory."""

@@ -306,19 +306,13 @@ class SocketAllocator:
         """
         if self._fruitless >= FRUITLESS_SPINS or timeout == 0 or self._config.workers > 1:
             return False
-        now = clock.perf_counter()
-        if self._rings.are_cores_shared(now):
-            return False
-        end = now + SPIN_SECONDS
+        end = clock.perf_counter() + SPIN_SECONDS
         while True:
-            before, now = now, clock.perf_counter()
-            if now >= end:
-                break
             if self._rings.is_ready() or readable(self._pull):
                 self._fruitless = 0
                 return True
-            if self._rings.note_yield(before, now):
-                return False
+            if clock.perf_counter() >= end:  # after a last look, for the yield may have taken longer than all of this
+                break
             os.sched_yield()
         self._fruitless += 1
         return False
