@@ -19,7 +19,7 @@ from __future__ import annotations
 import numpy as np
 
 from differential.kernels.compile import Ints, Table, bare, kernel
-from differential.kernels.memory import empty, item
+from differential.kernels.memory import empty, fetch, item
 from differential.kernels.route import mix
 
 START, SIZE, HASH, FLAGS, META_WIDTH = range(5)
@@ -32,6 +32,12 @@ INLINE = 15
 
 NOT_ASCII, ENDS_IN_ZERO = 1, 2
 """Flags of a string: it has a byte above 127; its last byte is zero, so that its padded words do not show its end."""
+
+ABREAST = 32
+"""How many lookups wait for memory at the same time."""
+
+_LARGE = 1 << 10
+"""A table of fewer numbers is assumed to be in the cache."""
 
 _HALF = 32
 _LOWER_HALF = (1 << _HALF) - 1
@@ -99,21 +105,41 @@ def _probe(slots: Ints, meta: Table, arena: Ints, words: Ints, start: int, size:
     return slot
 
 
+@bare
+def _ask(slots: Ints, meta: Table, arena: Ints, hashes: Ints, count: int) -> None:
+    """Have the memory that lookups of so many hashes read brought into the cache, so that they wait for it together."""
+    if len(meta) < _LARGE:
+        return
+    mask = len(slots) - 1
+    for place in range(count):
+        fetch(slots.ctypes.data + 8 * (hashes[place] & mask))
+    for place in range(count):
+        number = max((slots[hashes[place] & mask] & _LOWER_HALF) - 1, 0)
+        fetch(meta.ctypes.data + 8 * META_WIDTH * number)
+    for place in range(count):
+        number = max((slots[hashes[place] & mask] & _LOWER_HALF) - 1, 0)
+        fetch(arena.ctypes.data + 8 * meta[number, START])
+
+
 @kernel
 def find_strings(
     slots: Ints, meta: Table, arena: Ints, words: Ints, starts: Ints, sizes: Ints, absent: int
 ) -> tuple[Ints, int]:
     """Return the number of each string, `absent` where it has none, and how many have none."""
-    numbers = empty(len(starts))
+    numbers, hashes = empty(len(starts)), empty(ABREAST)
     missing = 0
-    for row in range(len(starts)):
-        start, size = starts[row], sizes[row]
-        slot = _probe(slots, meta, arena, words, start, size, hashed(words, start, size))
-        if slots[slot] == 0:
-            numbers[row] = absent
-            missing += 1
-        else:
-            numbers[row] = (slots[slot] & _LOWER_HALF) - 1
+    for first in range(0, len(starts), ABREAST):
+        count = min(ABREAST, len(starts) - first)
+        for place in range(count):
+            hashes[place] = hashed(words, starts[first + place], sizes[first + place])
+        _ask(slots, meta, arena, hashes, count)
+        for row in range(first, first + count):
+            slot = _probe(slots, meta, arena, words, starts[row], sizes[row], hashes[row - first])
+            if slots[slot] == 0:
+                numbers[row] = absent
+                missing += 1
+            else:
+                numbers[row] = (slots[slot] & _LOWER_HALF) - 1
     return numbers, missing
 
 
@@ -138,24 +164,28 @@ def add_strings(
 
     There must be room in `slots` and `arena` for as many strings, and rows in `meta` for the unused numbers.
     """
-    numbers, used = empty(len(starts)), 0
-    for row in range(len(starts)):
-        start, size = starts[row], sizes[row]
-        hash = hashed(words, start, size)
-        slot = _probe(slots, meta, arena, words, start, size, hash)
-        if slots[slot] == 0:
-            number = unused[used]
-            used += 1
-            top, count = state[TOP], words_of(size)
-            for place in range(count):
-                arena[top + place] = words[start + place]
-            meta[number, START], meta[number, SIZE], meta[number, HASH] = top, size, hash
-            meta[number, FLAGS] = _flags(words, start, size)
-            slots[slot] = (hash << _HALF) | (number + 1)
-            state[TOP] += count
-            state[LIVE] += count
-            state[COUNT] += 1
-        numbers[row] = (slots[slot] & _LOWER_HALF) - 1
+    numbers, hashes, used = empty(len(starts)), empty(ABREAST), 0
+    for first in range(0, len(starts), ABREAST):
+        many = min(ABREAST, len(starts) - first)
+        for place in range(many):
+            hashes[place] = hashed(words, starts[first + place], sizes[first + place])
+        _ask(slots, meta, arena, hashes, many)
+        for row in range(first, first + many):
+            start, size, hash = starts[row], sizes[row], hashes[row - first]
+            slot = _probe(slots, meta, arena, words, start, size, hash)
+            if slots[slot] == 0:
+                number = unused[used]
+                used += 1
+                top, count = state[TOP], words_of(size)
+                for place in range(count):
+                    arena[top + place] = words[start + place]
+                meta[number, START], meta[number, SIZE], meta[number, HASH] = top, size, hash
+                meta[number, FLAGS] = _flags(words, start, size)
+                slots[slot] = (hash << _HALF) | (number + 1)
+                state[TOP] += count
+                state[LIVE] += count
+                state[COUNT] += 1
+            numbers[row] = (slots[slot] & _LOWER_HALF) - 1
     return numbers, used
 
 
