@@ -168,7 +168,9 @@ class State:
         running = {index for worker in self.workers.values() for index in worker.totals}
         over = {index for index, each in self.dataflows.items() if not each.is_over and index not in running}
         for index in over:
-            self.dataflows[index].is_over = True
+            dataflow = self.dataflows[index]
+            # Frontiers seen last are of the past: nobody looked when the dataflow ended.
+            dataflow.is_over, dataflow.frontiers, dataflow.held = True, dict.fromkeys(dataflow.frontiers, ()), []
         return over
 
     def forget(self) -> list[int]:

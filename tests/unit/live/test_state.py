@@ -26,13 +26,16 @@ def shape(dataflow: int) -> Shape:
     return Shape(dataflow, f"question {dataflow}", [Box("question", -1, False)], [node], [])
 
 
-def look(records: dict[int, int], epochs: dict[int, list[Epoch]] | None = None) -> list[ProcessSeen]:
+def look(
+    records: dict[int, int], epochs: dict[int, list[Epoch]] | None = None, frontier: int | None = None
+) -> list[ProcessSeen]:
     """Return what is seen of a worker whose dataflows have received so many records, each in a microsecond."""
+    frontiers = {} if frontier is None else {0: ((frontier,),)}
     dataflows = {}
     for index, received in records.items():
         rows = np.zeros((1, 7), np.int64)
         rows[0, RECEIVED], rows[0, NANOSECONDS], rows[0, ROWS] = received, 1000 * received, 7
-        dataflows[index] = DataflowSeen(rows, {})
+        dataflows[index] = DataflowSeen(rows, frontiers)
     return [ProcessSeen(0, 1, [WorkerSeen(0, "waits", "", dataflows)], epochs or {})]
 
 
@@ -81,6 +84,16 @@ def test_an_epoch_is_shown_once_though_its_dataflow_is_over() -> None:
     assert state.take(look({})) == {0}
     assert "epochs" not in changes.as_data([])["dataflows"].get("0", {})
     assert sum(state.dataflows[0].taken) == 1
+
+
+def test_a_dataflow_that_is_over_is_done_though_nobody_saw_its_last_frontier() -> None:
+    state, view = state_of(0), View()
+    changes = Changes(state)
+    view.take("shape", shape(0).as_data())
+    view.take("tick", changes.as_data([], state.take(look({0: 1}, frontier=4))))
+    assert view.dataflows[0].frontiers == {0: "4"}
+    view.take("tick", changes.as_data([], state.take(look({}))))
+    assert view.dataflows[0].frontiers == {0: "done"}
 
 
 def test_dataflows_that_are_over_are_forgotten_but_for_the_last_ones() -> None:
