@@ -78,7 +78,6 @@ from differential.kernels.reduce_layers import (
     LOW,
     TO,
     VAL,
-    Earlier,
     Walk,
     diff_at,
     next_group,
@@ -99,9 +98,8 @@ from differential.kernels.reduce_output import (
     is_sealed,
     must_grow,
     nothing_emitted,
-    postponed_times,
 )
-from differential.kernels.reduce_rows import Rows, consolidate_rows, copied, put_row
+from differential.kernels.reduce_rows import Rows, consolidate_rows, put_row, transposed
 from differential.kernels.reduce_times import copy_entries
 from differential.kernels.reduce_visit import (
     AT_FAULT,
@@ -215,7 +213,7 @@ def _fault(by_value: bool, group: Ints, visits: Ints, visit: int, depth: int) ->
 
 
 @bare
-def _next_times(fold: Fold, walk: Walk, earlier: Earlier, upper: Table, scratch: Scratch, state: Ints) -> int:
+def _next_times(fold: Fold, walk: Walk, earlier: Table, upper: Table, scratch: Scratch, state: Ints) -> int:
     """Find the next group and its new times; return GOES_ON, DONE if there is none, or NEEDS_ROOM."""
     layers, deltas, group, by_value = walk.layers, walk.deltas, walk.group, fold.kind == DISTINCT
     if not next_group(walk, earlier, by_value):
@@ -300,7 +298,7 @@ def _read(fold: Fold, walk: Walk, upper: Table, scratch: Scratch, room: Room, st
 
 @bare
 def _reduce_groups(
-    fold: Fold, walk: Walk, earlier: Earlier, upper: Table, scratch: Scratch, room: Room, emitted: Emitted, state: Ints
+    fold: Fold, walk: Walk, earlier: Table, upper: Table, scratch: Scratch, room: Room, emitted: Emitted, state: Ints
 ) -> int:
     """Reduce group after group until only the caller can go on; return why (see DONE in `reduce_visit`).
 
@@ -336,28 +334,27 @@ def reduce(
     kind: int,
     parameter: int,
     delta_table: Batches,
-    pending_keys: Ints,
-    pending_vals: Ints,
-    pending_times: Table,
+    earlier: Table,
     input_table: Batches,
     output_table: Batches,
     upper: Times,
-) -> tuple[Ints, int, int, bool, Ints, Ints, Table, Ints]:
+) -> tuple[Ints, int, int, bool, Table, Ints]:
     """Return the updates to emit, the times that stay pending, and where the input cannot be reduced.
 
     `delta_table` lists the batches of new input; `input_table` all input batches up to `upper`, the new ones included;
-    `output_table` all output so far. `pending_*` are the pending times that the call before returned. A time is due
-    if it is not in advance of the antichain `upper`. No new row and no pending time may be at a time that was due in
-    the call before.
+    `output_table` all output so far. `earlier` are the pending times that the call before returned. A time is due if it
+    is not in advance of the antichain `upper`. No new row and no pending time may be at a time that was due in the call
+    before.
 
     The result is `(block, rows, times, is_sealed)`: one chunk ordered by key, how many rows and times it has, and
-    whether it is known to be sorted and consolidated; `(pending_keys, pending_vals, pending_times)` for the next call;
-    and `fault`. `fault` is empty, or the key (for `DISTINCT` also the value) and the time at which a value accumulates
-    to a negative diff, or a sum does not fit into 64 bits. With a fault the rest of the result is meaningless.
+    whether it is known to be sorted and consolidated; `pending` for the next call, a row for each group and time: its
+    key, its value or 0, and the time's coordinates; and `fault`. `fault` is empty, or the key (for `DISTINCT` also the
+    value) and the time at which a value accumulates to a negative diff, or a sum does not fit into 64 bits. With a
+    fault the rest of the result is meaningless.
     """
     depth, by_value = upper.shape[1], kind == DISTINCT
     walk = walk_through(delta_table, input_table, output_table, depth)
-    fold, earlier = Fold(kind, parameter, no_sum(kind)), Earlier(pending_keys, pending_vals, pending_times)
+    fold = Fold(kind, parameter, no_sum(kind))
     scratch, room, emitted = no_times(walk, depth), no_room(), nothing_emitted()
     postponed, fault, counts = np.empty((2 + depth, 0), np.int64), np.empty(0, np.int64), emitted.counts
     state = np.zeros(STATE_WIDTH, np.int64)
@@ -388,8 +385,6 @@ def reduce(
         int(counts[ROW_COUNT]),  # interpreted, kernels return integers of Python, too
         int(counts[TIME_COUNT]),
         is_sealed(emitted),
-        copied(postponed[0], n),
-        copied(postponed[1], n if by_value else 0),
-        postponed_times(postponed, n, depth),
+        transposed(postponed, n),
         fault,
     )

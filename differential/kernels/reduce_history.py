@@ -22,8 +22,8 @@ from differential.kernels.reduce_layers import (
     FROM,
     HIGH,
     LOW,
+    PENDING_TIME,
     TO,
-    Earlier,
     Walk,
     diff_at,
     load,
@@ -110,13 +110,13 @@ def _is_another(entries: Ints, new_count: int, depth: int) -> bool:
 
 
 @bare
-def new_times(walk: Walk, earlier: Earlier, upper: Table, scratch: Scratch) -> tuple[int, int]:
+def new_times(walk: Walk, earlier: Table, upper: Table, scratch: Scratch) -> tuple[int, int]:
     """Gather the group's new times: as entries those that are due, and their meet after them; as `pending` the minimal
     ones of the others. Return how many are pending and how many are due.
 
     There must be room for one entry more than there are new times, and in `pending` for all of them.
     """
-    depth, layers, group, pending_times = upper.shape[1], walk.layers, walk.group, earlier.times
+    depth, layers, group = upper.shape[1], walk.layers, walk.group
     entries, marks, sparse, pending = scratch.vectors[ENTRIES], scratch.marks, scratch.sparse, scratch.pending
     new_count, pending_count, members = 0, 0, 0
     for layer in range(walk.deltas):
@@ -141,7 +141,7 @@ def new_times(walk: Walk, earlier: Earlier, upper: Table, scratch: Scratch) -> t
                 pending_count = put_minimal(pending, pending_count, entries, new_count, depth)
     for row in range(group[FROM], group[TO]):
         for d in range(depth):
-            entries[new_count * depth + d] = pending_times[row, d]
+            entries[new_count * depth + d] = earlier[row, PENDING_TIME + d]
         if is_due(upper, entries, new_count, depth):
             new_count += int(_is_another(entries, new_count, depth))
         else:

@@ -47,13 +47,8 @@ class Walk(NamedTuple):
     group: Ints
 
 
-class Earlier(NamedTuple):
-    """The pending times of the previous call: the key of each, its value if groups are by value, and the time."""
-
-    keys: Ints
-    vals: Ints
-    times: Table
-
+PENDING_KEY, PENDING_VAL, PENDING_TIME = range(3)
+"""The columns of pending times: the key, the value (0 unless groups are by value), and from here on the coordinates."""
 
 NO_BOUND = 2**63 - 1
 _SMALL_TABLE = 64
@@ -229,9 +224,9 @@ def unseek(layers: Table, group: Ints) -> None:
 
 
 @bare
-def next_group(walk: Walk, earlier: Earlier, by_value: bool) -> bool:
+def next_group(walk: Walk, pending: Table, by_value: bool) -> bool:
     """Move the walk to the next group that has new rows or pending times; return False if there is none."""
-    layers, group, pending_keys, pending_vals = walk.layers, walk.group, earlier.keys, earlier.vals
+    layers, group = walk.layers, walk.group
     # Every earlier group has been sought in the layers of new input, so their positions are exactly at new groups.
     found = False
     key = 0
@@ -246,18 +241,15 @@ def next_group(walk: Walk, earlier: Earlier, by_value: bool) -> bool:
                 key = here
                 val = value
     first = group[TO]
-    if first < len(pending_keys):
-        here = pending_keys[first]
-        value = pending_vals[first] if by_value else 0
+    if first < len(pending):
+        here, value = pending[first, PENDING_KEY], pending[first, PENDING_VAL]
         if not found or here < key or (here == key and value < val):
             found = True
             key = here
             val = value
     last = first
-    while last < len(pending_keys) and pending_keys[last] == key:
-        # Pending times are sorted by (key, value), so those of a group are neighbours.
-        if by_value and pending_vals[last] != val:
-            break
+    # Pending times are sorted by (key, value), so those of a group are neighbours.
+    while last < len(pending) and pending[last, PENDING_KEY] == key and pending[last, PENDING_VAL] == val:
         last += 1
     group[KEY] = key
     group[VAL] = val

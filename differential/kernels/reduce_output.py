@@ -140,13 +140,3 @@ def add_postponed(postponed: Table, counts: Ints, group: Ints, pending: Ints, pe
             postponed[2 + d, row] = pending[order[place] * depth + d]
     counts[POSTPONED] = count + pending_count
     return postponed
-
-
-@inner
-def postponed_times(postponed: Table, n: int, depth: int) -> Table:
-    """Return the times of the first `n` rows of `postponed`, a row each."""
-    times = np.empty((n, depth), np.int64)
-    for row in range(n):
-        for d in range(depth):
-            times[row, d] = postponed[2 + d, row]
-    return times

@@ -51,6 +51,16 @@ def no_rows() -> Rows:
 
 
 @inner
+def transposed(columns: Table, n: int) -> Table:
+    """Return the first `n` items of each column as `n` rows."""
+    rows = np.empty((n, len(columns)), np.int64)
+    for row in range(n):
+        for column in range(len(columns)):
+            rows[row, column] = columns[column, row]
+    return rows
+
+
+@inner
 def copied(column: Ints, n: int) -> Ints:
     """Return a copy of the first `n` items."""
     result = empty(n)

@@ -90,14 +90,14 @@ class InPython:
     def __call__(
         self, new: Batches, pending: Pending, input: Batches, output: Batches, upper: Times
     ) -> tuple[list[Columns], Pending]:
-        state = rounds.plan(new, *pending, input, output, upper)
+        state = rounds.plan(new, pending, input, output, upper)
         chunks: list[Columns] = []
         for number in range(rounds.rounds(state)):
             try:
                 active, offsets, vals, counts, fault = rounds.accumulate(state, number)
             except Overflow as overflow:
                 key, _, visit = overflow.args
-                raise GroupFault(np.append(key, state.visits[visit]), hidden=self._hidden) from None
+                raise GroupFault(np.append(key, state.times[visit]), hidden=self._hidden) from None
             if len(fault) and not self._signed:
                 raise GroupFault(fault, hidden=self._hidden)
             try:
@@ -105,7 +105,7 @@ class InPython:
             except GroupError as error:
                 place = np.flatnonzero(np.diff(offsets))[error.group]
                 raise DataError(str(error), rounds.time_of(state, number, int(place))) from None
-            chunk = rounds.settle(state, number, *rows)
+            chunk = rounds.settle(state, *rows)
             if len(chunk[0]):
                 keys, vals, times, index, diffs = chunk
                 chunks.append(Columns.of((keys, vals, index, diffs, times)))

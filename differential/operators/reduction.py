@@ -21,7 +21,8 @@ from differential.data.interning import hold_columns, interner_of
 from differential.data.negative import negative_count, negative_total
 from differential.data.overflow import named, refusing, too_large
 from differential.kernels import reduce as kernels
-from differential.kernels.compile import NOTHING, Batches, Times
+from differential.kernels.compile import Batches, Table, Times
+from differential.kernels.reduce_layers import PENDING_KEY, PENDING_TIME, PENDING_VAL
 from differential.kernels.times import minimal
 from differential.kernels.wide import Overflow
 from differential.trace.batch import Batch, frontier_table, table_of
@@ -33,8 +34,11 @@ from differential.trace.spine import Spine
 from timely.errors import DataError
 from timely.lowlevel import CLOSED, Antichain, InputPort, OperatorBuilder, Pipeline, Time
 
-Pending = tuple[Codes, Codes, Codes]
-"""Groups (key, and value where groups are by value) and the times at which they are to be reduced again."""
+Pending = Table
+"""Groups and the times at which they are to be reduced again.
+
+A row is a key, a value (0 unless groups are by value), and the coordinates of the time.
+"""
 
 
 class GroupFault(Exception):
@@ -112,7 +116,7 @@ class Reducer:
         self._sealer = sealer
         self._reduction = reduction
         self._new: list[Batch] = []
-        self._pending: Pending = (NOTHING, NOTHING, np.empty((0, spine.depth), np.int64))
+        self._pending: Pending = np.empty((0, PENDING_TIME + spine.depth), np.int64)
         self._meanings = source.key, source.value, value
         hold_columns(input.dataflow, self.held_codes)
 
@@ -122,8 +126,9 @@ class Reducer:
         for keys, vals in self._batcher.columns():
             yield key, keys
             yield result, vals
-        yield key, self._pending[0]
-        yield value, self._pending[1]
+        yield key, self._pending[:, PENDING_KEY].copy()
+        if self._reduction.by_value:
+            yield value, self._pending[:, PENDING_VAL].copy()
 
     def run(self) -> None:
         held = self._sealer.held
@@ -152,7 +157,7 @@ class Reducer:
         self._new.append(cast(Batch, message))
         upper = self._closed()
         chunks = self._reduced(upper)
-        is_final = not len(self._pending[2])
+        is_final = not len(self._pending)
         if is_final and len(chunks) == 1 and chunks[0].is_sealed and not upper.less_equal(chunks[0].time()):
             self._sealer.answer(time, self._batcher.sealed(chunks[0], upper))
         elif chunks or not is_final:
@@ -174,8 +179,9 @@ class Reducer:
 
     def _seal(self, upper: Antichain) -> None:
         """Seal what is not in advance of `upper`; hold capabilities for what is left, and for what is pending."""
-        pending = self._pending[2]
-        least = Antichain(map(tuple, minimal(pending).tolist())) if len(pending) else CLOSED
+        least = CLOSED
+        if len(self._pending):
+            least = Antichain(map(tuple, minimal(self._pending[:, PENDING_TIME:].copy()).tolist()))
         self._sealer.seal(self._batcher, upper, least)
 
     def drop(self) -> None:
@@ -226,15 +232,14 @@ class BuiltIn:
     def __call__(
         self, new: Batches, pending: Pending, input: Batches, output: Batches, upper: Times
     ) -> tuple[list[Columns], Pending]:
-        keys, vals, at = pending
-        block, rows, times, is_sealed, keys, vals, at, fault = kernels.reduce(
-            self._kind, self._parameter, new, keys, vals, at, input, output, upper
+        block, rows, times, is_sealed, pending, fault = kernels.reduce(
+            self._kind, self._parameter, new, pending, input, output, upper
         )
         if len(fault):
             raise GroupFault(fault, self.by_value, kind=self._kind)
         chunks = []
         if rows:
-            columns = Columns(rows, times, at.shape[1], block, None)
+            columns = Columns(rows, times, pending.shape[1] - PENDING_TIME, block, None)
             columns.is_sealed = is_sealed
             chunks.append(columns)
-        return chunks, (keys, vals, at)
+        return chunks, pending

@@ -9,7 +9,7 @@ from differential.kernels.reduce import reduce
 
 
 def reduced(*arguments: Any) -> tuple[Any, ...]:
-    """Return keys, values, times, time index and diffs emitted; the pending keys, values and times; and the fault."""
+    """Return keys, values, times, time index and diffs emitted; the pending times; and the fault."""
     block, rows, distinct, is_sealed, *others = reduce(*arguments)
     keys, vals, index, diffs, times = columns_of(block)
     assert (len(keys), len(times)) == (rows, distinct)

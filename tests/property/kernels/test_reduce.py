@@ -14,6 +14,7 @@ from hypothesis import given, settings, strategies as st
 import differential.kernels.reduce_rounds as rounds
 from differential.data.strings import TEXT, StringTable, packed
 from differential.kernels import reduce as reduce_module
+from differential.kernels.reduce_layers import PENDING_TIME
 from tests.oracle.blocks import reduced
 from tests.oracle.layers import Layers, Update, advanced, consolidated, rows_of
 from tests.oracle.reduce import REDUCTIONS, Reduction, accumulate, encode_float, reduce_by_replay, text_of
@@ -141,21 +142,21 @@ def run_until_fault(
     if kind in ("MIN_TEXT", "MAX_TEXT"):
         parameter = STRINGS.address
         updates = [(key, val + 1, time, diff) for key, val, time, diff in updates]  # numbers are not negative
-    pending: tuple[Any, Any, Any] = (EMPTY, EMPTY, np.empty((0, depth), np.int64))
+    pending: Any = np.empty((0, PENDING_TIME + depth), np.int64)
     for upper in frontiers:
         new, inputs, outputs, fresh = replay.tables(updates, upper)
         tables = (inputs.table, outputs.table, table_of(upper, depth))
-        result = reduced(getattr(reduce_module, kind), parameter, new.table, *pending, *tables)
-        if len(result[8]):
-            return replay.output, tuple(result[8].tolist())
+        result = reduced(getattr(reduce_module, kind), parameter, new.table, pending, *tables)
+        if len(result[6]):
+            return replay.output, tuple(result[6].tolist())
         rows = rows_of(*result[:5])
         assert rows == sorted(rows, key=lambda row: row[0])
-        pending = result[5:8]
-        postponed = [(int(key), tuple(int(c) for c in time)) for key, time in zip(pending[0], pending[2])]
+        pending = result[5]
+        postponed = [(key, tuple(time)) for key, _, *time in pending.tolist()]
         assert [key for key, _ in postponed] == sorted(key for key, _ in postponed)
         assert all(upper.less_equal(time) for _, time in postponed)
         replay.emitted(rows, fresh, upper, reduction)
-    assert len(pending[0]) == 0
+    assert len(pending) == 0
     return replay.output, ()
 
 
@@ -225,7 +226,7 @@ def reduce_in_rounds(state: rounds.State, reduction: Reduction) -> list[Update]:
             emitted_counts += [diff - 1 for _, diff in emitted] + [1 for _ in emitted]
             sizes.append(len(emitted_vals))
         columns = [np.array(column, np.int64) for column in (sizes, emitted_vals, emitted_counts)]
-        chunk = rows_of(*rounds.settle(state, number, *columns))
+        chunk = rows_of(*rounds.settle(state, *columns))
         assert {key for key, _, _, _ in chunk} <= set(rounds.keys(state)[active].tolist())
         rows += chunk
     return rows
@@ -234,14 +235,14 @@ def reduce_in_rounds(state: rounds.State, reduction: Reduction) -> list[Update]:
 def run_in_rounds(depth: int, updates: list[Update], frontiers: list[Antichain], random: Random, compact: bool) -> None:
     reduction = REDUCTIONS["LARGEST"](2)
     replay = Replay(depth, random, compact)
-    pending: Any = (EMPTY, EMPTY, np.empty((0, depth), np.int64))
+    pending: Any = np.empty((0, PENDING_TIME + depth), np.int64)
     for upper in frontiers:
         new, inputs, outputs, fresh = replay.tables(updates, upper)
-        state = rounds.plan(new.table, *pending, inputs.table, outputs.table, table_of(upper, depth))
+        state = rounds.plan(new.table, pending, inputs.table, outputs.table, table_of(upper, depth))
         pending = rounds.pending(state)
-        assert all(upper.less_equal(tuple(time)) for time in pending[2].tolist())
+        assert all(upper.less_equal(tuple(time)) for time in pending[:, PENDING_TIME:].tolist())
         replay.emitted(reduce_in_rounds(state, reduction), fresh, upper, reduction)
-    assert len(pending[0]) == 0
+    assert len(pending) == 0
 
 
 @pytest.mark.timeout(300)
@@ -276,10 +277,10 @@ def test_groups_are_found_wherever_they_are_among_many(spread: list[list[int]], 
     new: list[Update] = [(key, 7, (1,), 1) for key in touched]
     counts: Counter[int] = Counter(key for key, *_ in past)
     emitted: list[Update] = [(key, count, (0,), 1) for key, count in sorted(counts.items())]
-    pending = (EMPTY, EMPTY, np.empty((0, 1), np.int64))
+    pending = np.empty((0, PENDING_TIME + 1), np.int64)
     fresh, inputs, outputs = Layers([new], 1), Layers([past, new], 1), Layers([emitted], 1)
     tables = inputs.table, outputs.table, np.empty((0, 1), np.int64)
-    result = reduced(reduce_module.COUNT, 0, fresh.table, *pending, *tables)
+    result = reduced(reduce_module.COUNT, 0, fresh.table, pending, *tables)
     expected = {
         row
         for key in touched

@@ -13,6 +13,7 @@ import pytest
 
 import differential.kernels.reduce as kinds
 import differential.kernels.reduce_rounds as rounds
+from differential.kernels.reduce_layers import PENDING_KEY, PENDING_TIME, PENDING_VAL
 from differential.kernels.reduce_visit import MOST_AHEAD
 from tests.oracle.blocks import reduced
 from tests.oracle.layers import Layers, Update, rows_of
@@ -21,6 +22,25 @@ from timely.order import Time, join
 from timely.progress.antichain import Antichain
 
 EMPTY = np.empty(0, np.int64)
+
+
+def nothing_pending(depth: int) -> Any:
+    """Return no pending times."""
+    return np.empty((0, PENDING_TIME + depth), np.int64)
+
+
+NONE_PENDING = nothing_pending(1)
+
+
+def table_of_pending(keys: Any, vals: Any, times: Any) -> Any:
+    """Return pending times as kernels take them; without values all are 0."""
+    return np.column_stack([keys, vals if len(vals) else 0 * keys, times])
+
+
+def visits(state: rounds.State) -> list[list[int]]:
+    """Return the interesting times of all groups, one group after the other."""
+    times: list[list[int]] = state.times.tolist()
+    return times[state.groups[0, 0] :]
 
 
 def call(
@@ -36,11 +56,12 @@ def call(
 ) -> Any:
     """Reduce `new` after `past`; return the rows emitted, the pending times, and the fault."""
     fresh, older, output = (Layers([rows] if rows else [], depth) for rows in (new, past or [], emitted or []))
-    pending = pending or (EMPTY, EMPTY, np.empty((0, depth), np.int64))
+    pending = nothing_pending(depth) if pending is None else table_of_pending(*pending)
     frontier = np.array(upper or [], np.int64).reshape(-1, depth)
     table = np.concatenate([older.table, fresh.table])
-    result = reduced(kind, parameter, fresh.table, *pending, table, output.table, frontier)
-    return rows_of(*result[:5]), result[5:8], result[8].tolist()
+    *rows, later, fault = reduced(kind, parameter, fresh.table, pending, table, output.table, frontier)
+    pending = later[:, PENDING_KEY], later[:, PENDING_VAL], later[:, PENDING_TIME:]
+    return rows_of(*rows), pending, fault.tolist()
 
 
 def test_without_new_rows_and_pending_times_nothing_is_emitted() -> None:
@@ -51,10 +72,8 @@ def test_without_new_rows_and_pending_times_nothing_is_emitted() -> None:
 def test_a_count_of_rows_without_values_times_and_diffs_is_one_row() -> None:
     layers = Layers([[(7, 0, (3,), 1)]], 1)
     none = np.empty((0, 8), np.int64)
-    result = reduced(
-        kinds.COUNT, 0, layers.table, EMPTY, EMPTY, np.empty((0, 1), np.int64), layers.table, none, np.array([[4]])
-    )
-    assert [column.tolist() for column in result] == [[7], [1], [[3]], [], [], [], [], [], []]
+    result = reduced(kinds.COUNT, 0, layers.table, NONE_PENDING, layers.table, none, np.array([[4]]))
+    assert [column.tolist() for column in result] == [[7], [1], [[3]], [], [], [], []]
 
 
 def test_a_count_that_becomes_zero_is_retracted() -> None:
@@ -252,8 +271,8 @@ def test_pending_times_may_come_due_with_a_single_batch() -> None:
     assert call(kinds.COUNT, [], past=past, pending=pending)[0] == [(1, 1, (2,), 1)]
     layers = Layers([past], 1)  # owns what the table has the addresses of
     table = layers.table
-    state = rounds.plan(table[:0], *pending, table, table[:0], np.empty((0, 1), np.int64))
-    assert (state.visits.tolist(), state.input.tolist()) == ([[2]], [[5, 0, 1]])
+    state = rounds.plan(table[:0], table_of_pending(*pending), table, table[:0], np.empty((0, 1), np.int64))
+    assert (visits(state), state.input.tolist()) == ([[2]], [[5, 0, 1]])
 
 
 def test_very_many_pending_times_may_come_due_at_once() -> None:
@@ -264,8 +283,8 @@ def test_very_many_pending_times_may_come_due_at_once() -> None:
     assert accumulate(rows, (10, 10)) == {1: {1: 1}}
     layers = Layers([past], 2)
     table = layers.table
-    state = rounds.plan(table[:0], *pending, table, table[:0], np.empty((0, 2), np.int64))
-    assert all(time in state.visits.tolist() for time in times)
+    state = rounds.plan(table[:0], table_of_pending(*pending), table, table[:0], np.empty((0, 2), np.int64))
+    assert all(time in visits(state) for time in times)
 
 
 def test_a_limited_number_of_times_ahead_is_visited_and_the_next_becomes_pending() -> None:
@@ -310,7 +329,7 @@ def test_a_time_at_which_the_history_cancels_is_skipped() -> None:
     new: list[Update] = [(1, 3, (1, 0), 1), (1, 2, (1, 4), 1)]
     fresh, all_rows = Layers([new], 2), Layers([*([row] for row in past), new], 2)
     none, no_times = np.empty((0, 8), np.int64), np.empty((0, 2), np.int64)
-    result = reduced(kinds.COUNT, 0, fresh.table, EMPTY, EMPTY, no_times, all_rows.table, none, no_times)
+    result = reduced(kinds.COUNT, 0, fresh.table, nothing_pending(2), all_rows.table, none, no_times)
     rows = rows_of(*result[:5])
     assert [accumulate(rows, (1, time)) for time in (0, 1, 2, 4)] == [{1: {count: 1}} for count in (1, 1, 2, 3)]
 
@@ -319,7 +338,7 @@ def test_a_pending_time_that_is_not_due_stays_pending() -> None:
     pending = (np.array([1, 1, 3]), EMPTY, np.array([[1, 5], [2, 4], [0, 9]]))
     rows, after, _ = call(kinds.COUNT, [], pending=pending, upper=[(0, 3)], depth=2)
     assert rows == []
-    assert [column.tolist() for column in after] == [[1, 1, 3], [], [[1, 5], [2, 4], [0, 9]]]
+    assert [column.tolist() for column in after] == [[1, 1, 3], [0, 0, 0], [[1, 5], [2, 4], [0, 9]]]
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -338,7 +357,7 @@ def check_counts_of_the_first_key(past: list[list[Update]], new: list[Update], c
     emitted = reduce_by_replay(older, REDUCTIONS["COUNT"](0))
     fresh, inputs, outputs = Layers([new], 2), Layers([*past, new], 2), Layers([emitted], 2)
     no_times = np.empty((0, 2), np.int64)
-    result = reduced(kinds.COUNT, 0, fresh.table, EMPTY, EMPTY, no_times, inputs.table, outputs.table, no_times)
+    result = reduced(kinds.COUNT, 0, fresh.table, NONE_PENDING, inputs.table, outputs.table, no_times)
     rows = emitted + rows_of(*result[:5])
     for time in itertools.product(coordinates, repeat=2):
         count = sum(row[0] == 1 and row[2][0] <= time[0] and row[2][1] <= time[1] for row in older + new)
@@ -380,7 +399,7 @@ def test_records_of_several_batches_come_in_order(order: int) -> None:
     batches: list[list[Update]] = [[(2, 3, (0,), 1)], [(1, 9, (0,), 1), (2, 1, (0,), 1)]]
     layers = Layers(batches[::order], 1)
     none, no_times = np.empty((0, 8), np.int64), np.empty((0, 1), np.int64)
-    result = reduced(kinds.DISTINCT, 0, layers.table, EMPTY, EMPTY, no_times, layers.table, none, no_times)
+    result = reduced(kinds.DISTINCT, 0, layers.table, NONE_PENDING, layers.table, none, no_times)
     assert rows_of(*result[:5]) == [(1, 9, (0,), 1), (2, 1, (0,), 1), (2, 3, (0,), 1)]
 
 
@@ -419,7 +438,7 @@ def test_a_long_group_may_come_in_many_layers(sizes: tuple[int, ...]) -> None:
     batches[:2] = [[(1, -1, (0,), 1)], [(1, -2, (1,), 1)]]
     layers = Layers(batches, 1)
     none, no_times = np.empty((0, 8), np.int64), np.empty((0, 1), np.int64)
-    result = reduced(kinds.SMALLEST, 1, layers.table, EMPTY, EMPTY, no_times, layers.table, none, no_times)
+    result = reduced(kinds.SMALLEST, 1, layers.table, NONE_PENDING, layers.table, none, no_times)
     new = [update for batch in batches for update in batch]
     assert sorted(rows_of(*result[:5])) == sorted(reduce_by_replay(new, REDUCTIONS["SMALLEST"](1)))
 
@@ -440,7 +459,7 @@ def test_many_groups_and_times_return_one_entry_for_each_time(depth: int) -> Non
     new: list[Update] = [(key, 0, dice.choice(times), 1) for key in range(1000)]
     layers = Layers([new], depth)
     none, no_times = np.empty((0, 8), np.int64), np.empty((0, depth), np.int64)
-    result = reduced(kinds.COUNT, 0, layers.table, EMPTY, EMPTY, no_times, layers.table, none, no_times)
+    result = reduced(kinds.COUNT, 0, layers.table, NONE_PENDING, layers.table, none, no_times)
     assert sorted(map(tuple, result[2].tolist())) == times
     assert rows_of(*result[:5]) == [(key, 1, time, 1) for key, _, time, _ in new]
 
@@ -466,7 +485,7 @@ def test_each_group_has_room_for_its_pending_times() -> None:
     rows, (keys, _, times), _ = call(kinds.COUNT, new, upper=[(0, 0, 0)], depth=3)
     assert rows == []
     assert [(key, 0, tuple(time), 1) for key, time in zip(keys.tolist(), times.tolist())] == new
-    assert rounds.pending(plan(new, [], [], [(0, 0, 0)]))[2].tolist() == times.tolist()
+    assert rounds.pending(plan(new, [], [], [(0, 0, 0)]))[:, PENDING_TIME:].tolist() == times.tolist()
 
 
 def test_as_many_times_may_become_pending_as_a_new_time_has_joins_with_the_history() -> None:
@@ -557,10 +576,10 @@ def test_a_sum_of_floats_keeps_no_trace_of_removed_terms() -> None:
 
 def test_a_plan_of_nothing_has_no_rounds() -> None:
     none, no_times = np.empty((0, 8), np.int64), np.empty((0, 2), np.int64)
-    state = rounds.plan(none, EMPTY, EMPTY, no_times, none, none, no_times)
+    state = rounds.plan(none, nothing_pending(2), none, none, no_times)
     assert rounds.rounds(state) == 0
     assert len(rounds.keys(state)) == 0
-    assert [len(column) for column in rounds.pending(state)] == [0, 0, 0]
+    assert len(rounds.pending(state)) == 0
 
 
 def plan(new: list[Update], past: list[Update], emitted: list[Update], upper: list[Time]) -> rounds.State:
@@ -569,19 +588,19 @@ def plan(new: list[Update], past: list[Update], emitted: list[Update], upper: li
     fresh, older, output = Layers([new], depth), *(Layers([[row] for row in rows], depth) for rows in (past, emitted))
     table = np.concatenate([older.table, fresh.table])
     frontier = np.array(upper, np.int64).reshape(-1, depth)
-    return rounds.plan(fresh.table, EMPTY, EMPTY, np.empty((0, depth), np.int64), table, output.table, frontier)
+    return rounds.plan(fresh.table, nothing_pending(depth), table, output.table, frontier)
 
 
 def test_a_round_is_at_a_new_time_or_its_join_with_others() -> None:
     past: list[Update] = [(1, 5, (0, 2), 1), (1, 6, (0, 3), 1)]
     state = plan([(1, 7, (1, 5), 1), (1, 8, (5, 1), 1)], past, [], [])
-    assert state.visits.tolist() == [[1, 5], [5, 1], [5, 2], [5, 3], [5, 5]]
+    assert visits(state) == [[1, 5], [5, 1], [5, 2], [5, 3], [5, 5]]
 
 
 def test_the_joins_of_a_history_that_is_not_due_with_new_times_become_pending() -> None:
     new: list[Update] = [(1, 7, (1, 0, 5), 1), (1, 8, (1, 5, 0), 1)]
     state = plan(new, [(1, 5, (0, 1, 1), 1)], [], [(1, 1, 1)])
-    assert rounds.pending(state)[2].tolist() == [[1, 1, 5], [1, 5, 1]]
+    assert rounds.pending(state)[:, PENDING_TIME:].tolist() == [[1, 1, 5], [1, 5, 1]]
 
 
 @pytest.mark.parametrize("val", [5, 9])
@@ -591,25 +610,23 @@ def test_a_history_that_cancels_leaves_nothing_pending(val: int) -> None:
     for rows, count in itertools.product(itertools.permutations(past), (1, 2)):
         for input, output in ((rows, ()), ((), rows)):
             state = plan(new[:count], list(input), list(output), [(1, 1), (2, 0)])
-            assert rounds.pending(state)[2].tolist() == [[1, 4]]
+            assert rounds.pending(state)[:, PENDING_TIME:].tolist() == [[1, 4]]
 
 
 def test_a_round_may_have_empty_groups_and_absent_values() -> None:
     past: list[Update] = [(1, 0, (0,), 1), (2, 0, (0,), 3)]
     new: list[Update] = [(1, 0, (1,), -1), (2, 0, (2,), 1)]
     fresh, both, emitted = Layers([new], 1), Layers([past, new], 1), Layers([[(1, 9, (0,), 1)]], 1)
-    state = rounds.plan(
-        fresh.table, EMPTY, EMPTY, np.empty((0, 1), np.int64), both.table, emitted.table, np.empty((0, 1), np.int64)
-    )
+    state = rounds.plan(fresh.table, NONE_PENDING, both.table, emitted.table, np.empty((0, 1), np.int64))
     active, offsets, vals, counts, fault = rounds.accumulate(state, 0)
     columns = (rounds.keys(state)[active], offsets, vals, counts, fault)
     assert [column.tolist() for column in columns] == [[1, 2], [0, 0, 1], [], [4], []]
-    chunk = rounds.settle(state, 0, np.array([0, 0, 2]), EMPTY, EMPTY)
+    chunk = rounds.settle(state, np.array([0, 0, 2]), EMPTY, EMPTY)
     assert rows_of(*chunk) == [(1, 9, (1,), -1), (2, 0, (2,), 2)]
 
 
 def test_a_round_reports_a_negative_count() -> None:
     layers = Layers([[(3, 1, (5,), -1), (3, 2, (5,), 1)]], 1)
     none, no_times = np.empty((0, 8), np.int64), np.empty((0, 1), np.int64)
-    state = rounds.plan(layers.table, EMPTY, EMPTY, no_times, layers.table, none, no_times)
+    state = rounds.plan(layers.table, NONE_PENDING, layers.table, none, no_times)
     assert rounds.accumulate(state, 0)[4].tolist() == [3, 5]
