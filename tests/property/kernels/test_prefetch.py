@@ -10,6 +10,7 @@ from differential.kernels.compile import NOTHING, Ints
 from differential.kernels.count import record_changes
 from differential.kernels.join import DONE, join
 from differential.kernels.prefetch import MOST_KEYS
+from differential.kernels.reduce_layers import PENDING_TIME
 from differential.trace.batch import Batch, table_of
 from differential.trace.description import Description
 from tests.strategies_batches import EXTREMES
@@ -68,10 +69,10 @@ def test_records_are_counted(spread: Ints, numbers: list[int]) -> None:
 def test_a_reduction_reads_the_rows_of_its_keys(spread: Ints, numbers: list[int]) -> None:
     keys, vals = _few(spread, numbers), np.arange(len(spread)) + 1
     new = _batch(keys, np.full(len(keys), len(spread) + 1))
-    pending = NOTHING, NOTHING, np.empty((0, 1), np.int64)
+    pending = np.empty((0, PENDING_TIME + 1), np.int64)
     input = table_of([_batch(spread, vals), new])
     block, rows, *_, fault = reductions.reduce(
-        reductions.MIN, 1, table_of([new]), *pending, input, table_of([]), ((1,),)
+        reductions.MIN, 1, table_of([new]), pending, input, table_of([]), ((1,),)
     )
     least = [min(vals[spread == key], default=len(spread) + 1) for key in keys]
     made = block[8 : 8 + 2 * rows].tolist()
