@@ -106,11 +106,18 @@ def _probe(slots: Ints, meta: Table, arena: Ints, words: Ints, start: int, size:
 
 
 @bare
-def _ask(slots: Ints, meta: Table, arena: Ints, hashes: Ints, count: int) -> None:
-    """Have the memory that lookups of so many hashes read brought into the cache, so that they wait for it together."""
+def _hash_abreast(
+    slots: Ints, meta: Table, arena: Ints, words: Ints, starts: Ints, sizes: Ints, first: int, hashes: Ints
+) -> int:
+    """Hash up to `ABREAST` strings from one on; return how many.
+
+    What their lookups read is brought into the cache, so that they wait for memory together.
+    """
+    count, mask = min(ABREAST, len(starts) - first), len(slots) - 1
+    for place in range(count):
+        hashes[place] = hashed(words, starts[first + place], sizes[first + place])
     if len(meta) < _LARGE:
-        return
-    mask = len(slots) - 1
+        return count
     for place in range(count):
         fetch(slots.ctypes.data + 8 * (hashes[place] & mask))
     for place in range(count):
@@ -119,6 +126,7 @@ def _ask(slots: Ints, meta: Table, arena: Ints, hashes: Ints, count: int) -> Non
     for place in range(count):
         number = max((slots[hashes[place] & mask] & _LOWER_HALF) - 1, 0)
         fetch(arena.ctypes.data + 8 * meta[number, START])
+    return count
 
 
 @kernel
@@ -129,10 +137,7 @@ def find_strings(
     numbers, hashes = empty(len(starts)), empty(ABREAST)
     missing = 0
     for first in range(0, len(starts), ABREAST):
-        count = min(ABREAST, len(starts) - first)
-        for place in range(count):
-            hashes[place] = hashed(words, starts[first + place], sizes[first + place])
-        _ask(slots, meta, arena, hashes, count)
+        count = _hash_abreast(slots, meta, arena, words, starts, sizes, first, hashes)
         for row in range(first, first + count):
             slot = _probe(slots, meta, arena, words, starts[row], sizes[row], hashes[row - first])
             if slots[slot] == 0:
@@ -166,10 +171,7 @@ def add_strings(
     """
     numbers, hashes, used = empty(len(starts)), empty(ABREAST), 0
     for first in range(0, len(starts), ABREAST):
-        many = min(ABREAST, len(starts) - first)
-        for place in range(many):
-            hashes[place] = hashed(words, starts[first + place], sizes[first + place])
-        _ask(slots, meta, arena, hashes, many)
+        many = _hash_abreast(slots, meta, arena, words, starts, sizes, first, hashes)
         for row in range(first, first + many):
             start, size, hash = starts[row], sizes[row], hashes[row - first]
             slot = _probe(slots, meta, arena, words, start, size, hash)
