@@ -76,6 +76,7 @@ from differential.kernels.reduce_layers import (
     HIGH,
     KEY,
     LOW,
+    PENDING_TIME,
     TO,
     VAL,
     Walk,
@@ -356,7 +357,7 @@ def reduce(
     walk = walk_through(delta_table, input_table, output_table, depth)
     fold = Fold(kind, parameter, no_sum(kind))
     scratch, room, emitted = no_times(walk, depth), no_room(), nothing_emitted()
-    postponed, fault, counts = np.empty((2 + depth, 0), np.int64), np.empty(0, np.int64), emitted.counts
+    postponed, fault, counts = np.empty((PENDING_TIME + depth, 0), np.int64), np.empty(0, np.int64), emitted.counts
     state = np.zeros(STATE_WIDTH, np.int64)
     state[CHANGES], state[STEPS] = scratch.marks.shape[1], -1
     while True:

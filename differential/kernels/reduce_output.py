@@ -13,7 +13,7 @@ import numpy as np
 
 from differential.kernels.blocks import block_of
 from differential.kernels.compile import Ints, Table, bare, inner
-from differential.kernels.reduce_layers import KEY, VAL
+from differential.kernels.reduce_layers import KEY, PENDING_KEY, PENDING_TIME, PENDING_VAL, VAL
 from differential.kernels.reduce_rows import ROW_DIFF, ROW_VAL, Rows, copied, with_room
 from differential.kernels.reduce_times import enlarged, is_full, put_distinct, same_entry, sort_entries
 
@@ -134,9 +134,9 @@ def add_postponed(postponed: Table, counts: Ints, group: Ints, pending: Ints, pe
     sort_entries(pending, pending_count, order, spare, depth)
     for place in range(pending_count):
         row = count + place
-        postponed[0, row] = group[KEY]
-        postponed[1, row] = group[VAL]
+        postponed[PENDING_KEY, row] = group[KEY]
+        postponed[PENDING_VAL, row] = group[VAL]
         for d in range(depth):
-            postponed[2 + d, row] = pending[order[place] * depth + d]
+            postponed[PENDING_TIME + d, row] = pending[order[place] * depth + d]
     counts[POSTPONED] = count + pending_count
     return postponed

@@ -35,7 +35,7 @@ from differential.kernels.reduce_history import (
     no_times,
     room_for_times,
 )
-from differential.kernels.reduce_layers import FROM, KEY, TO, next_group, seek, walk_through
+from differential.kernels.reduce_layers import FROM, KEY, PENDING_TIME, TO, next_group, seek, walk_through
 from differential.kernels.reduce_output import (
     COUNTS,
     POSTPONED,
@@ -190,7 +190,7 @@ def plan_rounds(
     layers, group, scratch = walk.layers, walk.group, no_times(walk, depth)
     bounds, counts = np.empty(3, np.int64), np.zeros(COUNTS, np.int64)
     rows = no_rows()
-    groups, postponed = np.empty((_GROUP_WIDTH, 1), np.int64), np.empty((2 + depth, 0), np.int64)
+    groups, postponed = np.empty((_GROUP_WIDTH, 1), np.int64), np.empty((PENDING_TIME + depth, 0), np.int64)
     visits, times = np.empty((1, 0), np.int64), np.empty((1, 0), np.int64)
     input, output = np.empty((_ROW_WIDTH, 0), np.int64), np.empty((_ROW_WIDTH, 0), np.int64)
     count, visit_count, time_count, input_count, output_count = 0, 0, 0, 0, 0

@@ -93,11 +93,11 @@ def interrupt(thread: int) -> bool:
     >>> interrupt(-1)
     False
     """
-    _pass_over_lost()
+    _silence_dropped()
     return runs_the_program(thread) and throw(thread, Interrupted)
 
 
-def _pass_over_lost() -> None:
+def _silence_dropped() -> None:
     """Let Python not print an `Interrupted` that it raises in a callback of the collector or of a weak reference.
 
     It drops all exceptions there. The function goes on, and is interrupted again.

@@ -311,7 +311,7 @@ class SocketAllocator:
             if self._rings.is_ready() or readable(self._pull):
                 self._fruitless = 0
                 return True
-            if clock.perf_counter() >= end:  # after a last look, for the yield may have taken longer than all of this
+            if clock.perf_counter() >= end:  # a yield may have taken longer than this, so the last look follows it
                 break
             os.sched_yield()
         self._fruitless += 1

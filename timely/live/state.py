@@ -169,7 +169,7 @@ class State:
         over = {index for index, each in self.dataflows.items() if not each.is_over and index not in running}
         for index in over:
             dataflow = self.dataflows[index]
-            # Frontiers seen last are of the past: nobody looked when the dataflow ended.
+            # The frontiers seen last are out of date: nobody looked when the dataflow ended.
             dataflow.is_over, dataflow.frontiers, dataflow.held = True, dict.fromkeys(dataflow.frontiers, ()), []
         return over
 
