@@ -1,27 +1,27 @@
 """The distinct strings of a worker, and columns of strings as words to look them up by.
 
 A column is looked up as a whole: its rows become words (`Packed`), which a kernel looks up in a table of words (see
-`differential.kernels.strings`). No Python object is made for a row, except where text is long and not ASCII, or bytes.
-Rows of several integers are looked up in the same way, as strings of their bytes.
+`differential.kernels.strings`). No Python object is made for a row of text, as kernels read and write NumPy's columns
+of text (see `differential.kernels.numpy_text`); one is made for a row of bytes. Rows of several integers are looked up
+in the same way, as strings of their bytes.
 """
 
 from __future__ import annotations
 
-import functools
-import sys
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from differential.kernels.numpy_text import packed_texts, store_texts
 from differential.kernels.strings import (
     COUNT,
     HASH,
-    INLINE,
     LIVE,
     META_WIDTH,
     SIZE,
+    START,
     STATE_WIDTH,
     TAGS,
     TOP,
@@ -32,7 +32,6 @@ from differential.kernels.strings import (
     in_order,
     rehash,
     remove_strings,
-    texts_as_words,
     widest,
 )
 
@@ -44,12 +43,8 @@ TEXT_TAG, BYTES_TAG = 1, 2
 """What distinguishes the sizes of text and bytes."""
 
 _WORD = 8
-_WIDE = 128
-"""Rows of up to this many bytes may be laid out in a matrix, each as wide as the widest."""
 _LONG = 64
 """The bytes up to which a string has the hash in its table that it is routed by."""
-_SPARSE = 4
-"""A matrix may be this many times as large as what is in it."""
 _LEAST_SLOTS = 64
 
 
@@ -72,10 +67,13 @@ def packed(column: Array) -> Packed:
     [9, 9]
     """
     kind = column.dtype.kind
-    if kind == "T" and _knows_layout() and len(column):
-        strings = _from_memory(column)
-        if strings is not None:
+    if kind == "T":
+        if type(column) is not np.ndarray:
+            column = np.asarray(column)
+        strings = Packed(*packed_texts(id(column), TEXT_TAG))
+        if len(strings.sizes) == len(column):
             return strings
+        # NumPy cannot read one of the texts, and raises its error below.
     contents: list[bytes] = [row.encode() for row in column.tolist()] if kind in "TU" else column.tolist()
     return _aligned(contents, TEXT_TAG if kind in "TU" else BYTES_TAG)
 
@@ -101,22 +99,6 @@ _START = np.zeros(1, np.int64)
 """Where the words of a single row start."""
 
 
-def _from_memory(column: Array) -> Packed | None:
-    """Return texts as words; None where they are long, and not ASCII or of very different lengths."""
-    column = np.ascontiguousarray(column)
-    words, sizes, longest = texts_as_words(column.ctypes.data, len(column), TEXT_TAG)
-    if longest <= INLINE:
-        return Packed(words, np.arange(0, len(words), 2), sizes)
-    width = -(-longest // _WORD)
-    if width * _WORD > max(_WIDE, _SPARSE * (int(sizes.sum()) // TAGS // len(column))):
-        return None
-    try:
-        rows = column.astype(f"S{width * _WORD}")
-    except UnicodeEncodeError:  # not ASCII
-        return None
-    return Packed(rows.view(np.int64), np.arange(0, width * len(column), width), sizes)
-
-
 def _aligned(contents: list[bytes], tag: int) -> Packed:
     """Return strings as words."""
     lengths = np.fromiter(map(len, contents), np.int64, len(contents))
@@ -127,25 +109,6 @@ def _aligned(contents: list[bytes], tag: int) -> Packed:
     shifts = starts[:-1] * _WORD - (np.cumsum(lengths) - lengths)
     words.view(np.uint8)[np.arange(len(data)) + np.repeat(shifts, lengths)] = data
     return Packed(words, starts[:-1].copy(), lengths * TAGS + tag)
-
-
-@functools.cache
-def _knows_layout() -> bool:
-    """Return whether this NumPy lays texts out in memory as `texts_as_words` reads them, little-endian.
-
-    Otherwise each text is read through Python, which takes ten times as long.
-    """
-    texts = ["", "a", "ab\0", "é" * 7, "x" * INLINE, "é" * 8, "y" * 16, "z" * 300, "a\0b"]
-    column = np.array(texts, TEXT)
-    if sys.byteorder != "little" or column.itemsize != 16:
-        return False
-    words, sizes, _ = texts_as_words(column.ctypes.data, len(column), TEXT_TAG)
-    for row, content in enumerate(text.encode() for text in texts):
-        if sizes[row] != len(content) * TAGS + TEXT_TAG:
-            return False
-        if len(content) <= INLINE and words[2 * row : 2 * row + 2].tobytes() != content.ljust(16, b"\0"):
-            return False
-    return True
 
 
 class StringTable:
@@ -189,27 +152,24 @@ class StringTable:
         return remove_strings(self._slots, self._meta, self._state, numbers[numbers < len(self._meta)])
 
     def words(self, numbers: Codes, width: int) -> Codes:
-        """Return, for each of these numbers, a row of the words of its string, which has `width` of them."""
+        """Return, for each of these numbers, a row of `width` words: those of its string, then zeros."""
         return gather_strings(self._meta, self._arena, numbers, width).reshape(-1, width)
 
     def text(self, numbers: Codes) -> Array:
         """Return a column of the texts with these numbers."""
-        longest, flags = widest(self._meta, numbers)
-        if not flags and longest <= _WIDE:
-            rows, width = self._rows(numbers, longest)
-            return rows.view(f"S{width * _WORD}").astype(TEXT)
-        if len(numbers) > 1:
-            # Longer and wider text is made through Python, once for each distinct one.
-            distinct, which = np.unique(numbers, return_inverse=True)
-            if len(distinct) < len(numbers):
-                return self.text(distinct)[which]
-        return np.array([content.decode() for content in self.contents(numbers)], TEXT)
+        column = np.empty(len(numbers), TEXT)
+        if store_texts(id(column), self._meta, self._arena, numbers) < len(numbers):
+            raise MemoryError(f"there is no memory for a column of {len(numbers):,} texts")
+        return column
+
+    def packed(self, numbers: Codes) -> Packed:
+        """Return the strings with these numbers, in the memory of the table."""
+        return Packed(self._arena, self._meta[numbers, START], self._meta[numbers, SIZE])
 
     def contents(self, numbers: Codes) -> list[bytes]:
         """Return the bytes of the strings with these numbers."""
-        longest, _ = widest(self._meta, numbers)
-        rows, width = self._rows(numbers, longest)
-        lengths, data = (self._meta[numbers, SIZE] // TAGS).tolist(), rows.tobytes()
+        width = max(1, -(-widest(self._meta, numbers) // _WORD))
+        lengths, data = (self._meta[numbers, SIZE] // TAGS).tolist(), self.words(numbers, width).tobytes()
         step = width * _WORD
         return [data[at : at + length] for at, length in zip(range(0, step * len(lengths), step), lengths)]
 
@@ -221,17 +181,12 @@ class StringTable:
 
     def hashes(self, numbers: Codes) -> NDArray[np.uint64] | None:
         """Return the hashes that route the strings with these numbers; None if one is so long that it has another."""
-        longest, _ = widest(self._meta, numbers)
-        return self._meta[numbers, HASH].view(np.uint64) if longest <= _LONG else None
+        is_long = widest(self._meta, numbers) > _LONG
+        return None if is_long else self._meta[numbers, HASH].view(np.uint64)
 
     def sorted(self, numbers: Codes) -> Codes:
         """Return the numbers in the order of their strings."""
         return in_order(self.address, numbers)
-
-    def _rows(self, numbers: Codes, longest: int) -> tuple[Codes, int]:
-        """Return the words of strings, equally many for each, and how many."""
-        width = max(1, -(-longest // _WORD))
-        return gather_strings(self._meta, self._arena, numbers, width), width
 
     def _make_room(self, strings: int, words: int, numbers: int) -> None:
         """Make room for as many more strings, of as many words in all, and for as many numbers."""

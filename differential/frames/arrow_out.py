@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 
 from differential.data.interned import Interned
 from differential.data.strings import packed
+from differential.kernels.numpy_text import as_bytes
 from differential.kernels.strings import TAGS
 from timely.errors import DataError
-from timely.lowlevel import Typed, is_null, utf8
+from timely.lowlevel import Typed, is_null
 
 Column = NDArray[Any]
 
-_WORD = 8
 _NARROW = 16
 _MOST = 1 << 31
 """Text of this many bytes needs offsets of 64 bits."""
@@ -114,28 +114,14 @@ def _decimals(column: Typed, validity: pa.Buffer | None) -> pa.Array:
 
 
 def _text(column: Column, validity: pa.Buffer | None) -> pa.Array:
-    if isinstance(column, Interned):
-        distinct, which = np.unique(column.codes, return_inverse=True)
-        if len(distinct) < len(which):
-            places = pa.Array.from_buffers(pa.int64(), len(which), [validity, pa.py_buffer(which)])
-            return _text(np.asarray(column.interner.text(distinct)), None).take(places)
-    lengths, data = _contents(np.asarray(column))
-    is_large = len(data) >= _MOST
-    offsets = np.zeros(len(column) + 1, np.int64 if is_large else np.int32)
-    np.cumsum(lengths, out=offsets[1:])
-    buffers = [validity, pa.py_buffer(offsets), pa.py_buffer(data)]
+    strings = column.interner.strings.packed(column.codes) if isinstance(column, Interned) else packed(column)
+    offsets = np.zeros(len(column) + 1, np.int64)
+    np.cumsum(strings.sizes // TAGS, out=offsets[1:])
+    length = int(offsets[-1])
+    is_large = length >= _MOST
+    data = pa.py_buffer(as_bytes(*strings)).slice(0, length)
+    buffers = [validity, pa.py_buffer(offsets if is_large else offsets.astype(np.int32)), data]
     return pa.Array.from_buffers(pa.large_string() if is_large else pa.string(), len(column), buffers)
-
-
-def _contents(column: Column) -> tuple[Column, Column]:
-    """Return the number of bytes of each text in UTF-8, and the bytes of all."""
-    words, starts, sizes = packed(column)
-    lengths = sizes // TAGS
-    width = int(starts[1]) if len(starts) > 1 else 0
-    if not width or len(words) != width * len(starts) or int(lengths.max()) > width * _WORD:
-        return utf8(column)
-    cells = words.view(np.uint8).reshape(len(starts), width * _WORD)
-    return lengths, cells[np.arange(width * _WORD) < lengths[:, None]]
 
 
 _NUMBERS = {

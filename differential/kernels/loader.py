@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from differential.kernels.runtime import ARRAY_API, NOTHING
+from differential.kernels.runtime import ARRAY_API, NOTHING, addresses
 from differential.kernels.signature import ARRAYS, Signature
 
 _FASTCALL = 0x0080
@@ -123,12 +123,8 @@ def _engine() -> Any:
     llvm = importlib.import_module("llvmlite.binding")
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
-    api = ctypes.pythonapi.PyCapsule_GetPointer
-    api.restype, api.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_void_p)
-    numpy = importlib.import_module("numpy._core._multiarray_umath")
-    table = ctypes.cast(api(numpy._ARRAY_API, None), ctypes.POINTER(ctypes.c_void_p))
-    for name, place in ARRAY_API.items():
-        llvm.add_symbol(name, table[place])
+    for name, address in addresses().items():
+        llvm.add_symbol(name, address)
     llvm.add_symbol(NOTHING, id(_nothing))
     machine = llvm.Target.from_default_triple().create_target_machine(jit=True)
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)

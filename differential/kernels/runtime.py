@@ -15,17 +15,30 @@ NumPy's functions and its type have names of ours (`ARRAY_API`), which the loade
 
 from __future__ import annotations
 
+import ctypes
+import functools
+import importlib
+
 import numpy as np
 
 from differential.kernels.tuples import TABLES
 
-ARRAY_API = {"differential.array_type": 2, "differential.new_array": 93, "differential.set_base": 282}
+ARRAY_API = {
+    "differential.array_type": 2,
+    "differential.new_array": 93,
+    "differential.set_base": 282,
+    "differential.load_text": 313,
+    "differential.pack_text": 314,
+    "differential.acquire_texts": 316,
+    "differential.release_texts": 318,
+}
 """Our names of NumPy's functions and type, and their places in the table of its C interface."""
 
 NOTHING = "differential.nothing"
 """Our name of the array without items that is returned for all such results."""
 
-_HEAD = object.__basicsize__
+HEAD = object.__basicsize__
+"""Where in an object its own fields are."""
 _INT64 = np.dtype(np.int64).num
 _OTHER_INT64 = next((np.dtype(code).num for code in "ql" if np.dtype(code).num != _INT64), _INT64)
 _OTHER = _OTHER_INT64 if np.dtype("l").itemsize == np.dtype("q").itemsize == 8 else _INT64
@@ -187,7 +200,7 @@ done:
 }}
 
 define i1 @differential.argument(ptr %object, i32 %dimensions, ptr %array) {{
-  %type.at = getelementptr i8, ptr %object, i64 {_HEAD - 8}
+  %type.at = getelementptr i8, ptr %object, i64 {HEAD - 8}
   %type = load ptr, ptr %type.at
   %exact = icmp eq ptr %type, @differential.array_type
   br i1 %exact, label %is_array, label %subclass
@@ -196,22 +209,22 @@ subclass:
   %is_derived = icmp ne i32 %derived, 0
   br i1 %is_derived, label %is_array, label %no
 is_array:
-  %own.at = getelementptr i8, ptr %object, i64 {_HEAD + 8}
+  %own.at = getelementptr i8, ptr %object, i64 {HEAD + 8}
   %own = load i32, ptr %own.at
   %fits = icmp eq i32 %own, %dimensions
   br i1 %fits, label %is_shaped, label %no
 is_shaped:
-  %flags.at = getelementptr i8, ptr %object, i64 {_HEAD + 48}
+  %flags.at = getelementptr i8, ptr %object, i64 {HEAD + 48}
   %flags = load i32, ptr %flags.at
   %wanted = and i32 %flags, {0x0001 | 0x0100 | 0x0400} ; contiguous, aligned, writable
   %usable = icmp eq i32 %wanted, {0x0001 | 0x0100 | 0x0400}
   br i1 %usable, label %is_usable, label %no
 is_usable:
-  %kind.at = getelementptr i8, ptr %object, i64 {_HEAD + 40}
+  %kind.at = getelementptr i8, ptr %object, i64 {HEAD + 40}
   %kind = load ptr, ptr %kind.at
-  %number.at = getelementptr i8, ptr %kind, i64 {_HEAD + 12}
+  %number.at = getelementptr i8, ptr %kind, i64 {HEAD + 12}
   %number = load i32, ptr %number.at
-  %order.at = getelementptr i8, ptr %kind, i64 {_HEAD + 10}
+  %order.at = getelementptr i8, ptr %kind, i64 {HEAD + 10}
   %order = load i8, ptr %order.at
   %one = icmp eq i32 %number, {_INT64}
   %other = icmp eq i32 %number, {_OTHER}
@@ -220,9 +233,9 @@ is_usable:
   %integers = and i1 %long, %native
   br i1 %integers, label %fill, label %no
 fill:
-  %data.at = getelementptr i8, ptr %object, i64 {_HEAD}
+  %data.at = getelementptr i8, ptr %object, i64 {HEAD}
   %data = load ptr, ptr %data.at
-  %sizes.at = getelementptr i8, ptr %object, i64 {_HEAD + 16}
+  %sizes.at = getelementptr i8, ptr %object, i64 {HEAD + 16}
   %sizes = load ptr, ptr %sizes.at
   %bytes = call i64 @differential.bytes(i32 %dimensions, ptr %sizes)
   %array.data = getelementptr %array, ptr %array, i32 0, i32 1
@@ -367,3 +380,13 @@ fail:
   ret ptr null
 }}
 {TABLES}"""
+
+
+@functools.cache
+def addresses() -> dict[str, int]:
+    """Return the addresses of NumPy's functions and type by our names."""
+    table = ctypes.pythonapi.PyCapsule_GetPointer
+    table.restype, table.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_void_p)
+    numpy = importlib.import_module("numpy._core._multiarray_umath")
+    entries = ctypes.cast(table(numpy._ARRAY_API, None), ctypes.POINTER(ctypes.c_void_p))
+    return {name: entries[place] or 0 for name, place in ARRAY_API.items()}

@@ -5,7 +5,7 @@ Strings are in words: the bytes of each, eight to a word, the last word filled u
 - `slots`, a hash table with linear probing. A slot is 0 where it is free. Otherwise its upper half is the lower half of
   the hash, which shows most other strings to be different, and its lower half the number plus one. At most half of the
   slots are taken;
-- `meta`, a row for each number: where in `arena` its words start, its size, its hash, its flags;
+- `meta`, a row for each number: where in `arena` its words start, its size, its hash;
 - `arena`, the words of all strings, with gaps where strings were removed;
 - `state`: how many strings there are, the words of `arena` in use, and how many of these are of strings that exist.
 
@@ -22,16 +22,10 @@ from differential.kernels.compile import Ints, Table, bare, kernel
 from differential.kernels.memory import empty, fetch, item
 from differential.kernels.route import mix
 
-START, SIZE, HASH, FLAGS, META_WIDTH = range(5)
+START, SIZE, HASH, META_WIDTH = range(4)
 COUNT, TOP, LIVE, STATE_WIDTH = range(4)
 TAGS = 4
 """A size is the number of bytes times this, plus a tag."""
-
-INLINE = 15
-"""Up to this many bytes of a text are in the item of NumPy's array."""
-
-NOT_ASCII, ENDS_IN_ZERO = 1, 2
-"""Flags of a string: it has a byte above 127; its last byte is zero, so that its padded words do not show its end."""
 
 ABREAST = 32
 """How many lookups wait for memory at the same time."""
@@ -41,7 +35,6 @@ _LARGE = 1 << 10
 
 _HALF = 32
 _LOWER_HALF = (1 << _HALF) - 1
-_HIGH_BITS = -0x7F7F7F7F7F7F7F80
 
 
 @bare
@@ -59,31 +52,6 @@ def hashed(words: Ints, start: int, size: int) -> int:
     for place in range(start, start + words_of(size)):
         result = np.uint64(mix(np.int64(result ^ np.uint64(words[place]))))  # type: ignore[arg-type]
     return np.int64(result)  # type: ignore[return-value]
-
-
-@kernel
-def texts_as_words(address: int, rows: int, tag: int) -> tuple[Ints, Ints, int]:
-    """Return two words for each of `rows` texts of NumPy's from an address on, their sizes, and the longest's bytes.
-
-    An item has 16 bytes. The last is 0x60 plus the number of bytes of a text of up to `INLINE` bytes, which the item
-    begins with, or zero for an empty text; otherwise the seven bytes before it are the number of bytes of a text that
-    is elsewhere, whose words are meaningless here. (NumPy Enhancement Proposal 55, "Memory layout".)
-    """
-    words, sizes, longest = empty(2 * rows), empty(rows), 0
-    for row in range(rows):
-        low, high = item(address + 16 * row), item(address + 16 * row + 8)
-        last = (high >> 56) & 255
-        length = high & 0xFFFFFFFFFFFFFF
-        if last == 0 or last & 0xF0 == 0x60:
-            length = last & 15
-            if length < 8:
-                low, high = low & ((1 << (8 * length)) - 1), 0
-            else:
-                high &= (1 << (8 * (length - 8))) - 1
-        words[2 * row], words[2 * row + 1] = low, high
-        sizes[row] = length * TAGS + tag
-        longest = max(longest, length)
-    return words, sizes, longest
 
 
 @bare
@@ -148,19 +116,6 @@ def find_strings(
     return numbers, missing
 
 
-@bare
-def _flags(words: Ints, start: int, size: int) -> int:
-    """Return the flags of a string."""
-    flags = 0
-    for place in range(start, start + words_of(size)):
-        if words[place] & _HIGH_BITS:
-            flags = NOT_ASCII
-    length = size // TAGS
-    if length > 0 and (words[start + ((length - 1) >> 3)] >> (8 * ((length - 1) & 7))) & 255 == 0:
-        flags |= ENDS_IN_ZERO
-    return flags
-
-
 @kernel
 def add_strings(
     slots: Ints, meta: Table, arena: Ints, state: Ints, words: Ints, starts: Ints, sizes: Ints, unused: Ints
@@ -182,7 +137,6 @@ def add_strings(
                 for place in range(count):
                     arena[top + place] = words[start + place]
                 meta[number, START], meta[number, SIZE], meta[number, HASH] = top, size, hash
-                meta[number, FLAGS] = _flags(words, start, size)
                 slots[slot] = (hash << _HALF) | (number + 1)
                 state[TOP] += count
                 state[LIVE] += count
@@ -246,13 +200,12 @@ def compact(meta: Table, arena: Ints, larger: Ints, numbers: int) -> int:
 
 
 @kernel
-def widest(meta: Table, numbers: Ints) -> tuple[int, int]:
-    """Return the bytes of the longest of strings, and the flags that any of them has."""
-    longest = flags = 0
+def widest(meta: Table, numbers: Ints) -> int:
+    """Return the number of bytes of the longest of these strings."""
+    longest = 0
     for number in numbers:
         longest = max(longest, meta[number, SIZE] // TAGS)
-        flags |= meta[number, FLAGS]
-    return longest, flags
+    return longest
 
 
 @kernel
