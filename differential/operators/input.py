@@ -10,6 +10,7 @@ from differential.data.codes import kind_of
 from differential.data.field_kinds import Fields
 from differential.data.interned import Interned, interned
 from differential.data.interning import Interner, interner_of
+from differential.data.strings import TEXT
 from differential.data.updates import Updates
 from differential.kernels.compile import NOTHING
 from timely import Scope, Stream
@@ -241,13 +242,13 @@ def owned(record: tuple[Any, ...], diff: Diff = 1, interner: Interner | None = N
     Integers have the width that they have where they are indexed, 64 bits. Floats keep their width, because most
     numbers differ in another width.
     """
-    if _are_integers(record):
+    if _are_plain(record, interner):
         shape = record[0].shape
         if not isinstance(diff, np.ndarray) or diff.dtype is not _INT64 or diff.shape != shape:
             diff = _checked(diff, shape)
         else:
             diff = diff.copy()
-        return tuple([field.copy() for field in record]), diff
+        return tuple([_owned_plain(field, interner) for field in record]), diff
     for field in record:
         if type(field) not in _SCALARS and not isinstance(field, _NUMPY_SCALARS):
             break
@@ -271,17 +272,25 @@ def owned(record: tuple[Any, ...], diff: Diff = 1, interner: Interner | None = N
     return columns, _checked(diff, columns[0].shape)
 
 
-def _are_integers(record: tuple[Any, ...]) -> bool:
-    """Return whether a record is columns of 64-bit integers, equally long: most are, and need no look at more."""
+def _are_plain(record: tuple[Any, ...], interner: Interner | None) -> bool:
+    """Return whether a record is columns of 64-bit integers, or of text to be interned, equally long: most are."""
     length = -1
     for field in record:
-        if type(field) is not np.ndarray or field.dtype is not _INT64 or field.ndim != 1:
+        if type(field) is not np.ndarray or field.ndim != 1:
+            return False
+        dtype = field.dtype
+        if dtype is not _INT64 and (interner is None or dtype.kind != "T" or dtype != TEXT):
             return False
         if length < 0:
             length = len(field)
         elif len(field) != length:
             return False
     return length >= 0
+
+
+def _owned_plain(field: np.ndarray[Any, Any], interner: Interner | None) -> np.ndarray[Any, Any]:
+    """Return a column of `_are_plain` that nobody else writes to."""
+    return field.copy() if field.dtype is _INT64 or interner is None else interned(field, interner)
 
 
 _STRINGS: Final = "TO"
