@@ -402,6 +402,8 @@ class Table(Readable):
         wanted = names
         if kind is Kind.DELETE and set(given) == set(key) != set(names):
             kind, wanted = Kind.DELETE_KEYS, key
+        elif kind is not Kind.DELETE and isinstance(data, (list, tuple)):
+            given, values = _with_nulls(self._item, given, values)
         values = _spread(self._item, wanted, given, values)
         self._catalog.state(self._item, Statement(kind, values, user_origin()))
 
@@ -423,6 +425,15 @@ def _absent(readable: Readable, name: str) -> str:
     if name in RELATION and name not in TABLE:
         return f"{plain}: in a definition, as of db.ask(lambda t: ...) or db.view(...), {RELATION[name]}"
     return absent(readable, name, TABLE)
+
+
+def _with_nulls(
+    item: Item, given: tuple[str, ...], values: tuple[Column, ...]
+) -> tuple[tuple[str, ...], tuple[Column, ...]]:
+    """Return the names and columns of rows with nulls in place of the columns that no row has, where they may be."""
+    absent = {name: item.schema.nulls(name, len(values[0])) for name in item.names or () if name not in given}
+    nulls = {name: column for name, column in absent.items() if column is not None}
+    return (*given, *nulls), (*values, *nulls.values())
 
 
 def _spread(item: Item, wanted: Sequence[str], given: Sequence[str], values: Sequence[Column]) -> tuple[Column, ...]:

@@ -64,6 +64,11 @@ class Schema:
         """Return the names of the types of the columns whose kinds are known, by the columns' names."""
         return {name: type_name(kind) for name, kind in self._kinds.items()}
 
+    def nulls(self, name: str, rows: int) -> Column | None:
+        """Return a column of nulls; None if the column is of no type that has them, or of none yet."""
+        kind = self._kinds.get(name)
+        return None if kind is None or not _has_nulls(kind) else _of_nulls(typed([None] * rows, "value"), kind)
+
     def keep(self) -> None:
         """Keep the kinds that are known now: rows of these kinds are committed."""
         self._committed = dict(self._kinds)
@@ -97,10 +102,14 @@ def _of_nulls(column: Column, kind: AnyKind | None) -> Column:
     """Return a column of nulls as one of a kind."""
     if kind is None:
         raise DataError("holds nulls alone, which have no type: db.table(..., {'column': str | None}) states one")
-    name = type_name(kind)
-    if isinstance(kind, Kind) or name == "uint64":
+    if not _has_nulls(kind):
         raise _without_nulls(kind)
-    return cast(Column, typed([None] * len(column), name))
+    return cast(Column, typed([None] * len(column), type_name(kind)))
+
+
+def _has_nulls(kind: AnyKind) -> bool:
+    """Return whether columns of a kind may hold nulls."""
+    return not isinstance(kind, Kind) and type_name(kind) != "uint64"
 
 
 def _without_nulls(kind: AnyKind) -> DataError:

@@ -481,3 +481,20 @@ def test_unsigned_integers_that_fit_are_integers_of_the_column() -> None:
                 table.insert({"signed": small, "nullable": small, "real": small, "text": "x"} | {name: large})
         with pytest.raises(DataError, match=r"column 'text' .* holds text.*, and not integers such as 7"):
             table.insert(signed=1, nullable=1, real=1.0, text=small)
+
+
+def test_a_field_that_no_dictionary_of_a_list_names_is_null() -> None:
+    with Session() as db:
+        people = db.table("people", {"id": int, "name": str | None, "born": int}, key="id")
+        people.insert([{"id": 1, "born": 1815}, {"id": 2, "born": 1912}])
+        people.upsert(({"born": 1906, "id": 2},))
+        people.insert([])
+        db.commit()
+        assert people.records() == [(1, None, 1815), (2, None, 1906)]
+        with pytest.raises(SessionError, match="here, 'born' missing"):
+            people.insert([{"id": 3}])  # `born` may not be null
+        with pytest.raises(SessionError, match="here, 'name' missing"):
+            people.insert(id=3, born=1930)  # a row that is given by name, or a frame, has all columns
+        people.delete([{"id": 1}])
+        db.commit()
+        assert people.records() == [(2, None, 1906)]
