@@ -140,6 +140,7 @@ class Readable:
         return publish(self._catalog, self._item, address, keys)
 
     def __len__(self) -> int:
+        self._catalog.engine.refuse_ended()
         self._catalog.check(self._item)
         return self._item.size
 

@@ -525,6 +525,8 @@ def test_who_follows_learns_why_a_session_has_ended_and_not_that_it_was_closed()
 def test_what_is_left_of_a_session_that_was_closed_can_be_shown() -> None:
     with Session() as db:
         orders = db.table("orders", {"total": int})
+    with pytest.raises(SessionError, match="the session was closed"):
+        len(orders)
     assert repr(orders) == "<table 'orders' of a session that was closed>"
     assert orders._repr_html_() == "<p>&lt;table &#x27;orders&#x27; of a session that was closed&gt;</p>"
     with pytest.raises(SessionError, match="the session was closed"):
