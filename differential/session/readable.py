@@ -23,7 +23,8 @@ from differential.session.sinks.delivery import Delivery
 from differential.session.sinks.sink import Sink
 from differential.session.sources.feed import Feed
 from differential.session.sources.source import Source
-from differential.session.table_data import Column, columns_of
+from differential.session.statement import statement_of
+from differential.session.table_data import columns_of
 from differential.session.transaction import Kind, Statement
 from differential.session.windows import Duration
 from differential.session.writing import forgotten, written
@@ -394,19 +395,8 @@ class Table(Readable):
         return attached(self._catalog, self._item, source, rejects, on_error == "stop", upsert)
 
     def _state(self, kind: Kind, data: Any, named: dict[str, Any]) -> None:
-        if (data is None) == (not named):
-            raise SessionError(f"{kind.value} on {self._item} needs either data or columns by name")
         self._catalog.check(self._item)
-        names = self._item.names or ()
-        given, values = columns_of(named if data is None else data, self._item.columns(0))
-        key = names[: self._item.keys]
-        wanted = names
-        if kind is Kind.DELETE and set(given) == set(key) != set(names):
-            kind, wanted = Kind.DELETE_KEYS, key
-        elif kind is not Kind.DELETE and isinstance(data, (list, tuple)):
-            given, values = _with_nulls(self._item, given, values)
-        values = _spread(self._item, wanted, given, values)
-        self._catalog.state(self._item, Statement(kind, values, user_origin()))
+        self._catalog.state(self._item, statement_of(self._item, kind, data, named))
 
 
 def _absent(readable: Readable, name: str) -> str:
@@ -426,26 +416,6 @@ def _absent(readable: Readable, name: str) -> str:
     if name in RELATION and name not in TABLE:
         return f"{plain}: in a definition, as of db.ask(lambda t: ...) or db.view(...), {RELATION[name]}"
     return absent(readable, name, TABLE)
-
-
-def _with_nulls(
-    item: Item, given: tuple[str, ...], values: tuple[Column, ...]
-) -> tuple[tuple[str, ...], tuple[Column, ...]]:
-    """Return the names and columns of rows with nulls in place of the columns that no row has, where they may be."""
-    absent = {name: item.schema.nulls(name, len(values[0])) for name in item.names or () if name not in given}
-    nulls = {name: column for name, column in absent.items() if column is not None}
-    return (*given, *nulls), (*values, *nulls.values())
-
-
-def _spread(item: Item, wanted: Sequence[str], given: Sequence[str], values: Sequence[Column]) -> tuple[Column, ...]:
-    """Return the wanted columns in order; raise SessionError unless the given ones are these."""
-    if set(given) != set(wanted):
-        wrong = [f"{name!r} missing" for name in wanted if name not in given]
-        wrong += [f"{name!r} unknown" for name in given if name not in wanted]
-        raise SessionError(
-            f"{item} has the columns {', '.join(item.columns(0))}; here, {', '.join(wrong)} (at {user_origin()})"
-        )
-    return tuple(values[given.index(name)] for name in wanted)
 
 
 def existing(catalog: Catalog, name: str, of: type[Named]) -> Named:
