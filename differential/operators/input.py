@@ -69,6 +69,10 @@ class InputSession:
         self._fields = Fields()
         self._changes: list[Change] = []
         self._later: list[tuple[Change, Time]] = []
+        self._ahead: Time | None = None
+        """The time of the session while it has advanced and its input has not."""
+        self._last_step = -1.0
+        """When the step began before which the input advanced last."""
         self._host = scope.dataflow.host
         self._interner = interner_of(self._host)
         scope.dataflow.when_program_ends(self.close)
@@ -76,16 +80,17 @@ class InputSession:
     @property
     def time(self) -> Time:
         """The time at which changes happen now."""
-        return self._input.time
+        return self._input.time if self._ahead is None else self._ahead
 
     @property
     def epoch(self) -> int:
         """The first coordinate of `time`."""
-        return self._input.epoch
+        return self.time[0]
 
     @property
     def is_congested(self) -> bool:
         """Whether more than `Config.queue_bytes` of changes wait in the dataflow (see `Input.is_congested`)."""
+        self._catch_up()
         return self._input.is_congested
 
     def insert(self, *record: Any) -> None:
@@ -129,7 +134,7 @@ class InputSession:
         [(('blue',), (3,), 1), (('blue',), (5,), -1)]
         """
         check_open(self._input, self._name)
-        now, then = self._input.time, as_time(time)
+        now, then = self.time, as_time(time)
         if len(then) != len(now):
             raise CapabilityError(f"{then} is not a time of input {self._name!r}, whose times look like {now}")
         if max(then) > LIMIT:
@@ -145,6 +150,7 @@ class InputSession:
 
     def flush(self) -> None:
         """Send the changes made so far."""
+        self._catch_up()
         if self._changes:
             changes, self._changes = self._changes, []
             self._input.send_owned(self._interned(gathered(changes, self._input.time)))
@@ -153,15 +159,49 @@ class InputSession:
             self._input.send_owned(self._interned(_gathered_at(later)))
 
     def advance_to(self, time: Moment) -> None:
-        """Advance to a later time. The contents of the collection before it are then final."""
+        """Advance to a later time. The contents of the collection before it are then final.
+
+        Where a program advances several times before the worker steps, all changes since the first time are sent in the
+        next step, in one batch.
+        """
+        step = self._host.activity.step_began
+        if step == self._last_step and self._can_defer(time):
+            return
         self.flush()
         self._input.advance_to(time)
+        self._last_step = step
+
+    def _can_defer(self, time: Moment) -> bool:
+        """Advance the session alone, and return True; do nothing where the input has to refuse the time, or is open."""
+        if self._input.is_closed:
+            return False
+        now, then = self.time, as_time(time)
+        if len(then) != len(now) or max(then) > LIMIT or not less_equal(now, then):
+            return False
+        if self._ahead is None:
+            self._host.call(self._catch_up)
+        self._later += [(change, now) for change in self._changes]
+        self._changes.clear()
+        self._ahead = then
+        return True
+
+    def _catch_up(self) -> None:
+        """Send the changes before the session's time, and advance the input to it, if that is behind."""
+        if self._ahead is None:
+            return
+        ahead, self._ahead = self._ahead, None
+        later, self._later = self._later, []
+        if not self._input.is_closed:
+            if later:
+                self._input.send_owned(self._interned(_gathered_at(later)))
+            self._input.advance_to(ahead)
 
     def close(self) -> None:
         """Send the changes made so far and end the session. The contents of the collection are then final."""
         if self._input.is_closed:
             self._changes.clear()
             self._later.clear()
+            self._ahead = None
         else:
             self.flush()
             self._input.close()
@@ -171,7 +211,8 @@ class InputSession:
         return interned_updates(updates, self._host)
 
     def __repr__(self) -> str:
-        return f"InputSession({self._input!r})"
+        advanced = "" if self._ahead is None else f", advanced to {self._ahead}"
+        return f"InputSession({self._input!r}{advanced})"
 
     def __enter__(self) -> InputSession:
         return self
