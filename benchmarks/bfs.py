@@ -58,6 +58,13 @@ CASES = [
         processes=2,
         quick=False,
     ),
+    Case(
+        "bfs 1M/10M, 2 threads",
+        "bfs",
+        {"nodes": 1_000_000, "edges": 10_000_000, "singles": 1000},
+        workers=2,
+        quick=False,
+    ),
     *cases_apart("bfs"),
 ]
 

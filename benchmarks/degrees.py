@@ -32,6 +32,13 @@ CASES = [
         references={SINGLE_MEDIAN: Reference(44, 4)},
         limits={SINGLE_P99: 19_000},
     ),
+    Case(
+        "degrees 1M/10M, 2 threads",
+        "degrees",
+        {"nodes": 1_000_000, "edges": 10_000_000, "singles": 1000},
+        workers=2,
+        quick=False,
+    ),
 ]
 
 

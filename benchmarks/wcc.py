@@ -63,6 +63,13 @@ CASES = [
         processes=2,
         quick=False,
     ),
+    Case(
+        "wcc 1M/10M, 2 threads",
+        "wcc",
+        {"nodes": 1_000_000, "edges": 10_000_000, "singles": 1000},
+        workers=2,
+        quick=False,
+    ),
     *cases_apart("wcc"),
     Case("wcc Debian 59k/279k", "wcc", {}, limits={INITIAL: 0.7, SINGLE_MEDIAN: 1000}),
 ]
