@@ -63,7 +63,7 @@ from timely.data.logical import NULL, LogicalType
 from timely.data.moments import Durations, time_name, unit_of, zone_of
 from timely.data.numeric import Decimals, code_floats, float_codes
 from timely.data.opaque import Items, hashable
-from timely.data.text import text_column, utf8
+from timely.data.text import text_column
 from timely.data.typed import Typed, fill_null, is_null, name_of, nullable, typed
 from timely.data.types import logical_type
 from timely.data.user_functions import call, consult, read_only_views
@@ -198,6 +198,5 @@ __all__ = [
     "typed",
     "unit_of",
     "user_origin",
-    "utf8",
     "zone_of",
 ]

@@ -172,7 +172,7 @@ class InputSession:
         self._last_step = step
 
     def _can_defer(self, time: Moment) -> bool:
-        """Advance the session alone, and return True; do nothing where the input has to refuse the time, or is open."""
+        """Advance the session alone, and return True; do nothing if the input is closed, or has to refuse the time."""
         if self._input.is_closed:
             return False
         now, then = self.time, as_time(time)
