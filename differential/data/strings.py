@@ -71,6 +71,7 @@ def packed(column: Array) -> Packed:
         if type(column) is not np.ndarray:
             column = np.asarray(column)
         strings = Packed(*packed_texts(id(column), TEXT_TAG))
+        # Compiled code releases a variable where it is used last. So the column must be used after the call, as here.
         if len(strings.sizes) == len(column):
             return strings
         # NumPy cannot read one of the texts, and raises its error below.
@@ -157,7 +158,7 @@ class StringTable:
 
     def text(self, numbers: Codes) -> Array:
         """Return a column of the texts with these numbers."""
-        column = np.empty(len(numbers), TEXT)
+        column = np.empty(len(numbers), TEXT)  # used after the call, as in `packed`
         if store_texts(id(column), self._meta, self._arena, numbers) < len(numbers):
             raise MemoryError(f"there is no memory for a column of {len(numbers):,} texts")
         return column
