@@ -68,8 +68,8 @@ def packed(column: Array) -> Packed:
     """
     kind = column.dtype.kind
     if kind == "T":
-        if type(column) is not np.ndarray:
-            column = np.asarray(column)
+        if type(column) is not np.ndarray or column.ndim != 1:
+            column = np.asarray(column).reshape(-1)
         strings = Packed(*packed_texts(id(column), TEXT_TAG))
         # Compiled code releases a variable where it is used last. So the column must be used after the call, as here.
         if len(strings.sizes) == len(column):

@@ -82,7 +82,8 @@ class DurableSession:
 
     def __init__(self, scope: Scope, shard: OpenShard, name: str) -> None:
         self._shard = shard
-        self._session = InputSession(scope, name)
+        # Changes are released to the dataflow by message, when the time of the message is durable: one for each epoch.
+        self._session = InputSession(scope, name, sends_together=False)
         self._positions, self.positions = new_stream_input(scope, name=f"{name}: offsets")
         self._moved: dict[str, Position] = {}
         self.committed = Probe()

@@ -13,6 +13,8 @@ import importlib
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from differential.kernels.compile import Ints, Table, bare, kernel, primitive
 from differential.kernels.memory import empty, item
 from differential.kernels.runtime import HEAD, addresses
@@ -35,6 +37,21 @@ def _in_python(name: str, result: Any) -> Callable[..., int]:
     return function
 
 
+def _acquired(kind: int) -> int:
+    """Do not keep it for this thread: the interpreter's lock does, and another thread must not wait with that lock."""
+    allocator = _in_python("differential.acquire_texts", ctypes.c_int64)(kind)
+    _in_python("differential.release_texts", None)(allocator)
+    return allocator
+
+
+def _released(allocator: int) -> None:
+    """Do nothing: see `_acquired`."""
+
+
+def _word(address: int) -> int:
+    return np.int64(ctypes.c_int64.from_address(int(address)).value)  # type: ignore[return-value]  # wraps around
+
+
 def _put(address: int, word: int) -> None:
     ctypes.c_int64.from_address(int(address)).value = int(word)
 
@@ -53,23 +70,40 @@ def pack() -> Callable[[int, int, int, int], int]:
     return types.ExternalFunction("differential.pack_text", types.int32(*[types.int64] * 4))  # type: ignore[no-any-return]
 
 
-@primitive(_in_python("differential.acquire_texts", ctypes.c_int64))
+@primitive(_acquired)
 def acquire() -> Callable[[int], int]:
     """Return what holds the texts of a type, for this thread alone: `acquire(type)`."""
     types: Any = importlib.import_module("numba.core.types")
     return types.ExternalFunction("differential.acquire_texts", types.int64(types.int64))  # type: ignore[no-any-return]
 
 
-@primitive(_in_python("differential.release_texts", None))
+@primitive(_released)
 def release() -> Callable[[int], None]:
     """Let other threads have the texts of a type again: `release(allocator)`."""
     types: Any = importlib.import_module("numba.core.types")
     return types.ExternalFunction("differential.release_texts", types.void(types.int64))  # type: ignore[no-any-return]
 
 
+@primitive(_word)
+def word_at() -> Callable[[int], int]:
+    """Return the int64 at any `address`, a multiple of 8 or not: `word_at(address)`."""
+    types: Any = importlib.import_module("numba.core.types")
+    cgutils: Any = importlib.import_module("numba.core.cgutils")
+    extending: Any = importlib.import_module("numba.extending")
+
+    @extending.intrinsic
+    def word_at(typing_context, address):  # type: ignore[no-untyped-def]
+        def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
+            return builder.load(builder.inttoptr(args[0], cgutils.intp_t.as_pointer()), align=1)
+
+        return types.int64(types.int64), generate
+
+    return word_at  # type: ignore[no-any-return]
+
+
 @primitive(_put)
 def put() -> Callable[[int, int], None]:
-    """Write the int64 at `address`: `put(address, word)`."""
+    """Write an int64 to any `address`, a multiple of 8 or not: `put(address, word)`."""
     types: Any = importlib.import_module("numba.core.types")
     cgutils: Any = importlib.import_module("numba.core.cgutils")
     extending: Any = importlib.import_module("numba.extending")
@@ -110,12 +144,17 @@ def packed_texts(column: int, tag: int) -> tuple[Ints, Ints, Ints]:
             break
         starts[row], sizes[row] = top, loaded[_LENGTH] * TAGS + tag
         top += (loaded[_LENGTH] + 7) >> 3
-    words, place = empty(top), 0
+    release(allocator)
+    words, place = empty(top), 0  # while nothing is acquired: there may be no memory for them
+    allocator = acquire(item(column + _TYPE))
     for row in range(rows):
-        load(allocator, data + row * step, loaded.ctypes.data)
-        at, length = loaded[_BYTES], loaded[_LENGTH]
+        read = load(allocator, data + row * step, loaded.ctypes.data)
+        at, length = loaded[_BYTES], sizes[row] // TAGS
+        if read != 0 or loaded[_LENGTH] != length:  # another thread has written to the column
+            rows = 0
+            break
         while length >= 8:
-            words[place] = item(at)
+            words[place] = word_at(at)
             at, length, place = at + 8, length - 8, place + 1
         if length > 0:
             words[place] = _end_of(at, length)

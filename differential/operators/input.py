@@ -36,6 +36,9 @@ Change = tuple[tuple[Any, ...], int | np.ndarray[Any, Any]]
 
 Diff = int | np.ndarray[Any, Any]
 
+MOST_WAITING: Final = 1 << 12
+"""How many rows of changes may wait for the worker's next step: few beside what makes an input congested."""
+
 
 class InputSession:
     """Changes a collection, epoch by epoch. Use from the worker's thread.
@@ -63,14 +66,18 @@ class InputSession:
     ({('bolt',): 1, ('nut',): 5}, {('nut',): 5})
     """
 
-    def __init__(self, scope: Scope, name: str) -> None:
+    def __init__(self, scope: Scope, name: str, *, sends_together: bool = True) -> None:
+        """With `sends_together`, changes of several epochs may go out in one batch (see `advance_to`)."""
         self._input, self.stream = new_stream_input(scope, name=name)
         self._name = name
         self._fields = Fields()
         self._changes: list[Change] = []
         self._later: list[tuple[Change, Time]] = []
+        self._sends_together = sends_together
         self._ahead: Time | None = None
         """The time of the session while it has advanced and its input has not."""
+        self._waiting = 0
+        """How many rows of changes wait for the input to advance."""
         self._last_step = -1.0
         """When the step began before which the input advanced last."""
         self._host = scope.dataflow.host
@@ -80,7 +87,7 @@ class InputSession:
     @property
     def time(self) -> Time:
         """The time at which changes happen now."""
-        return self._input.time if self._ahead is None else self._ahead
+        return self._input.time if self._ahead is None or self._input.is_closed else self._ahead
 
     @property
     def epoch(self) -> int:
@@ -161,22 +168,25 @@ class InputSession:
     def advance_to(self, time: Moment) -> None:
         """Advance to a later time. The contents of the collection before it are then final.
 
-        Where a program advances several times before the worker steps, all changes since the first time are sent in the
-        next step, in one batch.
+        Where a program advances several times before the worker steps, the changes since the first time wait for the
+        next step, and are sent in one batch; at most `MOST_WAITING` of them wait.
         """
         step = self._host.activity.step_began
-        if step == self._last_step and self._can_defer(time):
+        if step == self._last_step and self._sends_together and self._can_wait(time):
             return
         self.flush()
         self._input.advance_to(time)
         self._last_step = step
 
-    def _can_defer(self, time: Moment) -> bool:
-        """Advance the session alone, and return True; do nothing if the input is closed, or has to refuse the time."""
+    def _can_wait(self, time: Moment) -> bool:
+        """Advance the session alone, and return True; do nothing if its input must be up to date, or is to refuse."""
         if self._input.is_closed:
             return False
         now, then = self.time, as_time(time)
         if len(then) != len(now) or max(then) > LIMIT or not less_equal(now, then):
+            return False
+        self._waiting += sum([_rows_of(record) for record, _ in self._changes])
+        if self._waiting > MOST_WAITING:
             return False
         if self._ahead is None:
             self._host.call(self._catch_up)
@@ -187,14 +197,19 @@ class InputSession:
 
     def _catch_up(self) -> None:
         """Send the changes before the session's time, and advance the input to it, if that is behind."""
+        self._waiting = 0
         if self._ahead is None:
             return
         ahead, self._ahead = self._ahead, None
         later, self._later = self._later, []
-        if not self._input.is_closed:
+        if self._input.is_closed:
+            return
+        try:
             if later:
                 self._input.send_owned(self._interned(_gathered_at(later)))
-            self._input.advance_to(ahead)
+        finally:
+            if not self._input.is_closed:
+                self._input.advance_to(ahead)  # even if a function that consumes the changes has raised an error
 
     def close(self) -> None:
         """Send the changes made so far and end the session. The contents of the collection are then final."""
@@ -382,6 +397,11 @@ def gathered(changes: list[Change], time: Time) -> Updates:
     columns = tuple(map(_stacked, zip(*parts)))
     each = [_diffs(diff, len(part[0]), spelled_out=True) for part, (_, diff) in zip(parts, changes)]
     return Updates.at(time, columns, np.concatenate(each))
+
+
+def _rows_of(record: tuple[Any, ...]) -> int:
+    """Return how many rows a record from `owned` has."""
+    return len(record[0]) if type(record[0]) in _ARRAYS else 1
 
 
 def _columns_of(record: tuple[Any, ...]) -> tuple[np.ndarray[Any, Any], ...]:

@@ -11,8 +11,8 @@ from hypothesis import given, settings, strategies as st
 
 from differential import InputSession, new_input
 from tests.thorough import examples
-from timely import Worker, execute_directly
-from timely.errors import CapabilityError
+from timely import Config, Worker, execute, execute_directly
+from timely.errors import CapabilityError, OperatorError
 
 ROWS = st.tuples(st.integers(0, 2), st.sampled_from([-1, 1, 2]))
 ACTIONS = st.one_of(
@@ -108,6 +108,49 @@ def test_a_hundred_epochs_between_two_steps_are_two_batches() -> None:
         return batches
 
     assert execute_directly(program) == [((0,), 1), ((1,), 99)]
+
+
+def test_an_error_in_one_epoch_leaves_the_session_at_its_time() -> None:
+    def refuse(numbers: Any) -> Any:
+        if (numbers == 3).any():
+            raise ValueError("three")
+        return numbers
+
+    def program(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            session, rows = new_input(scope)
+            output = rows.map(refuse).output()
+        for epoch in range(6):
+            session.insert(epoch)
+            session.advance_to(epoch + 1)
+        session.insert(99)
+        with pytest.raises(OperatorError, match="three"):
+            session.flush()
+        assert session.time == (6,)
+        session.flush()
+        session.close()
+        worker.step_while(lambda: not output.done())
+        assert output.changes() == [((0,), (0,), 1), ((99,), (6,), 1)]
+
+    execute_directly(program)
+
+
+def test_what_waits_is_bounded_so_that_the_worker_becomes_congested() -> None:
+    def program(worker: Worker) -> bool:
+        with worker.dataflow() as scope:
+            session, rows = new_input(scope)
+            counts = rows.count().output()
+        for _ in range(1000):
+            session.insert(np.arange(100))
+            session.advance_to(session.epoch + 1)
+            if worker.is_congested:
+                break
+        found = worker.is_congested
+        session.close()
+        worker.step_while(lambda: not counts.done())
+        return found
+
+    assert execute(program, Config(workers=2, queue_bytes=1 << 18)) == [True, True]
 
 
 def test_a_session_that_is_ahead_refuses_what_it_refuses_otherwise() -> None:
