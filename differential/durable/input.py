@@ -215,7 +215,7 @@ def durable_input(
 
     With `ahead`, the dataflow computes with changes while they are made durable, and outputs that `persist` makes
     durable wait for them. What else the program reads of an answer, such as an `output()`, may then be of changes that
-    a crash takes away: `session.is_durable` tells.
+    a crash takes away: `session.is_durable` shows it.
 
     Raises BuildError if the scope's times have several coordinates, or the collection is in use already; ConfigError if
     `flush` is no duration.
