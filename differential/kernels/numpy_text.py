@@ -38,7 +38,7 @@ def _in_python(name: str, result: Any) -> Callable[..., int]:
 
 
 def _acquired(kind: int) -> int:
-    """Do not keep it for this thread: the interpreter's lock does, and another thread must not wait with that lock."""
+    """Return what holds the texts of a type, and release it at once: interpreted kernels have the interpreter's lock."""
     allocator = _in_python("differential.acquire_texts", ctypes.c_int64)(kind)
     _in_python("differential.release_texts", None)(allocator)
     return allocator

@@ -37,7 +37,7 @@ Change = tuple[tuple[Any, ...], int | np.ndarray[Any, Any]]
 Diff = int | np.ndarray[Any, Any]
 
 MOST_WAITING: Final = 1 << 12
-"""How many rows of changes may wait for the worker's next step: few beside what makes an input congested."""
+"""How many rows of changes may wait for the worker's next step: far fewer than make an input congested."""
 
 
 class InputSession:
