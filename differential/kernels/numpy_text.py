@@ -38,7 +38,7 @@ def _in_python(name: str, result: Any) -> Callable[..., int]:
 
 
 def _acquired(kind: int) -> int:
-    """Return what holds the texts of a type, and release it at once: interpreted kernels have the interpreter's lock."""
+    """Return what holds the texts of a type, released: interpreted kernels have the lock of the interpreter."""
     allocator = _in_python("differential.acquire_texts", ctypes.c_int64)(kind)
     _in_python("differential.release_texts", None)(allocator)
     return allocator
