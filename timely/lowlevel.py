@@ -84,6 +84,7 @@ from timely.dataflow.ports import InputCapability, InputPort, OutputPort
 from timely.dataflow.routing import destinations, hash_columns
 from timely.dataflow.streams import S, ScopeCore, StreamCore
 from timely.dataflow.tee import Push
+from timely.live.display import Display
 from timely.live.handle import ALONE, Live, Others
 from timely.live.serving import Access, HttpServer, headers_of, listen
 from timely.observe.events import StateResized
@@ -118,6 +119,7 @@ __all__ = [
     "Container",
     "DataflowCore",
     "Decimals",
+    "Display",
     "Durations",
     "Exchange",
     "Gather",

@@ -12,7 +12,6 @@ import numpy as np
 import pyarrow as pa
 
 from differential.jobs.command_line import parse, program_of
-from differential.jobs.display import Display
 from differential.jobs.files import (
     OutputFile,
     print_lines,
@@ -37,6 +36,7 @@ from differential.jobs.picture import draw
 from differential.jobs.program import Outcome, Run, Task
 from differential.jobs.status import CheckError, status_of
 from timely import Config, Worker, execute
+from timely.lowlevel import Display
 
 
 def run(job: Job, arguments: Sequence[str] | None = None, program: str | None = None) -> int:

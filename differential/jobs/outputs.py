@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self
 
-from differential.jobs.display import Display
 from differential.jobs.extra import needed_for
 from differential.jobs.files import (
     OutputFile,
@@ -23,6 +22,7 @@ from differential.jobs.files import (
 )
 from differential.jobs.picture import PANEL, Panel, save
 from timely import Worker
+from timely.lowlevel import Display
 
 FILES = ("changes_to", "json", "csv", "parquet", "plot")
 BINARY = ("parquet", "plot")

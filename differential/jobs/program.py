@@ -19,7 +19,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from differential import Collection, InputSession, new_input
-from differential.jobs.display import Display
 from differential.jobs.gathered import Delta, Gathered
 from differential.jobs.input.changes import Change, Changes
 from differential.jobs.input.edges import Edges, Graph, joined
@@ -32,6 +31,7 @@ from differential.jobs.presence import Presence
 from differential.jobs.report import Report
 from timely import Worker
 from timely.errors import DataError
+from timely.lowlevel import Display
 
 AHEAD = 4096
 """How many changes are read at once, to ask in one epoch for all edges that they remove."""

@@ -175,7 +175,7 @@ class Catalog:
             self.engine.submit(call)
             self.clocks.settle()
             interrupt.release()
-            call.wait()
+            self.engine.wait(call, f"commit {at}")
         except BaseException as stop:
             if not call.is_submitted:
                 self._pending = pending
@@ -326,7 +326,7 @@ class Catalog:
         call = Call(build, arguments, self.engine.workers, elsewhere=elsewhere)
         try:
             self.engine.submit(call)
-            call.wait()
+            self.engine.wait(call, str(item))
         except BaseException as stop:
             self.engine.fail(item, stop)
             self.engine.release(item, call)

@@ -27,6 +27,7 @@ from differential.session.call import Call
 from differential.session.cluster import Cluster, Control
 from differential.session.interrupt import Closing, interrupt, throw
 from differential.session.item import Item
+from differential.session.progress import Progress
 from differential.session.site import Site
 from timely import Config, Worker, execute
 from timely.errors import DataError, SessionError, TraceError
@@ -60,7 +61,9 @@ class Engine:
         origin: Origin,
         cluster: Cluster | None = None,
         settings: Config | None = None,
+        shows_progress: bool = False,
     ) -> None:
+        self.progress = Progress(shows_progress)
         self.workers = workers
         self._origin = origin
         self._settings = settings or Config()
@@ -96,6 +99,10 @@ class Engine:
         self.submit(call)
         call.wait()
         return self.result(call)
+
+    def wait(self, call: Call[Any], phase: str) -> None:
+        """Wait until all workers have made a call. If that takes long, show how far they are in this phase."""
+        self.progress.wait(call, phase, self._sites[min(self._sites)].worker)
 
     def result(self, call: Call[R]) -> list[R]:
         """Return the results of a call that is over, or raise its error."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from differential.session.item import Item
 from differential.session.rows import Rows
 from differential.session.sources.feed import Feed
-from differential.session.sources.source import Position
+from differential.session.sources.source import Extent, Position
 from differential.session.transaction import Statement
 from timely.errors import SessionError
 
@@ -31,6 +31,14 @@ class Feeds:
         for feed in self.all:
             feed.gather()
         return any(feed.is_waiting for feed in self.all)
+
+    def loaded(self) -> Extent | None:
+        """Return how far the feeds are together; None unless all of them end."""
+        extents = [extent for feed in self.all if (extent := feed.extent) is not None]
+        if not extents or len(extents) < len(self.all):
+            return None
+        rows, done, totals = zip(*extents)
+        return Extent(sum(rows), sum(done), None if None in totals else sum(totals))
 
     @property
     def are_ended(self) -> bool:

@@ -109,3 +109,13 @@ def refuse_other_columns(what: str, names: tuple[str, ...] | None, other: tuple[
             f"position, in which the key of a table comes first: select({wanted}) puts them in the same order, and "
             f"named({wanted}) takes them as they are"
         )
+
+
+def names_of(columns: Sequence[str] | None) -> tuple[str, ...] | None:
+    """Return names that the program gives to columns. Raises SessionError if they are not different texts."""
+    names = None if columns is None else tuple(columns)
+    if names is not None and (
+        isinstance(columns, str) or len(set(names)) < len(names) or not all(isinstance(each, str) for each in names)
+    ):
+        raise SessionError(f"columns are names, each another one, and not {columns!r:.80}")
+    return names

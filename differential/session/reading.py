@@ -100,14 +100,16 @@ def run(catalog: Catalog, every: float, until: Callable[[], bool] | None, foreve
     `every` is the least time, in seconds, between two commits. With `forever` the end of all sources is none.
     """
     last = -every
-    while until is None or not until():
-        catalog.engine.refuse_ended()
-        wait = last + every - clock.monotonic()
-        if wait <= 0 and catalog.arrived():
-            last = clock.monotonic()
-            catalog.commit()
-        elif catalog.feeds.are_ended and not forever:
-            break
-        else:
-            clock.sleep(min(max(wait, PAUSE), 0.05))
+    with catalog.engine.progress.loading(catalog.feeds.loaded) as show:
+        while until is None or not until():
+            catalog.engine.refuse_ended()
+            wait = last + every - clock.monotonic()
+            show()
+            if wait <= 0 and catalog.arrived():
+                last = clock.monotonic()
+                catalog.commit()
+            elif catalog.feeds.are_ended and not forever:
+                break
+            else:
+                clock.sleep(min(max(wait, PAUSE), 0.05))
     return catalog.last

@@ -29,7 +29,7 @@ from differential.session.cluster import Cluster
 from differential.session.engine import Engine
 from differential.session.guesses import SESSION, absent
 from differential.session.item import Item
-from differential.session.near import meant, refuse_name
+from differential.session.near import meant, names_of, refuse_name
 from differential.session.readable import Readable, Table, View, existing
 from differential.session.reading import Run, run
 from differential.session.rows import Rows
@@ -59,6 +59,9 @@ class Session:
     With `state`, a directory, each commit is durable when it returns, and a session that is opened again goes on with
     the tables as of the last one. `keep` is how many earlier commits other programs can read them as of: a number, an
     age such as "1h", or None for all.
+
+    What takes longer than a second shows how far it is on standard error, and what takes longer than ten where that is
+    neither a terminal nor a notebook. With `progress=False` it does not.
 
     Raises SessionError in one of several processes of `timely run`, and for a number of workers that is not at least 1;
     ConfigError for `processes=True` where cloudpickle is not installed.
@@ -97,6 +100,7 @@ class Session:
         processes: bool = False,
         state: str | PathLike[str] | Place | None = None,
         keep: int | str | None = 0,
+        progress: bool = True,
     ) -> None:
         launched = Config.from_environ()
         if launched.processes > 1:
@@ -111,7 +115,7 @@ class Session:
         settings = replace(launched, workers=workers)
         origin = user_origin()
         cluster = _cluster(settings, name, origin) if processes and workers > 1 else None
-        engine = Engine(workers, name, origin, cluster, settings)
+        engine = Engine(workers, name, origin, cluster, settings, shows_progress=progress)
         self._catalog = Catalog(engine)
         self._end = finalize(self._catalog, engine.close)  # tables and views keep the catalog, too
         if state is not None:
@@ -214,7 +218,7 @@ class Session:
         if definition is None:
             return existing(self._catalog, name, View)
         refuse_name(name)
-        item = Item(name, "view", user_origin(), self._catalog.engine.workers, _names(columns))
+        item = Item(name, "view", user_origin(), self._catalog.engine.workers, names_of(columns))
         if durable and self._catalog.storage is None:
             raise SessionError(f"{item} cannot be durable in a session that is not: open it with Session(state=...)")
         item = self._catalog.add_view(item, definition)
@@ -232,7 +236,7 @@ class Session:
         ...     print(db.commit(), db.ask(lambda t: t.numbers.filter(lambda x: x > 3)).records())
         1 [(4,), (5,)]
         """
-        item = Item("question", "question", user_origin(), self._catalog.engine.workers, _names(columns))
+        item = Item("question", "question", user_origin(), self._catalog.engine.workers, names_of(columns))
         return self._catalog.ask(item, definition)
 
     def commit(self) -> int:
@@ -437,12 +441,3 @@ def _cluster(settings: Config, name: str, origin: Origin) -> Cluster:
     from differential.session.coordinator import Coordinator  # it imports what only such sessions need
 
     return Coordinator(settings, name, origin)
-
-
-def _names(columns: Sequence[str] | None) -> tuple[str, ...] | None:
-    names = None if columns is None else tuple(columns)
-    if names is not None and (
-        isinstance(columns, str) or len(set(names)) < len(names) or not all(isinstance(each, str) for each in names)
-    ):
-        raise SessionError(f"columns are names, each another one, and not {columns!r:.80}")
-    return names

@@ -36,6 +36,9 @@ class Bytes(Protocol):
     def mark(self) -> str:
         """Return a digest of the bytes just before `at`, so that another file is recognised."""
 
+    def share(self) -> float | None:
+        """Return the share of all bytes that comes before `at`, None if it is not known."""
+
     def close(self) -> None:
         """Close the file."""
 
@@ -66,6 +69,9 @@ class FileBytes:
     def mark(self) -> str:
         return digest(self._before)
 
+    def share(self) -> float:
+        return self.at / max(os.fstat(self._file).st_size, 1)
+
     def close(self) -> None:
         os.close(self._file)
 
@@ -80,7 +86,8 @@ class StreamBytes:
 
     def __init__(self, path: str, at: int = 0) -> None:
         self.at = 0
-        self._stream = cast(IO[bytes], gzip.open(path, "rb"))  # noqa: SIM115  `close` closes it
+        self._file = open(path, "rb")  # noqa: SIM115  `close` closes both
+        self._stream = cast(IO[bytes], gzip.GzipFile(fileobj=self._file))
         self._buffer = b""
         self._before = b""
         while self.at < at and (data := self._next(min(1 << 20, at - self.at))):
@@ -100,8 +107,12 @@ class StreamBytes:
     def mark(self) -> str:
         return digest(self._before)
 
+    def share(self) -> float:
+        return self._file.tell() / max(os.fstat(self._file.fileno()).st_size, 1)
+
     def close(self) -> None:
         self._stream.close()
+        self._file.close()
 
     def _next(self, count: int) -> bytes:
         """Return the next bytes. Raises OSError if the compressed file is damaged or incomplete."""
@@ -134,6 +145,9 @@ class PipeBytes:
     def mark(self) -> str:
         """Return an empty text: what a pipe has had cannot be read again."""
         return ""
+
+    def share(self) -> None:
+        return None
 
     def close(self) -> None:
         """Leave the file open: the program owns it."""

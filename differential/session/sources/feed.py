@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from differential.session.item import Item
-from differential.session.sources.source import Batch, Position, Reader, Rejected, Source, Target
+from differential.session.sources.source import Batch, Extent, Position, Reader, Rejected, Source, Target
 from differential.session.transaction import Kind, Statement
 from timely.errors import DataError, SessionError
 from timely.lowlevel import Origin, user_origin
@@ -62,6 +62,8 @@ class Feed:
         self.item = item
         self.rejects = rejects
         self._exclusive = exclusive
+        self._read = 0.0
+        """How many bytes were read as of the last look."""
         self._stops = True
         self._reader: Reader | None = None
         self._ready: list[Batch] = []
@@ -106,6 +108,18 @@ class Feed:
         return (
             "is closed" if self.is_closed else "has ended" if self.is_ended else f"reads; {note}" if note else "reads"
         )
+
+    @property
+    def extent(self) -> Extent | None:
+        """How far it is, None if it does not end."""
+        rows = self.rows + sum(batch.rows for batch in (*self._taken, *self._ready))
+        if self._reader is None:
+            return Extent(rows, self._read, self._read)
+        found: tuple[float, float | None] | None = getattr(self._reader, "extent", None)
+        if found is None:
+            return None
+        self._read = found[0]
+        return Extent(rows, *found)
 
     def gather(self) -> None:
         """Take what has arrived, up to a bound, without waiting."""

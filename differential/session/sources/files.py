@@ -189,6 +189,24 @@ class FilesReader:
         """What a person should know of the file that is read, or an empty text."""
         return self._part.note if isinstance(self._part, TextPart) else ""
 
+    @property
+    def extent(self) -> tuple[float, float | None] | None:
+        """The bytes that were read, and those of all files, if they are known; None of what is followed."""
+        source = self._source
+        if source.follow:
+            return None
+        if source.path is None:
+            return 0.0, None
+        names = source.listed() if self._is_several else [source.path]
+        sizes = {self._relative(name): _size_of(name) for name in names}
+        if self.is_ended:
+            return sum(sizes.values()), sum(sizes.values())
+        share = 0.0 if self._part is None else self._part.share
+        if share is None:
+            return 0.0, None
+        done = sum(sizes.get(name, 0) for name in self._done)
+        return done + share * sizes.get(self._relative(self._path), 0), sum(sizes.values())
+
     def confirm(self, position: Position) -> None:
         """Do nothing: files stay."""
 
@@ -294,6 +312,13 @@ def _identity(path: str) -> Identity | None:
     except FileNotFoundError:
         return None
     return there.st_dev, there.st_ino
+
+
+def _size_of(path: str) -> int:
+    try:
+        return os.path.getsize(path)
+    except OSError:  # it was removed
+        return 0
 
 
 def _absolute(path: Path) -> str:

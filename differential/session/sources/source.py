@@ -71,8 +71,21 @@ class Batch(NamedTuple):
         return sum(len(columns[0]) for _, columns in self.changes if columns)
 
 
+class Extent(NamedTuple):
+    """How far sources are that end: the rows that they have delivered, and bytes of their files, of how many."""
+
+    rows: int
+    done: float = 0.0
+    total: float | None = None
+    """None if it is not known."""
+
+
 class Reader(Protocol):
-    """A source that is open. Its methods are called by one thread at a time."""
+    """A source that is open. Its methods are called by one thread at a time.
+
+    A reader that ends may have an attribute `extent`, the bytes that were read and of how many, or None; another one,
+    `note`, is what a person should know.
+    """
 
     @property
     def is_ended(self) -> bool:

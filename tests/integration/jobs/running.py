@@ -10,7 +10,6 @@ from random import Random
 from typing import Any
 
 from differential.jobs.command_line import parse
-from differential.jobs.display import Display
 from differential.jobs.entry import check, task_of
 from differential.jobs.gathered import Delta
 from differential.jobs.interrupt import Interrupt
@@ -18,6 +17,7 @@ from differential.jobs.job import Job
 from differential.jobs.program import Outcome, Run
 from tests.examples_loading import EXAMPLES, example_module
 from timely import Config, execute
+from timely.lowlevel import Display
 
 DEBIAN = EXAMPLES / "data" / "debian-bookworm.tsv.gz"
 UPGRADE = EXAMPLES / "data" / "debian-to-trixie.tsv.gz"

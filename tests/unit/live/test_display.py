@@ -1,0 +1,185 @@
+"""Progress where standard error is no terminal, in a notebook, and of a worker on another thread."""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from timely.live import display as module
+from timely.live.display import Display
+from timely.observe.events import MessageSent
+
+
+class Clock:
+    """A clock that a test moves."""
+
+    now = 1000.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+class Log:
+    """A log that has one listener at most."""
+
+    def __init__(self) -> None:
+        self.listener: Callable[[list[Any]], None] | None = None
+
+    def listen(self, listener: Callable[[list[Any]], None], *kinds: Any) -> Callable[[], None]:
+        assert kinds == (MessageSent,)
+        self.listener = listener
+        return self.forget
+
+    def forget(self) -> None:
+        self.listener = None
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(module, "clock", clock)
+    return clock
+
+
+def test_a_line_every_ten_seconds_has_share_rate_and_what_is_left(
+    clock: Clock, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with Display(True) as display:
+        display.begin("reading edges.txt", 400)
+        for second in range(1, 31):
+            clock.now += 1
+            display.advance(10 * second, 1000 * second, "edges")
+    assert capsys.readouterr().err.splitlines() == [
+        "reading edges.txt: 25%, 10,000 edges, 1,000/s, about 30 s left, for 10 s",
+        "reading edges.txt: 50%, 20,000 edges, 1,000/s, about 20 s left, for 20 s",
+        "reading edges.txt: 75%, 30,000 edges, 1,000/s, about 10 s left, for 30 s",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("is_shown", "seconds", "is_endless"), [(True, 9, False), (False, 90, False), (True, 90, True)]
+)
+def test_a_short_job_a_quiet_one_and_one_that_follows_print_nothing(
+    clock: Clock, capsys: pytest.CaptureFixture[str], is_shown: bool, seconds: int, is_endless: bool
+) -> None:
+    with Display(is_shown) as display:
+        display.begin("making changes", None, is_endless=is_endless)
+        for second in range(seconds):
+            clock.now += 1
+            display.advance(second, second, "changes")
+            display.computing()
+    assert capsys.readouterr().err == ""
+
+
+def test_the_round_of_a_loop_and_its_records_are_recorded_from_the_first_line_on(
+    clock: Clock, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log, dataflow = Log(), SimpleNamespace(tracker=SimpleNamespace(), regions=[SimpleNamespace(round=0)])
+    with Display(True) as display:
+        display.begin("computing the answer", None)
+        end = display.listen(worker(log, dataflow))  # type: ignore[arg-type]
+        for second in range(1, 31):
+            clock.now += 1
+            display.computing()
+            assert (log.listener is None) == (second < 10)
+            dataflow.tracker.fronts = lambda second=second: [((0, second), (1, 0)), ((1,),)]
+            dataflow.regions[0].round = 2 * second if second < 20 else 0
+            if log.listener is not None:
+                log.listener([sent(50)])
+        end()
+        assert log.listener is None
+    assert capsys.readouterr().err.splitlines() == [
+        "computing the answer: for 10 s",
+        "computing the answer: round 38, 50 records/s, for 20 s",
+        "computing the answer: round 29, 50 records/s, for 30 s",
+    ]
+
+
+def worker(log: Log, *dataflows: object, call: object = None) -> SimpleNamespace:
+    """Return what a display uses of a worker."""
+    return SimpleNamespace(log=log, dataflows=dataflows, call=call)
+
+
+def sent(records: int) -> MessageSent:
+    """Return the record of a message, of which only the number of records counts here."""
+    fields = dict.fromkeys(MessageSent._fields, 0)
+    return MessageSent(**fields | {"records": records})
+
+
+class Terminal(io.StringIO):
+    """A standard error that is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_in_a_notebook_one_line_is_written_again_and_is_empty_at_the_end(
+    clock: Clock, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "ipykernel", SimpleNamespace())
+    with Display(True) as display:
+        display.begin("loading", 100)
+        for rows in (1000, 20):
+            clock.now += 1
+            display.advance(50, rows, "rows")
+    first, second = "loading: 50%, 1,000 rows, 1,000/s, about 1 s left, for 1 s", "loading: 50%, 20 rows, 10/s"
+    written = capsys.readouterr().err.split("\r")
+    assert written[:2] == ["", first]
+    assert written[2].startswith(second)
+    assert len(written[2]) == len(first)
+    assert written[3:] == [" " * len(written[2].rstrip()), ""]
+
+
+@pytest.mark.parametrize("has_rich", [True, False])
+def test_what_a_program_prints_goes_where_its_output_goes_while_a_terminal_shows_progress(
+    clock: Clock, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, has_rich: bool
+) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    if not has_rich:
+        monkeypatch.setattr(module, "find_spec", lambda name: None)
+    with Display(True) as display:
+        display.begin("loading", 100)
+        clock.now += 1
+        display.advance(50, 1000, "rows")
+        print("an answer")
+    assert capsys.readouterr().out == "an answer\n"
+    assert "1,000 rows" in terminal.getvalue()
+    assert "an answer" not in terminal.getvalue()
+
+
+def test_a_worker_on_another_thread_begins_and_ends_to_record_in_its_own_steps(
+    clock: Clock, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log, calls = Log(), list[Callable[[], None]]()
+    with Display(True) as display:
+        display.begin("commit 3", None, began=clock.now - 1)
+        end = display.listen(worker(log, call=calls.append), is_own=False)  # type: ignore[arg-type]
+        clock.now += 9
+        display.computing()
+        assert log.listener is None
+        calls.pop()()
+        assert log.listener is not None
+        end()
+        assert log.listener is not None
+        calls.pop()()
+        assert log.listener is None
+    assert capsys.readouterr().err == "commit 3: for 10 s\n"
+
+
+def test_a_worker_that_steps_only_after_the_end_does_not_begin_to_record(clock: Clock) -> None:
+    log, calls = Log(), list[Callable[[], None]]()
+    with Display(True) as display:
+        display.begin("commit 3", None)
+        end = display.listen(worker(log, call=calls.append), is_own=False)  # type: ignore[arg-type]
+        clock.now += 10
+        display.computing()
+        end()
+    for call in calls:
+        call()
+        assert log.listener is None

@@ -1,0 +1,268 @@
+"""Progress: what a long computation does, how far it is, and about how much longer it takes.
+
+The display is on standard error, and shows what one worker does. On a terminal, if rich is installed, it is a line with
+a bar; without rich, and in a notebook, it is a line that is written again in place. Elsewhere, as in a file or under
+`timely run -n`, it is a new line every `PLAIN_SECONDS`, so a short computation prints none.
+
+While an answer is computed, the display has the round of a loop that the worker is in, and how many records the
+operators send each other: as a loop settles, they become fewer. Records come from the worker's log, which counts them
+only while someone listens: the display does where its line changes in place, and elsewhere from its first line on.
+"""
+
+from __future__ import annotations
+
+import sys
+import time as clock
+from collections.abc import Callable, Sequence
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, Protocol, Self
+
+from timely.observe.events import MessageSent
+from timely.worker.worker import Worker
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
+PERIOD = 0.1
+"""Seconds between two refreshes of a line that changes in place."""
+PLAIN_SECONDS = 10.0
+"""Seconds between two lines elsewhere."""
+ESTIMATED_FROM = 1.0
+"""After this many seconds of a phase there is an estimate of what is left."""
+
+
+class Line(Protocol):
+    """Where a display shows what it has to show."""
+
+    period: float
+    """Seconds between two refreshes."""
+    is_in_place: bool
+    """Whether the line is replaced, and gone at the end."""
+
+    def begin(self, phase: str, total: float | None) -> None:
+        """Show another phase."""
+
+    def show(self, figures: str, done: float | None, share: str, seconds: float) -> None:
+        """Show figures, and how much is done, as a number and as a text."""
+
+    def end(self) -> None:
+        """Show nothing more."""
+
+
+class Display:
+    """A line of progress that changes with the phase of a computation. Use from one thread, in a `with` block."""
+
+    def __init__(self, is_shown: bool) -> None:
+        self._line = _line() if is_shown else None
+        self._total: float | None = None
+        self._is_endless = False
+        self._shown_at = 0.0
+        self._began = 0.0
+        self._sent = 0
+        self._shown_sent = 0
+        self._worker: Worker | None = None
+        self._on_worker: Callable[[Callable[[], None]], object] = _now
+        self._forget: Callable[[], None] | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._line is not None:
+            self._line.end()
+
+    def begin(self, phase: str, total: float | None, *, is_endless: bool = False, began: float | None = None) -> None:
+        """Show another phase, which begins now, or has begun at a time of `time.monotonic`.
+
+        `total` is how much there is to do in it, if that is known. A phase that is endless, because it follows
+        something, is shown only by a line that changes in place.
+        """
+        self._total, self._is_endless = total, is_endless
+        self._began = self._shown_at = clock.monotonic() if began is None else began
+        if self._line is not None:
+            self._line.begin(phase, total)
+
+    def advance(self, done: float, rows: int, noun: str) -> None:
+        """Show how much of the phase is done, with the rows so far, their rate, and about how long the rest takes."""
+        if self._is_due():
+            seconds = max(self._shown_at - self._began, 1e-6)
+            figures = f"{rows:,} {noun}, {rows / seconds:,.0f}/s"
+            rest = left(done, self._total, seconds)
+            self._show(f"{figures}, {rest}" if rest else figures, done)
+
+    def computing(self) -> None:
+        """Show the round, and how many records operators have sent each other a second since the last refresh."""
+        looked_at = self._shown_at
+        if self._worker is None or not self._is_due():
+            return
+        if self._forget is None:
+            self._on_worker(self._listen)
+            self._show("")
+            return
+        reached = _round(self._worker)
+        rounds = f"round {reached:,}, " if reached else ""
+        sent, self._shown_sent = self._sent - self._shown_sent, self._sent
+        self._show(f"{rounds}{sent / (self._shown_at - looked_at):,.0f} records/s")
+
+    def listen(self, worker: Worker, *, is_own: bool = True) -> Callable[[], None]:
+        """Show what a worker does; return the function that ends this.
+
+        With `is_own=False` the worker runs on another thread, and begins and ends it in its next step.
+        """
+        self._worker = worker
+        self._on_worker = _now if is_own else worker.call
+        if self._line is not None and self._line.is_in_place:
+            self._on_worker(self._listen)
+
+        def end() -> None:
+            self._worker = None
+            self._on_worker(self._leave)
+
+        return end
+
+    def _listen(self) -> None:
+        if self._worker is not None and self._forget is None:
+            self._forget = self._worker.log.listen(self._learn, MessageSent)
+
+    def _leave(self) -> None:
+        if self._forget is not None:
+            self._forget()
+            self._forget = None
+
+    def _learn(self, events: Sequence[Any]) -> None:
+        self._sent += sum(event.records for event in events)
+
+    def _is_due(self) -> bool:
+        if self._line is None or (self._is_endless and not self._line.is_in_place):
+            return False
+        now = clock.monotonic()
+        if now < self._shown_at + self._line.period:
+            return False
+        self._shown_at = now
+        return True
+
+    def _show(self, figures: str, done: float | None = None) -> None:
+        assert self._line is not None
+        share = f"{done / self._total:.0%}" if done is not None and self._total else ""
+        self._line.show(figures, done, share, self._shown_at - self._began)
+
+
+class _Plain:
+    """A new line each time."""
+
+    period = PLAIN_SECONDS
+    is_in_place = False
+
+    def begin(self, phase: str, total: float | None) -> None:
+        self._phase = phase
+
+    def show(self, figures: str, done: float | None, share: str, seconds: float) -> None:
+        sys.stderr.write(f"{_text(self._phase, share, figures, seconds)}\n")
+        sys.stderr.flush()
+
+    def end(self) -> None:
+        pass
+
+
+class _Again:
+    """A line that is written again from its beginning, and overwritten by spaces at the end."""
+
+    period = PERIOD
+    is_in_place = True
+    _width = 0
+
+    def begin(self, phase: str, total: float | None) -> None:
+        self._phase = phase
+
+    def show(self, figures: str, done: float | None, share: str, seconds: float) -> None:
+        self._write(_text(self._phase, share, figures, seconds))
+
+    def end(self) -> None:
+        if self._width:
+            self._write("")
+            sys.stderr.write("\r")
+            sys.stderr.flush()
+
+    def _write(self, text: str) -> None:
+        sys.stderr.write(f"\r{text:<{self._width}}")
+        sys.stderr.flush()
+        self._width = len(text)
+
+
+class _Bar:
+    """A line of rich, with a bar."""
+
+    period = PERIOD
+    is_in_place = True
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._task: TaskID | None = None
+
+    def begin(self, phase: str, total: float | None) -> None:
+        if self._task is not None:
+            self._progress.remove_task(self._task)
+        self._task = self._progress.add_task(phase, total=total, figures="")
+        self._progress.start()
+
+    def show(self, figures: str, done: float | None, share: str, seconds: float) -> None:
+        assert self._task is not None
+        self._progress.update(self._task, figures=figures, completed=done)
+
+    def end(self) -> None:
+        self._progress.stop()
+
+
+def _line() -> Line:
+    """Return the line for what standard error is: a terminal, the output of a notebook's cell, or anything else."""
+    is_terminal = sys.stderr.isatty()
+    if is_terminal and find_spec("rich") is not None:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+        texts = TextColumn("{task.description}"), TextColumn("{task.fields[figures]}")
+        columns = SpinnerColumn(), texts[0], BarColumn(), texts[1], TimeElapsedColumn()
+        # What the program prints while a line is shown goes above it, unless it goes elsewhere than to the terminal.
+        is_both = sys.stdout.isatty()
+        return _Bar(Progress(*columns, console=Console(stderr=True), transient=True, redirect_stdout=is_both))
+    return _Again() if is_terminal or "ipykernel" in sys.modules else _Plain()
+
+
+def _text(phase: str, share: str, figures: str, seconds: float) -> str:
+    return f"{phase}: {', '.join(filter(None, [share, figures, f'for {lasting(seconds)}']))}"
+
+
+def _round(worker: Worker) -> int:
+    """Return the latest round that any dataflow of a worker is in, 0 outside of loops. For any thread."""
+    rounds = [0]
+    for dataflow in worker.dataflows:
+        rounds += [region.round for region in dataflow.regions]
+        rounds += [time[1] for times in dataflow.tracker.fronts() for time in times if len(time) > 1]
+    return max(rounds)
+
+
+def _now(function: Callable[[], None]) -> None:
+    function()
+
+
+def left(done: float, total: float | None, seconds: float) -> str:
+    """Return an estimate of what is left, from how long it took to do a part; nothing where that cannot be known.
+
+    >>> left(25, 100, 10.0), left(1, 1000, 10.0), left(0, 100, 10.0), left(25, None, 10.0), left(25, 100, 0.1)
+    ('about 30 s left', 'about 2 h 46 min left', '', '', '')
+    """
+    if total is None or not 0 < done < total or seconds < ESTIMATED_FROM:
+        return ""
+    return f"about {lasting((total - done) / done * seconds)} left"
+
+
+def lasting(seconds: float) -> str:
+    """Return a span of time for people.
+
+    >>> lasting(0.4), lasting(59.7), lasting(119), lasting(7259)
+    ('0 s', '1 min', '2 min', '2 h 1 min')
+    """
+    if round(seconds) < 60:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
