@@ -30,13 +30,13 @@ from differential import Collection, new_input
 from differential.graphs import reachability, strongly_connected_components
 from differential.jobs import counted
 from differential.jobs.command_line import add_output, at_least, options_from, parser_of
-from differential.jobs.display import Display
 from differential.jobs.extra import needed_for
 from differential.jobs.interrupt import Interrupt
 from differential.jobs.outputs import Outputs, Result, reporting
 from differential.jobs.status import CheckError, status_of
 from timely import Worker, execute
 from timely.errors import DataError
+from timely.lowlevel import Display
 
 EPILOG = """\
 The answer has a record (question, module, of) for each module in a cycle, "cycle", where `of` is the first module of

@@ -13,9 +13,9 @@ import numpy as np
 import upgrade_picture
 from numpy.typing import NDArray
 
-from differential.jobs.display import left
 from differential.jobs.outputs import Result
 from differential.jobs.report import percentiles
+from timely.lowlevel import time_left
 
 Answers = Mapping[str, Any]
 
@@ -169,7 +169,7 @@ class Terminal:
         latency = 1000 * seconds / steps if steps else 0.0
         done = f"step {report.steps:,} of {self._steps:,}"
         speed = f"{rate(steps, seconds)} steps/s | {latency:.2f} ms"
-        rest = left(report.steps, self._steps, report.step_seconds)
+        rest = time_left(report.steps, self._steps, report.step_seconds)
         line = " | ".join(filter(None, [done, rest, speed, figures(answers)]))
         if self._overwrites:
             width = shutil.get_terminal_size().columns - 1

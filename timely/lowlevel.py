@@ -84,7 +84,7 @@ from timely.dataflow.ports import InputCapability, InputPort, OutputPort
 from timely.dataflow.routing import destinations, hash_columns
 from timely.dataflow.streams import S, ScopeCore, StreamCore
 from timely.dataflow.tee import Push
-from timely.live.display import Display
+from timely.live.display import Display, time_left
 from timely.live.handle import ALONE, Live, Others
 from timely.live.serving import Access, HttpServer, headers_of, listen
 from timely.observe.events import StateResized
@@ -196,6 +196,7 @@ __all__ = [
     "split",
     "starts_of_runs",
     "text_column",
+    "time_left",
     "time_name",
     "typed",
     "unit_of",

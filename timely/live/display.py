@@ -87,7 +87,7 @@ class Display:
         if self._is_due():
             seconds = max(self._shown_at - self._began, 1e-6)
             figures = f"{rows:,} {noun}, {rows / seconds:,.0f}/s"
-            rest = left(done, self._total, seconds)
+            rest = time_left(done, self._total, seconds)
             self._show(f"{figures}, {rest}" if rest else figures, done)
 
     def computing(self) -> None:
@@ -245,10 +245,10 @@ def _now(function: Callable[[], None]) -> None:
     function()
 
 
-def left(done: float, total: float | None, seconds: float) -> str:
+def time_left(done: float, total: float | None, seconds: float) -> str:
     """Return an estimate of what is left, from how long it took to do a part; nothing where that cannot be known.
 
-    >>> left(25, 100, 10.0), left(1, 1000, 10.0), left(0, 100, 10.0), left(25, None, 10.0), left(25, 100, 0.1)
+    >>> time_left(25, 100, 10.0), time_left(1, 1000, 10.0), time_left(0, 100, 10.0), time_left(25, None, 10.0), time_left(25, 100, 0.1)
     ('about 30 s left', 'about 2 h 46 min left', '', '', '')
     """
     if total is None or not 0 < done < total or seconds < ESTIMATED_FROM:
