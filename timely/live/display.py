@@ -248,8 +248,10 @@ def _now(function: Callable[[], None]) -> None:
 def time_left(done: float, total: float | None, seconds: float) -> str:
     """Return an estimate of what is left, from how long it took to do a part; nothing where that cannot be known.
 
-    >>> time_left(25, 100, 10.0), time_left(1, 1000, 10.0), time_left(0, 100, 10.0), time_left(25, None, 10.0), time_left(25, 100, 0.1)
-    ('about 30 s left', 'about 2 h 46 min left', '', '', '')
+    >>> time_left(25, 100, 10.0), time_left(1, 1000, 10.0)
+    ('about 30 s left', 'about 2 h 46 min left')
+    >>> time_left(0, 100, 10.0), time_left(25, None, 10.0), time_left(25, 100, 0.1)
+    ('', '', '')
     """
     if total is None or not 0 < done < total or seconds < ESTIMATED_FROM:
         return ""
