@@ -29,7 +29,7 @@ from benchmarks.graphs import RandomGraph
 from benchmarks.harness import Case, Figures, check
 from benchmarks.logging import ACTIVATIONS, EVERYTHING, listening
 from differential import new_input
-from timely import Worker, execute_directly, new_input as new_stream
+from timely import Worker, execute_directly
 from timely.live.live import begin_telemetry
 from timely.lowlevel import serve_live
 from timely.observe.accounts import Account
@@ -117,7 +117,7 @@ def measure(work: str, rounds: int, seconds: float) -> Figures:
 
 def _rounds(worker: Worker, work: str, rounds: int, seconds: float) -> tuple[Spent, Spent]:
     """Return the processor time of a step on the worker, and that of other threads in a second, by way and round."""
-    step = {"changes": live.changes, "operators": _operators, "bulk": _bulk}[work](worker)
+    step = {"changes": live.changes, "operators": live.operators, "bulk": _bulk}[work](worker)
     spent: Spent = {way: [] for way in WAYS}
     beside: Spent = {way: [] for way in WAYS}
     for number in range(rounds + 1):
@@ -178,20 +178,6 @@ def _viewer(way: str, url: str) -> Iterator[str]:
             yield line.strip()
         finally:
             process.kill()
-
-
-def _operators(worker: Worker) -> Step:
-    """Return a step that moves one record along each of ten chains of 50 operators."""
-    with worker.dataflow("many") as scope:
-        numbers, stream = new_stream(scope, name="numbers")
-        probes = [live.chain(scope, stream).probe() for _ in range(live.CHAINS)]
-
-    def step() -> None:
-        numbers.send(numbers.epoch)
-        numbers.advance_to(numbers.epoch + 1)
-        worker.step_while(lambda: any(probe.less_than(numbers.epoch) for probe in probes))
-
-    return step
 
 
 def _bulk(worker: Worker) -> Step:

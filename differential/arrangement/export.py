@@ -82,7 +82,8 @@ class Export:
         if not self._guests and self._stream is not None:
             self._stream.tee.consumers.remove(self)
             self._stream.tee.resolve()
-            self._stream.scope.dataflow.unfollow(self._wake)
+            dataflow = self._stream.scope.dataflow
+            dataflow.unfollow(dataflow.location(self._stream.location), self._wake)
 
     def pusher(self) -> Push:
         """Return the function that passes a batch to the guests (see `timely.dataflow.tee.Consumer`)."""

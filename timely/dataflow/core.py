@@ -149,12 +149,11 @@ class DataflowCore:
         """Call `callback` whenever the frontier at a tracked location moves; for what is outside this dataflow."""
         self._followers.setdefault(location, []).append(callback)
 
-    def unfollow(self, callback: Callable[[], None]) -> None:
+    def unfollow(self, location: int, callback: Callable[[], None]) -> None:
         """Revoke `follow`."""
-        for location, callbacks in tuple(self._followers.items()):
-            callbacks[:] = [each for each in callbacks if each != callback]
-            if not callbacks:
-                del self._followers[location]
+        left = [each for each in self._followers.pop(location, ()) if each != callback]
+        if left:
+            self._followers[location] = left
 
     def send(self, worker: int, channel: int, time: Time, batch: Batch) -> None:
         """Send a batch to an input of this dataflow on another worker."""

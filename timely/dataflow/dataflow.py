@@ -330,8 +330,10 @@ class Dataflow(DataflowCore):
         for location in changed:
             for operator in listeners[location]:
                 schedule.wake(operator)
-        if self._followers:
+        followers = self._followers
+        if followers:
             for location in changed:
-                for callback in tuple(self._followers.get(location, ())):
-                    callback()
+                if location in followers:
+                    for callback in tuple(followers[location]):
+                        callback()
         return True

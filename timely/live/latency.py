@@ -5,18 +5,22 @@ frontier of what leaves the dataflow (its probes, and the operators without outp
 as it sees all frontiers. So the time includes what workers wait for each other, and not what a program does before it
 advances its inputs.
 
-Watching a frontier costs a few microseconds whenever it moves. So only the first `AT_MOST` epochs are measured of each
-span between two looks (`drain`), whichever moves the frontiers next.
+Watching a frontier costs a few microseconds whenever it moves: that of several inputs or answers together is kept up to
+date (`_Front`). So only the first `AT_MOST` epochs are measured of each span between two looks (`drain`), whichever
+moves the frontiers next.
 """
 
 from __future__ import annotations
 
 import time as clock
 from collections import deque
+from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 from timely.dataflow.dataflow import Dataflow
-from timely.progress.antichain import Antichain
+from timely.order import Time
+from timely.progress.antichain import Antichain, MutableAntichain
 
 AT_MOST = 64
 _PENDING = 1024
@@ -36,6 +40,26 @@ class Epoch(NamedTuple):
         return self.ended - self.begun
 
 
+class _Front:
+    """The frontier of several locations together, kept up to date one location at a time."""
+
+    def __init__(self, dataflow: Dataflow, locations: list[int]) -> None:
+        self._tracker = dataflow.tracker
+        self._of: dict[int, tuple[Time, ...]] = {each: self._tracker.frontier(each).elements for each in locations}
+        self._all = MutableAntichain((time, 1) for elements in self._of.values() for time in elements)
+
+    @property
+    def frontier(self) -> Antichain:
+        """The times that may still arrive at one of the locations."""
+        return self._all.frontier
+
+    def update(self, location: int) -> bool:
+        """Take the frontier that a location has now; return whether that of all has changed."""
+        before, after = self._of[location], self._tracker.frontier(location).elements
+        self._of[location] = after
+        return self._all.update_all([*((time, -1) for time in before), *((time, 1) for time in after)])
+
+
 class Epochs:
     """Measures the epochs of a dataflow, from now until `end`. Only the worker's thread makes or ends one."""
 
@@ -47,32 +71,31 @@ class Epochs:
         probes = [dataflow.location(place) for place in dataflow.plan.observed]
         leaves = [port.location for op in dataflow.operators if not op.outputs for port in op.inputs]
         self._outputs = self._outermost([*probes, *leaves])
+        self._sent = self._answered = _Front(dataflow, [])
         self._begun: deque[tuple[Antichain, int]] = deque()
         self._ended: deque[Epoch] = deque(maxlen=_PENDING)
-        self._last = self._frontier(self._inputs)
         self._left = AT_MOST
-        self._is_following = False
+        self._following: list[tuple[int, Callable[[], None]]] = []
         self.follow()
 
     def follow(self) -> None:
         """Measure up to `AT_MOST` more epochs."""
         self._left = AT_MOST
-        if self._is_following or not (self._inputs and self._outputs) or self._dataflow.is_closed:
+        if self._following or not (self._inputs and self._outputs) or self._dataflow.is_closed:
             return
-        self._is_following = True
         self._begun.clear()
-        self._last = self._frontier(self._inputs)
-        for location in self._inputs:
-            self._dataflow.follow(location, self._input_moved)
-        for location in self._outputs:
-            self._dataflow.follow(location, self._output_moved)
+        self._sent = _Front(self._dataflow, self._inputs)
+        self._answered = _Front(self._dataflow, self._outputs)
+        self._following = [(each, partial(self._input_moved, each)) for each in self._inputs]
+        self._following += [(each, partial(self._output_moved, each)) for each in self._outputs]
+        for location, callback in self._following:
+            self._dataflow.follow(location, callback)
 
     def end(self) -> None:
         """Measure nothing more."""
-        if self._is_following:
-            self._is_following = False
-            self._dataflow.unfollow(self._input_moved)
-            self._dataflow.unfollow(self._output_moved)
+        following, self._following = self._following, []
+        for location, callback in following:
+            self._dataflow.unfollow(location, callback)
 
     def drain(self) -> tuple[list[Epoch], bool]:
         """Return the epochs that have ended since the last time, and whether `follow` would measure more.
@@ -87,25 +110,19 @@ class Epochs:
     def _outermost(self, locations: list[int]) -> list[int]:
         return sorted({each for each in locations if not self._dataflow.is_in_loop(each)})
 
-    def _frontier(self, locations: list[int]) -> Antichain:
-        tracker = self._dataflow.tracker
-        if len(locations) == 1:
-            return tracker.frontier(locations[0])
-        return Antichain(time for location in locations for time in tracker.frontier(location).elements)
+    def _input_moved(self, location: int) -> None:
+        if self._sent.update(location):
+            if len(self._begun) < _PENDING:
+                self._begun.append((self._sent.frontier, clock.perf_counter_ns()))
+            self._finish()  # the same change may have moved the answers before
 
-    def _input_moved(self) -> None:
-        frontier = self._frontier(self._inputs)
-        if frontier == self._last:
-            return
-        self._last = frontier
-        if len(self._begun) < _PENDING:
-            self._begun.append((frontier, clock.perf_counter_ns()))
-        self._output_moved()  # the same change may have moved both
+    def _output_moved(self, location: int) -> None:
+        if self._answered.update(location):
+            self._finish()
 
-    def _output_moved(self) -> None:
-        if not self._begun:
-            return
-        frontier, now = self._frontier(self._outputs), clock.perf_counter_ns()
+    def _finish(self) -> None:
+        """Note that the epochs have ended that the answers have passed."""
+        frontier, now = self._answered.frontier, clock.perf_counter_ns()
         while self._begun and self._begun[0][0].dominates(frontier):
             self._ended.append(Epoch(*self._begun.popleft(), now))
             self._left -= 1

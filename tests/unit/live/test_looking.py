@@ -6,17 +6,20 @@ import json
 import time as clock
 from collections.abc import Callable
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, strategies as st
 
 from timely import Input, Probe, Worker, execute_directly, new_input
 from timely.live import looking
-from timely.live.latency import Epochs, quantiles
+from timely.live.latency import Epochs, _Front, quantiles
 from timely.live.looking import NANOSECONDS, QUEUED, RECEIVED, RUNS, Looking, held, shapes
 from timely.live.neighbours import _decode, _encode
 from timely.live.shape import Shape
 from timely.live.state import Changes, State, frontier_text
+from timely.progress.antichain import Antichain
 
 EPOCH = 20_000
 """The nanoseconds of an epoch on a clock of a test."""
@@ -150,6 +153,41 @@ def test_an_epoch_lasts_from_the_end_of_its_input_until_it_is_final() -> None:
         numbers.close()
 
     execute_directly(program)
+
+
+def test_an_epoch_of_several_inputs_and_answers_ends_with_the_last_of_them() -> None:
+    def program(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            inputs = [new_input(scope) for _ in range(3)]
+            probes = [stream.exchange().probe() for _, stream in inputs]
+        epochs = Epochs(scope.dataflow)
+
+        def go(*times: int) -> list[int]:
+            for (numbers, _), time in zip(inputs, times):
+                numbers.advance_to(time)
+            worker.step_while(lambda: any(probe.less_than(time) for probe, time in zip(probes, times)))
+            return [epoch.frontier.elements[0][0] for epoch in epochs.drain()[0]]
+
+        assert go(1, 1, 0) == []
+        assert go(1, 2, 1) == [1]
+        assert go(4, 4, 1) == []
+        assert go(4, 4, 9) == [4]
+        epochs.end()
+        assert not scope.dataflow._followers
+
+    execute_directly(program)
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), max_size=3))))
+def test_a_front_is_that_of_all_its_locations(moves: list[tuple[int, list[tuple[int, int]]]]) -> None:
+    fronts = dict.fromkeys(range(4), Antichain([(0, 0)]))
+    dataflow: Any = SimpleNamespace(tracker=SimpleNamespace(frontier=fronts.__getitem__))
+    front = _Front(dataflow, list(fronts))
+    for location, times in moves:
+        before = front.frontier
+        fronts[location] = Antichain(times)
+        assert front.update(location) == (front.frontier != before)
+        assert front.frontier == Antichain(time for each in fronts.values() for time in each.elements)
 
 
 def test_epochs_beyond_a_number_are_not_measured_until_somebody_looks() -> None:
