@@ -33,7 +33,9 @@ class Feeds:
         return any(feed.is_waiting for feed in self.all)
 
     def loaded(self) -> Extent | None:
-        """Return how far the feeds are together; None unless all of them end."""
+        """Return how far the feeds are together; None if they have ended, or if one of them does not end."""
+        if self.are_ended:
+            return None
         extents = [extent for feed in self.all if (extent := feed.extent) is not None]
         if not extents or len(extents) < len(self.all):
             return None

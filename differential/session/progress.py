@@ -29,8 +29,8 @@ class Progress:
     def __init__(self, is_shown: bool) -> None:
         self._is_shown = is_shown
         self._showing = Lock()
-        self._loading: tuple[int, Callable[[], None]] | None = None
-        """The thread that loads, and what shows how far it is."""
+        self._loading: dict[int, Callable[[], None]] = {}
+        """For each thread that loads, what shows how far it is."""
 
     def wait(self, call: Call[Any], phase: str, worker: Worker) -> None:
         """Wait until all workers have made a call, of which `worker` is the first."""
@@ -38,8 +38,9 @@ class Progress:
             call.wait()
             return
         while not call.wait(QUIET):
-            if self._loading is not None and self._loading[0] == get_ident():
-                self._loading[1]()
+            show = self._loading.get(get_ident())
+            if show is not None:
+                show()
             elif self._showing.acquire(blocking=False):
                 try:
                     _show(call, phase, worker)
@@ -49,29 +50,58 @@ class Progress:
 
     @contextmanager
     def loading(self, measure: Callable[[], Extent | None]) -> Iterator[Callable[[], None]]:
-        """Yield a function that shows how far sources are; if they do not end, `measure` returns None."""
-        began, display = monotonic(), None
+        """Yield a function that shows how far sources are; `measure` returns None if they do not end, or have ended."""
         before = measure() if self._is_shown else None
-
-        def show() -> None:
-            nonlocal display
-            if before is None or monotonic() < began + QUIET or (now := measure()) is None:
-                return
-            if display is None:
-                if not self._showing.acquire(blocking=False):
-                    return
-                display = Display(True)
-                display.begin("loading", None if now.total is None else now.total - before.done, began=began)
-            display.advance(now.done - before.done, now.rows - before.rows, "rows")
-
-        self._loading = get_ident(), show
+        if before is None:
+            yield _nothing
+            return
+        loading = _Loading(measure, before, self._showing)
+        self._loading[get_ident()] = loading.show
         try:
-            yield show
+            yield loading.show
         finally:
-            self._loading = None
-            if display is not None:
-                display.__exit__()
-                self._showing.release()
+            del self._loading[get_ident()]
+            loading.end()
+
+
+class _Loading:
+    """A display of what sources have delivered since it began; `showing` is held while it shows something."""
+
+    def __init__(self, measure: Callable[[], Extent | None], before: Extent, showing: Lock) -> None:
+        self._measure = measure
+        self._before = before
+        self._showing = showing
+        self._display: Display | None = None
+        self._began = monotonic()
+        self._due = self._began + QUIET
+
+    def show(self) -> None:
+        """Show how far sources are, unless that was just now."""
+        now = monotonic()
+        if now < self._due:
+            return
+        self._due = now + PERIOD
+        extent = self._measure()
+        if extent is None:
+            self.end()
+        elif self._display is not None or self._showing.acquire(blocking=False):
+            self._advance(extent)
+
+    def _advance(self, extent: Extent) -> None:
+        before = self._before
+        if self._display is None:
+            self._display = Display(True)
+            total = None if extent.total is None else extent.total - before.done
+            self._display.begin("loading", total, began=self._began)
+        self._due += self._display.period - PERIOD
+        self._display.advance(extent.done - before.done, extent.rows - before.rows, "rows")
+
+    def end(self) -> None:
+        """Show nothing more."""
+        display, self._display = self._display, None
+        if display is not None:
+            display.end()
+            self._showing.release()
 
 
 def _show(call: Call[Any], phase: str, worker: Worker) -> None:
@@ -84,3 +114,7 @@ def _show(call: Call[Any], phase: str, worker: Worker) -> None:
                 display.computing()
         finally:
             end()
+
+
+def _nothing() -> None:
+    pass

@@ -9,7 +9,7 @@ from threading import Event, Thread
 from differential.session.catalog import Catalog
 from differential.session.item import Item
 from differential.session.sources.feed import REJECTS, Feed
-from differential.session.sources.source import Source, Target
+from differential.session.sources.source import Extent, Source, Target
 from timely.errors import SessionError
 
 PAUSE = 0.01
@@ -99,8 +99,13 @@ def run(catalog: Catalog, every: float, until: Callable[[], bool] | None, foreve
 
     `every` is the least time, in seconds, between two commits. With `forever` the end of all sources is none.
     """
+
+    def loaded() -> Extent | None:
+        with catalog.exclusive():
+            return None if forever else catalog.feeds.loaded()
+
     last = -every
-    with catalog.engine.progress.loading(catalog.feeds.loaded) as show:
+    with catalog.engine.progress.loading(loaded) as show:
         while until is None or not until():
             catalog.engine.refuse_ended()
             wait = last + every - clock.monotonic()

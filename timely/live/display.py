@@ -53,7 +53,7 @@ class Display:
     """A line of progress that changes with the phase of a computation. Use from one thread, in a `with` block."""
 
     def __init__(self, is_shown: bool) -> None:
-        self._line = _line() if is_shown else None
+        self._line: Line | None = _line() if is_shown else None
         self._total: float | None = None
         self._is_endless = False
         self._shown_at = 0.0
@@ -68,8 +68,16 @@ class Display:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._line is not None:
-            self._line.end()
+        self.end()
+
+    @property
+    def period(self) -> float:
+        """Seconds between two refreshes."""
+        return PERIOD if self._line is None else self._line.period
+
+    def end(self) -> None:
+        """Show nothing more."""
+        self._with_line(lambda line: line.end())
 
     def begin(self, phase: str, total: float | None, *, is_endless: bool = False, began: float | None = None) -> None:
         """Show another phase, which begins now, or has begun at a time of `time.monotonic`.
@@ -79,8 +87,7 @@ class Display:
         """
         self._total, self._is_endless = total, is_endless
         self._began = self._shown_at = clock.monotonic() if began is None else began
-        if self._line is not None:
-            self._line.begin(phase, total)
+        self._with_line(lambda line: line.begin(phase, total))
 
     def advance(self, done: float, rows: int, noun: str) -> None:
         """Show how much of the phase is done, with the rows so far, their rate, and about how long the rest takes."""
@@ -142,9 +149,16 @@ class Display:
         return True
 
     def _show(self, figures: str, done: float | None = None) -> None:
-        assert self._line is not None
         share = f"{done / self._total:.0%}" if done is not None and self._total else ""
-        self._line.show(figures, done, share, self._shown_at - self._began)
+        self._with_line(lambda line: line.show(figures, done, share, self._shown_at - self._began))
+
+    def _with_line(self, act: Callable[[Line], None]) -> None:
+        """Do something with the line, or be without one from now on if standard error cannot be written to."""
+        if self._line is not None:
+            try:
+                act(self._line)
+            except Exception:  # what cannot be shown must not end what it is about
+                self._line = None
 
 
 class _Plain:
@@ -213,8 +227,10 @@ class _Bar:
         self._progress.stop()
 
 
-def _line() -> Line:
-    """Return the line for what standard error is: a terminal, the output of a notebook's cell, or anything else."""
+def _line() -> Line | None:
+    """Return the line for what standard error is: a terminal, a cell of a notebook or anything else; None if closed."""
+    if sys.stderr is None or getattr(sys.stderr, "closed", False):
+        return None
     is_terminal = sys.stderr.isatty()
     if is_terminal and find_spec("rich") is not None:
         from rich.console import Console

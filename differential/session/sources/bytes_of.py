@@ -36,8 +36,8 @@ class Bytes(Protocol):
     def mark(self) -> str:
         """Return a digest of the bytes just before `at`, so that another file is recognised."""
 
-    def share(self) -> float | None:
-        """Return the share of all bytes that comes before `at`, None if it is not known."""
+    def share(self) -> float:
+        """Return the share of all bytes that comes before `at`; 0 if it is not known."""
 
     def close(self) -> None:
         """Close the file."""
@@ -146,8 +146,8 @@ class PipeBytes:
         """Return an empty text: what a pipe has had cannot be read again."""
         return ""
 
-    def share(self) -> None:
-        return None
+    def share(self) -> float:
+        return 0.0
 
     def close(self) -> None:
         """Leave the file open: the program owns it."""

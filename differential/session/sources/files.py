@@ -195,15 +195,13 @@ class FilesReader:
         source = self._source
         if source.follow:
             return None
-        if source.path is None:
+        if source.path is None or source.form == "table":
             return 0.0, None
         names = source.listed() if self._is_several else [source.path]
         sizes = {self._relative(name): _size_of(name) for name in names}
         if self.is_ended:
             return sum(sizes.values()), sum(sizes.values())
-        share = 0.0 if self._part is None else self._part.share
-        if share is None:
-            return 0.0, None
+        share = self._part.bytes.share() if isinstance(self._part, TextPart) else 0.0
         done = sum(sizes.get(name, 0) for name in self._done)
         return done + share * sizes.get(self._relative(self._path), 0), sum(sizes.values())
 

@@ -43,10 +43,6 @@ class Part(Protocol):
     def mark(self) -> str:
         """A digest of what is just before the place, so that another file is recognised."""
 
-    @property
-    def share(self) -> float | None:
-        """The share of the file that was read, None if it is not known."""
-
     def next(self) -> Piece | None:
         """Return the next rows, None if there are none now. Raises DataError if the whole file has no rows."""
 
@@ -97,11 +93,6 @@ class TextPart:
     def mark(self) -> str:
         """A digest of the bytes just before the next block."""
         return self.bytes.mark()
-
-    @property
-    def share(self) -> float | None:
-        """The share of the bytes before the next block."""
-        return self.bytes.share()
 
     def next(self) -> Piece | None:
         """Return the rows of the next block."""
@@ -234,11 +225,6 @@ class TablePart:
             names, columns = self._last
             self._mark, self._last = _mark(names, _rows(columns)), None
         return self._mark
-
-    @property
-    def share(self) -> None:
-        """None: how many bytes of the file its rows take is not known."""
-        return None
 
     def next(self) -> Piece | None:
         """Return the next rows."""
