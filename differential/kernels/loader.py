@@ -103,14 +103,11 @@ def load(payload: bytes, symbol: str, name: str, signature: Signature) -> Callab
         raise LoadError(f"{type(error).__name__}: {error}") from error
 
 
-_definitions: list[_Definition] = []
-"""CPython refers to the definition of a function as long as there is the function."""
-
-
 def _function(address: int, name: str, signature: Signature) -> Callable[..., Any]:
     """Return the built-in function whose code is at an address."""
     definition = _Definition(name.encode(), address, _FASTCALL, None)
-    _definitions.append(definition)
+    # The function refers to its definition, and may outlive this module while the interpreter ends: it is never freed.
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(definition))
     raisers = (functools.partial(_refuse, name, signature), _raise)
     make = ctypes.pythonapi.PyCFunction_NewEx
     make.restype, make.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import gc
+import os
+import subprocess
+import sys
 import weakref
 
 import numpy as np
@@ -161,3 +164,24 @@ def test_columns_without_items_are_one_array() -> None:
     first, second = parts_of(np.arange(2), np.zeros((1, 2), np.int64), 1)[3], folded(np.arange(4), 2)
     assert first is parts_of(np.arange(3), np.zeros((1, 2), np.int64), 1)[3]
     assert (len(first), second.shape) == (0, (2, 2))
+
+
+OUTLIVED = """
+import builtins
+from differential import Session
+from differential.kernels import loader
+
+with Session() as db:
+    db.table("numbers", {"x": [1, 2]})
+    db.commit()
+builtins.kernels = list(loader._functions.values())
+assert builtins.kernels
+"""
+"""Keeps kernels in the module that is freed last as the interpreter ends."""
+
+
+def test_kernels_that_outlive_their_module_are_freed() -> None:
+    # What is freed is overwritten, so that whoever still reads it finds nonsense.
+    environ = os.environ | {"PYTHONMALLOC": "malloc", "MALLOC_PERTURB_": "255"}
+    done = subprocess.run([sys.executable, "-c", OUTLIVED], env=environ, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
