@@ -71,7 +71,7 @@ class Export:
             self._stream.tee.consumers.append(self)
             self._stream.tee.resolve()
             dataflow = self._stream.scope.dataflow
-            dataflow.follow(dataflow.location(self._stream.location), self._wake)
+            dataflow.follow(dataflow.location(self._stream.location), self._moved)
         self._guests.append(guest)
 
     def detach(self, guest: Guest) -> None:
@@ -83,7 +83,7 @@ class Export:
             self._stream.tee.consumers.remove(self)
             self._stream.tee.resolve()
             dataflow = self._stream.scope.dataflow
-            dataflow.unfollow(dataflow.location(self._stream.location), self._wake)
+            dataflow.unfollow(dataflow.location(self._stream.location), self._moved)
 
     def pusher(self) -> Push:
         """Return the function that passes a batch to the guests (see `timely.dataflow.tee.Consumer`)."""
@@ -92,6 +92,9 @@ class Export:
     def _pass_on(self, time: Time, batch: AnyBatch) -> None:
         for guest in tuple(self._guests):
             guest.receive(time, cast(Batch, batch))
+
+    def _moved(self, locations: list[int]) -> None:
+        self._wake()
 
     def _wake(self) -> None:
         for guest in tuple(self._guests):

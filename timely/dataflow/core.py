@@ -57,7 +57,7 @@ class DataflowCore:
         self._on_complete: list[Callable[[], None]] = []
         self._inputs: list[tuple[Callable[[], None], Callable[[], bool]]] = []
         self._activated: set[Schedulable] = set()
-        self._followers: dict[int, list[Callable[[], None]]] = {}
+        self._followers: dict[int, list[Callable[[list[int]], None]]] = {}
 
     def __str__(self) -> str:
         return f"dataflow {self.index} ({self.name!r})"
@@ -145,11 +145,14 @@ class DataflowCore:
         """Schedule `operator`, once this is built, whenever the frontier at a tracked location moves."""
         raise NotImplementedError
 
-    def follow(self, location: int, callback: Callable[[], None]) -> None:
-        """Call `callback` whenever the frontier at a tracked location moves; for what is outside this dataflow."""
+    def follow(self, location: int, callback: Callable[[list[int]], None]) -> None:
+        """Call `callback` when the frontier at a tracked location has moved; for what is outside this dataflow.
+
+        It is called once for all locations at which it follows a frontier that the same changes have moved, with these.
+        """
         self._followers.setdefault(location, []).append(callback)
 
-    def unfollow(self, location: int, callback: Callable[[], None]) -> None:
+    def unfollow(self, location: int, callback: Callable[[list[int]], None]) -> None:
         """Revoke `follow`."""
         left = [each for each in self._followers.pop(location, ()) if each != callback]
         if left:

@@ -13,6 +13,8 @@ peers, progress is also applied before a region runs, so that it can complete th
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from timely.closing import close_all
 from timely.communication.message import Data, Progress
 from timely.data.container import Batch
@@ -332,8 +334,11 @@ class Dataflow(DataflowCore):
                 schedule.wake(operator)
         followers = self._followers
         if followers:
+            moved: dict[Callable[[list[int]], None], list[int]] = {}
             for location in changed:
                 if location in followers:
-                    for callback in tuple(followers[location]):
-                        callback()
+                    for callback in followers[location]:
+                        moved.setdefault(callback, []).append(location)
+            for callback, locations in moved.items():
+                callback(locations)
         return True

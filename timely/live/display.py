@@ -228,20 +228,32 @@ class _Bar:
 
 
 def _line() -> Line | None:
-    """Return the line for what standard error is: a terminal, a cell of a notebook or anything else; None if closed."""
-    if sys.stderr is None or getattr(sys.stderr, "closed", False):
+    """Return the line for what standard error is, None if nothing can be shown there."""
+    try:
+        return _terminal() if sys.stderr.isatty() else _Again() if _is_notebook() else _Plain()
+    except Exception:  # it is closed, None, or an object of the program that only writes
         return None
-    is_terminal = sys.stderr.isatty()
-    if is_terminal and find_spec("rich") is not None:
-        from rich.console import Console
-        from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-        texts = TextColumn("{task.description}"), TextColumn("{task.fields[figures]}")
-        columns = SpinnerColumn(), texts[0], BarColumn(), texts[1], TimeElapsedColumn()
-        # What the program prints while a line is shown goes above it, unless it goes elsewhere than to the terminal.
-        is_both = sys.stdout.isatty()
-        return _Bar(Progress(*columns, console=Console(stderr=True), transient=True, redirect_stdout=is_both))
-    return _Again() if is_terminal or "ipykernel" in sys.modules else _Plain()
+
+def _terminal() -> Line | None:
+    if find_spec("rich") is None:
+        return _Again()
+    from rich import get_console
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    console = Console(stderr=True)
+    if console.is_dumb_terminal:
+        return _Plain()
+    if getattr(get_console(), "_live", None) or getattr(get_console(), "_live_stack", None):
+        return None  # the program shows something there itself
+    texts = TextColumn("{task.description}"), TextColumn("{task.fields[figures]}")
+    columns = SpinnerColumn(), texts[0], BarColumn(), texts[1], TimeElapsedColumn()
+    return _Bar(Progress(*columns, console=console, transient=True, redirect_stdout=False, redirect_stderr=False))
+
+
+def _is_notebook() -> bool:
+    return type(sys.stderr).__module__.partition(".")[0] == "ipykernel"
 
 
 def _text(phase: str, share: str, figures: str, seconds: float) -> str:

@@ -14,8 +14,6 @@ from __future__ import annotations
 
 import time as clock
 from collections import deque
-from collections.abc import Callable
-from functools import partial
 from typing import NamedTuple
 
 from timely.dataflow.dataflow import Dataflow
@@ -41,7 +39,7 @@ class Epoch(NamedTuple):
 
 
 class _Front:
-    """The frontier of several locations together, kept up to date one location at a time."""
+    """The frontier of several locations together, kept up to date as some of them move."""
 
     def __init__(self, dataflow: Dataflow, locations: list[int]) -> None:
         self._tracker = dataflow.tracker
@@ -53,11 +51,15 @@ class _Front:
         """The times that may still arrive at one of the locations."""
         return self._all.frontier
 
-    def update(self, location: int) -> bool:
-        """Take the frontier that a location has now; return whether that of all has changed."""
-        before, after = self._of[location], self._tracker.frontier(location).elements
-        self._of[location] = after
-        return self._all.update_all([*((time, -1) for time in before), *((time, 1) for time in after)])
+    def update(self, moved: list[int]) -> bool:
+        """Take the frontiers that some locations have now; return whether that of all has changed."""
+        changes: list[tuple[Time, int]] = []
+        for location in moved:
+            if location in self._of:
+                before, after = self._of[location], self._tracker.frontier(location).elements
+                self._of[location] = after
+                changes += [*((time, -1) for time in before), *((time, 1) for time in after)]
+        return self._all.update_all(changes)
 
 
 class Epochs:
@@ -75,27 +77,27 @@ class Epochs:
         self._begun: deque[tuple[Antichain, int]] = deque()
         self._ended: deque[Epoch] = deque(maxlen=_PENDING)
         self._left = AT_MOST
-        self._following: list[tuple[int, Callable[[], None]]] = []
+        self._is_following = False
         self.follow()
 
     def follow(self) -> None:
         """Measure up to `AT_MOST` more epochs."""
         self._left = AT_MOST
-        if self._following or not (self._inputs and self._outputs) or self._dataflow.is_closed:
+        if self._is_following or not (self._inputs and self._outputs) or self._dataflow.is_closed:
             return
+        self._is_following = True
         self._begun.clear()
         self._sent = _Front(self._dataflow, self._inputs)
         self._answered = _Front(self._dataflow, self._outputs)
-        self._following = [(each, partial(self._input_moved, each)) for each in self._inputs]
-        self._following += [(each, partial(self._output_moved, each)) for each in self._outputs]
-        for location, callback in self._following:
-            self._dataflow.follow(location, callback)
+        for location in {*self._inputs, *self._outputs}:
+            self._dataflow.follow(location, self._moved)
 
     def end(self) -> None:
         """Measure nothing more."""
-        following, self._following = self._following, []
-        for location, callback in following:
-            self._dataflow.unfollow(location, callback)
+        if self._is_following:
+            self._is_following = False
+            for location in {*self._inputs, *self._outputs}:
+                self._dataflow.unfollow(location, self._moved)
 
     def drain(self) -> tuple[list[Epoch], bool]:
         """Return the epochs that have ended since the last time, and whether `follow` would measure more.
@@ -110,19 +112,14 @@ class Epochs:
     def _outermost(self, locations: list[int]) -> list[int]:
         return sorted({each for each in locations if not self._dataflow.is_in_loop(each)})
 
-    def _input_moved(self, location: int) -> None:
-        if self._sent.update(location):
-            if len(self._begun) < _PENDING:
-                self._begun.append((self._sent.frontier, clock.perf_counter_ns()))
-            self._finish()  # the same change may have moved the answers before
-
-    def _output_moved(self, location: int) -> None:
-        if self._answered.update(location):
-            self._finish()
-
-    def _finish(self) -> None:
-        """Note that the epochs have ended that the answers have passed."""
-        frontier, now = self._answered.frontier, clock.perf_counter_ns()
+    def _moved(self, locations: list[int]) -> None:
+        has_begun, has_answered = self._sent.update(locations), self._answered.update(locations)
+        if not has_begun and not has_answered:
+            return
+        now = clock.perf_counter_ns()
+        if has_begun and len(self._begun) < _PENDING:
+            self._begun.append((self._sent.frontier, now))
+        frontier = self._answered.frontier
         while self._begun and self._begun[0][0].dominates(frontier):
             self._ended.append(Epoch(*self._begun.popleft(), now))
             self._left -= 1
