@@ -32,15 +32,10 @@ class Feeds:
             feed.gather()
         return any(feed.is_waiting for feed in self.all)
 
-    def loaded(self) -> Extent | None:
-        """Return how far the feeds are together; None if they have ended, or if one of them does not end."""
-        if self.are_ended:
-            return None
-        extents = [extent for feed in self.all if (extent := feed.extent) is not None]
-        if not extents or len(extents) < len(self.all):
-            return None
-        rows, done, totals = zip(*extents)
-        return Extent(sum(rows), sum(done), None if None in totals else sum(totals))
+    def loaded(self) -> dict[Feed, Extent] | None:
+        """Return how far each feed is; None if all have ended, or if one of them does not end."""
+        extents = {feed: extent for feed in self.all if (extent := feed.extent) is not None}
+        return None if self.are_ended or len(extents) < len(self.all) else extents
 
     @property
     def are_ended(self) -> bool:

@@ -6,16 +6,20 @@ that wait at the same time, one shows what it waits for.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from threading import Lock, get_ident
 from time import monotonic
 from typing import Any
 
 from differential.session.call import Call
+from differential.session.sources.feed import Feed
 from differential.session.sources.source import Extent
 from timely import Worker
 from timely.lowlevel import Display
+
+Measure = Callable[[], Mapping[Feed, Extent] | None]
 
 QUIET = 1.0
 """For how many seconds nothing is shown."""
@@ -29,7 +33,7 @@ class Progress:
     def __init__(self, is_shown: bool) -> None:
         self._is_shown = is_shown
         self._showing = Lock()
-        self._loading: dict[int, Callable[[], None]] = {}
+        self._loading: dict[int, Callable[[], bool]] = {}
         """For each thread that loads, what shows how far it is."""
 
     def wait(self, call: Call[Any], phase: str, worker: Worker) -> None:
@@ -39,9 +43,9 @@ class Progress:
             return
         while not call.wait(QUIET):
             show = self._loading.get(get_ident())
-            if show is not None:
-                show()
-            elif self._showing.acquire(blocking=False):
+            if show is not None and show():
+                continue
+            if self._showing.acquire(blocking=False):
                 try:
                     _show(call, phase, worker)
                 finally:
@@ -49,52 +53,63 @@ class Progress:
                 return
 
     @contextmanager
-    def loading(self, measure: Callable[[], Extent | None]) -> Iterator[Callable[[], None]]:
-        """Yield a function that shows how far sources are; `measure` returns None if they do not end, or have ended."""
-        before = measure() if self._is_shown else None
-        if before is None:
+    def loading(self, measure: Measure) -> Iterator[Callable[[], bool]]:
+        """Yield a function that shows how far sources are, and returns whether it does.
+
+        `measure` returns the extents of the sources, by the key of each; None if they do not end, or have ended.
+        """
+        if not self._is_shown:
             yield _nothing
             return
-        loading = _Loading(measure, before, self._showing)
-        self._loading[get_ident()] = loading.show
+        own, loading = get_ident(), _Loading(measure, self._showing)
+        around = self._loading.get(own)
+        self._loading[own] = loading.show
         try:
             yield loading.show
         finally:
-            del self._loading[get_ident()]
+            if around is None:
+                del self._loading[own]
+            else:
+                self._loading[own] = around
             loading.end()
 
 
 class _Loading:
     """A display of what sources have delivered since it began; `showing` is held while it shows something."""
 
-    def __init__(self, measure: Callable[[], Extent | None], before: Extent, showing: Lock) -> None:
+    def __init__(self, measure: Measure, showing: Lock) -> None:
         self._measure = measure
-        self._before = before
         self._showing = showing
         self._display: Display | None = None
         self._began = monotonic()
         self._due = self._began + QUIET
+        self._first = dict(measure() or {})
+        """The extents of sources when they were first seen."""
 
-    def show(self) -> None:
-        """Show how far sources are, unless that was just now."""
+    def show(self) -> bool:
+        """Show how far sources are, unless that was just now; return whether a display shows it."""
         now = monotonic()
-        if now < self._due:
-            return
-        self._due = now + PERIOD
-        extent = self._measure()
-        if extent is None:
-            self.end()
-        elif self._display is not None or self._showing.acquire(blocking=False):
-            self._advance(extent)
+        if now >= self._due:
+            self._due = now + PERIOD
+            extents = self._measure()
+            if extents is None:
+                self.end()
+            elif self._display is not None or self._showing.acquire(blocking=False):
+                self._advance(extents)
+        return self._display is not None
 
-    def _advance(self, extent: Extent) -> None:
-        before = self._before
+    def _advance(self, extents: Mapping[Feed, Extent]) -> None:
+        rows, done, total = 0, 0.0, 0.0
+        for key, extent in extents.items():
+            first = self._first.setdefault(key, extent)
+            rows += extent.rows - first.rows
+            done += extent.done - first.done
+            total += math.inf if extent.total is None else extent.total - first.done
         if self._display is None:
             self._display = Display(True)
-            total = None if extent.total is None else extent.total - before.done
-            self._display.begin("loading", total, began=self._began)
+            self._display.begin("loading", None, began=self._began)
         self._due += self._display.period - PERIOD
-        self._display.advance(extent.done - before.done, extent.rows - before.rows, "rows")
+        self._display.advance(max(done, 0.0), max(rows, 0), "rows", total=total if 0 < total < math.inf else None)
 
     def end(self) -> None:
         """Show nothing more."""
@@ -116,5 +131,5 @@ def _show(call: Call[Any], phase: str, worker: Worker) -> None:
             end()
 
 
-def _nothing() -> None:
-    pass
+def _nothing() -> bool:
+    return False

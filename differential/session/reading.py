@@ -100,7 +100,7 @@ def run(catalog: Catalog, every: float, until: Callable[[], bool] | None, foreve
     `every` is the least time, in seconds, between two commits. With `forever` the end of all sources is none.
     """
 
-    def loaded() -> Extent | None:
+    def loaded() -> dict[Feed, Extent] | None:
         with catalog.exclusive():
             return None if forever else catalog.feeds.loaded()
 

@@ -5,8 +5,9 @@ a bar; without rich, and in a notebook, it is a line that is written again in pl
 `timely run -n`, it is a new line every `PLAIN_SECONDS`, so a short computation prints none.
 
 While an answer is computed, the display has the round of a loop that the worker is in, and how many records the
-operators send each other: as a loop settles, they become fewer. Records come from the worker's log, which counts them
-only while someone listens: the display does where its line changes in place, and elsewhere from its first line on.
+operators send each other: as a loop settles, they become fewer. The round is read from outside. Records come from the
+worker's log, which slows down a loop with small rounds by a quarter while someone listens. So the display listens for a
+tenth of the time.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import sys
 import time as clock
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
+from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from timely.observe.events import MessageSent
@@ -27,6 +29,10 @@ PERIOD = 0.1
 """Seconds between two refreshes of a line that changes in place."""
 PLAIN_SECONDS = 10.0
 """Seconds between two lines elsewhere."""
+SAMPLE, SAMPLED_EVERY = 0.1, 1.0
+"""For how many seconds records are counted, and how often."""
+WIDTH = 120, 24
+"""The size of a terminal whose size is not known, and of a notebook."""
 ESTIMATED_FROM = 1.0
 """After this many seconds of a phase there is an estimate of what is left."""
 
@@ -39,11 +45,11 @@ class Line(Protocol):
     is_in_place: bool
     """Whether the line is replaced, and gone at the end."""
 
-    def begin(self, phase: str, total: float | None) -> None:
-        """Show another phase."""
+    def begin(self, phase: str, began: float) -> None:
+        """Show another phase, which began at a time of `time.monotonic`."""
 
-    def show(self, figures: str, done: float | None, share: str, seconds: float) -> None:
-        """Show figures, and how much is done, as a number and as a text."""
+    def show(self, figures: str, share: float | None, seconds: float) -> None:
+        """Show figures, the share that is done, if it is known, and for how long the phase has lasted."""
 
     def end(self) -> None:
         """Show nothing more."""
@@ -58,11 +64,7 @@ class Display:
         self._is_endless = False
         self._shown_at = 0.0
         self._began = 0.0
-        self._sent = 0
-        self._shown_sent = 0
-        self._worker: Worker | None = None
-        self._on_worker: Callable[[Callable[[], None]], object] = _now
-        self._forget: Callable[[], None] | None = None
+        self._records: _Records | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -87,57 +89,42 @@ class Display:
         """
         self._total, self._is_endless = total, is_endless
         self._began = self._shown_at = clock.monotonic() if began is None else began
-        self._with_line(lambda line: line.begin(phase, total))
+        self._with_line(lambda line: line.begin(phase, self._began))
 
-    def advance(self, done: float, rows: int, noun: str) -> None:
-        """Show how much of the phase is done, with the rows so far, their rate, and about how long the rest takes."""
+    def advance(self, done: float, rows: int, noun: str, *, total: float | None = None) -> None:
+        """Show how much of the phase is done, with the rows so far, their rate, and about how long the rest takes.
+
+        `total` is how much there is to do now, if that has changed.
+        """
+        total = self._total if total is None else total
         if self._is_due():
             seconds = max(self._shown_at - self._began, 1e-6)
             figures = f"{rows:,} {noun}, {rows / seconds:,.0f}/s"
-            rest = time_left(done, self._total, seconds)
-            self._show(f"{figures}, {rest}" if rest else figures, done)
+            rest = time_left(done, total, seconds)
+            self._show(f"{figures}, {rest}" if rest else figures, min(done / total, 1.0) if total else None)
 
     def computing(self) -> None:
-        """Show the round, and how many records operators have sent each other a second since the last refresh."""
-        looked_at = self._shown_at
-        if self._worker is None or not self._is_due():
+        """Show the round, and how many records operators send each other a second."""
+        if self._records is None or self._line is None:
             return
-        if self._forget is None:
-            self._on_worker(self._listen)
-            self._show("")
-            return
-        reached = _round(self._worker)
-        rounds = f"round {reached:,}, " if reached else ""
-        sent, self._shown_sent = self._sent - self._shown_sent, self._sent
-        self._show(f"{rounds}{sent / (self._shown_at - looked_at):,.0f} records/s")
+        self._records.sample(self._shown_at + self._line.period)
+        if self._is_due():
+            reached, rate = _round(self._records.worker), self._records.rate
+            rounds = [f"round {reached:,}"] if reached else []
+            self._show(", ".join([*rounds, *([] if rate is None else [f"{rate:,.0f} records/s"])]))
 
     def listen(self, worker: Worker, *, is_own: bool = True) -> Callable[[], None]:
         """Show what a worker does; return the function that ends this.
 
-        With `is_own=False` the worker runs on another thread, and begins and ends it in its next step.
+        With `is_own=False` the worker runs on another thread, and begins and ends to count in its next step.
         """
-        self._worker = worker
-        self._on_worker = _now if is_own else worker.call
-        if self._line is not None and self._line.is_in_place:
-            self._on_worker(self._listen)
+        records = self._records = _Records(worker, _now if is_own else worker.call)
 
         def end() -> None:
-            self._worker = None
-            self._on_worker(self._leave)
+            self._records = None
+            records.end()
 
         return end
-
-    def _listen(self) -> None:
-        if self._worker is not None and self._forget is None:
-            self._forget = self._worker.log.listen(self._learn, MessageSent)
-
-    def _leave(self) -> None:
-        if self._forget is not None:
-            self._forget()
-            self._forget = None
-
-    def _learn(self, events: Sequence[Any]) -> None:
-        self._sent += sum(event.records for event in events)
 
     def _is_due(self) -> bool:
         if self._line is None or (self._is_endless and not self._line.is_in_place):
@@ -148,9 +135,8 @@ class Display:
         self._shown_at = now
         return True
 
-    def _show(self, figures: str, done: float | None = None) -> None:
-        share = f"{done / self._total:.0%}" if done is not None and self._total else ""
-        self._with_line(lambda line: line.show(figures, done, share, self._shown_at - self._began))
+    def _show(self, figures: str, share: float | None = None) -> None:
+        self._with_line(lambda line: line.show(figures, share, self._shown_at - self._began))
 
     def _with_line(self, act: Callable[[Line], None]) -> None:
         """Do something with the line, or be without one from now on if standard error cannot be written to."""
@@ -161,16 +147,64 @@ class Display:
                 self._line = None
 
 
+class _Records:
+    """How many records the operators of a worker send each other a second, as of the last sample.
+
+    `on_worker` calls a function on the worker's thread, in its next step or now. Only that thread uses the log.
+    """
+
+    def __init__(self, worker: Worker, on_worker: Callable[[Callable[[], None]], object]) -> None:
+        self.worker = worker
+        self.rate: float | None = None
+        self._on_worker = on_worker
+        self._due = 0.0
+        self._began: float | None = None
+        """When the present sample was asked for."""
+        self._forget: Callable[[], None] | None = None
+        self._sent = 0
+        self._listened = 0.0
+
+    def sample(self, shown_at: float) -> None:
+        """Begin or end a sample if it is time to, so that there is one before something is shown."""
+        now = clock.monotonic()
+        if self._began is None:
+            if now >= max(self._due, shown_at - SAMPLED_EVERY):
+                self._began = now
+                self._on_worker(self._listen)
+        elif now >= self._began + SAMPLE and self._forget is not None:
+            self._began, self._due = None, now + SAMPLED_EVERY - SAMPLE
+            self._on_worker(self._leave)
+
+    def end(self) -> None:
+        """Count nothing more."""
+        self._on_worker(self._leave)
+
+    def _listen(self) -> None:
+        self._sent, self._listened = 0, clock.monotonic()
+        self._forget = self.worker.log.listen(self._learn, MessageSent)
+
+    def _leave(self) -> None:
+        forget, self._forget = self._forget, None
+        if forget is not None:
+            forget()
+            seconds = clock.monotonic() - self._listened
+            if seconds >= SAMPLE / 2:
+                self.rate = self._sent / seconds
+
+    def _learn(self, events: Sequence[Any]) -> None:
+        self._sent += sum(event.records for event in events)
+
+
 class _Plain:
     """A new line each time."""
 
     period = PLAIN_SECONDS
     is_in_place = False
 
-    def begin(self, phase: str, total: float | None) -> None:
+    def begin(self, phase: str, began: float) -> None:
         self._phase = phase
 
-    def show(self, figures: str, done: float | None, share: str, seconds: float) -> None:
+    def show(self, figures: str, share: float | None, seconds: float) -> None:
         sys.stderr.write(f"{_text(self._phase, share, figures, seconds)}\n")
         sys.stderr.flush()
 
@@ -185,10 +219,10 @@ class _Again:
     is_in_place = True
     _width = 0
 
-    def begin(self, phase: str, total: float | None) -> None:
+    def begin(self, phase: str, began: float) -> None:
         self._phase = phase
 
-    def show(self, figures: str, done: float | None, share: str, seconds: float) -> None:
+    def show(self, figures: str, share: float | None, seconds: float) -> None:
         self._write(_text(self._phase, share, figures, seconds))
 
     def end(self) -> None:
@@ -198,6 +232,7 @@ class _Again:
             sys.stderr.flush()
 
     def _write(self, text: str) -> None:
+        text = text[: get_terminal_size(WIDTH).columns - 1]
         sys.stderr.write(f"\r{text:<{self._width}}")
         sys.stderr.flush()
         self._width = len(text)
@@ -213,15 +248,17 @@ class _Bar:
         self._progress = progress
         self._task: TaskID | None = None
 
-    def begin(self, phase: str, total: float | None) -> None:
+    def begin(self, phase: str, began: float) -> None:
         if self._task is not None:
             self._progress.remove_task(self._task)
-        self._task = self._progress.add_task(phase, total=total, figures="")
+        self._task = self._progress.add_task(phase, total=None, figures="")
+        self._progress.tasks[-1].start_time = began
         self._progress.start()
 
-    def show(self, figures: str, done: float | None, share: str, seconds: float) -> None:
+    def show(self, figures: str, share: float | None, seconds: float) -> None:
         assert self._task is not None
-        self._progress.update(self._task, figures=figures, completed=done)
+        total = None if share is None else 1.0
+        self._progress.update(self._task, figures=figures, completed=share, total=total)
 
     def end(self) -> None:
         self._progress.stop()
@@ -238,26 +275,26 @@ def _line() -> Line | None:
 def _terminal() -> Line | None:
     if find_spec("rich") is None:
         return _Again()
-    from rich import get_console
     from rich.console import Console
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     console = Console(stderr=True)
     if console.is_dumb_terminal:
         return _Plain()
-    if getattr(get_console(), "_live", None) or getattr(get_console(), "_live_stack", None):
-        return None  # the program shows something there itself
     texts = TextColumn("{task.description}"), TextColumn("{task.fields[figures]}")
     columns = SpinnerColumn(), texts[0], BarColumn(), texts[1], TimeElapsedColumn()
-    return _Bar(Progress(*columns, console=console, transient=True, redirect_stdout=False, redirect_stderr=False))
+    # What the program prints while a line is shown goes above it, unless it goes elsewhere than to the terminal.
+    is_both = sys.stdout is not None and sys.stdout.isatty()
+    return _Bar(Progress(*columns, console=console, transient=True, redirect_stdout=is_both))
 
 
 def _is_notebook() -> bool:
     return type(sys.stderr).__module__.partition(".")[0] == "ipykernel"
 
 
-def _text(phase: str, share: str, figures: str, seconds: float) -> str:
-    return f"{phase}: {', '.join(filter(None, [share, figures, f'for {lasting(seconds)}']))}"
+def _text(phase: str, share: float | None, figures: str, seconds: float) -> str:
+    parts = ["" if share is None else f"{share:.0%}", figures, f"for {lasting(seconds)}"]
+    return f"{phase}: {', '.join(filter(None, parts))}"
 
 
 def _round(worker: Worker) -> int:

@@ -90,9 +90,13 @@ class StreamBytes:
         self._stream = cast(IO[bytes], gzip.GzipFile(fileobj=self._file))
         self._buffer = b""
         self._before = b""
-        while self.at < at and (data := self._next(min(1 << 20, at - self.at))):
-            self._before = _last(self._before, data)
-            self.at += len(data)
+        try:
+            while self.at < at and (data := self._next(min(1 << 20, at - self.at))):
+                self._before = _last(self._before, data)
+                self.at += len(data)
+        except BaseException:
+            self.close()
+            raise
 
     def peek(self, count: int) -> tuple[bytes, bool]:
         if len(self._buffer) < count:

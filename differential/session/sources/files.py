@@ -137,6 +137,8 @@ class FilesReader:
         self._has_moved = False
         """Whether the position is the beginning of another file, and no batch has it yet."""
         self._is_several = source.is_several
+        self._finished = 0
+        """The bytes of the files that were read to their ends."""
         self.is_ended = False
         if source.path is not None and not source.follow:
             _refuse_absent(source.path, self._is_several)
@@ -191,19 +193,18 @@ class FilesReader:
 
     @property
     def extent(self) -> tuple[float, float | None] | None:
-        """The bytes that were read, and those of all files, if they are known; None of what is followed."""
+        """The bytes of files that this has read, and of those that it reads, if known; None of what is followed."""
         source = self._source
         if source.follow:
             return None
         if source.path is None or source.form == "table":
             return 0.0, None
-        names = source.listed() if self._is_several else [source.path]
-        sizes = {self._relative(name): _size_of(name) for name in names}
-        if self.is_ended:
-            return sum(sizes.values()), sum(sizes.values())
+        done = set(self._done)
+        left = [each for each in source.listed() if self._relative(each) not in done] if self._is_several else []
+        sizes = {each: _size_of(each) for each in left} if self._is_several else {source.path: _size_of(source.path)}
+        total = self._finished if self.is_ended else self._finished + sum(sizes.values())
         share = self._part.bytes.share() if isinstance(self._part, TextPart) else 0.0
-        done = sum(sizes.get(name, 0) for name in self._done)
-        return done + share * sizes.get(self._relative(self._path), 0), sum(sizes.values())
+        return self._finished + share * sizes.get(self._path or "", 0), total
 
     def confirm(self, position: Position) -> None:
         """Do nothing: files stay."""
@@ -262,6 +263,7 @@ class FilesReader:
 
     def _finish(self) -> None:
         """Go on to the next file, if there may be one."""
+        self._finished += _size_of(self._path or "")
         if self._is_several:
             there = {self._relative(path) for path in self._source.listed()}
             self._done = [*(name for name in self._done if name in there), self._relative(self._path)]

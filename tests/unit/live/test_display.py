@@ -76,28 +76,30 @@ def test_a_short_job_a_quiet_one_and_one_that_follows_print_nothing(
     assert capsys.readouterr().err == ""
 
 
-def test_the_round_of_a_loop_and_its_records_are_recorded_from_the_first_line_on(
+def test_the_round_of_a_loop_is_shown_and_its_records_are_counted_for_a_tenth_of_the_time(
     clock: Clock, capsys: pytest.CaptureFixture[str]
 ) -> None:
     log, dataflow = Log(), SimpleNamespace(tracker=SimpleNamespace(), regions=[SimpleNamespace(round=0)])
+    listened = 0
     with Display(True) as display:
         display.begin("computing the answer", None)
         end = display.listen(worker(log, dataflow))  # type: ignore[arg-type]
-        for second in range(1, 31):
-            clock.now += 1
-            display.computing()
-            assert (log.listener is None) == (second < 10)
-            dataflow.tracker.fronts = lambda second=second: [((0, second), (1, 0)), ((1,),)]
-            dataflow.regions[0].round = 2 * second if second < 20 else 0
+        for tenth in range(1, 301):
+            clock.now = 1000.0 + tenth / 10
+            dataflow.tracker.fronts = lambda tenth=tenth: [((0, tenth), (1, 0)), ((1,),)]
+            dataflow.regions[0].round = 2 * tenth if tenth <= 200 else 0
             if log.listener is not None:
+                listened += 1
                 log.listener([sent(50)])
+            display.computing()
         end()
         assert log.listener is None
     assert capsys.readouterr().err.splitlines() == [
-        "computing the answer: for 10 s",
-        "computing the answer: round 38, 50 records/s, for 20 s",
-        "computing the answer: round 29, 50 records/s, for 30 s",
+        "computing the answer: round 200, 500 records/s, for 10 s",
+        "computing the answer: round 400, 500 records/s, for 20 s",
+        "computing the answer: round 300, 500 records/s, for 30 s",
     ]
+    assert 3 <= listened <= 30
 
 
 def worker(log: Log, *dataflows: object, call: object = None) -> SimpleNamespace:
@@ -118,17 +120,24 @@ class Terminal(io.StringIO):
         return True
 
 
+class Cell(io.StringIO):
+    """The output of a notebook's cell."""
+
+    __module__ = "ipykernel.iostream"
+
+
 def test_in_a_notebook_one_line_is_written_again_and_is_empty_at_the_end(
-    clock: Clock, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sys.modules, "ipykernel", SimpleNamespace())
+    cell = Cell()
+    monkeypatch.setattr(sys, "stderr", cell)
     with Display(True) as display:
         display.begin("loading", 100)
         for rows in (1000, 20):
             clock.now += 1
             display.advance(50, rows, "rows")
     first, second = "loading: 50%, 1,000 rows, 1,000/s, about 1 s left, for 1 s", "loading: 50%, 20 rows, 10/s"
-    written = capsys.readouterr().err.split("\r")
+    written = cell.getvalue().split("\r")
     assert written[:2] == ["", first]
     assert written[2].startswith(second)
     assert len(written[2]) == len(first)
@@ -153,33 +162,92 @@ def test_what_a_program_prints_goes_where_its_output_goes_while_a_terminal_shows
     assert "an answer" not in terminal.getvalue()
 
 
-def test_a_worker_on_another_thread_begins_and_ends_to_record_in_its_own_steps(
+def test_a_worker_on_another_thread_begins_and_ends_to_count_in_its_own_steps(
     clock: Clock, capsys: pytest.CaptureFixture[str]
 ) -> None:
     log, calls = Log(), list[Callable[[], None]]()
+
+    def step() -> None:
+        while calls:
+            calls.pop(0)()
+
     with Display(True) as display:
-        display.begin("commit 3", None, began=clock.now - 1)
+        display.begin("commit 3", None, began=clock.now - 9)
         end = display.listen(worker(log, call=calls.append), is_own=False)  # type: ignore[arg-type]
-        clock.now += 9
+        clock.now += 0.5
         display.computing()
-        assert log.listener is None
-        calls.pop()()
+        display.computing()
+        assert (log.listener, len(calls)) == (None, 1)
+        step()
         assert log.listener is not None
+        log.listener([sent(7)])
+        clock.now += 0.25
+        display.computing()
+        assert log.listener is not None
+        step()
+        assert log.listener is None
+        clock.now += 0.25
+        display.computing()
         end()
-        assert log.listener is not None
-        calls.pop()()
-        assert log.listener is None
-    assert capsys.readouterr().err == "commit 3: for 10 s\n"
+        step()
+    assert capsys.readouterr().err == "commit 3: 28 records/s, for 10 s\n"
 
 
-def test_a_worker_that_steps_only_after_the_end_does_not_begin_to_record(clock: Clock) -> None:
+def test_a_worker_that_steps_only_after_the_end_counts_nothing(clock: Clock) -> None:
     log, calls = Log(), list[Callable[[], None]]()
     with Display(True) as display:
         display.begin("commit 3", None)
         end = display.listen(worker(log, call=calls.append), is_own=False)  # type: ignore[arg-type]
-        clock.now += 10
-        display.computing()
+        for _ in range(30):
+            clock.now += 1
+            display.computing()
         end()
+    assert len(calls) == 2
     for call in calls:
         call()
-        assert log.listener is None
+    assert log.listener is None
+
+
+class Writer:
+    """A standard error of a program that hands what is written to its log."""
+
+    def __init__(self) -> None:
+        self.text = ""
+
+    def write(self, text: str) -> None:
+        self.text += text
+
+
+@pytest.mark.parametrize("stream", [None, Writer()])
+def test_a_standard_error_that_is_none_or_only_writes_shows_nothing(
+    monkeypatch: pytest.MonkeyPatch, clock: Clock, stream: Writer | None
+) -> None:
+    monkeypatch.setattr(sys, "stderr", stream)
+    with Display(True) as display:
+        display.begin("loading", 100)
+        clock.now += 60
+        display.advance(50, 1000, "rows")
+    assert stream is None or stream.text == ""
+
+
+def test_a_line_is_no_wider_than_the_terminal(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setattr(module, "find_spec", lambda name: None)
+    monkeypatch.setenv("COLUMNS", "20")
+    with Display(True) as display:
+        display.begin("loading", 100)
+        clock.now += 1
+        display.advance(50, 1000, "rows")
+    assert max(map(len, terminal.getvalue().split("\r"))) == 19
+
+
+def test_a_terminal_that_cannot_move_its_cursor_has_plain_lines(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setenv("TERM", "dumb")
+    with Display(True) as display:
+        display.begin("loading", 100)
+        clock.now += 10
+        display.advance(50, 1000, "rows")
+    assert terminal.getvalue() == "loading: 50%, 1,000 rows, 100/s, about 10 s left, for 10 s\n"

@@ -274,3 +274,51 @@ def test_a_file_that_is_gone_and_standard_input_have_no_share(tmp_path: Path) ->
     with Session() as db:
         piped = db.table("numbers", {"x": int}).read_from(standard_input())
         assert piped.extent == (0, 0.0, None)
+
+
+@pytest.mark.usefixtures("soon")
+def test_a_long_commit_of_what_was_loaded_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a.csv").write_text("x\n0\n")
+    stream = watched(monkeypatch, "commit 1: round ")
+    with Session() as db:
+        db.table("numbers", {"x": int}).read_from(csv(tmp_path / "a.csv"))
+        db.view("up", lambda t: rounds(t, lambda: stream.seen.is_set()))
+        db.run()
+    assert stream.seen.is_set()
+
+
+@pytest.mark.usefixtures("soon")
+def test_a_run_may_run_another_one(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("x\n" + "1\n" * 40_000)
+    with Session() as db:
+        numbers = db.table("numbers", {"x": int})
+        numbers.read_from(csv(tmp_path / "a.csv"))
+        found: list[int] = []
+        db.run(until=lambda: bool(found) or (len(numbers) > 0 and found.append(db.run()) is None))  # type: ignore[func-returns-value]
+        assert len(numbers) == 40_000
+        assert not db._catalog.engine.progress._loading
+
+
+@pytest.mark.usefixtures("soon")
+def test_shares_are_those_of_the_files_there_are(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in "abcd":
+        (tmp_path / f"{name}.csv").write_text("x\n" + "1\n" * 20_000)
+    with Session() as db:
+        numbers = db.table("numbers", {"x": int})
+        numbers.read_from(csv(tmp_path / "a.csv"))
+        db.run()
+        (tmp_path / "a.csv").unlink()
+        numbers.read_from(csv(tmp_path / "[bc].csv"))
+
+        def change() -> bool:
+            if (tmp_path / "b.csv").exists() and len(numbers) >= 42_000:
+                (tmp_path / "b.csv").unlink()
+                numbers.read_from(csv(tmp_path / "d.csv"))
+            return False
+
+        db.run(until=change)
+        assert len(numbers) == 80_000
+    lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("loading: ")]
+    shares = [int(line.removeprefix("loading: ").partition("%")[0]) for line in lines]
+    assert len(shares) > 4
+    assert 0 <= min(shares) <= max(shares) <= 100
