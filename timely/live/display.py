@@ -25,7 +25,7 @@ from timely.worker.worker import Worker
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
-PERIOD = 0.1
+PERIOD = 0.25
 """Seconds between two refreshes of a line that changes in place."""
 PLAIN_SECONDS = 10.0
 """Seconds between two lines elsewhere."""
@@ -285,7 +285,9 @@ def _terminal() -> Line | None:
     columns = SpinnerColumn(), texts[0], BarColumn(), texts[1], TimeElapsedColumn()
     # What the program prints while a line is shown goes above it, unless it goes elsewhere than to the terminal.
     is_both = sys.stdout is not None and sys.stdout.isatty()
-    return _Bar(Progress(*columns, console=console, transient=True, redirect_stdout=is_both))
+    return _Bar(
+        Progress(*columns, console=console, transient=True, refresh_per_second=1 / PERIOD, redirect_stdout=is_both)
+    )
 
 
 def _is_notebook() -> bool:
