@@ -56,7 +56,7 @@ class Progress:
     def loading(self, measure: Measure) -> Iterator[Callable[[], bool]]:
         """Yield a function that shows how far sources are, and returns whether it does.
 
-        `measure` returns the extents of the sources, by the key of each; None if they do not end, or have ended.
+        `measure` returns the extents of the sources; None if they have ended, or if one of them does not end.
         """
         if not self._is_shown:
             yield _nothing
@@ -100,8 +100,8 @@ class _Loading:
 
     def _advance(self, extents: Mapping[Feed, Extent]) -> None:
         rows, done, total = 0, 0.0, 0.0
-        for key, extent in extents.items():
-            first = self._first.setdefault(key, extent)
+        for feed, extent in extents.items():
+            first = self._first.setdefault(feed, extent)
             rows += extent.rows - first.rows
             done += extent.done - first.done
             total += math.inf if extent.total is None else extent.total - first.done

@@ -101,8 +101,10 @@ def run(catalog: Catalog, every: float, until: Callable[[], bool] | None, foreve
     """
 
     def loaded() -> dict[Feed, Extent] | None:
+        if forever:  # nobody waits for it
+            return None
         with catalog.exclusive():
-            return None if forever else catalog.feeds.loaded()
+            return catalog.feeds.loaded()
 
     last = -every
     with catalog.engine.progress.loading(loaded) as show:
