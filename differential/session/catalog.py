@@ -29,7 +29,6 @@ from differential.session.transaction import Kind, Net, Statement, plan, settled
 from timely.errors import OperatorError, SessionError
 
 if TYPE_CHECKING:
-    from differential.session.retained import Past
     from differential.session.storage import Storage
 
 R = TypeVar("R")
@@ -286,6 +285,9 @@ class Catalog:
             if former is not None:
                 self._refuse_readers(former, "replaced")
             item, _ = self._installed(item, Site.add_view, definition)
+            if former in item.reads.values():
+                self._drop(item)
+                raise SessionError(f"{item} (at {item.origin}) reads {former}, which it replaces: give it another name")
             self.items[item.name] = item
             if former is not None:
                 self._drop(former)
@@ -412,10 +414,6 @@ class Catalog:
         call.wait()
         self.engine.result(call)
         return changes
-
-    def past(self, item: Item) -> Past | None:
-        """Return what commits have changed in an item, as far as that is durable. Use under the lock."""
-        return None if self.storage is None else self.storage.past(item)
 
     def watch(self, watch: Watch) -> Watch:
         """Deliver to a watch at the end of each commit."""

@@ -132,7 +132,7 @@ def _table(catalog: Catalog, name: str, columns: dict[str, Column], like: Item |
     if catalog.storage is not None:
         from differential.session.restoring import adopted
 
-        known = adopted(catalog, name, columns, names[:keys], {})
+        known = adopted(catalog, name, columns, {}, names[:keys], {})
         if known is not None:
             return known
     shown = None if like is None or like.shown is None else (*like.shown, len(like.shown))

@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from differential.data.codes import kind_of
 from differential.durable.places import Place
 from differential.session.catalog import Catalog
 from differential.session.item import Item
 from differential.session.kept import Kept
+from differential.session.schema import type_name
 from differential.session.site import Site
 from differential.session.storage import Storage
 from differential.session.table_data import Column
@@ -30,12 +32,17 @@ def restore(catalog: Catalog, where: str | os.PathLike[str] | Place, keep: int |
 
 
 def adopted(
-    catalog: Catalog, name: str, columns: Mapping[str, Column], key: Sequence[str], added: Mapping[str, Any]
+    catalog: Catalog,
+    name: str,
+    columns: Mapping[str, Column],
+    declared: Mapping[str, Column],
+    key: Sequence[str],
+    added: Mapping[str, Any],
 ) -> Item | None:
     """Return the table of an earlier session that the program names now; None if it is a new one.
 
-    It has more columns than before, if `added` has their values in the rows that are there. Raises SessionError if it
-    has others.
+    It has more columns than before, if `added` has their values in the rows that are there. `declared` are empty
+    columns of those whose types the program states. Raises SessionError if it has other columns, or other types.
     """
     storage = catalog.storage
     if storage is None or name not in storage.unused:
@@ -47,6 +54,14 @@ def adopted(
             f"{', '.join(kept.columns[: kept.keys])}, and not {', '.join(columns)} and {', '.join(key)}: take these, "
             f"or db.drop({name!r}) first"
         )
+    durable = {each: type_name(kind_of(example)) for each, example in storage.examples(name).items()}
+    for each, column in declared.items():
+        stated = type_name(kind_of(column))
+        if durable.get(each, stated) != stated:
+            raise SessionError(
+                f"column {each!r} of table {name!r} is durable with the type {durable[each]}, and not {stated}: state "
+                f"the type that it has, or db.drop({name!r}) first"
+            )
     more = {each: (column, added.get(each)) for each, column in columns.items() if each not in kept.columns}
     missing = [each for each in more if each not in added]
     if missing:
@@ -63,6 +78,9 @@ def adopted(
             storage.add_columns(each, {column: of for column, of in more.items() if column not in columns_of})
             catalog.rebuild_table(*_table(catalog, storage, each, storage.tables[each]))
     item, places = catalog.items[name], storage.tables[name].columns
+    for each, column in declared.items():
+        if each not in durable:
+            item.schema.declare(each, column)
     if item.shown != (shown := tuple(map(places.index, columns))):
         item.shown = shown  # in which rows without names are to be read, too
         storage.note(name, shown=shown)

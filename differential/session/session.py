@@ -138,7 +138,8 @@ class Session:
         """Return a new table that has, from the next commit on, the rows of `data`; without `data`, the table there is.
 
         A durable session returns the table that an earlier one has committed, with the rows that it has: then `data`
-        only names its columns. If there are more of them now, `added` has their values in the rows that are there.
+        only names its columns, and may state their types. If there are more of them now, `added` has their values in
+        the rows that are there.
 
         `data` is a dictionary of columns, a list of dictionaries, a frame of pandas or Polars, or an Arrow table; a
         dictionary of names and types makes an empty table. `key` names the columns that the index has first, by default
@@ -162,19 +163,19 @@ class Session:
                 f"{', '.join(names) or 'none'}, the key {', '.join(map(str, chosen)) or 'none'}"
             )
         refuse_name(name)
+        declared = {}
+        if isinstance(data, Mapping):
+            declared = {each: column for each, column in zip(names, columns) if is_type(data[each])}
         if self._catalog.storage is not None:
             from differential.session.restoring import adopted
 
-            known = adopted(self._catalog, name, dict(zip(names, columns)), chosen, added or {})
+            known = adopted(self._catalog, name, dict(zip(names, columns)), declared, chosen, added or {})
             if known is not None:
                 return Table(self._catalog, known)
         order = (*chosen, *(each for each in names if each not in chosen))
         shown = tuple(order.index(each) for each in names)
         workers, has_key = self._catalog.engine.workers, key is not None
         item = Item(name, "table", user_origin(), workers, order, shown, len(chosen), has_key)
-        declared = {}
-        if isinstance(data, Mapping):
-            declared = {each: column for each, column in zip(names, columns) if is_type(data[each])}
         for each, column in declared.items():
             item.schema.declare(each, column)
         self._catalog.add_table(item, declared)

@@ -158,8 +158,10 @@ class Hub:
         self._task = asyncio.create_task(follow())
 
     def _followed(self) -> tuple[Changes, Past | None, int]:
-        with self._catalog.exclusive():
-            return self._catalog.follow(self.item), self._catalog.past(self.item), self._catalog.last
+        catalog = self._catalog
+        with catalog.exclusive():
+            past = None if catalog.storage is None else catalog.storage.past(self.item)
+            return catalog.follow(self.item), past, catalog.last
 
     def _add(self, change: Change) -> None:
         found = messages("changes", change.time, self.label, change.columns, change.rows, change.diff.tolist())

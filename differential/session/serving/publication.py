@@ -39,7 +39,7 @@ class Publication:
         self._begun: tuple[int, bytes] | None = None
         with catalog.exclusive():
             self._changes, self._since = catalog.follow(item), catalog.last
-            past = catalog.past(item)
+            past = None if catalog.storage is None else catalog.storage.past(item)
         if past is not None:
             self._label, self._since = past.label, past.since
             for change in past.changes:

@@ -10,6 +10,7 @@ import threading
 import weakref
 from collections.abc import Iterator
 from contextlib import nullcontext, suppress
+from pathlib import Path
 from typing import Any, assert_type
 
 import numpy as np
@@ -573,3 +574,19 @@ def test_a_session_and_a_file_as_a_sink_need_no_library_of_an_extra() -> None:
 def run_apart(program: str) -> str:
     """Return what a program prints in a process of its own."""
     return subprocess.check_output([sys.executable, "-c", program], text=True, timeout=60)
+
+
+@pytest.mark.parametrize("durable", [False, True])
+def test_a_view_that_reads_the_one_it_replaces_is_refused_and_that_one_stays(tmp_path: Path, durable: bool) -> None:
+    with Session(state=str(tmp_path / "db") if durable else None) as db:
+        numbers = db.table("numbers", {"x": [1, 3, 6]})
+        db.commit()
+        view = db.view("v", lambda t: t.numbers.filter(lambda x: x > 2), durable=durable)
+        with pytest.raises(
+            SessionError, match=r"view 'v' \(at .*\) reads view 'v', which it replaces: give it another"
+        ):
+            db.view("v", lambda t: t.v.filter(lambda x: x > 5), durable=durable)
+        numbers.insert(x=9)
+        db.commit()
+        assert view.records() == [(3,), (6,), (9,)]
+        assert list(db) == ["numbers", "v"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -539,3 +540,16 @@ def test_an_interrupt_waits_until_a_commit_is_durable(
     with session(tmp_path) as db:
         assert db.table("visits").records() == [("help",), ("home",), ("news",)]
     assert shard(tmp_path, "pages").read() == {("help",): 1, ("home",): 1, ("news",): 1}
+
+
+def test_a_type_that_is_not_the_durable_one_is_refused(tmp_path: Path) -> None:
+    with session(tmp_path) as db:
+        db.table("t", {"k": int, "v": str, "w": float})
+        db.commit()
+    for stated, name in ((str | None, "text?"), (float, "float64"), (int, "int64")):
+        with session(tmp_path) as db:
+            text = f"column 'v' of table 't' is durable with the type text, and not {name}: "
+            with pytest.raises(SessionError, match=re.escape(text)):
+                db.table("t", {"k": int, "v": stated, "w": float})
+            assert db.table("t", {"k": int, "v": str, "w": float}).records() == []
+            db.commit()
