@@ -118,6 +118,7 @@ class Engine:
         """Let all workers make a call, and return without waiting. An interrupt may come when they have it already."""
         self.refuse_inside()
         if self.cluster is not None:
+            self.refuse_ended()
             self.cluster.pack(call)
         with self._lock:
             self.refuse_ended()
