@@ -6,8 +6,8 @@ a bar; without rich, and in a notebook, it is a line that is written again in pl
 
 While an answer is computed, the display has the round of a loop that the worker is in, and how many records the
 operators send each other: as a loop settles, they become fewer. The round is read from outside. Records come from the
-worker's log, which slows down a loop with small rounds by a quarter while someone listens. So the display listens for a
-tenth of the time.
+worker's log, which slows down a loop with small rounds while someone listens. So the display listens for a tenth of the
+time.
 """
 
 from __future__ import annotations
