@@ -25,7 +25,7 @@ from differential.kernels.memory import (
     empty,
     times_of,
 )
-from differential.kernels.times import sorted_distinct
+from differential.kernels.times import intern
 
 
 @kernel
@@ -33,7 +33,7 @@ def by_time(
     keys: Ints, vals: Ints, time_index: Ints, diffs: Ints, times: Table
 ) -> tuple[Ints, Ints, Ints, Table, Table]:
     """Return keys, values and diffs in the order of times, the distinct times, and each time's first row and end."""
-    table, place = sorted_distinct(times)
+    table, place = intern(times)
     runs = np.zeros((len(table), 2), np.int64)
     for row in range(len(keys)):
         runs[place[at(time_index, row, 0)], 1] += 1

@@ -27,7 +27,21 @@ from typing import Any
 import llvmlite.binding as llvm
 from llvmlite import ir
 from numba import _dynfunc
-from numba.core import callconv, codegen, config, cpu, errors, extending, registry, target_extension, types
+from numba.core import (
+    callconv,
+    codegen,
+    compiler,
+    compiler_machinery,
+    config,
+    cpu,
+    errors,
+    extending,
+    registry,
+    target_extension,
+    typed_passes,
+    types,
+    untyped_passes,
+)
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.decorators import jit
 from numba.core.runtime import rtsys
@@ -104,12 +118,8 @@ class _Codegen(codegen.JITCPUCodegen):  # type: ignore[misc]
 
     def object_code(self, module: Any) -> bytes:
         """Return the object code of a module, which is optimised in place."""
-        cheap, cheap_passes = self._module_pass_manager(
-            loop_vectorize=self._loopvect, slp_vectorize=False, opt=self._opt_level, cost="cheap"
-        )
-        full, full_passes = self._module_pass_manager()
-        cheap.run(module, cheap_passes)  # inlines, so that counts of references cancel out
-        full.run(module, full_passes)
+        manager, passes = self._module_pass_manager()
+        manager.run(module, passes)
         module.verify()
         return self._tm.emit_object(module)  # type: ignore[no-any-return]
 
@@ -165,9 +175,59 @@ class _Dispatcher(registry.CPUDispatcher):  # type: ignore[misc]
     targetdescr = _CPUTarget(TARGET)
 
 
+class _Flags(compiler.Flags):  # type: ignore[misc]
+    """How a function is compiled.
+
+    Numba looks up its implementations of operations by these settings, tens of thousands of times, and hashes and
+    compares all of its options each time. Here, those that were set are compared first.
+    """
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or getattr(other, "_values", None) == self._values or bool(super().__eq__(other))
+
+    def __hash__(self) -> int:
+        return hash((self.nrt, self.forceinline))
+
+
+class _Compiler(compiler.Compiler):  # type: ignore[misc]
+    """All of Numba's passes: for the functions with which Numba implements operations."""
+
+    def __init__(
+        self, typingctx: Any, targetctx: Any, library: Any, args: Any, return_type: Any, flags: Any, locals: Any
+    ) -> None:
+        super().__init__(typingctx, targetctx, library, args, return_type, _Flags(flags), locals)
+
+
+class _KernelCompiler(_Compiler):
+    """The passes that kernels need.
+
+    Left out are those for closures, context managers, loops over literals, branches that types decide, and expressions
+    of whole arrays: a kernel that has one of these may not compile.
+    """
+
+    def define_pipelines(self) -> list[Any]:
+        passes = compiler_machinery.PassManager("kernels")
+        for each in (
+            untyped_passes.TranslateByteCode,
+            untyped_passes.FixupArgs,
+            untyped_passes.IRProcessing,
+            untyped_passes.GenericRewrites,
+            untyped_passes.RewriteDynamicRaises,
+            untyped_passes.ReconstructSSA,
+            typed_passes.NopythonTypeInference,
+            typed_passes.PreLowerStripPhis,
+            typed_passes.IRLegalization,
+            typed_passes.NativeLowering,
+            typed_passes.NoPythonBackend,
+        ):
+            passes.add_pass(each, each.name())
+        passes.finalize()
+        return [passes]
+
+
 target_extension.target_registry[TARGET] = _Kernels
 target_extension.dispatcher_registry[_Kernels] = _Dispatcher
-target_extension.jit_registry[_Kernels] = functools.partial(jit, _target=TARGET)
+target_extension.jit_registry[_Kernels] = functools.partial(jit, _target=TARGET, pipeline_class=_Compiler)
 
 
 @functools.cache
@@ -187,7 +247,7 @@ def _refuse_shapes(src_shapes: Any, index_shape: Any) -> Callable[[Any, Any], No
 
 def jitted(function: Any, **options: Any) -> Any:
     """Return a dispatcher of `function`, or of the function of a dispatcher; only kernels can call it."""
-    wrappers = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    wrappers = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "pipeline_class": _KernelCompiler}
     known = {name: value for name, value in options.items() if hasattr(cpu.CPUTargetOptions, name)}
     return jit(
         getattr(function, "py_func", function), _target=TARGET, nogil=True, error_model="numpy", **wrappers, **known

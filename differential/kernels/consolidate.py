@@ -31,7 +31,7 @@ from differential.kernels.memory import (
     empty,
     times_of,
 )
-from differential.kernels.times import copy_advanced, only_used, sorted_distinct
+from differential.kernels.times import copy_advanced, drop_unused, intern
 from differential.kernels.wide import Overflow, carry, fits
 from differential.kernels.words import TWO_WORDS, UNFIT, lay_out, pack, sorted_words, unpack
 
@@ -189,7 +189,7 @@ def all_times(parts: Table, since: Table) -> tuple[Table, Ints]:
         else:
             times[base : base + len(own)] = own
         base += len(own)
-    return sorted_distinct(times)
+    return intern(times)
 
 
 @bare
@@ -229,7 +229,7 @@ def consolidate_parts(parts: Batches, since: Times) -> tuple[Ints, Ints, Ints, I
         first, second, spare = sorted_words(first, second, layout)
         diffs = spelled_out(parts, rows, DIFFS, 1) if is_by_row else np.empty(0, np.int64)
         keys, vals, index, sums = unpack(first, second, spare, diffs, is_by_row, layout)
-    index, times = only_used(index, times if len(keys) != 0 else times[:0])
+    index, times = drop_unused(index, times if len(keys) != 0 else times[:0])
     return keys, vals, index, sums, times
 
 
@@ -263,7 +263,7 @@ def unpack_words(
     """
     first, second, spare = sorted_words(first, second, layout)
     keys, vals, index, sums = unpack(first, second, spare, diffs, is_by_row != 0, layout)
-    index, times = only_used(index, times if len(keys) != 0 else times[:0])
+    index, times = drop_unused(index, times if len(keys) != 0 else times[:0])
     return keys, vals, index, sums, times
 
 

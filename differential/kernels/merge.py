@@ -31,7 +31,7 @@ from differential.kernels.compile import Batches, Ints, Table, Times, bare, inne
 from differential.kernels.consolidate import sort_rows
 from differential.kernels.memory import DIFFS, KEYS, TIME_INDEX, TIME_ROWS, VALS, at, column, item
 from differential.kernels.seek import seek
-from differential.kernels.times import copy_advanced, sorted_distinct
+from differential.kernels.times import copy_advanced, intern
 from differential.kernels.wide import Overflow, carry, fits
 
 MORE, DONE, NEEDS_DIFFS, GROUP, TOO_WIDE = range(5)
@@ -74,7 +74,7 @@ def plan(first: Table, second: Table, since: Times) -> tuple[Table, Ints]:
     times = np.empty((len(first) + len(second), first.shape[1]), np.int64)
     copy_advanced(first, since, times, 0)
     copy_advanced(second, since, times, len(first))
-    return sorted_distinct(times)
+    return intern(times)
 
 
 @bare

@@ -97,8 +97,8 @@ def sort_times(times: Table) -> Ints:
     return order
 
 
-@inner
-def sorted_distinct(times: Table) -> tuple[Table, Ints]:
+@kernel
+def intern(times: Table) -> tuple[Table, Ints]:
     """Return the distinct rows of `times` in lexicographic order, and for each row its place among them."""
     count = len(times)
     place = np.arange(count)
@@ -122,8 +122,8 @@ def sorted_distinct(times: Table) -> tuple[Table, Ints]:
     return table[:distinct].copy(), place
 
 
-@inner
-def only_used(time_index: Ints, times: Table) -> tuple[Ints, Table]:
+@kernel
+def drop_unused(time_index: Ints, times: Table) -> tuple[Ints, Table]:
     """Return the index and the table without unused times; the index is absent if one time is left."""
     count = len(times)
     if len(time_index) == 0:
@@ -150,18 +150,6 @@ def only_used(time_index: Ints, times: Table) -> tuple[Ints, Table]:
     for row in range(len(time_index)):
         index[row] = place[time_index[row]]
     return index, table
-
-
-@kernel
-def intern(times: Table) -> tuple[Table, Ints]:
-    """Return the distinct rows of `times` in lexicographic order, and for each row its place among them."""
-    return sorted_distinct(times)
-
-
-@kernel
-def drop_unused(time_index: Ints, times: Table) -> tuple[Ints, Table]:
-    """Return the index and the table without unused times; the index is absent if one time is left."""
-    return only_used(time_index, times)
 
 
 @kernel
