@@ -183,7 +183,9 @@ class _Flags(compiler.Flags):  # type: ignore[misc]
     """
 
     def __eq__(self, other: object) -> bool:
-        return self is other or getattr(other, "_values", None) == self._values or bool(super().__eq__(other))
+        if not isinstance(other, _Flags):
+            return NotImplemented
+        return self is other or self._values == other._values or self.values() == other.values()
 
     def __hash__(self) -> int:
         return hash((self.nrt, self.forceinline))
