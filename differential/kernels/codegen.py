@@ -176,16 +176,16 @@ class _Dispatcher(registry.CPUDispatcher):  # type: ignore[misc]
 
 
 class _Flags(compiler.Flags):  # type: ignore[misc]
-    """How a function is compiled.
+    """The settings by which a function is compiled.
 
-    Numba looks up its implementations of operations by these settings, tens of thousands of times, and hashes and
-    compares all of its options each time. Here, those that were set are compared first.
+    Numba looks up implementations of operations by them, tens of thousands of times, and hashes and compares all
+    options each time. Here, two options are hashed, and those that were set are compared first.
     """
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, _Flags):
             return NotImplemented
-        return self is other or self._values == other._values or self.values() == other.values()
+        return bool(self._values == other._values or self.values() == other.values())
 
     def __hash__(self) -> int:
         return hash((self.nrt, self.forceinline))
@@ -204,7 +204,7 @@ class _KernelCompiler(_Compiler):
     """The passes that kernels need.
 
     Left out are those for closures, context managers, loops over literals, branches that types decide, and expressions
-    of whole arrays: a kernel that has one of these may not compile.
+    of whole arrays. A kernel that has one of these might not compile.
     """
 
     def define_pipelines(self) -> list[Any]:
