@@ -37,9 +37,11 @@ from numba.core import (
     errors,
     extending,
     registry,
+    sigutils,
     target_extension,
     typed_passes,
     types,
+    typing,
     untyped_passes,
 )
 from numba.core.compiler_lock import global_compiler_lock
@@ -48,6 +50,7 @@ from numba.core.runtime import rtsys
 from numba.np import arrayobj
 
 from differential.kernels.bridge import add_bridge
+from differential.kernels.lowering import REGISTRY, Lowering
 from differential.kernels.processor import Processor
 from differential.kernels.runtime import TEXT
 from differential.kernels.signature import ARRAYS, Signature
@@ -105,14 +108,13 @@ class _Codegen(codegen.JITCPUCodegen):  # type: ignore[misc]
         return self._processor.features
 
     def _pass_builder(self, **settings: Any) -> Any:
-        """Return LLVM's passes for Numba's settings, up to level 2, which leave loops as long as they are.
+        """Return LLVM's passes for Numba's settings, up to level 2, which leave loops as they are.
 
-        Level 3, unrolling and interleaving take a third of LLVM's time, and make neither bulk work nor changes faster
-        (docs/design/0023-kernels-without-numba.md).
+        Level 3, unrolled and vectorised loops take two fifths of LLVM's time, and make neither bulk work nor changes
+        faster (docs/design/0023-kernels-without-numba.md).
         """
         options = llvm.create_pipeline_tuning_options(min(int(settings.get("opt", config.OPT)), _MOST_OPTIMISED))
-        options.loop_vectorization = settings.get("loop_vectorize", config.LOOP_VECTORIZE)
-        options.slp_vectorization = settings.get("slp_vectorize", config.SLP_VECTORIZE)
+        options.loop_vectorization = options.slp_vectorization = False
         options.loop_unrolling = options.loop_interleaving = False
         return llvm.create_pass_builder(self._tm, options)
 
@@ -153,6 +155,18 @@ class _Context(cpu.CPUContext):  # type: ignore[misc]
         super().init()
         self._internal_codegen = _codegen(Processor.of_host())
 
+    def refresh(self) -> None:
+        super().refresh()
+        self.install_registry(REGISTRY)  # after Numba's, since of implementations for the same types the last is used
+
+    # What the next item of an iterator is, and whether there is one: Numba copies both to the stack for each.
+
+    def pair_first(self, builder: Any, val: Any, ty: Any) -> Any:
+        return builder.extract_value(val, 0)
+
+    def pair_second(self, builder: Any, val: Any, ty: Any) -> Any:
+        return builder.extract_value(val, 1)
+
     @property
     def call_conv(self) -> Any:
         return _Conventions(self)
@@ -161,10 +175,49 @@ class _Context(cpu.CPUContext):  # type: ignore[misc]
         return _dynfunc.make_function(fndesc.lookup_module(), fndesc.qualname, "", _REFUSES, env, (library,))
 
 
+class _Function(types.Function):  # type: ignore[misc]
+    """The type of a function of Numba's own, which remembers what its calls return.
+
+    Types are inferred until none changes, and each time Numba looks for the implementation of each `+` among all that
+    Numba has. Types are unique objects, so they are compared by identity, which the values keep from being reused.
+    """
+
+    def __init__(self, templates: Any) -> None:
+        super().__init__(templates)
+        self._known: dict[tuple[int, ...], tuple[Any, Any]] = {}
+
+    def augment(self, other: Any) -> Any:
+        return _Function(self.templates + other.templates) if other.typing_key == self.typing_key else None
+
+    def get_call_type(self, context: Any, args: Any, kws: Any) -> Any:
+        if kws:
+            return super().get_call_type(context, args, kws)
+        if args and isinstance(args[0], (types.Number, types.Boolean, types.Array)):
+            args = tuple([types.unliteral(each) for each in args])  # constants matter where a tuple is indexed by them
+        place = tuple(map(id, args))
+        if place not in self._known:
+            self._known[place] = super().get_call_type(context, args, kws), args
+        return self._known[place][0]
+
+
+extending.register_model(_Function)(extending.models.OpaqueModel)
+
+
+class _TypingContext(typing.Context):  # type: ignore[misc]
+    """Numba's context for types, with functions that remember."""
+
+    def _insert_global(self, gv: Any, gty: Any) -> None:
+        super()._insert_global(gv, _Function(gty.templates) if type(gty) is types.Function else gty)
+
+
 class _CPUTarget(registry.CPUTarget):  # type: ignore[misc]
     @functools.cached_property
     def _toplevel_target_context(self) -> Any:
         return _Context(self.typing_context, self._target_name)
+
+    @functools.cached_property
+    def _toplevel_typing_context(self) -> Any:
+        return _TypingContext()
 
 
 class _Kernels(target_extension.CPU):  # type: ignore[misc]
@@ -172,7 +225,18 @@ class _Kernels(target_extension.CPU):  # type: ignore[misc]
 
 
 class _Dispatcher(registry.CPUDispatcher):  # type: ignore[misc]
+    """Numba's dispatcher, which looks for no files, and does not measure how long locks are held.
+
+    Each level of nested calls would add a measurement to every lock.
+    """
+
     targetdescr = _CPUTarget(TARGET)
+
+    def compile(self, sig: Any) -> Any:
+        args, return_type = sigutils.normalize_signature(sig)
+        if tuple(args) not in self.overloads:
+            self.add_overload(self._compiler.compile(args, return_type))
+        return self.overloads[tuple(args)].entry_point
 
 
 class _Flags(compiler.Flags):  # type: ignore[misc]
@@ -218,8 +282,8 @@ class _KernelCompiler(_Compiler):
             untyped_passes.ReconstructSSA,
             typed_passes.NopythonTypeInference,
             typed_passes.PreLowerStripPhis,
-            typed_passes.IRLegalization,
-            typed_passes.NativeLowering,
+            *([typed_passes.IRLegalization] if self.state.flags.nrt else []),  # marks the last uses of variables
+            Lowering,
             typed_passes.NoPythonBackend,
         ):
             passes.add_pass(each, each.name())
@@ -259,9 +323,20 @@ def jitted(function: Any, **options: Any) -> Any:
 def unliteral(template: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     """Return a dispatcher's `get_call_template` for types without values.
 
-    Otherwise Numba would compile the function again for each constant among its arguments.
+    Otherwise Numba would compile the function again for each constant among its arguments. Templates are remembered,
+    because Numba asks for that of each call several times.
     """
-    return lambda args, kws: template([types.unliteral(each) for each in args], kws)
+    known: dict[tuple[Any, ...], Any] = {}
+
+    def remembered(args: Any, kws: Any) -> Any:
+        given = tuple([types.unliteral(each) for each in args])
+        if kws:
+            return template(given, kws)
+        if given not in known:
+            known[given] = template(given, kws)
+        return known[given]
+
+    return remembered
 
 
 def external(symbol: str, signature: Signature) -> Any:

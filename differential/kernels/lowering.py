@@ -1,0 +1,160 @@
+"""What Numba makes of arrays, loops and variables of kernels, in fewer of LLVM's instructions than Numba's own.
+
+Numba copies each array to the stack before it reads an item, checks that the step of each range is not zero, and clears
+each variable after its last use, whatever its type. LLVM finds out that most of this has no effect, but takes longer to
+do so than to compile the rest. Here an item is an address and a load, and a range counts down.
+
+Importing this module imports Numba.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+from llvmlite import ir
+from numba.core import cgutils, lowering, typed_passes, types
+from numba.core.compiler_machinery import register_pass
+from numba.core.imputils import Registry
+from numba.np import arrayobj
+
+REGISTRY = Registry("differential")
+"""Implementations that a context has instead of Numba's."""
+
+_INT64 = ir.IntType(64)
+_DATA, _SHAPE = 4, 5
+"""Where Numba's arrays have the address of their items, and their sizes."""
+_FIRST, _COUNT, _STEP = 0, 3, 2
+"""Where Numba's iterators of ranges have the address of the next number, that of how many are left, and the step."""
+
+
+class Lower(lowering.Lower):  # type: ignore[misc]
+    """Numba's translation of a function, in which only variables with arrays are cleared."""
+
+    def _counts(self, name: str) -> bool:
+        """Return whether a variable holds references that are counted."""
+        kind = self.context.data_model_manager[self.typeof(name)]
+        return bool(self.context.enable_nrt and kind.contains_nrt_meminfo())
+
+    def alloca_lltype(self, name: str, lltype: Any, datamodel: Any = None) -> Any:
+        return cgutils.alloca_once(self.builder, lltype, name=name)
+
+    def delvar(self, name: str) -> None:
+        if self._counts(name):
+            super().delvar(name)
+
+    def storevar(self, value: Any, name: str, argidx: int | None = None) -> None:
+        if self._counts(name) or name in self._singly_assigned_vars:
+            super().storevar(value, name, argidx)
+        else:
+            self._alloca_var(name, self.typeof(name))
+            self.builder.store(value, self.getvar(name))
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class Lowering(typed_passes.NativeLowering):  # type: ignore[misc]
+    """The pass that translates with `Lower`."""
+
+    _name = "kernel_lowering"
+
+    @property
+    def lowering_class(self) -> type[Lower]:
+        return Lower
+
+
+def _item(context: Any, builder: Any, kind: Any, array: Any, indices: Any, index_kinds: Any) -> Any:
+    """Return the address of an item of a C-contiguous array. A negative index counts from the end."""
+    place: Any = None
+    for dimension, (index, index_kind) in enumerate(zip(indices, index_kinds, strict=True)):
+        index = context.cast(builder, index, index_kind, types.intp)
+        if place is not None:
+            place = builder.mul(place, builder.extract_value(array, (_SHAPE, dimension)))
+        if index_kind.signed and not (isinstance(index, ir.Constant) and index.constant >= 0):
+            size = builder.extract_value(array, (_SHAPE, dimension))
+            is_negative = builder.icmp_signed("<", index, ir.Constant(_INT64, 0))
+            index = builder.select(is_negative, builder.add(index, size), index)
+        place = index if place is None else builder.add(place, index)
+    return builder.gep(builder.extract_value(array, _DATA), [place])
+
+
+def _is_item(context: Any, kind: Any, index_kinds: Any) -> bool:
+    """Return whether indices name one item of an array, and need no check."""
+    are_numbers = all(isinstance(each, types.Integer) for each in index_kinds)
+    is_plain = kind.layout == "C" and not context.enable_boundscheck
+    return are_numbers and is_plain and kind.ndim == len(index_kinds)
+
+
+@REGISTRY.lower(operator.getitem, types.Array, types.Integer)  # type: ignore[untyped-decorator]
+def _get_number(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    kind, index_kind = signature.args
+    if not _is_item(context, kind, (index_kind,)):
+        return arrayobj.getitem_arraynd_intp(context, builder, signature, values)
+    array, index = values
+    return arrayobj.load_item(context, builder, kind, _item(context, builder, kind, array, (index,), (index_kind,)))
+
+
+@REGISTRY.lower(operator.getitem, types.Array, types.BaseTuple)  # type: ignore[untyped-decorator]
+def _get_tuple(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    kind, index_kinds = signature.args
+    if not _is_item(context, kind, index_kinds):
+        return arrayobj.getitem_array_tuple(context, builder, signature, values)
+    array, index = values
+    indices = [builder.extract_value(index, place) for place in range(len(index_kinds))]
+    return arrayobj.load_item(context, builder, kind, _item(context, builder, kind, array, indices, index_kinds))
+
+
+@REGISTRY.lower(operator.setitem, types.Array, types.Any, types.Any)  # type: ignore[untyped-decorator]
+def _set(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    kind, index_kind, value_kind = signature.args
+    array, index, value = values
+    if isinstance(index_kind, types.BaseTuple):
+        index_kinds = tuple(index_kind)
+        indices = [builder.extract_value(index, place) for place in range(len(index_kinds))]
+    else:
+        index_kinds, indices = (index_kind,), [index]
+    if not _is_item(context, kind, index_kinds):
+        return arrayobj.setitem_array(context, builder, signature, values)
+    address = _item(context, builder, kind, array, indices, index_kinds)
+    arrayobj.store_item(context, builder, kind, context.cast(builder, value, value_kind, kind.dtype), address)
+    return None
+
+
+@REGISTRY.lower(len, types.Array)  # type: ignore[untyped-decorator]
+def _length(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    return builder.extract_value(values[0], (_SHAPE, 0))
+
+
+@REGISTRY.lower("getiter", types.range_state64_type)  # type: ignore[untyped-decorator]
+def _iterator(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    """Return an iterator with as many numbers as are left: none if that is negative. The step must not be zero."""
+    start, stop, step = (builder.extract_value(values[0], place) for place in range(3))
+    towards = builder.select(builder.icmp_signed(">", step, ir.Constant(_INT64, 0)), _number(1), _number(-1))
+    whole = builder.sub(builder.add(builder.sub(stop, start), step), towards)
+    iterator = ir.Constant(context.get_value_type(signature.return_type), ir.Undefined)
+    for place, value in ((_FIRST, start), (_COUNT, builder.sdiv(whole, step))):
+        iterator = builder.insert_value(iterator, _on_stack(builder, value), place)
+    return builder.insert_value(iterator, step, _STEP)
+
+
+@REGISTRY.lower("iternext", types.range_iter64_type)  # type: ignore[untyped-decorator]
+def _next(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    """Return the next number, and whether there is one."""
+    first, step, count = (builder.extract_value(values[0], place) for place in (_FIRST, _STEP, _COUNT))
+    left, number = builder.load(count), builder.load(first)
+    builder.store(builder.sub(left, _number(1)), count)
+    builder.store(builder.add(number, step), first)
+    pair = ir.Constant(context.get_value_type(signature.return_type), ir.Undefined)
+    pair = builder.insert_value(pair, number, 0)
+    return builder.insert_value(pair, builder.icmp_signed(">", left, _number(0)), 1)
+
+
+def _number(value: int) -> Any:
+    return ir.Constant(_INT64, value)
+
+
+def _on_stack(builder: Any, value: Any) -> Any:
+    """Return the address of a new variable that has this value."""
+    with builder.goto_entry_block():
+        address = builder.alloca(value.type)
+    builder.store(value, address)
+    return address
