@@ -50,7 +50,7 @@ from numba.core.runtime import rtsys
 from numba.np import arrayobj
 
 from differential.kernels.bridge import add_bridge
-from differential.kernels.lowering import REGISTRY, Lowering
+from differential.kernels.lowering import REGISTRY, Lowering, place_of
 from differential.kernels.processor import Processor
 from differential.kernels.runtime import TEXT
 from differential.kernels.signature import ARRAYS, Signature
@@ -162,10 +162,10 @@ class _Context(cpu.CPUContext):  # type: ignore[misc]
     # What the next item of an iterator is, and whether there is one: Numba copies both to the stack for each.
 
     def pair_first(self, builder: Any, val: Any, ty: Any) -> Any:
-        return builder.extract_value(val, 0)
+        return builder.extract_value(val, place_of(ty, "first"))
 
     def pair_second(self, builder: Any, val: Any, ty: Any) -> Any:
-        return builder.extract_value(val, 1)
+        return builder.extract_value(val, place_of(ty, "second"))
 
     @property
     def call_conv(self) -> Any:

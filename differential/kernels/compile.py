@@ -251,7 +251,7 @@ def compile_all(report: Callable[[str], None] = print) -> None:
 def _codegen() -> Any:
     try:
         return importlib.import_module("differential.kernels.codegen")
-    except (AttributeError, ImportError) as error:
+    except (AttributeError, ImportError, KeyError) as error:
         version = getattr(sys.modules.get("numba"), "__version__", "")
         raise RuntimeError(
             f"Numba {version} cannot compile the kernels of this package ({error}); install another version of Numba, "

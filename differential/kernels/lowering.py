@@ -15,6 +15,7 @@ from typing import Any
 from llvmlite import ir
 from numba.core import cgutils, lowering, typed_passes, types
 from numba.core.compiler_machinery import register_pass
+from numba.core.datamodel import default_manager
 from numba.core.imputils import Registry
 from numba.np import arrayobj
 
@@ -22,10 +23,16 @@ REGISTRY = Registry("differential")
 """Implementations that a context has instead of Numba's."""
 
 _INT64 = ir.IntType(64)
-_DATA, _SHAPE = 4, 5
-"""Where Numba's arrays have the address of their items, and their sizes."""
-_FIRST, _COUNT, _STEP = 0, 3, 2
-"""Where Numba's iterators of ranges have the address of the next number, that of how many are left, and the step."""
+
+
+def place_of(kind: Any, field: str) -> int:
+    """Return where values of a type have a field."""
+    return int(default_manager[kind].get_field_position(field))
+
+
+_DATA, _SHAPE = (place_of(types.Array(types.int64, 1, "C"), field) for field in ("data", "shape"))
+_FIRST, _STEP, _COUNT = (place_of(types.range_iter64_type, field) for field in ("iter", "step", "count"))
+"""Where the iterator of a range has the address of the next number, the step, and the address of how many are left."""
 
 
 class Lower(lowering.Lower):  # type: ignore[misc]
@@ -127,7 +134,8 @@ def _length(context: Any, builder: Any, signature: Any, values: Any) -> Any:
 @REGISTRY.lower("getiter", types.range_state64_type)  # type: ignore[untyped-decorator]
 def _iterator(context: Any, builder: Any, signature: Any, values: Any) -> Any:
     """Return an iterator with as many numbers as are left: none if that is negative. The step must not be zero."""
-    start, stop, step = (builder.extract_value(values[0], place) for place in range(3))
+    [kind] = signature.args
+    start, stop, step = (builder.extract_value(values[0], place_of(kind, each)) for each in ("start", "stop", "step"))
     towards = builder.select(builder.icmp_signed(">", step, ir.Constant(_INT64, 0)), _number(1), _number(-1))
     whole = builder.sub(builder.add(builder.sub(stop, start), step), towards)
     iterator = ir.Constant(context.get_value_type(signature.return_type), ir.Undefined)
@@ -144,8 +152,9 @@ def _next(context: Any, builder: Any, signature: Any, values: Any) -> Any:
     builder.store(builder.sub(left, _number(1)), count)
     builder.store(builder.add(number, step), first)
     pair = ir.Constant(context.get_value_type(signature.return_type), ir.Undefined)
-    pair = builder.insert_value(pair, number, 0)
-    return builder.insert_value(pair, builder.icmp_signed(">", left, _number(0)), 1)
+    pair = builder.insert_value(pair, number, place_of(signature.return_type, "first"))
+    is_left = builder.icmp_signed(">", left, _number(0))
+    return builder.insert_value(pair, is_left, place_of(signature.return_type, "second"))
 
 
 def _number(value: int) -> Any:
