@@ -33,9 +33,7 @@ _SETTINGS = (
     "EXTEND_VARIABLE_LIFETIMES",
     "LLVM_REFPRUNE_FLAGS",
     "LLVM_REFPRUNE_PASS",
-    "LOOP_VECTORIZE",
     "OPT",
-    "SLP_VECTORIZE",
 )
 """The settings of Numba that change the code that it makes."""
 _CONFIGURATION = ".numba_config.yaml"

@@ -21,6 +21,7 @@ import ctypes
 import functools
 import gc
 import inspect
+import operator
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -39,6 +40,7 @@ from numba.core import (
     registry,
     sigutils,
     target_extension,
+    targetconfig,
     typed_passes,
     types,
     typing,
@@ -179,12 +181,13 @@ class _Function(types.Function):  # type: ignore[misc]
     """The type of a function of Numba's own, which remembers what its calls return.
 
     Types are inferred until none changes, and each time Numba looks for the implementation of each `+` among all that
-    Numba has. Types are unique objects, so they are compared by identity, which the values keep from being reused.
+    Numba has. Types are unique objects, so they are compared by identity; the memo holds them, so that their identities
+    are not reused. Functions that Numba compiles for a call are compiled by the settings of the caller.
     """
 
     def __init__(self, templates: Any) -> None:
         super().__init__(templates)
-        self._known: dict[tuple[int, ...], tuple[Any, Any]] = {}
+        self._known: dict[tuple[Any, ...], tuple[Any, Any, Any]] = {}
 
     def augment(self, other: Any) -> Any:
         return _Function(self.templates + other.templates) if other.typing_key == self.typing_key else None
@@ -192,12 +195,18 @@ class _Function(types.Function):  # type: ignore[misc]
     def get_call_type(self, context: Any, args: Any, kws: Any) -> Any:
         if kws:
             return super().get_call_type(context, args, kws)
-        if args and isinstance(args[0], (types.Number, types.Boolean, types.Array)):
-            args = tuple([types.unliteral(each) for each in args])  # constants matter where a tuple is indexed by them
-        place = tuple(map(id, args))
+        if self._is_operator() and args and isinstance(args[0], (types.Number, types.Boolean, types.Array)):
+            args = tuple([types.unliteral(each) for each in args])  # only items of tuples depend on constants
+        flags = targetconfig.ConfigStack.top_or_none()
+        place = (flags and (flags.nrt, flags.forceinline, flags.error_model), *map(id, args))
         if place not in self._known:
-            self._known[place] = super().get_call_type(context, args, kws), args
-        return self._known[place][0]
+            signature = super().get_call_type(context, args, kws)
+            self._known[place] = signature, self._impl_keys[signature.args], args
+        signature, self._impl_keys[signature.args], _ = self._known[place]
+        return signature
+
+    def _is_operator(self) -> bool:
+        return getattr(self.typing_key, "__module__", None) == operator.add.__module__
 
 
 extending.register_model(_Function)(extending.models.OpaqueModel)
@@ -225,9 +234,9 @@ class _Kernels(target_extension.CPU):  # type: ignore[misc]
 
 
 class _Dispatcher(registry.CPUDispatcher):  # type: ignore[misc]
-    """Numba's dispatcher, which looks for no files, and does not measure how long locks are held.
+    """Numba's dispatcher, without files, and without measuring how long locks are held.
 
-    Each level of nested calls would add a measurement to every lock.
+    Each nested compilation would add a measurement to every lock. The lock of the compiler is held by the caller.
     """
 
     targetdescr = _CPUTarget(TARGET)
@@ -235,7 +244,14 @@ class _Dispatcher(registry.CPUDispatcher):  # type: ignore[misc]
     def compile(self, sig: Any) -> Any:
         args, return_type = sigutils.normalize_signature(sig)
         if tuple(args) not in self.overloads:
-            self.add_overload(self._compiler.compile(args, return_type))
+            with self._compiling_counter:
+                try:
+                    compiled = self._compiler.compile(args, return_type)
+                except errors.ForceLiteralArg as error:
+                    raise error.bind_fold_arguments(
+                        lambda *given: self._compiler.fold_argument_types(*given)[1]
+                    ) from None
+                self.add_overload(compiled)
         return self.overloads[tuple(args)].entry_point
 
 
@@ -282,7 +298,7 @@ class _KernelCompiler(_Compiler):
             untyped_passes.ReconstructSSA,
             typed_passes.NopythonTypeInference,
             typed_passes.PreLowerStripPhis,
-            *([typed_passes.IRLegalization] if self.state.flags.nrt else []),  # marks the last uses of variables
+            *([typed_passes.IRLegalization] if self.state.flags.nrt else []),  # inserts where references are released
             Lowering,
             typed_passes.NoPythonBackend,
         ):

@@ -1,8 +1,8 @@
 """What Numba makes of arrays, loops and variables of kernels, in fewer of LLVM's instructions than Numba's own.
 
-Numba copies each array to the stack before it reads an item, checks that the step of each range is not zero, and clears
-each variable after its last use, whatever its type. LLVM finds out that most of this has no effect, but takes longer to
-do so than to compile the rest. Here an item is an address and a load, and a range counts down.
+Numba copies each array to the stack before it reads an item, tests the step of a range when it is counted, and
+overwrites variables after their last use, whatever their types. LLVM finds out that most of this has no effect, but
+takes longer to do so than to compile the rest. Here an item is an address and a load, and a range counts down.
 
 Importing this module imports Numba.
 """
@@ -36,7 +36,7 @@ _FIRST, _STEP, _COUNT = (place_of(types.range_iter64_type, field) for field in (
 
 
 class Lower(lowering.Lower):  # type: ignore[misc]
-    """Numba's translation of a function, in which only variables with arrays are cleared."""
+    """Numba's translation of a function, which overwrites only variables that hold counted references."""
 
     def _counts(self, name: str) -> bool:
         """Return whether a variable holds references that are counted."""
@@ -53,7 +53,7 @@ class Lower(lowering.Lower):  # type: ignore[misc]
     def storevar(self, value: Any, name: str, argidx: int | None = None) -> None:
         if self._counts(name) or name in self._singly_assigned_vars:
             super().storevar(value, name, argidx)
-        else:
+        else:  # an earlier value holds no references that would have to be released
             self._alloca_var(name, self.typeof(name))
             self.builder.store(value, self.getvar(name))
 
@@ -76,9 +76,9 @@ def _item(context: Any, builder: Any, kind: Any, array: Any, indices: Any, index
         index = context.cast(builder, index, index_kind, types.intp)
         if place is not None:
             place = builder.mul(place, builder.extract_value(array, (_SHAPE, dimension)))
-        if index_kind.signed and not (isinstance(index, ir.Constant) and index.constant >= 0):
+        if index_kind.signed and not (_is_constant(index) and index.constant >= 0):
             size = builder.extract_value(array, (_SHAPE, dimension))
-            is_negative = builder.icmp_signed("<", index, ir.Constant(_INT64, 0))
+            is_negative = builder.icmp_signed("<", index, _number(0))
             index = builder.select(is_negative, builder.add(index, size), index)
         place = index if place is None else builder.add(place, index)
     return builder.gep(builder.extract_value(array, _DATA), [place])
@@ -88,7 +88,7 @@ def _is_item(context: Any, kind: Any, index_kinds: Any) -> bool:
     """Return whether indices name one item of an array, and need no check."""
     are_numbers = all(isinstance(each, types.Integer) for each in index_kinds)
     is_plain = kind.layout == "C" and not context.enable_boundscheck
-    return are_numbers and is_plain and kind.ndim == len(index_kinds)
+    return are_numbers and is_plain and 0 < kind.ndim == len(index_kinds)
 
 
 @REGISTRY.lower(operator.getitem, types.Array, types.Integer)  # type: ignore[untyped-decorator]
@@ -131,15 +131,42 @@ def _length(context: Any, builder: Any, signature: Any, values: Any) -> Any:
     return builder.extract_value(values[0], (_SHAPE, 0))
 
 
+@REGISTRY.lower(range, types.int64)  # type: ignore[untyped-decorator]
+def _range_to(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    return _range(context, builder, signature, (_number(0), *values, _number(1)))
+
+
+@REGISTRY.lower(range, types.int64, types.int64)  # type: ignore[untyped-decorator]
+def _range_between(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    return _range(context, builder, signature, (*values, _number(1)))
+
+
+@REGISTRY.lower(range, types.int64, types.int64, types.int64)  # type: ignore[untyped-decorator]
+def _range(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    step = values[2]
+    if not (_is_constant(step) and step.constant != 0):
+        with cgutils.if_unlikely(builder, builder.icmp_signed("==", step, _number(0))):
+            context.call_conv.return_user_exc(builder, ValueError, ("range() arg 3 must not be zero",))
+    made = ir.Constant(context.get_value_type(signature.return_type), ir.Undefined)
+    for field, value in zip(("start", "stop", "step"), values, strict=True):
+        made = builder.insert_value(made, value, place_of(signature.return_type, field))
+    return made
+
+
 @REGISTRY.lower("getiter", types.range_state64_type)  # type: ignore[untyped-decorator]
 def _iterator(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-    """Return an iterator with as many numbers as are left: none if that is negative. The step must not be zero."""
+    """Return an iterator of a range, whose step is not zero, with the count of its numbers."""
     [kind] = signature.args
     start, stop, step = (builder.extract_value(values[0], place_of(kind, each)) for each in ("start", "stop", "step"))
-    towards = builder.select(builder.icmp_signed(">", step, ir.Constant(_INT64, 0)), _number(1), _number(-1))
-    whole = builder.sub(builder.add(builder.sub(stop, start), step), towards)
+    span, rises = builder.sub(stop, start), builder.icmp_signed(">", step, _number(0))
+    is_any = builder.select(
+        rises, builder.icmp_signed(">", span, _number(0)), builder.icmp_signed("<", span, _number(0))
+    )
+    before_last = builder.sub(span, builder.select(rises, _number(1), _number(-1)))
+    # The processor traps if the least integer is divided by -1, which may be so only where nothing is counted.
+    count = builder.add(builder.sdiv(before_last, builder.select(is_any, step, _number(1))), _number(1))
     iterator = ir.Constant(context.get_value_type(signature.return_type), ir.Undefined)
-    for place, value in ((_FIRST, start), (_COUNT, builder.sdiv(whole, step))):
+    for place, value in ((_FIRST, start), (_COUNT, builder.select(is_any, count, _number(0)))):
         iterator = builder.insert_value(iterator, _on_stack(builder, value), place)
     return builder.insert_value(iterator, step, _STEP)
 
@@ -155,6 +182,10 @@ def _next(context: Any, builder: Any, signature: Any, values: Any) -> Any:
     pair = builder.insert_value(pair, number, place_of(signature.return_type, "first"))
     is_left = builder.icmp_signed(">", left, _number(0))
     return builder.insert_value(pair, is_left, place_of(signature.return_type, "second"))
+
+
+def _is_constant(value: Any) -> bool:
+    return isinstance(value, ir.Constant) and isinstance(value.constant, int)
 
 
 def _number(value: int) -> Any:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from types import FunctionType
 from typing import Any, cast
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import assume, given, settings, strategies as st
 
-from differential.kernels.compile import Ints, Kernel, Table, inner, kernel
+from differential.kernels.compile import Ints, Kernel, Table, bare, inner, kernel
 
 pytestmark = pytest.mark.lengthy
 
@@ -52,6 +53,34 @@ def numbers_of(start: int, stop: int, step: int) -> Ints:
             found[3] = (found[3] * 7 + inside) % 1_000_003
     found[4], found[5], found[6] = start, stop, len(range(start, stop, step))
     return found
+
+
+@kernel
+def first_numbers(start: int, stop: int, step: int) -> Ints:
+    """Return the first three numbers of a range, of which there may be a great many."""
+    found = np.zeros(4, np.int64)
+    for number in range(start, stop, step):
+        found[0] += 1
+        found[found[0]] = number
+        if found[0] == 3:
+            break
+    return found
+
+
+@bare
+def last_of(items: Ints) -> int:
+    return int(np.asarray(items)[-1])
+
+
+@kernel
+def kept(size: int) -> Ints:
+    """Keep an array for which a function that counts no references called the same function of NumPy's before."""
+    items = np.arange(size)
+    last = last_of(items)
+    same = np.asarray(items)
+    items = np.zeros(2, np.int64)
+    other = np.full(size, last, np.int64)
+    return same if len(items) < len(other) else other
 
 
 @inner
@@ -110,3 +139,24 @@ def test_ranges_count_as_those_of_python(start: int, stop: int, step: int) -> No
 def test_arrays_live_as_long_as_variables_hold_them(values: list[int], rounds: int) -> None:
     made = [function(np.array(values), rounds) for function in (rows_of, in_python(rows_of))]
     assert [each.tolist() for each in made[0]] == [each.tolist() for each in made[1]]
+
+
+far = st.sampled_from([-(2**63) + 1, -(2**62), -7, -1, 0, 1, 5, 2**62, 2**63 - 2, 2**63 - 1])
+
+
+@given(far, far, far.filter(bool))
+def test_ranges_of_any_length_begin_as_those_of_python(start: int, stop: int, step: int) -> None:
+    assume(abs(stop - start) < 2**63)
+    expected = list(islice(range(start, stop, step), 3))
+    found = first_numbers(start, stop, step).tolist()
+    assert found[1 : 1 + found[0]] == expected
+
+
+def test_a_step_of_zero_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"range\(\) arg 3 must not be zero"):
+        first_numbers(0, 10, 0)
+
+
+def test_functions_of_numpy_count_references_as_their_callers_do() -> None:
+    for _ in range(3):
+        assert kept(50).tolist() == list(range(50))
