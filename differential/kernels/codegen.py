@@ -112,8 +112,8 @@ class _Codegen(codegen.JITCPUCodegen):  # type: ignore[misc]
     def _pass_builder(self, **settings: Any) -> Any:
         """Return LLVM's passes for Numba's settings, up to level 2, which leave loops as they are.
 
-        Level 3, unrolled and vectorised loops take two fifths of LLVM's time, and make neither bulk work nor changes
-        faster (docs/design/0023-kernels-without-numba.md).
+        Level 3 and unrolled loops take a third of LLVM's time, and vectorised loops make kernels larger. None of them
+        makes bulk work or changes faster (docs/design/0023-kernels-without-numba.md).
         """
         options = llvm.create_pipeline_tuning_options(min(int(settings.get("opt", config.OPT)), _MOST_OPTIMISED))
         options.loop_vectorization = options.slp_vectorization = False
@@ -161,7 +161,7 @@ class _Context(cpu.CPUContext):  # type: ignore[misc]
         super().refresh()
         self.install_registry(REGISTRY)  # after Numba's, since of implementations for the same types the last is used
 
-    # What the next item of an iterator is, and whether there is one: Numba copies both to the stack for each.
+    # A pair is the next item of an iterator, and whether there is one. Numba copies it to the stack to read either.
 
     def pair_first(self, builder: Any, val: Any, ty: Any) -> Any:
         return builder.extract_value(val, place_of(ty, "first"))

@@ -44,7 +44,7 @@ class Lower(lowering.Lower):  # type: ignore[misc]
         return bool(self.context.enable_nrt and kind.contains_nrt_meminfo())
 
     def alloca_lltype(self, name: str, lltype: Any, datamodel: Any = None) -> Any:
-        return cgutils.alloca_once(self.builder, lltype, name=name)
+        return cgutils.alloca_once(self.builder, lltype, name=name)  # Numba also computes its size, for debuggers
 
     def delvar(self, name: str) -> None:
         if self._counts(name):

@@ -130,7 +130,7 @@ def test_nothing_records_what_a_worker_does_when_it_is_over(monkeypatch: pytest.
         db.commit()
         (site,) = db._catalog.engine._sites.values()
         until = time.monotonic() + 30
-        while site.worker.log.kinds:  # the worker's thread ends it, in its next step
+        while site.worker.log.kinds:  # the worker stops recording in its next step
             assert time.monotonic() < until, f"still records {site.worker.log.kinds}"
             time.sleep(0.001)
 
