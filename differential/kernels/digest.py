@@ -5,10 +5,11 @@ Two processes give the same function the same digest, wherever its source is ins
 
 from __future__ import annotations
 
+import functools
 import hashlib
 from collections.abc import Iterator
 from types import CodeType, FunctionType, ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -27,11 +28,7 @@ def digest_of(function: FunctionType) -> str:
     """Return a digest of the code and the constants that `function` reaches through its globals."""
     digest = hashlib.blake2b(digest_size=16)
     for one in reached(function):
-        cells = [_constant(cell.cell_contents) for cell in one.__closure__ or ()]
-        digest.update(repr((spelled_out(one.__code__), repr(one.__defaults__), cells)).encode())
-        for name in _names(one.__code__):
-            if name in one.__globals__:
-                digest.update(f"{name}={_constant(one.__globals__[name])};".encode())
+        digest.update(_alone(one).digest)
     return digest.hexdigest()
 
 
@@ -44,11 +41,27 @@ def reached(function: FunctionType) -> Iterator[FunctionType]:
         if id(one.__code__) not in seen:
             seen.add(id(one.__code__))
             yield one
-            for value in (one.__globals__.get(name) for name in _names(one.__code__)):
-                if isinstance(value, Part):
-                    found.append(value.source)
-                elif isinstance(value, FunctionType):
-                    found.append(value)
+            found.extend(_alone(one).names)
+
+
+class _Alone(NamedTuple):
+    """A function without the functions that it names: the digest of its code and constants, and these functions."""
+
+    digest: bytes
+    names: list[FunctionType]
+
+
+@functools.cache
+def _alone(function: FunctionType) -> _Alone:
+    """Return a function without those that it names. Dozens of kernels reach the same ones."""
+    code, namespace = function.__code__, function.__globals__
+    named = {name: namespace[name] for name in _names(code) if name in namespace}
+    cells = [_constant(cell.cell_contents) for cell in function.__closure__ or ()]
+    constants = [f"{name}={_constant(value)}" for name, value in named.items()]
+    text = repr((spelled_out(code), repr(function.__defaults__), cells, constants))
+    values = [value.source if isinstance(value, Part) else value for value in named.values()]
+    functions = [value for value in values if isinstance(value, FunctionType)]
+    return _Alone(hashlib.blake2b(text.encode(), digest_size=16).digest(), functions)
 
 
 def spelled_out(code: CodeType) -> str:

@@ -196,6 +196,15 @@ def test_the_digest_covers_arrays_tuples_and_defaults() -> None:
     assert digest_of("def outer(x, y=2): return x + y") != digest_of("def outer(x, y=3): return x + y")
 
 
+def test_each_function_is_digested_once_in_a_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    spelled_out, digested = digest.spelled_out, []
+    monkeypatch.setattr(digest, "spelled_out", lambda code: digested.append(code.co_name) or spelled_out(code))
+    namespace: dict[str, Any] = {}
+    exec("def helper(): return 1\ndef one(x): return x + helper()\ndef two(x): return x - helper()", namespace)
+    assert digest.digest_of(namespace["one"]) != digest.digest_of(namespace["two"])
+    assert sorted(digested) == ["helper", "one", "two"]
+
+
 @pytest.mark.lengthy
 def test_the_digest_is_the_same_whatever_the_order_of_a_set(tmp_path: Path) -> None:
     text = """
