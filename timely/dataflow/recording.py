@@ -64,23 +64,26 @@ def _switch(dataflow: Dataflow, before: frozenset[Any], kinds: frozenset[Any], i
     The parts concerned share one recorder. If messages were recorded `before`, it goes on with their senders.
     """
     channels = dataflow.channels
-    sources = [deque([-1] * len(port.queue)) for port in channels]
+    sources: list[deque[int]] = []
     if not before.isdisjoint(MESSAGES):
         sources = next((port.recorder.sources for port in channels if port.recorder is not None), sources)
+    elif not kinds.isdisjoint(MESSAGES):
+        sources = [deque([-1] * len(port.queue)) for port in channels]
     recorder = Recorder(dataflow.host.log, dataflow.worker_index, dataflow.index, sources)
 
     def wanted(*some: Any) -> Recorder | None:
         return None if kinds.isdisjoint(some) else recorder
 
-    dataflow.recorder = wanted(*MESSAGES, *PROGRESS, FrontierChanged)
-    of_runs, of_capabilities = wanted(*SCHEDULE), wanted(*CAPABILITIES)
-    for operator in dataflow.operators:
-        operator.recorder = of_runs
-        for output in operator.outputs:
-            output.recorder = of_capabilities
-    of_inlines, of_messages = wanted(*INLINE), wanted(*MESSAGES)
-    for inline in dataflow.inlines:
-        inline.recorder = of_inlines
+    of_messages = wanted(*MESSAGES)
+    if kinds != before:
+        dataflow.recorder = wanted(*MESSAGES, *PROGRESS, FrontierChanged)
+        of_runs, of_capabilities, of_inlines = wanted(*SCHEDULE), wanted(*CAPABILITIES), wanted(*INLINE)
+        for operator in dataflow.operators:
+            operator.recorder = of_runs
+            for output in operator.outputs:
+                output.recorder = of_capabilities
+        for inline in dataflow.inlines:
+            inline.recorder = of_inlines
     of_spread = of_messages
     if is_counting and dataflow.counts is not None:
         where = dataflow.host.log, dataflow.worker_index, dataflow.index

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from timely.errors import TransportError
 from timely.live.jobs import Job
+from timely.live.rows import decoded
 
 SILENT_SECONDS = 15.0
 """A page sends something twice a second, so after this it has ended."""
@@ -34,12 +35,12 @@ class Mirror:
     def take(self, changes: dict[str, Any], seconds: float) -> None:
         """Take in what has changed in `seconds`; with 0, everything as it is."""
         self.rates = [[0.0] * 7 for _ in self.nodes]
-        for node, *row in changes.get("rows", ()):
+        for node, *row in decoded(changes.get("rows", "")):
             if seconds > 0:
                 self.rates[node] = [(now - before) / seconds for now, before in zip(row, self.totals[node])]
             self.totals[node] = row
         moved = changes.get("frontiers", ())
-        self.frontiers.update(dict(moved))
+        self.frontiers.update((node, text) for text, *nodes in moved for node in nodes)
         self.held = changes.get("held", [] if moved else self.held)
         if "epochs" in changes:
             self.epochs = tuple(changes["epochs"])

@@ -6,8 +6,8 @@ as it sees all frontiers. So the time includes what workers wait for each other,
 advances its inputs.
 
 Watching a frontier costs a few microseconds whenever it moves: that of several inputs or answers together is kept up to
-date (`_Front`). So only the first `AT_MOST` epochs are measured of each span between two looks (`drain`), whichever
-moves the frontiers next.
+date (`_Front`). So only the first `AT_MOST` epochs are measured of each span between two looks (`drain`), or fewer if
+these take longer to measure than `NANOSECONDS_AT_MOST`.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from timely.order import Time
 from timely.progress.antichain import Antichain, MutableAntichain
 
 AT_MOST = 64
+NANOSECONDS_AT_MOST = 500_000
+"""How long it may take to measure the epochs of a span, unless there is only one; the callbacks take as long again."""
 _PENDING = 1024
 """More epochs than these are never under way between inputs and answers as far as this is concerned."""
 
@@ -76,13 +78,13 @@ class Epochs:
         self._sent = self._answered = _Front(dataflow, [])
         self._begun: deque[tuple[Antichain, int]] = deque()
         self._ended: deque[Epoch] = deque(maxlen=_PENDING)
-        self._left = AT_MOST
+        self._left, self._spent = AT_MOST, 0
         self._is_following = False
         self.follow()
 
     def follow(self) -> None:
         """Measure up to `AT_MOST` more epochs."""
-        self._left = AT_MOST
+        self._left, self._spent = AT_MOST, 0
         if self._is_following or not (self._inputs and self._outputs) or self._dataflow.is_closed:
             return
         self._is_following = True
@@ -113,17 +115,20 @@ class Epochs:
         return sorted({each for each in locations if not self._dataflow.is_in_loop(each)})
 
     def _moved(self, locations: list[int]) -> None:
+        started = clock.perf_counter_ns()
         has_begun, has_answered = self._sent.update(locations), self._answered.update(locations)
+        now = clock.perf_counter_ns()
+        self._spent += now - started
         if not has_begun and not has_answered:
             return
-        now = clock.perf_counter_ns()
         if has_begun and len(self._begun) < _PENDING:
             self._begun.append((self._sent.frontier, now))
         frontier = self._answered.frontier
         while self._begun and self._begun[0][0].dominates(frontier):
             self._ended.append(Epoch(*self._begun.popleft(), now))
             self._left -= 1
-        if self._left <= 0:
+        is_costly = self._left < AT_MOST and self._spent > NANOSECONDS_AT_MOST
+        if self._left <= 0 or is_costly:
             self.end()
 
 

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from timely.live.latency import Epoch, quantiles
 from timely.live.looking import NANOSECONDS, QUEUED, RECEIVED, SENT, ProcessSeen, WorkerSeen
+from timely.live.rows import encoded
 from timely.live.shape import Shape
 from timely.order import Time
 
@@ -186,7 +187,8 @@ class State:
         found = [worker.totals[index] for worker in self.workers.values() if index in worker.totals]
         if found:
             rows = np.zeros_like(dataflow.rows)
-            rows[: len(found[0])] = sum(found)
+            for each in found:
+                rows[: len(each)] += each
             dataflow.rows = rows
         for worker in self.workers.values():
             seen = worker.seen.dataflows.get(index)
@@ -243,7 +245,7 @@ class Changes:
 
     def __init__(self, state: State) -> None:
         self._state = state
-        self._rows: dict[int, Rows] = {}
+        self._rows: dict[int, bytes] = {}
         self._frontiers: dict[int, dict[int, tuple[Time, ...]]] = {}
 
     def as_data(self, notes: list[list[Any]], over: Iterable[int] = (), gone: Sequence[int] = ()) -> dict[str, Any]:
@@ -270,17 +272,17 @@ class Changes:
 
     def _of(self, index: int, dataflow: DataflowState) -> dict[str, Any]:
         found: dict[str, Any] = {}
-        before = self._rows.get(index)
-        changed = dataflow.rows.any(axis=1) if before is None else (dataflow.rows != before).any(axis=1)
-        self._rows[index] = dataflow.rows
-        if changed.any():
-            places = np.flatnonzero(changed)
-            found["rows"] = np.column_stack([places, dataflow.rows[places]]).tolist()
+        before, rows = self._rows.get(index), dataflow.rows.tobytes()
+        if changed := encoded(rows, bytes(len(rows)) if before is None else before):
+            found["rows"] = changed
+        self._rows[index] = rows
         known = self._frontiers.get(index, {})
         if dataflow.frontiers is not known:
-            moved = {node: times for node, times in dataflow.frontiers.items() if known.get(node) != times}
-            texts = {times: frontier_text(times) for times in set(moved.values())}  # most nodes share theirs
-            found["frontiers"] = [[node, texts[times]] for node, times in moved.items()]
+            moved: dict[tuple[Time, ...], list[int]] = {}
+            for node, times in dataflow.frontiers.items():
+                if known.get(node) != times:
+                    moved.setdefault(times, []).append(node)
+            found["frontiers"] = [[frontier_text(times), *nodes] for times, nodes in moved.items()]
             self._frontiers[index] = dataflow.frontiers
         if dataflow.epochs:
             found["epochs"] = [len(dataflow.epochs), *quantiles(dataflow.epochs)]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import threading
 import time as clock
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -12,17 +14,24 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from timely import Input, Probe, Worker, execute_directly, new_input
-from timely.live import looking
+from timely import Config, Input, Probe, Worker, execute, execute_directly, new_input
+from timely.live import latency, looking
 from timely.live.latency import Epochs, _Front, quantiles
 from timely.live.looking import NANOSECONDS, QUEUED, RECEIVED, RUNS, Looking, held, shapes
 from timely.live.neighbours import _decode, _encode
+from timely.live.rows import decoded
 from timely.live.shape import Shape
 from timely.live.state import Changes, State, frontier_text
 from timely.progress.antichain import Antichain
 
 EPOCH = 20_000
 """The nanoseconds of an epoch on a clock of a test."""
+
+
+@pytest.fixture(autouse=True)
+def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Epochs are measured however long it takes: on a busy machine that may be any time."""
+    monkeypatch.setattr(latency, "NANOSECONDS_AT_MOST", 1 << 60)
 
 
 def chain(worker: Worker) -> tuple[Input, Probe]:
@@ -64,8 +73,11 @@ def test_a_state_has_what_operators_did_and_sends_only_what_changes() -> None:
         assert rows[names.index("exchange"), RUNS] == worker.dataflows[0].operators[1].activations
         assert rows[names.index("exchange"), NANOSECONDS] > 0
         first = changes.as_data([])
-        assert {row[0] for row in first["dataflows"]["0"]["rows"]} >= {names.index("exchange"), names.index("map")}
-        assert dict(first["dataflows"]["0"]["frontiers"])[names.index("exchange")] == "5"
+        changed = {row[0] for row in decoded(first["dataflows"]["0"]["rows"])}
+        assert changed >= {names.index("exchange"), names.index("map")}
+        ((text, *nodes),) = first["dataflows"]["0"]["frontiers"]
+        assert text == "5"
+        assert names.index("exchange") in nodes
         json.dumps(first)
         state.take([look.look()])
         assert "rows" not in changes.as_data([])["dataflows"].get("0", {})
@@ -73,7 +85,7 @@ def test_a_state_has_what_operators_did_and_sends_only_what_changes() -> None:
         numbers.flush()
         state.take([look.look()])
         moved = changes.as_data([])["dataflows"]["0"]["rows"]
-        assert [row[0] for row in moved if row[1 + QUEUED]] == [names.index("exchange")]
+        assert [row[0] for row in decoded(moved) if row[1 + QUEUED]] == [names.index("exchange")]
         assert "operator 'exchange'" in "".join(held(0))
         look.close()
         numbers.close()
@@ -115,6 +127,33 @@ def test_counts_are_extrapolated_where_a_worker_is_too_busy_to_count_all(monkeyp
         look.close()
 
     execute_directly(program)
+
+
+@pytest.mark.parametrize(("workers", "at_once", "parts"), [(4, 100, 1), (4, 6, 2), (3, 3, 3), (3, 1, 3), (1, 1, 1)])
+def test_workers_with_many_operators_are_looked_at_in_turn(
+    workers: int, at_once: int, parts: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(looking, "AT_ONCE", at_once)
+    monkeypatch.setattr(looking.Watch, "operators", property(lambda watch: 3))
+    barrier = threading.Barrier(workers)
+
+    def program(worker: Worker) -> list[set[int]]:
+        numbers, _ = chain(worker)
+        barrier.wait(10)
+        found = []
+        if worker.index == 0:
+            look = Looking(0)
+            found = [{each.index for each in look.look().workers} for _ in range(2 * parts + 1)]
+            look.close()
+        barrier.wait(10)
+        numbers.close()
+        return found
+
+    first, *rest = execute(program, Config(workers=workers))[0]
+    assert first == set(range(workers)), "none was known"
+    for span in (rest[:parts], rest[parts:]):
+        assert set().union(*span) == set(range(workers))
+        assert sum(map(len, span)) == workers, "each once"
 
 
 def test_another_process_sends_the_same_numbers() -> None:
@@ -192,6 +231,36 @@ def test_a_front_is_that_of_all_its_locations(moves: list[dict[int, list[tuple[i
         fronts |= {location: Antichain(times) for location, times in moved.items()}
         assert front.update(list(moved)) == (front.frontier != before)
         assert front.frontier == Antichain(time for each in range(4) for time in fronts[each].elements)
+
+
+@pytest.mark.parametrize(("nanoseconds", "measured"), [(1, 64), (400_000, 3), (1_100_000, 1)])
+def test_epochs_that_take_long_to_measure_are_not_measured_until_somebody_looks(
+    nanoseconds: int, measured: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = itertools.count(0, nanoseconds)
+    monkeypatch.setattr(latency, "clock", SimpleNamespace(perf_counter_ns=lambda: next(now)))
+    monkeypatch.setattr(latency, "NANOSECONDS_AT_MOST", 1_000_000)
+
+    def program(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            numbers, stream = new_input(scope)
+            probe = stream.exchange().probe()
+        epochs = Epochs(scope.dataflow)
+
+        def go(count: int) -> None:
+            for _ in range(count):
+                numbers.advance_to(numbers.epoch + 1)
+                worker.step_while(lambda: probe.less_than(numbers.epoch))
+
+        go(100)
+        found, wants = epochs.drain()
+        assert (len(found), wants) == (measured, True)
+        assert not scope.dataflow._followers
+        epochs.follow()
+        go(1)
+        assert len(epochs.drain()[0]) == 1
+
+    execute_directly(program)
 
 
 def test_epochs_beyond_a_number_are_not_measured_until_somebody_looks() -> None:

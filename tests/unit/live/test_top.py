@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from io import StringIO
 
+import numpy as np
 import pytest
 
 from timely.live.client import View
+from timely.live.rows import encoded
 from timely.live.top import parts
 
 pytest.importorskip("rich")
@@ -44,7 +46,7 @@ def test_the_line_of_an_operator_is_seen_in_a_narrow_terminal() -> None:
     }
     view.take("shape", {"dataflow": 0, "name": "graph", "nodes": [node], "scopes": [], "edges": []})
     row = [0, 833, 10_000_000, 274_000, 201_000, 0, 4900, 155_000]
-    tick = {"rows": [row], "frontiers": [[0, "(312, 4) (313, 0)"]]}
+    tick = {"rows": encoded(np.array(row[1:]).tobytes(), bytes(56)), "frontiers": [["(312, 4) (313, 0)", 0]]}
     rest = {"workers": [], "notes": [], "over": [], "gone": []}
     view.take("tick", {"seconds": 1.0, "is_first": True, "dataflows": {"0": tick}, **rest})
     console = Console(file=StringIO(), width=80)

@@ -42,6 +42,12 @@ const size = key => flows.get(key).shape.nodes.length;
 /** Whether a dataflow has more to show than the one that is shown, of which there is little, or which nobody has looked at yet. */
 const isBetter = key => size(key) > size(shown) && (size(shown) < 2 || performance.now() - opened < NEW_MILLISECONDS);
 
+/** Rows of a node and its seven numbers, from base64 of 64-bit integers. */
+function* rows(text) {
+  const numbers = new BigInt64Array(Uint8Array.from(atob(text), character => character.charCodeAt(0)).buffer);
+  for (let at = 0; at < numbers.length; at += 8) yield Array.from(numbers.subarray(at, at + 8), Number);
+}
+
 function tick(data) {
   const span = data.is_first ? 0 : data.seconds - seconds;
   seconds = data.seconds;
@@ -49,12 +55,12 @@ function tick(data) {
   for (const [key, flow] of flows) {
     const found = data.dataflows[key];
     for (const each of flow.rates) each.fill(0);
-    for (const [node, ...row] of found?.rows || []) {
+    for (const [node, ...row] of rows(found?.rows || "")) {
       const before = flow.totals[node];
       if (span > 0) flow.rates[node] = row.map((total, column) => (total - before[column]) / span);
       flow.totals[node] = row;
     }
-    for (const [node, text] of found?.frontiers || []) flow.frontiers.set(node, text);
+    for (const [text, ...nodes] of found?.frontiers || []) for (const node of nodes) flow.frontiers.set(node, text);
     if (found?.frontiers?.length) flow.held = [];
     if (found?.held) flow.held = found.held;
     flow.epochs.push([seconds, ...(found?.epochs ? found.epochs.slice(1).map(ns => ns / 1e6) : [null, null, null])]);
