@@ -10,7 +10,7 @@ would take longer than its part, it counts about `BUDGET` of them. It begins aga
 average, less than its part. The numbers are extrapolated from what was counted: to all of the time between the looks,
 and to the time until the next part in proportion to the activations, of which the number is always known. A worker with
 few activations counts them all. If the workers of a process have more than `AT_ONCE` operators together, each look is
-at some of the workers, in turn.
+at some of the workers, in turn, and at the first, which knows the frontiers.
 """
 
 from __future__ import annotations
@@ -174,6 +174,11 @@ class Watch:
         """Whether the worker has not been looked at yet."""
         return self._activations < 0
 
+    @property
+    def is_first(self) -> bool:
+        """Whether frontiers and epochs are read from this worker."""
+        return self._measures_epochs
+
     def end(self) -> None:
         """Count nothing more."""
         self._has_ended = True
@@ -314,7 +319,8 @@ class Looking:
             epochs.update(watch.epochs())
         parts = max(1, min(len(watches), -(-sum(watch.operators for watch in watches) // AT_ONCE)))
         self._looks += 1
-        due = [watch for place, watch in enumerate(watches) if watch.is_new or (place + self._looks) % parts == 0]
+        turn = [(place + self._looks) % parts == 0 for place in range(len(watches))]
+        due = [watch for watch, is_due in zip(watches, turn) if is_due or watch.is_new or watch.is_first]
         return ProcessSeen(self._process, os.getpid(), [watch.look(len(watches)) for watch in due], epochs)
 
     def close(self) -> None:
