@@ -10,8 +10,9 @@ beside it, and the processor time of the server's thread, which is a part of the
 With 500 operators, in ten chains along which records move without a pause, rounds differ by more than the page costs.
 So each step is followed by the same step of a second worker on the same thread, which is not registered as one that
 runs: nobody looks at it. What the first takes beyond the second, which runs some milliseconds later, is compared in
-rounds with the page open and without. The figures are shares of a core: of the worker's thread, with the interval that
-holds the median in 19 of 20 cases, of the server's, and of both together.
+rounds with the page open and without, of which each pair is compared by itself. The figures are processor time by time
+that passes: of the worker's thread, with the interval that holds the median of all pairs in 19 of 20 cases; of the
+server's thread; and of both. What slows both workers alike, because the server uses the same caches, is not seen.
 
 The page of a job with 500 operators on 8 workers, which does nothing but pass on a record now and then, is measured in
 seconds of processor time by second, with nobody and with the page open.
@@ -116,8 +117,7 @@ def beside_another(rounds: int, seconds: float) -> Figures:
     with viewer(seconds) as look:
         taken, server = execute_directly(lambda worker: _in_turn(worker, (rounds, seconds), look))
     (nobody, nobody_beside), (opened, opened_beside) = np.moveaxis(np.array(taken), 0, 2)
-    more = opened - opened_beside * np.median(nobody / nobody_beside)
-    shares = np.sort(100 * more / (opened + opened_beside))
+    shares = np.sort(100 * (opened - opened_beside * nobody / nobody_beside) / seconds)
     outside = max(0, int(rounds / 2 - 0.98 * np.sqrt(rounds)))
     figures = {WORKER: np.median(shares), "at least": shares[outside], "at most": shares[-1 - outside]}
     figures |= {SERVER: 100 * np.median(server), TOGETHER: np.median(shares) + 100 * np.median(server)}
@@ -138,6 +138,8 @@ def _in_turn(
         found = {}
         for way in (NOBODY, OPEN) if number % 2 else (OPEN, NOBODY):
             wait = look(way)
+            if way == NOBODY:
+                _pass(steps[0], 1.0)  # within half a second the page notices that nobody looks any more
             end, server, spent = clock.monotonic() + seconds, _server(), [0.0, 0.0]
             while clock.monotonic() < end:
                 for place, step in enumerate(steps):
@@ -154,6 +156,13 @@ def _in_turn(
         for dataflow in each.dataflows:
             each.drop_dataflow(dataflow)
     return taken, spent_by_server
+
+
+def _pass(step: Step, seconds: float) -> None:
+    """Let time pass, with steps that are not measured."""
+    end = clock.monotonic() + seconds
+    while clock.monotonic() < end:
+        step()
 
 
 def _work(worker: Worker, work: str) -> Step:
@@ -236,7 +245,7 @@ def operators(worker: Worker) -> Step:
 
 def _many(rounds: int, seconds: float, look: Callable[[str], Callable[[], None]]) -> dict[str, list[float]]:
     """Return the seconds of processor time of a second, in each round and way."""
-    together = Together(WORKERS)  # otherwise workers that need not wait for the page would be late from then on
+    together = Together(WORKERS)  # only one worker waits for the page: the others would use up their time meanwhile
 
     def program(worker: Worker) -> dict[str, list[float]]:
         with worker.dataflow("many") as scope:

@@ -53,7 +53,10 @@ class _Alone(NamedTuple):
 
 @functools.cache
 def _alone(function: FunctionType) -> _Alone:
-    """Return a function without those that it names. Dozens of kernels reach the same ones."""
+    """Return a function without those that it names. Dozens of kernels reach the same ones.
+
+    The globals of modules that have kernels do not change once one of their kernels is in use.
+    """
     code, namespace = function.__code__, function.__globals__
     named = {name: namespace[name] for name in _names(code) if name in namespace}
     cells = [_constant(cell.cell_contents) for cell in function.__closure__ or ()]

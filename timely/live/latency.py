@@ -7,7 +7,7 @@ advances its inputs.
 
 Watching a frontier costs a few microseconds whenever it moves: that of several inputs or answers together is kept up to
 date (`_Front`). So only the first `AT_MOST` epochs are measured of each span between two looks (`drain`), or fewer if
-these take longer to measure than `NANOSECONDS_AT_MOST`.
+frontiers move more than `MOVES_AT_MOST` times for these.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from timely.order import Time
 from timely.progress.antichain import Antichain, MutableAntichain
 
 AT_MOST = 64
-NANOSECONDS_AT_MOST = 500_000
-"""How long it may take to measure the epochs of a span, unless there is only one; the callbacks take as long again."""
+MOVES_AT_MOST = 128
+"""How often frontiers may move in a span in which an epoch has ended; ten times as often if none has."""
 _PENDING = 1024
 """More epochs than these are never under way between inputs and answers as far as this is concerned."""
 
@@ -78,13 +78,13 @@ class Epochs:
         self._sent = self._answered = _Front(dataflow, [])
         self._begun: deque[tuple[Antichain, int]] = deque()
         self._ended: deque[Epoch] = deque(maxlen=_PENDING)
-        self._left, self._spent = AT_MOST, 0
+        self._left, self._moves = AT_MOST, 0
         self._is_following = False
         self.follow()
 
     def follow(self) -> None:
         """Measure up to `AT_MOST` more epochs."""
-        self._left, self._spent = AT_MOST, 0
+        self._left, self._moves = AT_MOST, 0
         if self._is_following or not (self._inputs and self._outputs) or self._dataflow.is_closed:
             return
         self._is_following = True
@@ -109,27 +109,28 @@ class Epochs:
         found = []
         while self._ended:
             found.append(self._ended.popleft())
-        return found, self._left < AT_MOST
+        return found, self._moves > 0
 
     def _outermost(self, locations: list[int]) -> list[int]:
         return sorted({each for each in locations if not self._dataflow.is_in_loop(each)})
 
     def _moved(self, locations: list[int]) -> None:
-        started = clock.perf_counter_ns()
+        self._moves += 1
         has_begun, has_answered = self._sent.update(locations), self._answered.update(locations)
+        if has_begun or has_answered:
+            self._record(has_begun)
+        if self._left <= 0 or self._moves >= MOVES_AT_MOST * (1 if self._left < AT_MOST else 10):
+            self.end()
+
+    def _record(self, has_begun: bool) -> None:
+        """Note that an epoch has begun to end, and those that have ended."""
         now = clock.perf_counter_ns()
-        self._spent += now - started
-        if not has_begun and not has_answered:
-            return
         if has_begun and len(self._begun) < _PENDING:
             self._begun.append((self._sent.frontier, now))
         frontier = self._answered.frontier
         while self._begun and self._begun[0][0].dominates(frontier):
             self._ended.append(Epoch(*self._begun.popleft(), now))
             self._left -= 1
-        is_costly = self._left < AT_MOST and self._spent > NANOSECONDS_AT_MOST
-        if self._left <= 0 or is_costly:
-            self.end()
 
 
 def quantiles(epochs: list[Epoch]) -> tuple[int, int, int]:

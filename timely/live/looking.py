@@ -9,8 +9,7 @@ which the workers of a process divide, because they have one core together. If c
 would take longer than its part, it counts about `BUDGET` of them. It begins again once what that took is, on the
 average, less than its part. The numbers are extrapolated from what was counted: to all of the time between the looks,
 and to the time until the next part in proportion to the activations, of which the number is always known. A worker with
-few activations counts them all. If the workers of a process have more than `AT_ONCE` operators together, each look is
-at some of the workers, in turn, and at the first, which knows the frontiers.
+few activations counts them all.
 """
 
 from __future__ import annotations
@@ -44,8 +43,6 @@ _ACTIVATION_NANOSECONDS = 1500
 """What counting takes for an activation with its messages."""
 LONGEST_PAUSE = 20
 """After this many looks a worker counts again, whatever that takes."""
-AT_ONCE = 2000
-"""At how many operators one look is, about: to find what is known of each takes some microseconds."""
 SHOWN = 20
 """How many lines are shown at most of what holds a dataflow up on one worker."""
 
@@ -164,21 +161,6 @@ class Watch:
         self._activations = -1
         """How many activations there had been, or -1 before the first look, after which nothing is counted yet."""
 
-    @property
-    def operators(self) -> int:
-        """How many operators the worker has."""
-        return sum(len(dataflow.operators) for dataflow in self.worker.dataflows)
-
-    @property
-    def is_new(self) -> bool:
-        """Whether the worker has not been looked at yet."""
-        return self._activations < 0
-
-    @property
-    def is_first(self) -> bool:
-        """Whether frontiers and epochs are read from this worker."""
-        return self._measures_epochs
-
     def end(self) -> None:
         """Count nothing more."""
         self._has_ended = True
@@ -286,7 +268,7 @@ class Watch:
 
 @dataclass
 class ProcessSeen:
-    """Workers of one process, and the epochs that have ended, by dataflow."""
+    """The workers of one process, and the epochs that have ended, by dataflow."""
 
     process: int
     pid: int
@@ -303,10 +285,9 @@ class Looking:
     def __init__(self, process: int) -> None:
         self._process = process
         self._watches: dict[Worker, Watch] = {}
-        self._looks = 0
 
     def look(self) -> ProcessSeen:
-        """Return what the workers do and have done; of many with many operators, those whose turn it is."""
+        """Return what the workers do and have done."""
         workers = running_workers()
         for worker in workers:
             if worker not in self._watches:
@@ -317,11 +298,7 @@ class Looking:
         epochs: dict[int, list[Epoch]] = {}
         for watch in watches:
             epochs.update(watch.epochs())
-        parts = max(1, min(len(watches), -(-sum(watch.operators for watch in watches) // AT_ONCE)))
-        self._looks += 1
-        turn = [(place + self._looks) % parts == 0 for place in range(len(watches))]
-        due = [watch for watch, is_due in zip(watches, turn) if is_due or watch.is_new or watch.is_first]
-        return ProcessSeen(self._process, os.getpid(), [watch.look(len(watches)) for watch in due], epochs)
+        return ProcessSeen(self._process, os.getpid(), [watch.look(len(watches)) for watch in watches], epochs)
 
     def close(self) -> None:
         """Count nothing more."""

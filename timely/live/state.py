@@ -1,7 +1,7 @@
 """The state of a job as viewers see it: the numbers of all workers together, and what has changed.
 
-All kinds of display read this one: the page, the terminal, and metrics. `Tick.as_data` is what the page receives twice
-a second: only the rows of nodes that have changed, so that a quiet job costs nothing to show.
+All kinds of display read this one: the page, the terminal, and metrics. `Changes.as_data` is what the page receives
+twice a second: only the rows of nodes that have changed, so that a quiet job costs nothing to show.
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ from timely.live.client import View
 from timely.live.figures import FIGURES
 from timely.live.latency import Epoch
 from timely.live.looking import NANOSECONDS, RECEIVED, ROWS, DataflowSeen, ProcessSeen, WorkerSeen
+from timely.live.rows import decoded, encoded
 from timely.live.shape import Box, Node, Shape
 from timely.live.state import REMEMBERED, Changes, State
 from timely.live.top import parts
@@ -136,3 +137,12 @@ def test_a_process_that_has_never_answered_is_shown_as_one_that_does_not() -> No
     answer = look({0: 1})[0]
     state.take([replace(answer, process=1, workers=[replace(answer.workers[0], index=1)])])
     assert [row[:2] for row in state.worker_rows()] == [[0, 0], [1, 1]]
+
+
+def test_changed_rows_are_sent_as_integers_of_64_bits_in_base64() -> None:
+    rows = np.array([[9, 9, 9, 9, 9, 9, 9], [1, 2, -1, 1 << 40, 0, 6, 7]])
+    before = np.array([[9, 9, 9, 9, 9, 9, 9], [0, 0, 0, 0, 0, 0, 0]])
+    text = encoded(rows.tobytes(), before.tobytes())
+    assert text == ("AQAAAAAAAAABAAAAAAAAAAIAAAAAAAAA//////////8AAAAAAAEAAAAAAAAAAAAABgAAAAAAAAAHAAAAAAAAAA==")
+    assert decoded(text) == [[1, 1, 2, -1, 1 << 40, 0, 6, 7]]
+    assert encoded(rows.tobytes(), rows.tobytes()) == ""
