@@ -31,8 +31,8 @@ from benchmarks.logging import ACTIVATIONS, EVERYTHING, listening
 from differential import new_input
 from timely import Worker, execute_directly
 from timely.live.live import begin_telemetry
-from timely.lowlevel import serve_live
 from timely.observe.accounts import Account
+from timely.services import serve_live
 
 NOTHING, AGAIN, SERVED = "nothing open", "nothing open, again", "page served, nobody looks"
 PAGE, TOP, PROMETHEUS, TELEMETRY = "page open", "timely top", "Prometheus, each second", "OpenTelemetry"

@@ -35,8 +35,8 @@ from benchmarks.graphs import RandomGraph
 from benchmarks.harness import Case, Figures, check
 from differential import new_input
 from timely import Barrier, Config, Pipeline, Worker, execute, execute_directly, new_input as new_stream
-from timely.lowlevel import serve_live
 from timely.run.execute import local_allocators
+from timely.services import serve_live
 
 NOBODY, OPEN, SERVER = "nobody", "page open", "server, % of a core"
 WORKER, TOGETHER = "worker, % of a core", "together, % of a core"

@@ -60,8 +60,13 @@ LOWLEVEL = """# Below streams
     options:
       heading_level: 2
       members: false
+
+::: timely.services
+    options:
+      heading_level: 2
+      members: false
 """
-"""The contract for layers on top. Its names have their entries elsewhere, or are explained there."""
+"""The contracts for layers on top. Their names have their entries elsewhere, or are explained there."""
 DESIGN = Path(__file__).parent / "design"
 CORES = ("differential.", "timely.dataflow.", "timely.graphlinq.")
 FACADES = (timely.Stream, differential.Collection)

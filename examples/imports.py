@@ -36,7 +36,7 @@ from differential.jobs.outputs import Outputs, Result, reporting
 from differential.jobs.status import CheckError, status_of
 from timely import Worker, execute
 from timely.errors import DataError
-from timely.lowlevel import Display
+from timely.services import Display
 
 EPILOG = """\
 The answer has a record (question, module, of) for each module in a cycle, "cycle", where `of` is the first module of

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from differential.jobs.outputs import Result
 from differential.jobs.report import percentiles
-from timely.lowlevel import time_left
+from timely.services import time_left
 
 Answers = Mapping[str, Any]
 

@@ -16,7 +16,6 @@ Addresses that other machines can reach require CURVE keys, which `timely keys` 
 
 from __future__ import annotations
 
-import argparse
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -239,6 +238,8 @@ class Config:
 
         Raises ConfigError if an option has an invalid value, or the options contradict each other.
         """
+        import argparse  # which takes long, and most programs pass no arguments
+
         parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
         parser.add_argument("-w", "--workers", type=int)
         parser.add_argument("-n", "--processes", type=int)

@@ -53,7 +53,6 @@ class that they were given.
 """
 
 from timely.capture.event import as_integer, checked_time, register as register_event
-from timely.communication.asking import AnsweringSocket, AskingSocket
 from timely.config import Config
 from timely.data.buffers import Buffers, columns_from_buffers, columns_to_buffers
 from timely.data.column_like import ColumnLike
@@ -84,9 +83,6 @@ from timely.dataflow.ports import InputCapability, InputPort, OutputPort
 from timely.dataflow.routing import destinations, hash_columns
 from timely.dataflow.streams import S, ScopeCore, StreamCore
 from timely.dataflow.tee import Push
-from timely.live.display import Display, time_left
-from timely.live.handle import ALONE, Live, Others
-from timely.live.serving import Access, HttpServer, headers_of, listen
 from timely.observe.events import StateResized
 from timely.observe.log import Log
 from timely.observe.notices import notify
@@ -94,20 +90,14 @@ from timely.order import LIMIT, Moment, Time, as_time, less_equal
 from timely.origin import Origin, attributed, user_origin
 from timely.progress.antichain import CLOSED, Antichain
 from timely.progress.summary import PathSummary
-from timely.run.directory import run_directory
-from timely.run.live import answer_looks, note_others, serve_live
 
 __all__ = [
-    "ALONE",
     "CLOSED",
     "EVENTS_PER_RUN",
     "LIMIT",
     "NULL",
-    "Access",
     "Activator",
-    "AnsweringSocket",
     "Antichain",
-    "AskingSocket",
     "Batch",
     "Broadcast",
     "Buffers",
@@ -119,17 +109,14 @@ __all__ = [
     "Container",
     "DataflowCore",
     "Decimals",
-    "Display",
     "Durations",
     "Exchange",
     "Gather",
     "Host",
-    "HttpServer",
     "Input",
     "InputCapability",
     "InputPort",
     "Items",
-    "Live",
     "Log",
     "Logic",
     "LogicalType",
@@ -138,7 +125,6 @@ __all__ = [
     "OperatorBuilder",
     "OperatorCore",
     "Origin",
-    "Others",
     "OutputPort",
     "Pact",
     "PathSummary",
@@ -151,7 +137,6 @@ __all__ = [
     "Time",
     "Typed",
     "UnaryLogic",
-    "answer_looks",
     "as_column",
     "as_columns",
     "as_integer",
@@ -171,17 +156,14 @@ __all__ = [
     "float_codes",
     "hash_columns",
     "hashable",
-    "headers_of",
     "inline",
     "inline_timed",
     "is_null",
     "less_equal",
-    "listen",
     "logical_type",
     "merged",
     "name_of",
     "new_input",
-    "note_others",
     "notify",
     "nullable",
     "poller",
@@ -189,14 +171,11 @@ __all__ = [
     "register",
     "register_event",
     "rows_and_columns",
-    "run_directory",
     "scatter",
-    "serve_live",
     "sink",
     "split",
     "starts_of_runs",
     "text_column",
-    "time_left",
     "time_name",
     "typed",
     "unit_of",

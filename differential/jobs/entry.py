@@ -36,7 +36,7 @@ from differential.jobs.picture import draw
 from differential.jobs.program import Outcome, Run, Task
 from differential.jobs.status import CheckError, status_of
 from timely import Config, Worker, execute
-from timely.lowlevel import Display
+from timely.services import Display
 
 
 def run(job: Job, arguments: Sequence[str] | None = None, program: str | None = None) -> int:

@@ -22,7 +22,7 @@ from differential.jobs.files import (
 )
 from differential.jobs.picture import PANEL, Panel, save
 from timely import Worker
-from timely.lowlevel import Display
+from timely.services import Display
 
 FILES = ("changes_to", "json", "csv", "parquet", "plot")
 BINARY = ("parquet", "plot")

@@ -31,7 +31,7 @@ from differential.jobs.presence import Presence
 from differential.jobs.report import Report
 from timely import Worker
 from timely.errors import DataError
-from timely.lowlevel import Display
+from timely.services import Display
 
 AHEAD = 4096
 """How many changes are read at once, to ask in one epoch for all edges that they remove."""

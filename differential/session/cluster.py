@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol
 from differential.session.call import Call
 from differential.session.item import Item
 from timely import Config
-from timely.lowlevel import Others
+from timely.services import Others
 
 
 class Control(NamedTuple):

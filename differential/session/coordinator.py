@@ -30,7 +30,8 @@ from differential.session.interrupt import Closing
 from differential.session.item import Item
 from timely import Config
 from timely.errors import SessionError
-from timely.lowlevel import ALONE, Origin, Others, note_others, run_directory
+from timely.lowlevel import Origin
+from timely.services import ALONE, Others, note_others, run_directory
 
 _START = "import sys; sys.path[:] = sys.argv[2:]; from differential.session.member import main; main(int(sys.argv[1]))"
 ENDING_SECONDS = 2.0

@@ -22,7 +22,7 @@ from differential.session.interrupt import Closing
 from differential.session.item import Item
 from timely import Config
 from timely.errors import SessionError
-from timely.lowlevel import ALONE, Others, answer_looks
+from timely.services import ALONE, Others, answer_looks
 
 
 def main(descriptor: int) -> None:

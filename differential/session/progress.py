@@ -17,7 +17,7 @@ from differential.session.call import Call
 from differential.session.sources.feed import Feed
 from differential.session.sources.source import Extent
 from timely import Worker
-from timely.lowlevel import Display
+from timely.services import Display
 
 Measure = Callable[[], Mapping[Feed, Extent] | None]
 

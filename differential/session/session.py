@@ -39,7 +39,8 @@ from differential.session.status import Status
 from differential.session.table_data import columns_of, is_type
 from timely import Config
 from timely.errors import SessionError
-from timely.lowlevel import ALONE, Live, Origin, serve_live, user_origin
+from timely.lowlevel import Origin, user_origin
+from timely.services import ALONE, Live, serve_live
 
 if TYPE_CHECKING:
     from differential.durable.places import Place

@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import mmap
 import os
-import tempfile
 from collections.abc import Sequence
 
 import numpy as np
@@ -84,6 +83,8 @@ class Storage:
         return self.above is not None and size > self.above
 
     def _mapped(self, size: int) -> mmap.mmap:
+        import tempfile  # which takes long, and most programs put nothing into files
+
         try:
             with tempfile.TemporaryFile(prefix="timely-", dir=self.directory) as file:
                 if hasattr(os, "posix_fallocate"):

@@ -31,7 +31,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "timely.live": ("timely.live",),
     "timely.run": ("timely.run",),
     "timely.cluster": ("timely.cluster",),
-    "timely": ("timely.api", "timely.lowlevel", "timely.testing", "timely.__main__", "timely"),
+    "timely": ("timely.api", "timely.lowlevel", "timely.services", "timely.testing", "timely.__main__", "timely"),
     "timely.graphlinq": ("timely.graphlinq",),
     "differential leaves": tuple(f"differential.{name}" for name in ("beside", "errors", "arguments", "keys")),
     "differential.kernels": ("differential.kernels",),
@@ -50,7 +50,14 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "differential.jobs": ("differential.jobs",),
 }
 """The rooms of the packages, lowest first, and the modules or packages that each consists of."""
-PUBLIC = ("timely", "timely.lowlevel", "timely.errors", "timely.capture", "timely.observe.events")
+PUBLIC = (
+    "timely",
+    "timely.lowlevel",
+    "timely.services",
+    "timely.errors",
+    "timely.capture",
+    "timely.observe.events",
+)
 """The modules of timely whose exported names a layer on top may use."""
 OWNERS = {
     "zmq": "timely.communication",

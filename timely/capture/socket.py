@@ -9,13 +9,16 @@ seconds it raises `TransportError`. A connection that ends in the middle of an e
 
 from __future__ import annotations
 
-import socket
 import time as clock
+from typing import TYPE_CHECKING
 
 from timely.capture.codec import FRAME, PREFIX, body_length, check, decode, encode
 from timely.capture.event import Event
 from timely.config import is_loopback
 from timely.errors import CaptureError, TransportError
+
+if TYPE_CHECKING:
+    import socket
 
 Address = tuple[str, int]
 READ_BYTES = 1 << 20
@@ -113,6 +116,8 @@ class EventSocketReader:
     def listen(self) -> Address:
         """Listen, and return the address; port 0 becomes a free port. Raises TransportError if it cannot listen."""
         if self._listener is None:
+            import socket  # which takes long, and most programs capture nothing into sockets
+
             family = socket.AF_INET6 if ":" in self.address[0] else socket.AF_INET
             try:
                 self._listener = socket.create_server(self.address, family=family)
@@ -189,6 +194,8 @@ class EventSocketReader:
 
 
 def _connected(address: Address, timeout: float) -> socket.socket:
+    import socket
+
     deadline = clock.monotonic() + timeout
     while True:
         try:

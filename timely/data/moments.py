@@ -10,7 +10,6 @@ from contextlib import suppress
 from datetime import UTC, date, datetime, time, timedelta
 from types import NoneType
 from typing import Any
-from zoneinfo import ZoneInfo
 
 import numpy as np
 
@@ -248,7 +247,7 @@ def _naive(value: datetime) -> datetime:
 
 def zone_of(value: datetime) -> str:
     """Return the name of the zone of an aware datetime: UTC unless it is one of the zone database."""
-    return value.tzinfo.key if isinstance(value.tzinfo, ZoneInfo) else "UTC"
+    return getattr(value.tzinfo, "key", None) or "UTC"
 
 
 def unit_of(values: Iterable[Any]) -> str:

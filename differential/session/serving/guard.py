@@ -11,7 +11,7 @@ from __future__ import annotations
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from differential.session.serving.form import text
-from timely.lowlevel import Access, headers_of
+from timely.services import Access, headers_of
 
 
 class Guard:

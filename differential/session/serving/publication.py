@@ -17,7 +17,7 @@ from differential.session.changes import Change
 from differential.session.item import Item
 from differential.session.sources.arrow_socket import CHANGES, GONE, SNAPSHOT, packed, snapshot
 from timely.errors import SessionError, TimelyError
-from timely.lowlevel import AnsweringSocket
+from timely.services import AnsweringSocket
 
 BACKLOG = 64 << 20
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from differential.session.catalog import Catalog
 from differential.session.item import Item
 from timely.errors import ConfigError
-from timely.lowlevel import Access, HttpServer, listen
+from timely.services import Access, HttpServer, listen
 
 END_SECONDS = 0.1
 """How long streams may take to send the reason for their end."""

@@ -20,7 +20,7 @@ from differential.session.sources.remote import changes_of
 from differential.session.sources.source import Batch, Position, Target
 from differential.session.table_data import Column
 from timely.errors import ConfigError, DataError, SessionError
-from timely.lowlevel import AskingSocket
+from timely.services import AskingSocket
 
 AHEAD = 64 << 20
 """The thread requests no more while at least this many bytes wait for a commit."""

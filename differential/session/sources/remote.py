@@ -27,7 +27,7 @@ from differential.session.sources.source import Batch, Position, Rejected, Targe
 from differential.session.table_data import Column
 from differential.session.transaction import Kind
 from timely.errors import ConfigError, DataError, SessionError
-from timely.lowlevel import Access
+from timely.services import Access
 
 AHEAD = 1 << 17
 """The thread reads no more while at least this many rows wait for a commit."""

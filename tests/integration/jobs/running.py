@@ -17,7 +17,7 @@ from differential.jobs.job import Job
 from differential.jobs.program import Outcome, Run
 from tests.examples_loading import EXAMPLES, example_module
 from timely import Config, execute
-from timely.lowlevel import Display
+from timely.services import Display
 
 DEBIAN = EXAMPLES / "data" / "debian-bookworm.tsv.gz"
 UPGRADE = EXAMPLES / "data" / "debian-to-trixie.tsv.gz"

@@ -217,7 +217,7 @@ def test_a_writer_tries_twenty_times_a_second_and_no_longer_than_asked(
         tried.append((round(clock.now - 100, 3), round(timeout, 3)))
         raise ConnectionRefusedError("nobody")
 
-    monkeypatch.setattr(event_socket.socket, "create_connection", refuse)
+    monkeypatch.setattr(socket, "create_connection", refuse)
     with pytest.raises(TransportError, match=r"nobody listens for events at 127\.0\.0\.1:9: nobody"):
         EventSocketWriter(("127.0.0.1", 9), timeout=0.22)
     assert tried == [(0, 0.22), (0.05, 0.17), (0.1, 0.12), (0.15, 0.1), (0.2, 0.1), (0.25, 0.1)]
@@ -237,7 +237,7 @@ def test_a_writer_that_connected_late_waits_as_long_as_asked_when_it_sends(
             raise ConnectionRefusedError("nobody yet")
         return SimpleNamespace(settimeout=timeouts.append)
 
-    monkeypatch.setattr(event_socket.socket, "create_connection", connect)
+    monkeypatch.setattr(socket, "create_connection", connect)
     EventSocketWriter(("127.0.0.1", 9), timeout=4.0)
     assert timeouts == [4.0]
 

@@ -1,0 +1,31 @@
+"""What a layer on top may use of `timely` around its dataflows: what serves, watches and shows a running program.
+
+Operators need none of it; what they need is in `timely.lowlevel`. A session, for example, answers requests over HTTP
+with `HttpServer` and `Access`, passes tables to programs of this machine through an `AnsweringSocket` in the
+`run_directory`, shows its progress on a `Display`, and has a live page by `serve_live`.
+"""
+
+from timely.communication.asking import AnsweringSocket, AskingSocket
+from timely.live.display import Display, time_left
+from timely.live.handle import ALONE, Live, Others
+from timely.live.serving import Access, HttpServer, headers_of, listen
+from timely.run.directory import run_directory
+from timely.run.live import answer_looks, note_others, serve_live
+
+__all__ = [
+    "ALONE",
+    "Access",
+    "AnsweringSocket",
+    "AskingSocket",
+    "Display",
+    "HttpServer",
+    "Live",
+    "Others",
+    "answer_looks",
+    "headers_of",
+    "listen",
+    "note_others",
+    "run_directory",
+    "serve_live",
+    "time_left",
+]
