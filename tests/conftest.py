@@ -15,7 +15,7 @@ import gc
 import os
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -24,6 +24,7 @@ from benchmarks.compiled import COMPILED, stale
 from differential.kernels.__main__ import compile_kernels
 from tests.thorough import QUICK, THOROUGH
 from timely import Config
+from timely.worker.garbage import paused
 
 # NumPy's linear algebra, which no test uses, would start threads in each of the hundreds of processes that tests start.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -47,6 +48,15 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     if complaint := stale():
         pytest.exit(complaint, returncode=1)
     compile_kernels()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Search for no garbage while thousands of tests are made, nor among them later, since none of them is any."""
+    with paused():
+        result = yield
+        gc.freeze()
+        return result
 
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` selects

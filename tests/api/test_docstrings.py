@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import importlib
+import linecache
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,7 @@ def test_the_examples_of_a_module_run(module: str) -> None:
     names = names_for(module) | vars(loaded)
     finder = doctest.DocTestFinder(exclude_empty=True)
     runner = doctest.DocTestRunner(optionflags=FLAGS)
+    linecache.clearcache()  # or each run would look whether any of the files that earlier tests have read has changed
     for test in finder.find(loaded, module, extraglobs=names):
         test.globs = dict(names)
         output: list[str] = []
