@@ -435,8 +435,10 @@ def test_interpreted_kernels_do_the_same_without_numba(tmp_path: Path) -> None:
 )
 def test_no_interpreted_kernel_reads_beyond_its_arrays(tests: list[str]) -> None:
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-m", "not slow", "-p", "no:cacheprovider", "--timeout=300"]
+    # Two tests insert a million rows to see how often they are moved, which is the same whatever runs the kernels.
+    many = "not logarithmically_often and not whole_large_merge"
     run = subprocess.run(
-        [*command, *tests],
+        [*command, *tests, "-k", many],
         cwd=ROOT,
         capture_output=True,
         text=True,
