@@ -92,10 +92,12 @@ class Neighbour:
         self._path = place(directory, process)
         self._ends: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
         self._waiting: tuple[str, asyncio.Task[Any]] | None = None
+        self._late: Any = None  # an answer to `look` that came when something else was asked
 
     async def look(self) -> tuple[ProcessSeen, list[list[Any]]] | None:
         """Return what the process does and its new warnings, or None if it does not answer in time."""
-        found = await self._ask("look")
+        found = self._late if self._late is not None else await self._ask("look")
+        self._late = None
         return None if found is None else (_decode(found[0]), found[1])
 
     async def held(self, dataflow: int) -> list[str]:
@@ -124,7 +126,11 @@ class Neighbour:
         except (OSError, EOFError, ValueError):
             await self.close()  # it has ended, or has not begun; the next time we connect again
             return None
-        return found if asked == request else None
+        if asked == request:
+            return found
+        if asked == "look":
+            self._late = found  # it alone has the warnings that were new then
+        return None
 
     async def _exchange(self, request: str) -> Any:
         if self._ends is None:
