@@ -18,8 +18,8 @@ from differential.frames.python import items
 from differential.kernels.compile import NOTHING
 from differential.session.table_data import Column, frame_of, order_of, ordered
 
-SHOWN = 10
-"""How many rows a notebook or a terminal shows."""
+SHOWN, SHOWN_COLUMNS = 10, 20
+"""How many rows and columns a notebook or a terminal shows."""
 Record = tuple[Any, ...]
 _DTYPES: dict[type, Any] = {str: np.dtypes.StringDType(), int: np.int64}
 
@@ -109,7 +109,8 @@ class Rows:
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"
 
     def _cells(self, record: Sequence[Any]) -> list[str]:
-        return [cell(field, self._width) for field in record]
+        more = ["..."] if len(self.columns) > SHOWN_COLUMNS else []
+        return [*(cell(field, self._width) for field in record[:SHOWN_COLUMNS]), *more]
 
     def _head(self) -> list[Record]:
         """Return the first rows; of many, only those that may be among them are sorted."""
@@ -120,7 +121,8 @@ class Rows:
         return Rows(self.columns, [column[few] for column in self._values], self._counts[few])._head_of_all()
 
     def _head_of_all(self) -> list[Record]:
-        return list(zip(*(items(column[:SHOWN]) for column in self.arrays())))
+        return list(zip(*(items(column[:SHOWN]) for column in self.arrays()[:SHOWN_COLUMNS])))
 
     def _more(self) -> list[str]:
-        return [f"... and {len(self) - SHOWN:,} more rows"] if len(self) > SHOWN else []
+        limits = (len(self), SHOWN, "rows"), (len(self.columns), SHOWN_COLUMNS, "columns")
+        return [f"... and {number - shown:,} more {what}" for number, shown, what in limits if number > shown]

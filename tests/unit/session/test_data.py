@@ -336,6 +336,17 @@ def test_many_rows_are_cut_where_they_are_shown() -> None:
         assert table._repr_html_().count("<tr>") == 11
 
 
+def test_many_columns_are_cut_where_they_are_shown() -> None:
+    with Session() as db:
+        table = db.table("wide", {f"c{number}": [10 * number] for number in range(60)})
+        db.commit()
+        _, names, values, more = repr(table).splitlines()
+        assert (names.split()[-2:], values.split()[-2:]) == (["c19", "..."], ["190", "..."])
+        assert more == "... and 40 more columns"
+        assert table._repr_html_().count("<td>") == 21
+        assert len(table.records()[0]) == 60
+
+
 def test_other_libraries_read_tables_views_and_answers_as_they_are() -> None:
     duckdb, polars = pytest.importorskip("duckdb"), pytest.importorskip("polars")
     with Session() as db:
