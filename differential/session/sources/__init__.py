@@ -10,7 +10,7 @@
 ...     feed = stock.read_from(json_lines(directory), on_error=db.rejects("bad"))
 ...     number = db.run()
 ...     stock.records(), db["bad"].to_arrow()["error"].to_pylist()
-([('nut',)], ["column 'item' (text): 3"])
+([('nut',)], ["column 'item' (text) cannot be 3"])
 """
 
 from differential.session.sources.arrow_socket import arrow_socket

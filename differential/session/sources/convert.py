@@ -5,7 +5,7 @@ clean file costs one conversion a column, and a dirty block a second look.
 
 >>> converter = Converter(("id", "price"), ("int64", "float64?"), of_text)
 >>> converter.convert((["1", "x", "3"], ["0.5", "", "1e3"]), 3)
-([array([1, 3]), typed([0.5, 1000.0], 'float64?')], {1: "column 'id' (int64): 'x'"})
+([array([1, 3]), typed([0.5, 1000.0], 'float64?')], {1: "column 'id' (int64) cannot be 'x'"})
 """
 
 from __future__ import annotations
@@ -69,7 +69,8 @@ class Converter:
                     try:
                         self._column(place, [value])
                     except _WRONG:
-                        wrong[row] = f"column {self.names[place]!r} ({self.types[place]}): {value!r:.80}"
+                        shown = "null" if value is None else f"{value!r:.80}"
+                        wrong[row] = f"column {self.names[place]!r} ({self.types[place]}) cannot be {shown}"
         kept = [row for row in range(rows) if row not in wrong]
         made = [self._column(place, [values[row] for row in kept]) for place, values in enumerate(columns)]
         return made, wrong

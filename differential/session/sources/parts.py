@@ -239,7 +239,7 @@ class TablePart:
         for name, of, column in zip(self._target.names, self._target.types, columns):
             if not may_be_null(of) or name in self._target.required:
                 for row in is_null(column).nonzero()[0].tolist():
-                    missing.setdefault(row, f"column {name!r} ({of}): None")
+                    missing.setdefault(row, f"column {name!r} ({of}) cannot be null")
         end = min(missing) if missing and self._target.stops else length
         rows = [row for row in range(end) if row not in missing] if missing else None
         made = tuple(

@@ -123,7 +123,7 @@ class JsonLines:
 
     >>> form = JsonLines(Target("orders", ("id",), ("int64",), 1))
     >>> form.columns(form.split('{"id": 1}\\n{"id": "x"}\\n').records)
-    ([array([1])], {1: "column 'id' (int64): 'x'"})
+    ([array([1])], {1: "column 'id' (int64) cannot be 'x'"})
     """
 
     longest = 1 << 24

@@ -41,7 +41,7 @@ def test_a_name_that_is_not_utf8_is_read_and_is_a_text_in_the_rejects(tmp_path: 
     with open(path, "wb") as file:
         file.write(TEXT + b"x,b\n")
     for source in (csv(tmp_path), csv(os.fsdecode(path))):
-        assert taken(source) == ([(1, "a")], [(3, "x,b", "column 'id' (int64): 'x'")])
+        assert taken(source) == ([(1, "a")], [(3, "x,b", "column 'id' (int64) cannot be 'x'")])
     for _ in range(2):
         with Session(state=str(tmp_path / "state")) as db:
             table = db.table("t", COLUMNS)
@@ -94,7 +94,7 @@ def test_a_column_of_a_file_that_has_nulls_alone_is_read_or_left_out(tmp_path: P
             db.run()
             assert rows.records() == [(1, None, None), (2, None, None)]
     rows, rejected = taken(tables(path))
-    assert (rows, [error for *_, error in rejected]) == ([], ["column 'name' (text): None"] * 2)
+    assert (rows, [error for *_, error in rejected]) == ([], ["column 'name' (text) cannot be null"] * 2)
 
 
 def test_an_array_without_dimensions_is_rejected(tmp_path: Path) -> None:
