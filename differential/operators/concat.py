@@ -7,7 +7,7 @@ from differential.arrangement.core import C
 from differential.keys import described
 from differential.operators.innermost import innermost
 from timely.errors import BuildError
-from timely.lowlevel import merged
+from timely.lowlevel import merged, user_origin
 
 
 def concat(collection: C, *others: C, name: str = "concat") -> C:
@@ -24,7 +24,7 @@ def concat(collection: C, *others: C, name: str = "concat") -> C:
     for other in collections[1:]:
         if other.keys != collection.keys:
             raise BuildError(
-                f"{name}: the key of one collection is {described(collection.keys)}, that of another "
-                f"{described(other.keys)}; give map() the right `keys`"
+                f"{name} (at {user_origin()}): the key of one collection is {described(collection.keys)}, "
+                f"that of another {described(other.keys)}; give map() the right `keys`"
             )
     return collection.with_stream(merged([each.stream for each in collections], name=name))

@@ -70,8 +70,8 @@ class VariableCore(Generic[C]):
         result = enter(result, scope)
         if result.keys != self.collection.keys:
             raise BuildError(
-                f"a variable whose key is {described(self.collection.keys)} cannot become a collection whose key is "
-                f"{described(result.keys)}: give map() the right `keys`"
+                f"{self._name} (at {user_origin()}): a variable whose key is {described(self.collection.keys)} "
+                f"cannot become a collection whose key is {described(result.keys)}: give map() the right `keys`"
             )
         dataflow = scope.dataflow
         # Without an operator in the loop that lets updates cancel, a change and its opposite would circulate for ever.

@@ -53,14 +53,13 @@ def of_some(operator: Callable[Concatenate[Any, P], Any]) -> Callable[Concatenat
 def of_all(operator: Callable[Concatenate[Any, P], Any]) -> Callable[Concatenate[A, P], A]:
     """Return a method that is an operator whose records are some of those of several collections.
 
-    It raises BuildError where another one is known to have another number of columns, or these in another order.
+    It raises BuildError where another one is known to have another number of columns, or these in another order. Where
+    only its key has another number of columns, it is given the key of this one.
     """
 
     @wraps(operator)
     def method(self: A, /, *others: P.args, **options: P.kwargs) -> A:
-        for other in others:
-            refuse_other_columns(operator.__name__, self.names, other.names if isinstance(other, Alike) else None)
-        return self._alike(operator(self, *others, **options))
+        return self._alike(operator(self, *(self._fitted(operator.__name__, other) for other in others), **options))
 
     return method
 
@@ -75,6 +74,22 @@ class Alike(Collection):
         """Return a collection of the same columns with the names here."""
         raise NotImplementedError
 
+    def keyed_by(self, *names: str) -> Alike:
+        """Return the collection with these columns first, as its key."""
+        raise NotImplementedError
+
+    def _fitted(self, what: str, other: Any) -> Any:
+        """Return another collection with the key of this one, if it has names and the same columns.
+
+        Raises BuildError if it is known to have another number of columns, or these in another order.
+        """
+        if not isinstance(other, Alike):
+            return other
+        refuse_other_columns(what, self.names, other.names)
+        if other.names is None or other.keys == self.keys:
+            return other
+        return other.keyed_by(*other.names[: self.keys])
+
     def iterate(self, body: Callable[[Self], Self], *, limit: int | None = None, name: str = "iterate") -> Self:
         """Return the fixed point of `body`, which receives a collection with the names here, and returns the next one.
 
@@ -83,8 +98,7 @@ class Alike(Collection):
         """
 
         def named(inner: Self) -> Self:
-            result = body(self._alike(inner))
-            refuse_other_columns("iterate", self.names, result.names if isinstance(result, Alike) else None)
+            result: Self = self._fitted("iterate", body(self._alike(inner)))
             return result
 
         return self._alike(_iterate.iterate(self, named, limit=limit, name=name))

@@ -274,6 +274,19 @@ def test_the_same_columns_in_another_order_are_refused(name: str) -> None:
         example(build)
 
 
+@pytest.mark.parametrize("name", ["concat", "union", "intersect", "except_", "symmetric_difference"])
+@pytest.mark.parametrize("wide", [True, False])
+def test_keys_of_different_numbers_of_columns_make_no_difference(name: str, wide: bool) -> None:
+    def build(scope: Scope, *keys: str) -> Any:
+        other = Relation.of(scope, np.array([1, 3]), np.array([30, 7]), np.array(["a", "a"]))
+        one, two = orders(scope).keyed_by("customer"), other.named("customer", "total", "item")  # type: ignore[attr-defined]
+        return getattr(one.keyed_by(*keys), name)(two) if wide else getattr(one, name)(two.keyed_by(*keys))
+
+    expected = example(lambda scope: build(scope, "customer"))
+    assert example(lambda scope: build(scope, "customer", "total")) == expected
+    assert expected
+
+
 def test_a_loop_has_the_names_of_what_it_begins_with() -> None:
     def within(scope: Scope) -> Any:
         roads = Relation.of(scope, np.array(["Rome", "Pisa", "Bari"]), np.array(["Pisa", "Genoa", "Rome"]))
@@ -287,6 +300,17 @@ def test_a_loop_has_the_names_of_what_it_begins_with() -> None:
         return origin.iterate(nearer)
 
     assert records(within) == [("Genoa", 2), ("Pisa", 1), ("Rome", 0)]
+
+
+def test_a_loop_keeps_the_key_of_what_it_begins_with() -> None:
+    def closed(scope: Scope) -> Any:
+        roads: Any = Relation.of(scope, np.array([1, 2]), np.array([2, 3])).named("a", "b")
+        on = roads.select(b="a", c="b")
+        return roads.keyed_by("a", "b").iterate(
+            lambda inner: inner.join(on, on="b").select("a", b="c").concat(roads).distinct()
+        )
+
+    assert example(closed) == [((1, 2), 1), ((1, 3), 1), ((2, 3), 1)]
 
 
 def test_a_loop_refuses_its_columns_in_another_order() -> None:
