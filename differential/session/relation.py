@@ -27,7 +27,7 @@ from differential.session.alike import Alike
 from differential.session.guesses import GROUPS, RELATION, absent
 from differential.session.joined import On, joined
 from differential.session.near import joined_names, known_columns, refuse_stranger
-from differential.session.row import Row, by_row, takes_a_row
+from differential.session.row import Row, by_name, of_columns, refuse_values
 from differential.session.windows import WINDOW, Kind, Sessions, assigned
 from timely import Stream
 from timely.errors import BuildError
@@ -117,20 +117,33 @@ class Relation(Alike):
         """
         if not names and not computed:
             raise BuildError(f"select (at {user_origin()}) needs a column, as in select('kept', new='old')")
+        refuse_values("select", computed)
         renamed = [made for made in computed.values() if isinstance(made, str)]
         self._known("select", [*names, *renamed])
         whole = self if len(renamed) < len(computed) else self.narrowed([*names, *renamed])
         known = whole.names or ()
         places = {name: known.index(name) for name in (*names, *renamed)}
-        made: list[int | Callable[[Row], Any]] = [places[name] for name in names]
-        made += [places[each] if isinstance(each, str) else each for each in computed.values()]
+        made: list[int | Callable[..., Any]] = [places[name] for name in names]
+        made += [places[each] if isinstance(each, str) else of_columns(known, each) for each in computed.values()]
 
         def chosen(*columns: Any) -> tuple[Any, ...]:
-            row = Row(known, columns)
-            return tuple([columns[each] if isinstance(each, int) else each(row) for each in made])
+            return tuple([columns[each] if isinstance(each, int) else each(*columns) for each in made])
 
         made_of = whole.map(chosen, keys=keys, name="select").named(*names, *computed)
         return made_of.at(self.event_time) if self.event_time in names else made_of
+
+    def map(self, function: Callable[..., Any], *, keys: int = 1, name: str = "map") -> Self:
+        """Return the collection of `function` of every record, as `differential.Collection.map` does.
+
+        Of a collection of several named columns, a function with one parameter receives a `Row`.
+
+        >>> def program(scope):
+        ...     orders = Relation.of(scope, np.array([1, 2]), np.array([30, 5])).named("customer", "total")
+        ...     return orders.map(lambda r: (r.total, r.customer))
+        >>> example(program)
+        [((5, 2), 1), ((30, 1), 1)]
+        """
+        return super().map(self._by_name("map", function), keys=keys, name=name)
 
     def filter(self, predicate: Callable[..., Any], *, name: str = "filter") -> Relation:
         """Return the records that satisfy `predicate`.
@@ -233,7 +246,7 @@ class Relation(Alike):
             raise BuildError(
                 f"{what} (at {user_origin()}) takes a function of a row of columns, and not {function!r:.80}"
             )
-        return function if self.names is None or not takes_a_row(function) else by_row(self.names, function)
+        return function if self.names is None else by_name(what, self.names, function)
 
     def _alike(self, made: object) -> Relation:
         relation = cast(Relation, made)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from inspect import Parameter, signature
 from typing import Any
 
+import numpy as np
+
 from differential.session.near import known
-from timely.lowlevel import name_of
+from timely import rowwise
+from timely.errors import BuildError
+from timely.lowlevel import ColumnLike, name_of, user_origin
 
 
 class Row:
@@ -32,24 +36,76 @@ class Row:
             raise AttributeError(f"there is no column {name!r}: {known(name, self._columns)}") from None
 
     def __getitem__(self, name: str) -> Any:
-        return getattr(self, name)
+        return self._columns[name] if name in self._columns else self.__getattr__(name)
 
     def __repr__(self) -> str:
-        return (
-            f"Row({', '.join(f'{name}: {name_of(column)}[{len(column)}]' for name, column in self._columns.items())})"
-        )
+        return f"Row({', '.join(f'{name}: {_shown(column)}' for name, column in self._columns.items())})"
 
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *self._columns]
 
 
+def _shown(column: Any) -> str:
+    """Return what a column is, or a value of `rowwise`."""
+    return f"{name_of(column)}[{len(column)}]" if isinstance(column, (np.ndarray, ColumnLike)) else f"{column!r:.80}"
+
+
 def takes_a_row(function: Callable[..., Any]) -> bool:
-    """Return whether a function has exactly one parameter that is given by position."""
+    """Return whether a function takes one argument, and any others by default."""
+    parameters = _parameters(getattr(function, "rowwise", function))
+    return len(parameters) == 1 and parameters[0].kind not in (Parameter.VAR_POSITIONAL, Parameter.KEYWORD_ONLY)
+
+
+def _parameters(function: Callable[..., Any]) -> list[Parameter]:
+    """Return the parameters of a function without those that have a default; none if they are not known."""
     try:
         parameters = signature(function).parameters.values()
     except (TypeError, ValueError):
-        return False
-    return [each.kind in (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD) for each in parameters] == [True]
+        return []
+    return [each for each in parameters if each.default is Parameter.empty and each.kind is not Parameter.VAR_KEYWORD]
+
+
+def refuse_other_order(what: str, names: Sequence[str], function: Callable[..., Any]) -> None:
+    """Raise BuildError if a function of columns has all of their names as parameters, but in another order.
+
+    >>> refuse_other_order("map", ["id", "city"], lambda city, id: city)
+    Traceback (most recent call last):
+    timely.errors.BuildError: map (at ...): the function receives the columns in the order id, city (the key of a table
+    comes first), and has parameters of these names in the order city, id
+    """
+    given = [each.name for each in _parameters(getattr(function, "rowwise", function))]
+    if given != list(names) and sorted(given) == sorted(names):
+        raise BuildError(
+            f"{what} (at {user_origin()}): the function receives the columns in the order {', '.join(names)} (the key "
+            f"of a table comes first), and has parameters of these names in the order {', '.join(given)}"
+        )
+
+
+def refuse_values(what: str, computed: Mapping[str, object]) -> None:
+    """Raise BuildError if what computes a column is neither a function nor the name of a column.
+
+    >>> refuse_values("select", {"one": 1})
+    Traceback (most recent call last):
+    timely.errors.BuildError: select (at ...): one=1 is neither the name of a column nor a function of a row; lambda r:
+    1 makes a column of one value
+    """
+    for name, value in computed.items():
+        if not isinstance(value, str) and not callable(value):
+            raise BuildError(
+                f"{what} (at {user_origin()}): {name}={value!r:.80} is neither the name of a column nor a function of "
+                f"a row; lambda r: {value!r:.80} makes a column of one value"
+            )
+
+
+def by_name(what: str, names: Sequence[str], function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function of columns that calls one of a `Row`, or any other function as it is.
+
+    Raises BuildError if that has the names of all columns as parameters, in another order.
+    """
+    if takes_a_row(function):
+        return by_row(names, function)
+    refuse_other_order(what, names, function)
+    return function
 
 
 def by_row(names: Sequence[str], function: Callable[..., Any]) -> Callable[..., Any]:
@@ -60,7 +116,7 @@ def by_row(names: Sequence[str], function: Callable[..., Any]) -> Callable[..., 
     AttributeError: 'numpy.ndarray' object has no attribute 'total': there is one column, which the function receives
     """
     if len(names) > 1:
-        return lambda *columns: function(Row(names, columns))
+        return of_columns(names, function)
 
     def of_column(column: Any) -> Any:
         try:
@@ -71,3 +127,16 @@ def by_row(names: Sequence[str], function: Callable[..., Any]) -> Callable[..., 
             raise
 
     return of_column
+
+
+def of_columns(names: Sequence[str], function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function of columns that calls one of a `Row`, or of the values of each row if it is `rowwise`.
+
+    >>> both = np.array([3, 4]), np.array([7, 7])
+    >>> of_columns(["a", "b"], lambda r: r.a + r.b)(*both), of_columns(["a", "b"], rowwise(lambda r: r.a + r.b))(*both)
+    (array([10, 11]), array([10, 11]))
+    """
+    of_one = getattr(function, "rowwise", None)
+    if of_one is None:
+        return lambda *columns: function(Row(names, columns))
+    return rowwise(lambda *values: of_one(Row(names, values))) if takes_a_row(function) else function

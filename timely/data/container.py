@@ -273,6 +273,7 @@ def rowwise(function: Callable[..., Any]) -> Callable[..., Any]:
             return tuple(as_column(list(field)) for field in zip(*rows))
         return as_column(rows)
 
+    over_columns.rowwise = function  # type: ignore[attr-defined]
     return over_columns
 
 

@@ -13,7 +13,7 @@ from differential import Collection, Session, example
 from differential.errors import BuildError, SessionError
 from differential.graphs import bfs
 from differential.session import Relation
-from timely import Scope
+from timely import Scope, rowwise
 from timely.lowlevel import typed, user_origin
 
 
@@ -320,3 +320,52 @@ def test_a_loop_refuses_its_columns_in_another_order() -> None:
 
     with pytest.raises(BuildError, match=r"iterate .*the columns of one collection are a, b, and of another one b, a"):
         example(swapped)
+
+
+def test_a_function_with_defaults_takes_a_row() -> None:
+    assert records(lambda scope: orders(scope).filter(lambda r, least=10: r.total > least)) == [
+        (1, 20, "b"),
+        (1, 30, "a"),
+    ]
+
+
+def test_map_gives_a_function_of_one_parameter_a_row() -> None:
+    assert records(lambda scope: orders(scope).map(lambda r: (r.item, r.total))) == [("a", 30), ("b", 5), ("b", 20)]
+
+
+def test_parameters_that_are_the_names_of_the_columns_in_another_order_are_refused() -> None:
+    for name in ("map", "filter", "attempt"):
+        with pytest.raises(
+            BuildError, match=rf"{name} \(at .*in the order customer, total, item .*in the order total, customer, item"
+        ):
+            example(lambda scope, name=name: getattr(orders(scope), name)(lambda total, customer, item: total > 1))
+    kept = records(lambda scope: orders(scope).map(lambda total, other, item: (total, item)))
+    assert kept == [(1, "a"), (1, "b"), (2, "b")], "these are no names of all columns"
+
+
+@pytest.mark.parametrize("value", [1, -1, 1.5, True, None])
+def test_a_column_computed_from_a_value_is_refused(value: object) -> None:
+    with pytest.raises(BuildError, match=rf"select \(at .*one={value} is neither .*lambda r: {value} makes"):
+        example(lambda scope: orders(scope).select("total", one=value))  # type: ignore[arg-type]
+    assert records(lambda scope: orders(scope).select("total", one=lambda r: 1))[0] == (5, 1)
+
+
+def test_functions_of_one_row_receive_a_row_or_its_values() -> None:
+    def size(r: Any) -> str:
+        return "large" if r.total > 10 else "small"
+
+    expected = [(5, "small"), (20, "large"), (30, "large")]
+    assert records(lambda scope: orders(scope).select("total", size=rowwise(size))) == expected
+    of_values = rowwise(lambda customer, total, item: "large" if total > 10 else "small")
+    assert records(lambda scope: orders(scope).select("total", size=of_values)) == expected
+    assert records(lambda scope: orders(scope).map(rowwise(lambda r: (r.total, size(r))))) == expected
+    large = records(lambda scope: orders(scope).filter(rowwise(lambda r: r.total > 10 and r.item == "b")))
+    assert large == [(1, 20, "b")]
+
+
+def test_a_column_may_have_the_name_of_anything_that_a_row_has() -> None:
+    def build(scope: Scope) -> Any:
+        made: Any = Relation.of(scope, np.array([1, 2]), np.array([6, 7])).named("_columns", "__class__")
+        return made.filter(lambda r: (r["_columns"] == 2) & (r["__class__"] == 7))
+
+    assert records(build) == [(2, 7)]
