@@ -16,7 +16,7 @@ from differential.session.item import Item
 from differential.session.live import Cell, Watch
 from differential.session.near import meant
 from differential.session.plotting import Shape, plotted
-from differential.session.reading import attached
+from differential.session.reading import attached, rejects_of
 from differential.session.relation import Relation
 from differential.session.rows import Record, Rows
 from differential.session.sinks.delivery import Delivery
@@ -389,10 +389,7 @@ class Table(Readable):
                 f"read_from (at {user_origin()}) takes a source, such as csv('orders.csv') of "
                 f"differential.session.sources, and not {source!r:.80}; insert() takes rows and frames"
             )
-        rejects = on_error._item if isinstance(on_error, Table) else None
-        if rejects is None and on_error not in ("stop", "skip"):
-            raise SessionError(f"on_error is 'stop', 'skip' or a table of db.rejects('name'), and not {on_error!r:.80}")
-        return attached(self._catalog, self._item, source, rejects, on_error == "stop", upsert)
+        return attached(self._catalog, self._item, source, rejects_of(on_error), on_error == "stop", upsert)
 
     def _state(self, kind: Kind, data: Any, named: dict[str, Any]) -> None:
         self._catalog.check(self._item)

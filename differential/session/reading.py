@@ -11,9 +11,26 @@ from differential.session.item import Item
 from differential.session.sources.feed import REJECTS, Feed
 from differential.session.sources.source import Extent, Source, Target
 from timely.errors import SessionError
+from timely.lowlevel import user_origin
 
 PAUSE = 0.01
 """How many seconds a session waits before it looks again whether sources have delivered anything."""
+
+
+def rejects_of(on_error: object) -> Item | None:
+    """Return the table of rejects that `on_error` is, or None for "stop" and "skip".
+
+    Raises SessionError for anything else.
+    """
+    item: Item | None = getattr(on_error, "_item", None)
+    if item is None and on_error not in ("stop", "skip"):
+        raise SessionError(f"on_error is 'stop', 'skip' or a table of db.rejects('name'), and not {on_error!r:.80}")
+    if item is not None and (item.kind != "table" or set(item.names or ()) != set(REJECTS)):
+        raise SessionError(
+            f"on_error (at {user_origin()}): {item} has not the columns of rejects: db.rejects('name') makes one that "
+            "has"
+        )
+    return item
 
 
 def attached(catalog: Catalog, item: Item, source: Source, rejects: Item | None, stops: bool, upsert: bool) -> Feed:
@@ -30,10 +47,6 @@ def attached(catalog: Catalog, item: Item, source: Source, rejects: Item | None,
             )
         if upsert and not item.has_key:
             raise SessionError(f"{feed} is to replace rows by key: db.table({item.name!r}, ..., key=...) names it")
-        if rejects is not None and set(rejects.names or ()) != set(REJECTS):
-            raise SessionError(
-                f"{feed}: {rejects} has not the columns of rejects: db.rejects('name') makes one that has"
-            )
         catalog.feeds.add(feed)
         position = None if catalog.storage is None else catalog.storage.position(item.name, source.name)
         of = tuple(types[name] for name in names)

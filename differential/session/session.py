@@ -31,7 +31,7 @@ from differential.session.guesses import SESSION, absent
 from differential.session.item import Item
 from differential.session.near import meant, names_of, refuse_name
 from differential.session.readable import Readable, Table, View, existing
-from differential.session.reading import Run, run
+from differential.session.reading import Run, rejects_of, run
 from differential.session.rows import Rows
 from differential.session.site import Definition, Site
 from differential.session.sources.feed import REJECTS
@@ -408,8 +408,7 @@ class Session:
             raise SessionError(f"serve() has no limit {unknown[0]!r}: the limits are {', '.join(known)}")
         requests = self._once(TABLE, REQUESTS)
         options = Options(host, port, token, certificate, read, write, **(known | limits))
-        rejects = on_error._item if isinstance(on_error, Table) else None
-        server = serve(self._catalog, requests._item, rejects, on_error == "stop", options)
+        server = serve(self._catalog, requests._item, rejects_of(on_error), on_error == "stop", options)
         self._catalog.ends.append(server.close)
         return server
 

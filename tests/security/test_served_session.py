@@ -8,6 +8,7 @@ import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -156,3 +157,34 @@ def test_a_session_follows_another_one_only_if_its_certificate_is_trusted(tmp_pa
             before, end = len(copy), time.monotonic() + 20
             other.run(until=lambda: len(copy) > before or time.monotonic() > end)  # noqa: B023
         assert copy.records() == [(4711,), (4711,)]
+
+
+@pytest.mark.parametrize("option", ["read", "write"])
+def test_a_name_that_is_no_list_of_names_opens_no_table(option: str) -> None:
+    with Session() as db:
+        for names in ("orders_public", ["orders", 3]):
+            with pytest.raises(ConfigError, match=rf"{option} takes names of tables and views, as in {option}="):
+                db.serve(**{option: names})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("number", [0, -1, "x", None, 1.5])
+@pytest.mark.parametrize("limit", ["limit", "backlog", "queue"])
+def test_a_limit_that_is_no_number_of_bytes_is_refused(limit: str, number: Any) -> None:
+    with Session() as db, pytest.raises(ConfigError, match=rf"{limit} is a number of bytes from 1 on, and not"):
+        db.serve(**{limit: number})
+
+
+@pytest.mark.parametrize("port", [-1, 99999, "http"])
+def test_a_port_that_is_none_is_refused(port: Any) -> None:
+    with Session() as db, pytest.raises(ConfigError, match="port is a number from 0 to 65535"):
+        db.serve(port)
+
+
+def test_lines_that_are_no_rows_are_neither_skipped_by_mistake_nor_put_into_another_table() -> None:
+    with Session() as db:
+        table = db.table("stock", {"item": str})
+        for wrong in ("Stop", None, True):
+            with pytest.raises(SessionError, match=r"on_error is 'stop', 'skip' or a table of db.rejects"):
+                db.serve(on_error=wrong)  # type: ignore[arg-type]
+        with pytest.raises(SessionError, match="table 'stock' has not the columns of rejects"):
+            db.serve(on_error=table)

@@ -102,6 +102,16 @@ def serve(catalog: Catalog, requests: Item, rejects: Item | None, stops: bool, o
 
 def _check(options: Options) -> None:
     """Raise ConfigError for options that are refused."""
+    if not isinstance(options.port, int) or not 0 <= options.port < 1 << 16:
+        raise ConfigError(f"port is a number from 0 to 65535, and not {options.port!r:.80}")
+    for option in ("limit", "backlog", "queue"):
+        number = getattr(options, option)
+        if not isinstance(number, int) or number < 1:
+            raise ConfigError(f"{option} is a number of bytes from 1 on, and not {number!r:.80}")
+    for option in ("read", "write"):
+        names = getattr(options, option)
+        if isinstance(names, str) or not all(isinstance(name, str) for name in names or ()):
+            raise ConfigError(f"{option} takes names of tables and views, as in {option}=['orders'], not {names!r:.80}")
     try:
         is_local = ip_address(options.host).is_loopback
     except ValueError:
