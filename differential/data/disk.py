@@ -11,7 +11,7 @@ import errno
 import fcntl
 import os
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Protocol
 
 TEMPORARY = ".tmp"
@@ -73,6 +73,10 @@ class OsDisk:
             while view:
                 view = view[os.write(descriptor, view) :]
             os.fsync(descriptor)
+        except OSError:
+            with suppress(OSError):
+                os.unlink(path)  # what is on a full disk would keep it full
+            raise
         finally:
             os.close(descriptor)
 

@@ -7,20 +7,20 @@ whole, and a `transaction()` block is its thread's alone. Reading needs no lock,
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from threading import RLock
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from differential.session.blocks import Blocks
 from differential.session.call import Call
-from differential.session.changes import Change, Changes
+from differential.session.changes import Changes
 from differential.session.clock import Clocks
 from differential.session.deliveries import Deliveries
 from differential.session.engine import Engine
 from differential.session.feeds import Feeds
 from differential.session.interrupt import Deferral
 from differential.session.item import Item, failure
-from differential.session.live import Watch
+from differential.session.live import Watch, Watches
 from differential.session.near import meant
 from differential.session.rows import Rows
 from differential.session.site import Definition, Site
@@ -44,7 +44,7 @@ class Catalog:
         self.last = 0
         """The last commit."""
         self._pending: list[tuple[Item, Statement]] = []
-        self._watches: list[Watch] = []
+        self.watches = Watches()
         self.blocks = Blocks()
         self.feeds = Feeds()
         """The sources of tables."""
@@ -139,17 +139,28 @@ class Catalog:
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """Commit at the end of the block, or forget its changes after an error; blocks inside it do not commit."""
-        with self.exclusive():
+        self.exclusive().__enter__()
+        try:
             self.blocks.refuse_other_task()
             begun = len(self._pending)
             with self.blocks.block():
                 try:
                     yield
+                except GeneratorExit:  # nobody has ended the block, and nobody would see an error
+                    with suppress(SessionError):
+                        self.blocks.refuse_other_thread()
+                        self.rollback(begun)
+                    raise
                 except BaseException:
+                    self.blocks.refuse_other_thread()
                     self.rollback(begun)
                     raise
+                self.blocks.refuse_other_thread()
             if not self.blocks.depth:
                 self._commit()
+        finally:
+            if not self.blocks.is_torn:
+                self._lock.release()
 
     def _commit(self) -> int:
         self.reap()
@@ -185,13 +196,11 @@ class Catalog:
                 self.engine.interrupt()
             raise
         number = self.engine.result(call)[0]
-        published: dict[Item, list[Change] | None] = {}
-        if self.storage is not None:
-            published = self.storage.publish(number)
+        published = {} if self.storage is None else self.storage.publish(number)
         untaken = self.deliveries.deliver(number, published, lambda: self.engine.is_closing)
         settled = self.feeds.settle()
         stopped = stopped or settled or untaken  # the first to stop may be the reason why others do
-        refused = self._deliver()
+        refused = self.watches.deliver(number, self.items.values(), self.engine.is_running)
         self.reap(number)
         if stopped is not None:
             raise SessionError(f"{stopped} (commit {number} is complete)") from stopped
@@ -418,22 +427,8 @@ class Catalog:
     def watch(self, watch: Watch) -> Watch:
         """Deliver to a watch at the end of each commit."""
         with self.exclusive():
-            self._watches.append(watch)
+            self.watches.add(watch)
         return watch
-
-    def _deliver(self) -> Exception | None:
-        """Deliver to all watches, those of failed views for the last time; return the first error of a callback."""
-        refused = None
-        for item in self.items.values():
-            if item.error is not None:
-                item.end_failed(self.engine.is_running)
-        for watch in self._watches:
-            try:
-                watch.deliver()
-            except Exception as error:
-                refused = refused or error
-        self._watches = [watch for watch in self._watches if not watch.is_closed]
-        return refused
 
     def _drop(self, item: Item) -> None:
         """Drop an item. Should an interrupt come, workers drop it in their next step."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from importlib import import_module
 from typing import Any
 
 from differential.session.changes import Change, Changes
+from differential.session.item import Item
 
 
 class Watch:
@@ -79,3 +80,29 @@ class Cell:
         """Show it as it is now."""
         if self._handle is not None:
             self._handle.update(self._shown)
+
+
+class Watches:
+    """The watches of a session."""
+
+    def __init__(self) -> None:
+        self._all: list[Watch] = []
+
+    def add(self, watch: Watch) -> None:
+        """Deliver to a watch at the end of each commit."""
+        self._all.append(watch)
+
+    def deliver(self, commit: int, items: Iterable[Item], is_running: bool) -> Exception | None:
+        """Deliver to all watches, those of failed views for the last time; return the first error of a callback."""
+        refused = None
+        for item in items:
+            if item.error is not None:
+                item.end_failed(is_running)
+        for watch in self._all:
+            try:
+                watch.deliver()
+            except Exception as error:
+                error.add_note(f"a watch has raised this, and has ended; commit {commit} is complete")
+                refused = refused or error
+        self._all = [watch for watch in self._all if not watch.is_closed]
+        return refused

@@ -14,7 +14,7 @@ from threading import Event, Thread
 import obstore.store
 import pytest
 
-from differential.data.disk import OsDisk
+from differential.data.disk import OsDisk, replace_file
 from differential.durable.local import LocalStore
 from differential.durable.objects import Objects, ObjectStore
 from differential.durable.places import Directory, check_name, place_of
@@ -370,3 +370,20 @@ def test_a_name_that_is_no_directory_is_refused(name: str) -> None:
     check_name("edges-2.0_x")
     with pytest.raises(ConfigError, match="cannot name a durable collection"):
         check_name(name)
+
+
+def test_a_file_that_does_not_fit_on_a_disk_leaves_nothing_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = os.write
+
+    def full(descriptor: int, data: memoryview) -> int:
+        if len(data) < 100:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return write(descriptor, data[:60])
+
+    monkeypatch.setattr(os, "write", full)
+    with pytest.raises(OSError, match="No space left"):
+        replace_file(OsDisk(), str(tmp_path / "part"), bytes(150))
+    monkeypatch.undo()
+    assert list(tmp_path.iterdir()) == []

@@ -308,8 +308,9 @@ def test_a_watch_is_called_at_each_commit_that_changes_something(db: Session) ->
 def test_a_watch_that_fails_ends_and_the_error_comes_out_of_the_commit(db: Session) -> None:
     watch = orders(db).watch(lambda change: 1 / 0)
     orders(db).insert(customer=4, total=4)
-    with pytest.raises(ZeroDivisionError):
+    with pytest.raises(ZeroDivisionError) as caught:
         db.commit()
+    assert caught.value.__notes__ == ["a watch has raised this, and has ended; commit 2 is complete"]
     assert watch.is_closed
     assert (db.commit(), len(orders(db))) == (3, 4)
 

@@ -1,0 +1,96 @@
+"""A transaction() block ends in the thread in which it began, or the session names it instead of waiting for ever."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from threading import Event, Thread
+from typing import Any
+
+import pytest
+
+from differential import Session
+from differential.errors import SessionError
+
+TORN = r"a transaction\(\) block .* has not ended in the thread in which it began"
+
+
+@pytest.fixture
+def db() -> Iterator[Session]:
+    with Session() as db:
+        db.table("numbers", {"x": int})
+        db.commit()
+        yield db
+
+
+def outcome(function: Callable[[], Any]) -> Any:
+    """Return what a function returns or raises in a thread of its own, which must end."""
+    found: list[Any] = []
+
+    def run() -> None:
+        try:
+            found.append(function())
+        except Exception as error:
+            found.append(error)
+
+    thread = Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(20)
+    assert found, "the thread waits"
+    return found[0]
+
+
+def begin(db: Session) -> AbstractContextManager[None]:
+    block = db.transaction()
+    block.__enter__()
+    db["numbers"].insert(x=1)  # type: ignore[union-attr]
+    return block
+
+
+def test_a_block_whose_thread_has_ended_in_it_is_named_by_all_others(db: Session) -> None:
+    kept = [outcome(lambda: begin(db))]
+    still = Event()
+    others = [Thread(target=still.wait, args=(20,)) for _ in range(4)]  # so that none has the identity of the ended one
+    for other in others:
+        other.start()
+    for call in (lambda: db["numbers"].insert(x=2), db.commit, db.rollback, lambda: db.transaction().__enter__()):  # type: ignore[union-attr]
+        found = outcome(call)
+        assert isinstance(found, SessionError)
+        assert TORN.partition(" .*")[0].replace("\\", "") in str(found)
+    still.set()
+    for other in others:
+        other.join()
+    assert db["numbers"].records() == []
+    del kept
+
+
+@pytest.mark.parametrize("error", [None, ValueError("within")])
+def test_a_block_that_ends_in_another_thread_commits_nothing(db: Session, error: Exception | None) -> None:
+    began, may_end = Event(), Event()
+    blocks: list[AbstractContextManager[None]] = []
+
+    def own() -> None:
+        blocks.append(begin(db))
+        began.set()
+        may_end.wait(20)
+
+    owner = Thread(target=own)
+    owner.start()
+    assert began.wait(20)
+    with pytest.raises(SessionError, match=TORN):
+        blocks[0].__exit__(type(error) if error else None, error, None)
+    assert isinstance(outcome(db.commit), SessionError)
+    assert db["numbers"].records() == []
+    may_end.set()
+    owner.join()
+
+
+def test_blocks_of_threads_that_end_them_leave_nothing(db: Session) -> None:
+    def whole() -> None:
+        with db.transaction():
+            db["numbers"].insert(x=1)  # type: ignore[union-attr]
+
+    for _ in range(3):
+        assert outcome(whole) is None
+    assert outcome(db.commit) == 5
+    assert db["numbers"].records() == [(1,)] * 3
