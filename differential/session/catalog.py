@@ -27,6 +27,7 @@ from differential.session.site import Definition, Site
 from differential.session.table_data import Column
 from differential.session.transaction import Kind, Net, Statement, plan, settled
 from timely.errors import OperatorError, SessionError
+from timely.lowlevel import notify
 
 if TYPE_CHECKING:
     from differential.session.storage import Storage
@@ -399,15 +400,18 @@ class Catalog:
             raise failure(item, item.error)
 
     def reap(self, commit: int | None = None) -> None:
-        """Forget what has failed. Raises SessionError about it where that happened in a commit."""
+        """Forget what has failed. Raises SessionError about it where that happened in a commit, else notes it."""
         failed = [item for item in tuple(self.items.values()) if item.error is not None]
         for item in failed:
             self.items.pop(item.name, None)
             self.deliveries.leave(item)
             item.end_failed(self.engine.is_running)
         failed = [item for item in failed if not item.is_dropped]
-        if failed and commit is not None:
-            others = "".join(f"; {item} was dropped, too" for item in failed[1:])
+        if commit is None:  # an interrupt has ended the commit or the question in which they failed
+            for item in failed:
+                notify(f"{failure(item, item.error)}")
+        elif failed:
+            others = "".join(f"; dropped, too: {failure(item, item.error)}" for item in failed[1:])
             cause = failed[0].error
             why = f"{failure(failed[0], cause)} (commit {commit} is complete, and the view is dropped{others})"
             raise SessionError(why) from cause

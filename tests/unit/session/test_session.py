@@ -167,7 +167,7 @@ def test_a_view_that_fails_in_a_commit_is_dropped_with_its_readers_and_others_go
         SessionError, match=r"'bad' failed.*test_session.py:\d+.*too large.*commit 2 is complete"
     ) as error:
         db.commit()
-    assert "view 'reader' was dropped, too" in str(error.value)
+    assert "dropped, too: view 'reader' reads view 'bad', which was dropped" in str(error.value)
     assert isinstance(error.value.__cause__, Exception)
     assert len(orders(db)) == 4
     assert good.records() == [(1, 3), (2, 1)]
@@ -342,7 +342,9 @@ def test_changes_of_a_view_that_reads_a_failed_one_end_with_an_error(db: Session
     changes, others = reader.changes(), dropped.changes()
     db.drop(dropped)
     numbers.insert(x=0)
-    with pytest.raises(SessionError, match=r"view 'inverse' failed: .*; view 'reader' was dropped, too"):
+    with pytest.raises(
+        SessionError, match=r"view 'inverse' failed: .*; dropped, too: view 'reader' reads view 'inverse'"
+    ):
         db.commit()
     with pytest.raises(SessionError, match="view 'reader' reads view 'inverse', which was dropped"):
         list(changes)
@@ -591,3 +593,17 @@ def test_a_view_that_reads_the_one_it_replaces_is_refused_and_that_one_stays(tmp
         db.commit()
         assert view.records() == [(3,), (6,), (9,)]
         assert list(db) == ["numbers", "v"]
+
+
+def test_a_view_that_an_interrupt_has_ended_between_commits_is_named(
+    db: Session, capsys: pytest.CaptureFixture[str]
+) -> None:
+    db.view("doomed", lambda t: t.orders.count())
+    capsys.readouterr()
+    catalog = db._catalog
+    catalog.engine.fail(catalog.items["doomed"], KeyboardInterrupt())
+    db.commit()
+    assert capsys.readouterr().err == "timely: view 'doomed' was interrupted, and is dropped\n"
+    assert list(db) == ["orders"]
+    db.commit()
+    assert capsys.readouterr().err == ""
