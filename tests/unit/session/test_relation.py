@@ -369,3 +369,13 @@ def test_a_column_may_have_the_name_of_anything_that_a_row_has() -> None:
         return made.filter(lambda r: (r["_columns"] == 2) & (r["__class__"] == 7))
 
     assert records(build) == [(2, 7)]
+
+
+def test_records_are_kept_or_left_out_once_however_often_a_key_occurs() -> None:
+    def keys(scope: Scope) -> Any:
+        return Relation.of(scope, np.array([1, 1, 1])).named("customer")  # type: ignore[attr-defined]
+
+    kept = records(lambda scope: orders(scope).keyed_by("customer").semijoin(keys(scope)))
+    assert kept == [(1, 20, "b"), (1, 30, "a")]
+    left = example(lambda scope: orders(scope).keyed_by("customer").antijoin(keys(scope)))
+    assert left == [((2, 5, "b"), 1)]
