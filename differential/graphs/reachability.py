@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import cast
-
-import numpy as np
-
 from differential import Collection, Variable, innermost
-from differential.arguments import check_collections, check_rows
+from differential.arguments import check_collections
+from differential.graphs.nodes import Nodes, nodes_of
 
 
-def reachability(edges: Collection, roots: Collection | int | str | Sequence[int] | Sequence[str]) -> Collection:
+def reachability(edges: Collection, roots: Collection | Nodes) -> Collection:
     """Return (node, root) for every node reachable from each of `roots`, the root itself included.
 
     `roots` is a collection, or a node or some nodes that do not change.
@@ -25,10 +21,7 @@ def reachability(edges: Collection, roots: Collection | int | str | Sequence[int
     [((1, 1), 1), ((2, 1), 1)]
     """
     check_collections("reachability", edges=edges)
-    if isinstance(roots, (int, str, list, tuple, np.ndarray)):
-        roots = Collection.of(edges.scope, np.atleast_1d(np.array(roots)))
-    check_rows("reachability", roots=roots)
-    edges, start = innermost(edges, cast(Collection, roots).map(lambda root: (root, root)))
+    edges, start = innermost(edges, nodes_of("reachability", edges, roots).map(lambda root: (root, root)))
     with start.scope.iterative("reachability") as inner:
         found = Variable(inner)
         reached = found.collection.concat(start).distinct()

@@ -15,6 +15,7 @@ from typing import Any, Protocol, Self, TypeVar, cast
 from differential.operators import join as _join
 from differential.session.near import joined_names, known_columns
 from timely import Scope, Stream
+from timely.errors import BuildError
 from timely.lowlevel import attributed, user_origin
 
 
@@ -54,6 +55,11 @@ def joined(left: R, right: R, on: On, name: str) -> R:
 
     Raises BuildError if one of these does not exist, or a column besides the key has the same name in both.
     """
+    if not isinstance(on, (str, Mapping, list, tuple)):
+        raise BuildError(
+            f"join (at {user_origin()}): on={on!r:.80} is no column: on='city', on=['city', 'year'] or on={{'city': "
+            "'name'} are the names of columns that are to be equal, the last one of columns with different names"
+        )
     pairs = dict(on) if isinstance(on, Mapping) else {each: each for each in ([on] if isinstance(on, str) else on)}
     ours, theirs, origin = [*pairs], [*pairs.values()], user_origin()
     known_columns(left.names, "join", ours)

@@ -117,5 +117,8 @@ def names_of(columns: Sequence[str] | None) -> tuple[str, ...] | None:
     if names is not None and (
         isinstance(columns, str) or len(set(names)) < len(names) or not all(isinstance(each, str) for each in names)
     ):
-        raise SessionError(f"columns are names, each another one, and not {columns!r:.80}")
+        raise SessionError(
+            f"columns (at {user_origin()}) takes names, each another one, as in columns=('item', 'total'), and not "
+            f"{columns!r:.80}"
+        )
     return names

@@ -117,6 +117,11 @@ class Relation(Alike):
         """
         if not names and not computed:
             raise BuildError(f"select (at {user_origin()}) needs a column, as in select('kept', new='old')")
+        if callable(keys):
+            raise BuildError(
+                f"select (at {user_origin()}): `keys` is the number of key columns, so a column is computed under "
+                "another name, and named() gives it this one"
+            )
         refuse_values("select", computed)
         renamed = [made for made in computed.values() if isinstance(made, str)]
         self._known("select", [*names, *renamed])

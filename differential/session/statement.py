@@ -23,7 +23,10 @@ def statement_of(item: Item, kind: Kind, data: Any, named: dict[str, Any]) -> St
     if (data is None) == (not named):
         raise SessionError(f"{kind.value} on {item} needs either data or columns by name")
     names = item.names or ()
-    given, values = columns_of(named if data is None else data, item.columns(0))
+    try:
+        given, values = columns_of(named if data is None else data, item.columns(0))
+    except SessionError as error:
+        raise SessionError(f"{kind.value} on {item} (at {user_origin()}): {error}") from None
     key = names[: item.keys]
     wanted = names
     if kind is Kind.DELETE and set(given) == set(key) != set(names):

@@ -155,6 +155,8 @@ def _of_rows(rows: Sequence[Any], names: Sequence[str] | None) -> Mapping[str, A
     kinds = set(map(type, rows))
     if rows and all(issubclass(kind, Mapping) for kind in kinds):
         found = names_of(dict.fromkeys(name for row in rows for name in row))  # a field that a row lacks is null
+        if not found:
+            raise SessionError(f"{rows!r:.80} has no values: a row is a dictionary of values by the names of columns")
         return {name: [row.get(name) for row in rows] for name in found}
     if names is None:
         raise SessionError("rows that are tuples need names of columns: give a dictionary of columns instead")

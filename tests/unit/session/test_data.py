@@ -277,7 +277,7 @@ def test_the_name_of_a_column_that_is_no_text_is_refused(data: Any) -> None:
         with pytest.raises(DataError, match="the name of a column is a text, not 1"):
             db.table("wrong", data)
         db.table("right", {"a": [1]})
-        with pytest.raises(SessionError, match=r"columns are names, .* and not \(1,\)"):
+        with pytest.raises(SessionError, match=r"columns .* takes names, .* and not \(1,\)"):
             db.view("wrong", lambda t: t.right, columns=(1,))  # type: ignore[arg-type]
 
 
@@ -509,3 +509,15 @@ def test_a_field_that_no_dictionary_of_a_list_names_is_null() -> None:
         people.delete([{"id": 1}])
         db.commit()
         assert people.records() == [(2, None, 1906)]
+
+
+def test_a_row_that_is_none_names_the_table_and_the_line() -> None:
+    with Session() as db:
+        table = db.table("pairs", {"a": int, "b": str})
+        for rows, why in (
+            ([{}], "has no values"),
+            ([3, 4], "3 is no row of the 2 column"),
+            ([(1,)], "no row of the 2"),
+        ):
+            with pytest.raises(SessionError, match=rf"insert on table 'pairs' \(at .*test_data.py:\d+\): .*{why}"):
+                table.insert(rows)

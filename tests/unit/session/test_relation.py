@@ -379,3 +379,14 @@ def test_records_are_kept_or_left_out_once_however_often_a_key_occurs() -> None:
     assert kept == [(1, 20, "b"), (1, 30, "a")]
     left = example(lambda scope: orders(scope).keyed_by("customer").antijoin(keys(scope)))
     assert left == [((2, 5, "b"), 1)]
+
+
+@pytest.mark.parametrize("on", [3, lambda r: r.customer, None.__class__])
+def test_what_is_no_column_to_join_on_is_refused(on: Any) -> None:
+    with pytest.raises(BuildError, match=r"join \(at .*is no column: on='city', .* or on=\{'city': 'name'\} are"):
+        example(lambda scope: orders(scope).join(people(scope), on=on))
+
+
+def test_a_column_that_is_named_as_an_option_is_refused() -> None:
+    with pytest.raises(BuildError, match=r"select \(at .*`keys` is the number of key columns"):
+        example(lambda scope: orders(scope).select("item", keys=lambda r: r.total))  # type: ignore[arg-type]
