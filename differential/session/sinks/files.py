@@ -72,23 +72,21 @@ class FileWriter:
             raise
 
     def mark(self) -> Mark | None:
-        """Return the mark, after cutting off the bytes beyond it. Raises SessionError if the mark is damaged."""
+        """Return the mark, after cutting off the bytes beyond it; one of no stream where it is not of this file."""
         size = os.fstat(self._file).st_size
         try:
             with open(f"{self._path}.mark", encoding="utf-8") as file:
                 noted = json.load(file)
+                written, commit, stream = int(noted["size"]), noted["commit"], noted["stream"]
         except FileNotFoundError:
             return Mark("", 0) if size else None
-        except ValueError:
-            raise SessionError(f"{self._path}.mark is damaged: remove it and {self._path}") from None
-        if size < noted["size"]:
-            raise SessionError(
-                f"{self._path} has {size} bytes, but {noted['size']} were written: restore it, or remove it and "
-                f"{self._path}.mark"
-            )
-        os.ftruncate(self._file, noted["size"])
+        except (ValueError, KeyError, TypeError):
+            return Mark(f"{self._path}.mark is damaged", 0)
+        if size < written:
+            return Mark(f"{self._path} has {size} bytes, but {written} were written", 0)
+        os.ftruncate(self._file, written)
         self._noted = noted
-        return None if noted["commit"] is None else Mark(noted["stream"], noted["commit"])
+        return None if commit is None else Mark(stream, commit)
 
     def write(self, changes: Sequence[Change], mark: Mark) -> None:
         """Append the lines of some changes, then replace the mark."""

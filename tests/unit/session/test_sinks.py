@@ -487,3 +487,29 @@ def test_names_and_types_that_a_file_cannot_have_are_refused(tmp_path: Path) -> 
             db.view("all", lambda t: t.numbers).write_to(csv(tmp_path / "a"))
         with pytest.raises(SessionError, match=r"column 'x' is of type duration\[us\]"):
             db.view("more", lambda t: t.spans).write_to(csv(tmp_path / "b"))
+
+
+@pytest.mark.parametrize("damage", ["garbage", "{}", "[]", "short"])
+def test_a_file_that_is_not_that_of_its_mark_is_replaced_if_asked(tmp_path: Path, damage: str) -> None:
+    path = tmp_path / "out.csv"
+
+    def go(existing: str) -> str:
+        with Session(state=tmp_path / "db") as db:
+            numbers = db.table("numbers", {"k": int})
+            view = db.view("all", lambda t: t.numbers, durable=True)
+            if not len(numbers):
+                numbers.insert(k=1)
+                db.commit()
+            view.write_to(csv(str(path)), existing=existing)  # type: ignore[arg-type]
+            db.commit()
+        return path.read_text()
+
+    expected = go("stop")
+    if damage == "short":
+        path.write_text(expected[:-2])
+    else:
+        (tmp_path / "out.csv.mark").write_text(damage)
+    with pytest.raises(SessionError, match=r"cannot go on, because the sink .*(is damaged|were written).*replace"):
+        go("stop")
+    assert go("replace").splitlines()[0] == expected.splitlines()[0]
+    assert len(path.read_text().splitlines()) == len(expected.splitlines())
