@@ -87,7 +87,7 @@ from timely.observe.events import StateResized
 from timely.observe.log import Log
 from timely.observe.notices import notify
 from timely.order import LIMIT, Moment, Time, as_time, less_equal
-from timely.origin import Origin, attributed, user_origin
+from timely.origin import Origin, attributed, is_ours, user_origin
 from timely.progress.antichain import CLOSED, Antichain
 from timely.progress.summary import PathSummary
 
@@ -159,6 +159,7 @@ __all__ = [
     "inline",
     "inline_timed",
     "is_null",
+    "is_ours",
     "less_equal",
     "logical_type",
     "merged",

@@ -64,19 +64,6 @@ def of_all(operator: Callable[Concatenate[Any, P], Any]) -> Callable[Concatenate
     return method
 
 
-def of_keys(operator: Callable[..., Any]) -> Callable[..., Any]:
-    """Return an operator of a collection and one of keys that takes each key once, however often a table has it.
-
-    Otherwise records would occur as often as their keys, and some a negative number of times.
-    """
-
-    @wraps(operator)
-    def counted(collection: Any, keys: Any, *, name: str = operator.__name__) -> Any:
-        return operator(collection, _distinct.distinct(keys) if hasattr(keys, "arrange_by_key") else keys, name=name)
-
-    return counted
-
-
 class Alike(Collection):
     """A collection with names of columns, which these operators keep."""
 
@@ -128,8 +115,8 @@ class Alike(Collection):
     negate = of_some(_negate.negate)
     delay = of_some(_delay.delay)
     inspect = of_some(_inspect.inspect)
-    semijoin = of_some(of_keys(_join.semijoin))
-    antijoin = of_some(of_keys(_join.antijoin))
+    semijoin = of_some(_join.semijoin)
+    antijoin = of_some(_join.antijoin)
     min = of_some(_aggregates.min)
     max = of_some(_aggregates.max)
     top_k = of_some(_aggregates.top_k)

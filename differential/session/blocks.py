@@ -11,16 +11,24 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from threading import Event, Thread, current_thread
+from typing import NamedTuple
 
 from timely.errors import SessionError
 
 _INTERVAL = 0.2
 """How often, in seconds, a thread that waits looks whether the session has ended."""
-_TORN = (
+TORN = (
     "a transaction() block of this session has not ended in the thread in which it began, so the session stays locked, "
     "and its changes are not committed: begin and end each block in one thread; close the session and open it again"
 )
 _INSIDE: ContextVar[frozenset[int]] = ContextVar("_INSIDE", default=frozenset())
+
+
+class _Open(NamedTuple):
+    """A block that is not inside of another: its thread, and what is set when it is over."""
+
+    thread: Thread
+    is_over: Event
 
 
 class Blocks:
@@ -40,9 +48,7 @@ class Blocks:
         """How many blocks are inside of each other."""
         self.is_torn = False
         """Whether a block has not ended in its thread, which then keeps the lock for ever."""
-        self._thread: Thread | None = None
-        self._are_over = Event()
-        self._are_over.set()
+        self._open: _Open | None = None
 
     @property
     def is_inside(self) -> bool:
@@ -55,17 +61,20 @@ class Blocks:
         Meanwhile, call `refuse` at times. It raises the error that ends the wait once the session has ended. Raises
         SessionError where no block can end any more.
         """
-        while self._thread is not current_thread() and not self.is_torn and not self._are_over.wait(_INTERVAL):
+        while (block := self._open) is not None and block.thread is not current_thread() and not self.is_torn:
+            if block.is_over.wait(_INTERVAL):
+                break
             refuse()
-            self.is_torn = self._thread is not None and not self._thread.is_alive() and not self._are_over.is_set()
+            if not block.thread.is_alive() and self._open is block:
+                self.is_torn = True
         if self.is_torn:
-            raise SessionError(_TORN)
+            raise SessionError(TORN)
 
-    def refuse_other_thread(self) -> None:
-        """Raise SessionError if the block ends in another thread than the one in which it began."""
-        if self._thread is not current_thread():
+    def is_torn_here(self) -> bool:
+        """Return whether a block ends in another thread than the one in which it began, and note it."""
+        if self._open is not None and self._open.thread is not current_thread():
             self.is_torn = True
-            raise SessionError(_TORN)
+        return self.is_torn
 
     def refuse_inside(self) -> None:
         """Raise SessionError in a block, which commits at its end."""
@@ -74,7 +83,7 @@ class Blocks:
 
     def refuse_other_task(self) -> None:
         """Raise SessionError where another task of this thread is in a block."""
-        if self.depth and self._thread is current_thread() and not self.is_inside:
+        if self._open is not None and self._open.thread is current_thread() and not self.is_inside:
             raise SessionError(
                 "another task of this event loop awaits inside of a transaction() block: a block that awaits nothing "
                 "lets no other task run before its end"
@@ -83,15 +92,14 @@ class Blocks:
     @contextmanager
     def block(self) -> Iterator[None]:
         """Note a block, until its end."""
-        before = _INSIDE.get()
-        _INSIDE.set(before | {id(self)})
+        _INSIDE.set(_INSIDE.get() | {id(self)})
         self.depth += 1
-        self._thread = current_thread()
-        self._are_over.clear()
+        block = self._open = self._open or _Open(current_thread(), Event())
         try:
             yield
         finally:
             self.depth -= 1
             if not self.depth:
-                self._are_over.set()
-            _INSIDE.set(before)
+                _INSIDE.set(_INSIDE.get() - {id(self)})
+                self._open = None
+                block.is_over.set()

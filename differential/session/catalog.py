@@ -7,11 +7,11 @@ whole, and a `transaction()` block is its thread's alone. Reading needs no lock,
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager
 from threading import RLock
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from differential.session.blocks import Blocks
+from differential.session.blocks import TORN, Blocks
 from differential.session.call import Call
 from differential.session.changes import Changes
 from differential.session.clock import Clocks
@@ -140,28 +140,26 @@ class Catalog:
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """Commit at the end of the block, or forget its changes after an error; blocks inside it do not commit."""
-        self.exclusive().__enter__()
         try:
-            self.blocks.refuse_other_task()
-            begun = len(self._pending)
-            with self.blocks.block():
-                try:
-                    yield
-                except GeneratorExit:  # nobody has ended the block, and nobody would see an error
-                    with suppress(SessionError):
-                        self.blocks.refuse_other_thread()
-                        self.rollback(begun)
-                    raise
-                except BaseException:
-                    self.blocks.refuse_other_thread()
-                    self.rollback(begun)
-                    raise
-                self.blocks.refuse_other_thread()
-            if not self.blocks.depth:
-                self._commit()
-        finally:
+            with self.exclusive():
+                self.blocks.refuse_other_task()
+                begun = len(self._pending)
+                with self.blocks.block():
+                    try:
+                        yield
+                    except BaseException:
+                        if not self.blocks.is_torn_here():
+                            self.rollback(begun)
+                        raise
+                    if self.blocks.is_torn_here():
+                        raise SessionError(TORN)
+                if not self.blocks.depth:
+                    self._commit()
+        except RuntimeError as error:  # another thread holds the lock, and releases it no more
             if not self.blocks.is_torn:
-                self._lock.release()
+                raise
+            if not isinstance(error.__context__, GeneratorExit):  # which means that nobody has ended the block
+                raise SessionError(TORN) from None
 
     def _commit(self) -> int:
         self.reap()

@@ -8,7 +8,7 @@ for everything else with all. Their origin is the line of the join all the same.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any, Protocol, Self, TypeVar, cast
 
@@ -55,10 +55,10 @@ def joined(left: R, right: R, on: On, name: str) -> R:
 
     Raises BuildError if one of these does not exist, or a column besides the key has the same name in both.
     """
-    if not isinstance(on, (str, Mapping, list, tuple)):
+    if not isinstance(on, Iterable):
         raise BuildError(
-            f"join (at {user_origin()}): on={on!r:.80} is no column: on='city', on=['city', 'year'] or on={{'city': "
-            "'name'} are the names of columns that are to be equal, the last one of columns with different names"
+            f"join (at {user_origin()}): on={on!r:.80} names no column: on='city' and on=['city', 'year'] name columns "
+            "that both sides have, and on={'city': 'name'} one here and one of the other side"
         )
     pairs = dict(on) if isinstance(on, Mapping) else {each: each for each in ([on] if isinstance(on, str) else on)}
     ours, theirs, origin = [*pairs], [*pairs.values()], user_origin()

@@ -118,7 +118,7 @@ def names_of(columns: Sequence[str] | None) -> tuple[str, ...] | None:
         isinstance(columns, str) or len(set(names)) < len(names) or not all(isinstance(each, str) for each in names)
     ):
         raise SessionError(
-            f"columns (at {user_origin()}) takes names, each another one, as in columns=('item', 'total'), and not "
+            f"columns (at {user_origin()}) takes different names, as in columns=('item', 'total'), and not "
             f"{columns!r:.80}"
         )
     return names

@@ -23,12 +23,12 @@ def rejects_of(on_error: object) -> Item | None:
     Raises SessionError for anything else.
     """
     item: Item | None = getattr(on_error, "_item", None)
-    if item is None and on_error not in ("stop", "skip"):
+    if item is None and (not isinstance(on_error, str) or on_error not in ("stop", "skip")):
         raise SessionError(f"on_error is 'stop', 'skip' or a table of db.rejects('name'), and not {on_error!r:.80}")
     if item is not None and (item.kind != "table" or set(item.names or ()) != set(REJECTS)):
         raise SessionError(
-            f"on_error (at {user_origin()}): {item} has not the columns of rejects: db.rejects('name') makes one that "
-            "has"
+            f"on_error (at {user_origin()}): {item} is no table with the columns of rejects: db.rejects('name') makes "
+            "one"
         )
     return item
 

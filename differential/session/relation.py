@@ -27,7 +27,7 @@ from differential.session.alike import Alike
 from differential.session.guesses import GROUPS, RELATION, absent
 from differential.session.joined import On, joined
 from differential.session.near import joined_names, known_columns, refuse_stranger
-from differential.session.row import Row, by_name, of_columns, refuse_values
+from differential.session.row import Row, by_name, is_of_the_library, of_row, refuse_values
 from differential.session.windows import WINDOW, Kind, Sessions, assigned
 from timely import Stream
 from timely.errors import BuildError
@@ -128,11 +128,12 @@ class Relation(Alike):
         whole = self if len(renamed) < len(computed) else self.narrowed([*names, *renamed])
         known = whole.names or ()
         places = {name: known.index(name) for name in (*names, *renamed)}
-        made: list[int | Callable[..., Any]] = [places[name] for name in names]
-        made += [places[each] if isinstance(each, str) else of_columns(known, each) for each in computed.values()]
+        made: list[int | Callable[[Row], Any]] = [places[name] for name in names]
+        made += [places[each] if isinstance(each, str) else of_row(known, each) for each in computed.values()]
 
         def chosen(*columns: Any) -> tuple[Any, ...]:
-            return tuple([columns[each] if isinstance(each, int) else each(*columns) for each in made])
+            row = Row(known, columns)
+            return tuple([columns[each] if isinstance(each, int) else each(row) for each in made])
 
         made_of = whole.map(chosen, keys=keys, name="select").named(*names, *computed)
         return made_of.at(self.event_time) if self.event_time in names else made_of
@@ -148,7 +149,8 @@ class Relation(Alike):
         >>> example(program)
         [((5, 2), 1), ((30, 1), 1)]
         """
-        return super().map(self._by_name("map", function), keys=keys, name=name)
+        made = function if is_of_the_library(function) else self._by_name("map", function)
+        return super().map(made, keys=keys, name=name)
 
     def filter(self, predicate: Callable[..., Any], *, name: str = "filter") -> Relation:
         """Return the records that satisfy `predicate`.

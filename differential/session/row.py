@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from inspect import Parameter, signature
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 from differential.session.near import known
 from timely import rowwise
 from timely.errors import BuildError
-from timely.lowlevel import ColumnLike, name_of, user_origin
+from timely.lowlevel import ColumnLike, is_ours, name_of, user_origin
 
 
 class Row:
@@ -41,6 +41,9 @@ class Row:
     def __repr__(self) -> str:
         return f"Row({', '.join(f'{name}: {_shown(column)}' for name, column in self._columns.items())})"
 
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._columns.values())
+
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *self._columns]
 
@@ -50,19 +53,21 @@ def _shown(column: Any) -> str:
     return f"{name_of(column)}[{len(column)}]" if isinstance(column, (np.ndarray, ColumnLike)) else f"{column!r:.80}"
 
 
-def takes_a_row(function: Callable[..., Any]) -> bool:
-    """Return whether a function takes one argument, and any others by default."""
-    parameters = _parameters(getattr(function, "rowwise", function))
-    return len(parameters) == 1 and parameters[0].kind not in (Parameter.VAR_POSITIONAL, Parameter.KEYWORD_ONLY)
+def takes_a_row(function: Callable[..., Any], names: Sequence[str] = ()) -> bool:
+    """Return whether a function takes one argument, and any others by default; not if they are the columns' `names`."""
+    all_of_them = _parameters(function)
+    required = [each for each in all_of_them if each.default is Parameter.empty]
+    is_one = len(required) == 1 and required[0].kind is not Parameter.VAR_POSITIONAL
+    return is_one and (len(all_of_them) == 1 or [each.name for each in all_of_them] != list(names))
 
 
 def _parameters(function: Callable[..., Any]) -> list[Parameter]:
-    """Return the parameters of a function without those that have a default; none if they are not known."""
+    """Return the parameters of a function, or of that of `rowwise`, that may be given by position."""
     try:
-        parameters = signature(function).parameters.values()
+        parameters = signature(getattr(function, "rowwise", function)).parameters.values()
     except (TypeError, ValueError):
         return []
-    return [each for each in parameters if each.default is Parameter.empty and each.kind is not Parameter.VAR_KEYWORD]
+    return [each for each in parameters if each.kind not in (Parameter.KEYWORD_ONLY, Parameter.VAR_KEYWORD)]
 
 
 def refuse_other_order(what: str, names: Sequence[str], function: Callable[..., Any]) -> None:
@@ -73,12 +78,18 @@ def refuse_other_order(what: str, names: Sequence[str], function: Callable[..., 
     timely.errors.BuildError: map (at ...): the function receives the columns in the order id, city (the key of a table
     comes first), and has parameters of these names in the order city, id
     """
-    given = [each.name for each in _parameters(getattr(function, "rowwise", function))]
+    given = [each.name for each in _parameters(function)]
     if given != list(names) and sorted(given) == sorted(names):
         raise BuildError(
             f"{what} (at {user_origin()}): the function receives the columns in the order {', '.join(names)} (the key "
             f"of a table comes first), and has parameters of these names in the order {', '.join(given)}"
         )
+
+
+def is_of_the_library(function: Callable[..., Any]) -> bool:
+    """Return whether a function belongs to this library, whose algorithms name parameters without regard to columns."""
+    code = getattr(getattr(function, "rowwise", function), "__code__", None)
+    return code is not None and is_ours(code.co_filename)
 
 
 def refuse_values(what: str, computed: Mapping[str, object]) -> None:
@@ -102,9 +113,10 @@ def by_name(what: str, names: Sequence[str], function: Callable[..., Any]) -> Ca
 
     Raises BuildError if that has the names of all columns as parameters, in another order.
     """
-    if takes_a_row(function):
+    if takes_a_row(function, names):
         return by_row(names, function)
-    refuse_other_order(what, names, function)
+    if not is_of_the_library(function):
+        refuse_other_order(what, names, function)
     return function
 
 
@@ -132,6 +144,8 @@ def by_row(names: Sequence[str], function: Callable[..., Any]) -> Callable[..., 
 def of_columns(names: Sequence[str], function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function of columns that calls one of a `Row`, or of the values of each row if it is `rowwise`.
 
+    Raises BuildError if that has the names of all columns as parameters, in another order.
+
     >>> both = np.array([3, 4]), np.array([7, 7])
     >>> of_columns(["a", "b"], lambda r: r.a + r.b)(*both), of_columns(["a", "b"], rowwise(lambda r: r.a + r.b))(*both)
     (array([10, 11]), array([10, 11]))
@@ -139,4 +153,15 @@ def of_columns(names: Sequence[str], function: Callable[..., Any]) -> Callable[.
     of_one = getattr(function, "rowwise", None)
     if of_one is None:
         return lambda *columns: function(Row(names, columns))
-    return rowwise(lambda *values: of_one(Row(names, values))) if takes_a_row(function) else function
+    if takes_a_row(function, names):
+        return rowwise(lambda *values: of_one(Row(names, values)))
+    refuse_other_order("rowwise", names, function)
+    return function
+
+
+def of_row(names: Sequence[str], function: Callable[..., Any]) -> Callable[[Row], Any]:
+    """Return a function of a row of columns of these names that is called once, or for each row if it is `rowwise`."""
+    if not hasattr(function, "rowwise"):
+        return function
+    over_columns = of_columns(names, function)
+    return lambda row: over_columns(*row)

@@ -162,7 +162,7 @@ def test_a_session_follows_another_one_only_if_its_certificate_is_trusted(tmp_pa
 @pytest.mark.parametrize("option", ["read", "write"])
 def test_a_name_that_is_no_list_of_names_opens_no_table(option: str) -> None:
     with Session() as db:
-        for names in ("orders_public", ["orders", 3]):
+        for names in ("orders_public", ["orders", 3], True, iter(["orders"])):
             with pytest.raises(ConfigError, match=rf"{option} takes names of tables and views, as in {option}="):
                 db.serve(**{option: names})  # type: ignore[arg-type]
 
@@ -174,7 +174,7 @@ def test_a_limit_that_is_no_number_of_bytes_is_refused(limit: str, number: Any) 
         db.serve(**{limit: number})
 
 
-@pytest.mark.parametrize("port", [-1, 99999, "http"])
+@pytest.mark.parametrize("port", [-1, 99999, "http", True])
 def test_a_port_that_is_none_is_refused(port: Any) -> None:
     with Session() as db, pytest.raises(ConfigError, match="port is a number from 0 to 65535"):
         db.serve(port)
@@ -186,5 +186,5 @@ def test_lines_that_are_no_rows_are_neither_skipped_by_mistake_nor_put_into_anot
         for wrong in ("Stop", None, True):
             with pytest.raises(SessionError, match=r"on_error is 'stop', 'skip' or a table of db.rejects"):
                 db.serve(on_error=wrong)  # type: ignore[arg-type]
-        with pytest.raises(SessionError, match="table 'stock' has not the columns of rejects"):
+        with pytest.raises(SessionError, match="table 'stock' is no table with the columns of rejects"):
             db.serve(on_error=table)

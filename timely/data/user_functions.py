@@ -15,7 +15,7 @@ this module is imported. A count that is higher for any other reason costs a cop
 Traceback (most recent call last):
 ...
 ValueError: ...output array is read-only
-it received int64[3]; functions receive whole columns, which are read-only ...
+it received int64[3]; functions receive whole columns, which are read-only; ...
 """
 
 from __future__ import annotations
@@ -160,7 +160,7 @@ def add_hint(error: Exception, function: Callable[..., Any], before: tuple[Any, 
     ...     call(lambda x: 1 if x > 1 else 0, (np.arange(3),))
     ... except ValueError as error:
     ...     print(*error.__notes__)
-    it received int64[3]; functions receive whole columns, which are read-only (`&`, `|` and `np.where` do there ...
+    it received int64[3]; functions receive whole columns, which are read-only (conditions are joined by ...
     """
     if _was_raised(error):
         return
@@ -173,9 +173,10 @@ def add_hint(error: Exception, function: Callable[..., Any], before: tuple[Any, 
             "collections that have these columns"
         ) from None
     if takes:
-        instead = " (`&`, `|` and `np.where` do there what `and`, `or` and `if` do for one value)"
+        is_of_a_condition = type(error) is ValueError and "ambiguous" in str(error)
+        joined = " (conditions are joined by `&` and `|`, and `np.where` chooses between values)"
         hint = (
-            f"functions receive whole columns, which are read-only{instead if type(error) is ValueError else ''}; "
+            f"functions receive whole columns, which are read-only{joined if is_of_a_condition else ''}; "
             "timely.rowwise(f) makes one of a function f of one row's values"
         )
     else:

@@ -109,6 +109,7 @@ class Neighbour:
         if self._waiting is not None:
             self._waiting[1].cancel()
             self._waiting = None
+        self._late = None
         if self._ends is not None:
             self._ends[1].close()
             self._ends = None

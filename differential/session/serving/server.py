@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Sequence
+from collections.abc import Container, Iterable, Sequence
 from ipaddress import ip_address
+from numbers import Integral
 from typing import NamedTuple
 
 from differential.session.catalog import Catalog
@@ -102,16 +103,18 @@ def serve(catalog: Catalog, requests: Item, rejects: Item | None, stops: bool, o
 
 def _check(options: Options) -> None:
     """Raise ConfigError for options that are refused."""
-    if not isinstance(options.port, int) or not 0 <= options.port < 1 << 16:
+    if isinstance(options.port, bool) or not isinstance(options.port, Integral) or not 0 <= options.port < 1 << 16:
         raise ConfigError(f"port is a number from 0 to 65535, and not {options.port!r:.80}")
     for option in ("limit", "backlog", "queue"):
         number = getattr(options, option)
-        if not isinstance(number, int) or number < 1:
+        if isinstance(number, bool) or not isinstance(number, Integral) or number < 1:
             raise ConfigError(f"{option} is a number of bytes from 1 on, and not {number!r:.80}")
     for option in ("read", "write"):
         names = getattr(options, option)
-        if isinstance(names, str) or not all(isinstance(name, str) for name in names or ()):
-            raise ConfigError(f"{option} takes names of tables and views, as in {option}=['orders'], not {names!r:.80}")
+        are_names = isinstance(names, Container) and isinstance(names, Iterable) and not isinstance(names, str)
+        if names is not None and (not are_names or not all(isinstance(name, str) for name in names)):
+            shown = repr(names) if isinstance(names, str) else type(names).__name__
+            raise ConfigError(f"{option} takes names of tables and views, as in {option}=['orders'], not {shown}")
     try:
         is_local = ip_address(options.host).is_loopback
     except ValueError:

@@ -77,7 +77,9 @@ class FileWriter:
         try:
             with open(f"{self._path}.mark", encoding="utf-8") as file:
                 noted = json.load(file)
-                written, commit, stream = int(noted["size"]), noted["commit"], noted["stream"]
+                written, commit, stream = noted["size"], noted["commit"], noted["stream"]
+                if not _is_mark(written, commit, stream):
+                    raise ValueError("no mark")
         except FileNotFoundError:
             return Mark("", 0) if size else None
         except (ValueError, KeyError, TypeError):
@@ -185,3 +187,8 @@ def _file(path: Path, form: Literal["csv", "json"], name: str | None) -> File:
             f"there is no directory {directory} for the file of a sink (at {user_origin()}): make it first"
         )
     return File(os.path.join(os.getcwd(), text), form, name or text)  # wherever the program changes to later
+
+
+def _is_mark(size: Any, commit: Any, stream: Any) -> bool:
+    """Return whether these are the values of a mark."""
+    return type(size) is int and size >= 0 and (commit is None or type(commit) is int) and type(stream) is str

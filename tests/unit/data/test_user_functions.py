@@ -284,7 +284,7 @@ def test_an_error_names_the_columns_that_a_function_received() -> None:
     assert "functions receive whole columns, which are read-only; timely.rowwise" in caught.value.__notes__[0]
     with pytest.raises(ValueError, match="ambiguous") as wrong:
         call(lambda one: one > 1 and one < 3, (np.arange(3),))
-    assert "(`&`, `|` and `np.where` do there what `and`, `or` and `if` do for one value)" in wrong.value.__notes__[0]
+    assert "(conditions are joined by `&` and `|`, and `np.where` chooses between values)" in wrong.value.__notes__[0]
 
 
 def _read_only(column: Any) -> Any:

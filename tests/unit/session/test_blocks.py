@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from threading import Event, Thread
@@ -94,3 +95,26 @@ def test_blocks_of_threads_that_end_them_leave_nothing(db: Session) -> None:
         assert outcome(whole) is None
     assert outcome(db.commit) == 5
     assert db["numbers"].records() == [(1,)] * 3
+
+
+def test_an_interrupt_as_a_block_begins_leaves_the_session_unlocked(db: Session) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        for round in range(300):
+            try:
+                signal.setitimer(signal.ITIMER_REAL, 1e-6 + round * 1e-6)
+                for _ in range(20):
+                    with db._catalog.transaction():
+                        raise ZeroDivisionError
+            except (KeyboardInterrupt, ZeroDivisionError):
+                pass
+            finally:
+                signal.setitimer(signal.ITIMER_REAL, 0)
+    except KeyboardInterrupt:
+        pass  # before the timer was ended
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert outcome(lambda: db._catalog._lock.acquire(timeout=5))

@@ -277,7 +277,7 @@ def test_the_name_of_a_column_that_is_no_text_is_refused(data: Any) -> None:
         with pytest.raises(DataError, match="the name of a column is a text, not 1"):
             db.table("wrong", data)
         db.table("right", {"a": [1]})
-        with pytest.raises(SessionError, match=r"columns .* takes names, .* and not \(1,\)"):
+        with pytest.raises(SessionError, match=r"columns .* takes different names, .* and not \(1,\)"):
             db.view("wrong", lambda t: t.right, columns=(1,))  # type: ignore[arg-type]
 
 

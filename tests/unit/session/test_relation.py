@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from differential import Collection, Session, example
+from differential import Collection, Session, example, graphs
 from differential.errors import BuildError, SessionError
 from differential.graphs import bfs
 from differential.session import Relation
@@ -371,22 +371,34 @@ def test_a_column_may_have_the_name_of_anything_that_a_row_has() -> None:
     assert records(build) == [(2, 7)]
 
 
-def test_records_are_kept_or_left_out_once_however_often_a_key_occurs() -> None:
-    def keys(scope: Scope) -> Any:
-        return Relation.of(scope, np.array([1, 1, 1])).named("customer")  # type: ignore[attr-defined]
-
-    kept = records(lambda scope: orders(scope).keyed_by("customer").semijoin(keys(scope)))
-    assert kept == [(1, 20, "b"), (1, 30, "a")]
-    left = example(lambda scope: orders(scope).keyed_by("customer").antijoin(keys(scope)))
-    assert left == [((2, 5, "b"), 1)]
-
-
 @pytest.mark.parametrize("on", [3, lambda r: r.customer, None.__class__])
 def test_what_is_no_column_to_join_on_is_refused(on: Any) -> None:
-    with pytest.raises(BuildError, match=r"join \(at .*is no column: on='city', .* or on=\{'city': 'name'\} are"):
+    with pytest.raises(BuildError, match=r"join \(at .*names no column: on='city' .* on=\{'city': 'name'\} one here"):
         example(lambda scope: orders(scope).join(people(scope), on=on))
 
 
 def test_a_column_that_is_named_as_an_option_is_refused() -> None:
     with pytest.raises(BuildError, match=r"select \(at .*`keys` is the number of key columns"):
         example(lambda scope: orders(scope).select("item", keys=lambda r: r.total))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["triangles", "k_core", "independent_set", "pagerank", "bfs"])
+def test_an_algorithm_takes_columns_of_any_names(name: str) -> None:
+    def build(scope: Scope, names: tuple[str, str]) -> Any:
+        ends = np.array([1, 1, 2, 3, 1]), np.array([2, 3, 3, 4, 4])
+        given = {"k_core": (2,), "bfs": (1,)}.get(name, ())
+        return getattr(graphs, name)(Relation.of(scope, *ends).named(*names), *given)  # type: ignore[attr-defined]
+
+    expected = example(lambda scope: build(scope, ("a", "b")))
+    for names in (("target", "source"), ("neighbour", "node"), ("node", "root")):
+        assert example(lambda scope, names=names: build(scope, names)) == expected
+
+
+def test_parameters_with_defaults_that_are_the_columns_receive_them() -> None:
+    def build(scope: Scope) -> Any:
+        return Relation.of(scope, np.array([1, 5]), np.array([3, 4])).named("x", "y")  # type: ignore[attr-defined]
+
+    assert records(lambda scope: build(scope).filter(lambda x, y=0: x > y)) == [(5, 4)]
+    assert records(lambda scope: build(scope).map(lambda x, y=0: x + y)) == [(4,), (9,)]
+    with pytest.raises(BuildError, match=r"rowwise \(at .*in the order x, y .*in the order y, x"):
+        example(lambda scope: build(scope).select(z=rowwise(lambda y, x: y - x)))

@@ -489,7 +489,17 @@ def test_names_and_types_that_a_file_cannot_have_are_refused(tmp_path: Path) -> 
             db.view("more", lambda t: t.spans).write_to(csv(tmp_path / "b"))
 
 
-@pytest.mark.parametrize("damage", ["garbage", "{}", "[]", "short"])
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "garbage",
+        "{}",
+        "[]",
+        '{"size": -5, "commit": 1, "stream": "s"}',
+        '{"size": 1e999, "commit": 1, "stream": "s"}',
+        "short",
+    ],
+)
 def test_a_file_that_is_not_that_of_its_mark_is_replaced_if_asked(tmp_path: Path, damage: str) -> None:
     path = tmp_path / "out.csv"
 
