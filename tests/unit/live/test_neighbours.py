@@ -48,6 +48,14 @@ def test_the_warnings_of_a_late_look_are_not_lost_when_something_else_is_asked_m
         await neighbour.held(0)
         assert await texts() == ["something is wrong"]
         assert await texts() == []
+        monkeypatch.setattr(neighbours, "PATIENCE", 0.05)
+        held_up.clear()
+        assert await texts() is None
+        held_up.set()
+        monkeypatch.setattr(neighbours, "PATIENCE", 20.0)
+        await neighbour.held(0)
+        await neighbour.close()
+        assert await texts() == ["something is wrong"], "a new conversation begins anew"
         await neighbour.close()
 
     neighbour = Neighbour(tmp_path, 1)
