@@ -20,7 +20,7 @@ from differential.frames.other import without_columns
 from differential.frames.python import column_of, names_of, with_none
 from differential.frames.read import columns_of as columns_of_data, plain
 from timely.errors import DataError, SessionError
-from timely.lowlevel import Typed, as_column, as_columns, float_codes, is_null, typed
+from timely.lowlevel import Typed, as_column, as_columns, float_codes, is_null, typed, user_origin
 
 Column = np.ndarray[Any, Any]
 NAMES: dict[type, str] = {
@@ -125,6 +125,22 @@ def is_type(values: Any) -> bool:
     return isinstance(values, type) or get_origin(values) in (Union, UnionType)
 
 
+def refuse_names_of_types(table: str, data: Any) -> None:
+    """Raise SessionError for columns that are all texts such as "int", which would be a row of texts.
+
+    >>> refuse_names_of_types("people", {"id": "int", "name": "str"})
+    Traceback (most recent call last):
+    timely.errors.SessionError: table 'people' (at ...): 'int' is a text: int, without quotes, is the type of a column,
+    and ['int'] a column of one text
+    """
+    values = [*data.values()] if isinstance(data, Mapping) else []
+    if values and all(isinstance(value, str) and value in _NAMES_OF_TYPES for value in values):
+        raise SessionError(
+            f"table {table!r} (at {user_origin()}): {values[0]!r} is a text: {values[0]}, without quotes, is the type "
+            f"of a column, and [{values[0]!r}] a column of one text"
+        )
+
+
 def _given(data: Any, names: Sequence[str] | None) -> Mapping[str, Any]:
     """Return what is given for each column, by name."""
     if isinstance(data, Mapping):
@@ -194,6 +210,7 @@ def _column(name: str, values: Any) -> Column:
 
 
 _INT64 = np.dtype(np.int64)
+_NAMES_OF_TYPES = frozenset({"int", "str", "float", "bool", "bytes"})
 _MOST = 1 << 63
 _ROW_VALUES = (dt.date, dt.time, dt.timedelta, Decimal, dict, np.datetime64, np.timedelta64)
 """Classes of single values that NumPy knows otherwise, or not at all. Those of pandas are derived from these."""

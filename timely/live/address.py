@@ -62,10 +62,11 @@ def address_of(text: str, token: str | None = None, certificate: tuple[str, str]
         ip_address(host)
     except ValueError:
         raise ConfigError(
-            f"--live takes a port, or HOST:PORT with the number of an interface of this machine, not {text!r:.80}"
+            "the live page (--live) takes a port, or HOST:PORT with the number of an interface of this machine, not "
+            f"{text!r:.80}"
         ) from None
     if number is not None and not 0 <= number < 65536:
-        raise ConfigError(f"--live takes a port from 0 to 65535, not {number}")
+        raise ConfigError(f"the live page (--live) takes a port from 0 to 65535, not {number}")
     given = token or os.environ.get(TOKEN_VARIABLE)
     certificate = certificate or _certificate()
     if given is not None and len(given) < Access.SHORTEST_TOKEN:

@@ -45,7 +45,7 @@ def test_what_is_no_address_is_refused(text: str) -> None:
     if text == "127.0.0.1:":
         assert address_of(text).port is None
         return
-    with pytest.raises(ConfigError, match="--live takes a port"):
+    with pytest.raises(ConfigError, match=r"the live page \(--live\) takes a port"):
         address_of(text)
 
 
