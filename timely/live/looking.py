@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from timely.dataflow.dataflow import Dataflow
 from timely.dataflow.explain import EVERYWHERE, held_here
+from timely.dataflow.operator import Operator
 from timely.live.latency import Epoch, Epochs
 from timely.live.shape import Shape, shape_of
 from timely.order import Time
@@ -88,12 +89,21 @@ class _Totals:
         self._more = np.zeros_like(self._before)
         """By how much the counts grew when they were measured last, in all of the time between two looks."""
         self._rows = np.zeros((self._operators + len(dataflow.inlines), 7), np.int64)
+        self._ahead = 0, 0
+        """The operator whose activation goes on, and the nanoseconds of it that are in the rows already."""
+
+    def go_on(self, operator: int, nanoseconds: int) -> None:
+        """Add to the time of an operator whose activation goes on: it is counted only when it has ended."""
+        self._rows[operator, NANOSECONDS] += nanoseconds
+        self._ahead = operator, nanoseconds + (self._ahead[1] if self._ahead[0] == operator else 0)
 
     def activations(self) -> NDArray[np.int64]:
         """Return how often each operator has run."""
         return np.array([operator.activations for operator in self._dataflow.operators], np.int64)
 
-    def look(self, activations: NDArray[np.int64], factor: float, was_measured: bool) -> NDArray[np.int64]:
+    def look(
+        self, activations: NDArray[np.int64], factor: float, was_measured: bool, goes_on: bool
+    ) -> NDArray[np.int64]:
         """Return the numbers; what was counted since the last time, or else measured last, is taken times a factor."""
         if was_measured:
             now = self._counted()
@@ -106,6 +116,10 @@ class _Totals:
             self._more = more
         rows = self._rows.copy()
         rows[:, NANOSECONDS : SENT + 1] += more
+        node, ahead = self._ahead
+        if ahead and not goes_on:
+            rows[node, NANOSECONDS] -= ahead if more[node, 0] >= ahead else 0  # else it was not counted
+            self._ahead = 0, 0
         rows[: self._operators, RUNS] = activations
         queued = [len(port.queue) for port in self._ports]
         rows[: self._operators, QUEUED] = np.bincount(self._owners, queued, self._operators)
@@ -158,6 +172,8 @@ class Watch:
         """At how many looks more nothing is counted."""
         self._measured = 0
         """How many activations there were between the two looks between which some were counted last."""
+        self._inside: tuple[int, int, int] | None = None
+        """The dataflow, the operator and the number of the activation in which the worker was at the last look."""
         self._activations = -1
         """How many activations there had been, or -1 before the first look, after which nothing is counted yet."""
 
@@ -183,6 +199,7 @@ class Watch:
                 self._totals[dataflow.index] = _Totals(dataflow)
         activations = {dataflow.index: self._totals[dataflow.index].activations() for dataflow in dataflows}
         running = sum(int(each.sum()) for each in activations.values())
+        inside = self._go_on(elapsed)
         made = running - self._activations if self._activations >= 0 else None
         self._activations = running
         if measured > 0:
@@ -191,7 +208,8 @@ class Watch:
             factor = made / self._measured if self._measured else 0.0
         for dataflow in dataflows:
             totals = self._totals[dataflow.index]
-            rows = steady(totals.look, activations[dataflow.index], factor, measured > 0)
+            goes_on = inside is not None and inside[0] == dataflow.index
+            rows = steady(totals.look, activations[dataflow.index], factor, measured > 0, goes_on)
             found.dataflows[dataflow.index] = DataflowSeen(rows, self._frontiers(dataflow))
         for gone in self._totals.keys() - {dataflow.index for dataflow in dataflows}:
             del self._totals[gone]
@@ -199,6 +217,18 @@ class Watch:
             self._epochs.pop(gone, None)
         self._count_on(made, elapsed, SHARE * max(elapsed, PERIOD_NANOSECONDS) / workers)
         return found
+
+    def _go_on(self, elapsed: int) -> tuple[int, int, int] | None:
+        """Return which activation has gone on since the last look, after adding its time, or None if none has."""
+        before, self._inside = self._inside, None
+        for dataflow in self.worker.dataflows:
+            running = dataflow.running
+            if isinstance(running, Operator):
+                self._inside = dataflow.index, running.index, running.activations
+                if self._inside == before:
+                    self._totals[dataflow.index].go_on(running.index, elapsed)
+                    return before
+        return None
 
     def epochs(self) -> dict[int, list[Epoch]]:
         """Return the epochs of each dataflow that have ended since the last time, and measure more."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time as clock
 from collections.abc import Callable
+from threading import Event, Thread
 from types import SimpleNamespace
 from typing import Any
 
@@ -41,6 +42,7 @@ def begin(look: Looking, worker: Worker) -> None:
     assert worker.log.is_counting
 
 
+@pytest.mark.composed
 def test_a_state_has_what_operators_did_and_sends_only_what_changes() -> None:
     def program(worker: Worker) -> None:
         numbers, probe = chain(worker)
@@ -89,6 +91,7 @@ def test_a_state_has_what_operators_did_and_sends_only_what_changes() -> None:
     execute_directly(program)
 
 
+@pytest.mark.composed
 @pytest.mark.interpreted
 def test_counts_are_extrapolated_where_a_worker_is_too_busy_to_count_all(monkeypatch: pytest.MonkeyPatch) -> None:
     now, timers = [EPOCH], list[tuple[float, Callable[[], None]]]()
@@ -256,6 +259,7 @@ def test_epochs_beyond_a_number_are_not_measured_until_somebody_looks() -> None:
     execute_directly(program)
 
 
+@pytest.mark.composed
 def test_a_shape_has_nested_scopes_and_what_meets_there() -> None:
     found: list[Shape] = []
 
@@ -283,3 +287,50 @@ def test_a_shape_has_nested_scopes_and_what_meets_there() -> None:
 
 def test_frontiers_are_shown_as_people_write_them() -> None:
     assert frontier_text(((3, 4),)) == "(3, 4)"
+
+
+def test_an_activation_that_goes_on_is_time_of_its_operator_and_counts_once() -> None:
+    begun, may_end = Event(), Event()
+
+    def slow(x: Any) -> Any:
+        if x.max() > 0:
+            begun.set()
+            assert may_end.wait(20)
+        return x
+
+    def program(worker: Worker) -> None:
+        with worker.dataflow("slow") as scope:
+            numbers, stream = new_input(scope)
+            probe = stream.exchange().map(slow).probe()
+        look = Looking(0)
+        begin(look, worker)
+        taken: list[int] = []
+
+        def watch() -> None:
+            assert begun.wait(20)
+            started = clock.perf_counter_ns()
+            for _ in range(3):
+                clock.sleep(0.05)
+                rows = look.look().workers[0].dataflows[0].rows
+                taken.append(int(rows[:, NANOSECONDS].sum()))
+            taken.append(clock.perf_counter_ns() - started)
+            may_end.set()
+
+        watcher = Thread(target=watch)
+        watcher.start()
+        began = clock.perf_counter_ns()
+        numbers.send(np.array([1]))
+        numbers.advance_to(1)
+        worker.step_while(lambda: probe.less_than(1))
+        ended = clock.perf_counter_ns()
+        watcher.join(20)
+        first, second, third, lasted = taken
+        assert second - first >= 45_000_000
+        assert third - second >= 45_000_000
+        assert third <= lasted
+        total = int(look.look().workers[0].dataflows[0].rows[:, NANOSECONDS].sum())
+        assert third <= total < ended - began + (third - first) // 2, "what was shown before is not counted again"
+        numbers.close()
+        look.close()
+
+    execute_directly(program)
