@@ -230,6 +230,14 @@ class Item:
         return Rows(self.columns(len(columns)), self.reordered(columns), counts)
 
 
+def negative(item: Item, what: str) -> DataError:
+    """Return the error to raise where `what` of an item is negative."""
+    return DataError(
+        f"{item} (at {item.origin}) cannot be read: {what}, as negate() makes it, or antijoin() with keys that occur "
+        "several times, of which distinct() makes one"
+    )
+
+
 def failure(item: Item, error: BaseException | None) -> SessionError:
     """Return the error to raise where an item has failed, with its error as the cause."""
     if isinstance(error, SessionError):

@@ -18,12 +18,12 @@ from differential.operators.input import InputSession
 from differential.session.agreement import Agreement
 from differential.session.definition import Tables, explain
 from differential.session.interrupt import Closing, Interrupted
-from differential.session.item import Item, Part, Share
+from differential.session.item import Item, Part, Share, negative
 from differential.session.relation import Relation
 from differential.session.transaction import Found, Net
 from differential.sources import new_input
 from timely import Worker
-from timely.errors import OperatorError, SessionError, TimelyError
+from timely.errors import DataError, OperatorError, SessionError, TimelyError
 from timely.lowlevel import Input, attributed, inline, new_input as new_stream_input
 
 Definition = Callable[[Tables], Any]
@@ -158,8 +158,15 @@ class Site:
         return found
 
     def read(self, item: Item) -> Share:
-        """Return this worker's rows of an item as of the last commit."""
-        keys, values, counts = self._trace(item).contents(self.epoch)
+        """Return this worker's rows of an item as of the last commit.
+
+        Raises DataError, which names the item, where a row occurs a negative number of times.
+        """
+        try:
+            keys, values, counts = self._trace(item).contents(self.epoch)
+        except DataError as error:
+            what, is_negative, _ = str(error).partition(": something was removed")
+            raise negative(item, what) if is_negative else error from None
         return Share((*keys, *values), counts)
 
     def read_before(self, index: Item, limit: int) -> Share:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 
 from differential import Collection, Session, example, graphs
-from differential.errors import BuildError, SessionError
+from differential.errors import BuildError, DataError, SessionError
 from differential.graphs import bfs
 from differential.session import Relation
 from timely import Scope, rowwise
@@ -402,3 +403,17 @@ def test_parameters_with_defaults_that_are_the_columns_receive_them() -> None:
     assert records(lambda scope: build(scope).map(lambda x, y=0: x + y)) == [(4,), (9,)]
     with pytest.raises(BuildError, match=r"rowwise \(at .*in the order x, y .*in the order y, x"):
         example(lambda scope: build(scope).select(z=rowwise(lambda y, x: y - x)))
+
+
+def test_a_view_with_negative_rows_is_named_with_its_line_however_it_is_read() -> None:
+    with Session() as db:
+        db.table("a", {"k": [1, 5], "x": ["b: c", "d"]})
+        db.table("b", {"k": [1, 1, 1]})
+        db.commit()
+        view = db.view("left", lambda t: t.a.antijoin(t.b))
+        named = rf"view 'left' \(at {re.escape(__file__)}:\d+\) cannot be read: "
+        for read in (view.records, lambda: repr(view), view.to_arrow):
+            with pytest.raises(DataError, match=rf"{named}the record \(1, 'b: c'\) occurs .* -2, .*distinct\(\)"):
+                read()
+        with pytest.raises(DataError, match=rf"{named}its number of rows is negative, -1"):
+            len(view)
