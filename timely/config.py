@@ -238,7 +238,7 @@ class Config:
 
         Raises ConfigError if an option has an invalid value, or the options contradict each other.
         """
-        import argparse  # which takes long, and most programs pass no arguments
+        import argparse  # here, because it takes milliseconds, and most programs pass no arguments
 
         parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
         parser.add_argument("-w", "--workers", type=int)

@@ -230,11 +230,11 @@ class Item:
         return Rows(self.columns(len(columns)), self.reordered(columns), counts)
 
 
-def negative(item: Item, what: str) -> DataError:
-    """Return the error to raise where `what` of an item is negative."""
+def negative_rows(item: Item, what: str) -> DataError:
+    """Return the error for an item of which rows occur a negative number of times; `what` names them."""
     return DataError(
-        f"{item} (at {item.origin}) cannot be read: {what}, as negate() makes it, or antijoin() with keys that occur "
-        "several times, of which distinct() makes one"
+        f"{item} (at {item.origin}) cannot be read: {what}; negate() makes such rows, and so does antijoin() "
+        "where keys occur several times, unless distinct() makes them occur once"
     )
 
 

@@ -12,7 +12,7 @@ from differential.session.changes import Change, Changes
 from differential.session.clock import Clock
 from differential.session.event_time import begin, expired
 from differential.session.guesses import RELATION, TABLE, absent
-from differential.session.item import Item, negative
+from differential.session.item import Item, negative_rows
 from differential.session.live import Cell, Watch
 from differential.session.near import meant
 from differential.session.plotting import Shape, plotted
@@ -144,7 +144,7 @@ class Readable:
         self._catalog.engine.refuse_ended()
         self._catalog.check(self._item)
         if self._item.size < 0:
-            raise negative(self._item, f"its number of rows is negative, {self._item.size}")
+            raise negative_rows(self._item, f"its number of rows is negative, {self._item.size}")
         return self._item.size
 
     def __bool__(self) -> bool:

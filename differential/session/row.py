@@ -55,10 +55,10 @@ def _shown(column: Any) -> str:
 
 def takes_a_row(function: Callable[..., Any], names: Sequence[str] = ()) -> bool:
     """Return whether a function takes one argument, and any others by default; not if they are the columns' `names`."""
-    all_of_them = _parameters(function)
-    required = [each for each in all_of_them if each.default is Parameter.empty]
-    is_one = len(required) == 1 and required[0].kind is not Parameter.VAR_POSITIONAL
-    return is_one and (len(all_of_them) == 1 or [each.name for each in all_of_them] != list(names))
+    parameters = _parameters(function)
+    required = [each for each in parameters if each.default is Parameter.empty]
+    takes_one = len(required) == 1 and required[0].kind is not Parameter.VAR_POSITIONAL
+    return takes_one and (len(parameters) == 1 or [each.name for each in parameters] != list(names))
 
 
 def _parameters(function: Callable[..., Any]) -> list[Parameter]:

@@ -18,7 +18,7 @@ from differential.operators.input import InputSession
 from differential.session.agreement import Agreement
 from differential.session.definition import Tables, explain
 from differential.session.interrupt import Closing, Interrupted
-from differential.session.item import Item, Part, Share, negative
+from differential.session.item import Item, Part, Share, negative_rows
 from differential.session.relation import Relation
 from differential.session.transaction import Found, Net
 from differential.sources import new_input
@@ -166,7 +166,7 @@ class Site:
             keys, values, counts = self._trace(item).contents(self.epoch)
         except DataError as error:
             what, is_negative, _ = str(error).partition(": something was removed")
-            raise negative(item, what) if is_negative else error from None
+            raise negative_rows(item, what) if is_negative else error from None
         return Share((*keys, *values), counts)
 
     def read_before(self, index: Item, limit: int) -> Share:

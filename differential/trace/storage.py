@@ -83,7 +83,7 @@ class Storage:
         return self.above is not None and size > self.above
 
     def _mapped(self, size: int) -> mmap.mmap:
-        import tempfile  # which takes long, and most programs put nothing into files
+        import tempfile  # here, because it takes milliseconds, and most programs put nothing into files
 
         try:
             with tempfile.TemporaryFile(prefix="timely-", dir=self.directory) as file:

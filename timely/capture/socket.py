@@ -116,7 +116,7 @@ class EventSocketReader:
     def listen(self) -> Address:
         """Listen, and return the address; port 0 becomes a free port. Raises TransportError if it cannot listen."""
         if self._listener is None:
-            import socket  # which takes long, and most programs capture nothing into sockets
+            import socket  # here, because it takes milliseconds, and most programs capture nothing into sockets
 
             family = socket.AF_INET6 if ":" in self.address[0] else socket.AF_INET
             try:
