@@ -25,6 +25,7 @@ import sys
 import time as clock
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from select import select
 from threading import Barrier as Together, enumerate as enumerate_threads
 from typing import Any
 
@@ -67,6 +68,7 @@ for _ in sys.stdin:
 CHAINS, LENGTH, WORKERS = 10, 50, 8
 
 Step = Callable[[], None]
+Look = Callable[[str, Step], Callable[[], None]]
 
 
 def measure(work: str, rounds: int, seconds: float) -> Figures:
@@ -86,29 +88,37 @@ def measure(work: str, rounds: int, seconds: float) -> Figures:
 
 
 @contextmanager
-def viewer(seconds: float) -> Iterator[Callable[[str], Any]]:
-    """Yield a function that begins to look in one of the ways, and returns one that waits until that is over."""
+def viewer(seconds: float) -> Iterator[Look]:
+    """Yield a function that begins to look in one of the ways, and returns one that waits until that is over.
+
+    Until it has begun, what it is called with is called: a worker that has nothing to do meanwhile would count all that
+    it does first. Nobody looks only half a second after the last viewer has gone.
+    """
     page = serve_live(0)
     url = page.url.replace("/?", "/stream?")
     command = [sys.executable, "-c", VIEWER, url, str(int(2 * seconds) + 1)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
+        asked, answers = process.stdin, process.stdout
+        assert asked is not None
+        assert answers is not None
 
         def answer(expected: str) -> None:
-            assert process.stdout is not None
-            check(process.stdout.readline() == f"{expected}\n", "the viewer has lost the page")
+            check(answers.readline() == f"{expected}\n", "the viewer has lost the page")
 
-        def look(way: str) -> Callable[[], None]:
-            assert process.stdin is not None
+        def look(way: str, go_on: Step) -> Callable[[], None]:
             if way == NOBODY:
+                end = clock.monotonic() + 1.0
+                while clock.monotonic() < end:
+                    go_on()
                 return lambda: None
-            print("look", file=process.stdin, flush=True)
+            print("look", file=asked, flush=True)
+            while not select([answers], [], [], 0)[0]:
+                go_on()
             answer("open")
             return lambda: answer("closed")
 
         yield look
-        process.stdin.close()
+        asked.close()
     page.close()
 
 
@@ -125,7 +135,7 @@ def beside_another(rounds: int, seconds: float) -> Figures:
 
 
 def _in_turn(
-    worker: Worker, length: tuple[int, float], look: Callable[[str], Callable[[], None]]
+    worker: Worker, length: tuple[int, float], look: Look
 ) -> tuple[list[list[tuple[float, float]]], list[float]]:
     """Return the processor time of steps of `worker` and of another one, by round and way; and the server's share."""
     [allocator] = local_allocators(Config())
@@ -137,9 +147,7 @@ def _in_turn(
     for number in range(rounds + 1):
         found = {}
         for way in (NOBODY, OPEN) if number % 2 else (OPEN, NOBODY):
-            wait = look(way)
-            if way == NOBODY:
-                _pass(steps[0], 1.0)  # within half a second the page notices that nobody looks any more
+            wait = look(way, steps[0])
             end, server, spent = clock.monotonic() + seconds, _server(), [0.0, 0.0]
             while clock.monotonic() < end:
                 for place, step in enumerate(steps):
@@ -158,13 +166,6 @@ def _in_turn(
     return taken, spent_by_server
 
 
-def _pass(step: Step, seconds: float) -> None:
-    """Let time pass, with steps that are not measured."""
-    end = clock.monotonic() + seconds
-    while clock.monotonic() < end:
-        step()
-
-
 def _work(worker: Worker, work: str) -> Step:
     return Barrier(worker).wait if work == "barriers" else changes(worker)
 
@@ -180,7 +181,7 @@ def _steps(
     worker: Worker,
     step: Step,
     length: tuple[int, float],
-    look: Callable[[str], Callable[[], None]],
+    look: Look,
     spent_by_server: list[float],
 ) -> dict[str, list[float]]:
     """Return the seconds of processor time of a step in each round and way, and of the server in a second."""
@@ -188,7 +189,7 @@ def _steps(
     spent: dict[str, list[float]] = {NOBODY: [], OPEN: []}
     for number in range(rounds + 1):
         for way in (NOBODY, OPEN) if number % 2 else (OPEN, NOBODY):
-            wait = look(way)
+            wait = look(way, step)
             steps, end, begun, server = 0, clock.monotonic() + seconds, clock.process_time(), _server()
             while clock.monotonic() < end:
                 step()
@@ -243,7 +244,7 @@ def operators(worker: Worker) -> Step:
     return step
 
 
-def _many(rounds: int, seconds: float, look: Callable[[str], Callable[[], None]]) -> dict[str, list[float]]:
+def _many(rounds: int, seconds: float, look: Look) -> dict[str, list[float]]:
     """Return the seconds of processor time of a second, in each round and way."""
     together = Together(WORKERS)  # only one worker waits for the page: the others would use up their time meanwhile
 
@@ -254,7 +255,7 @@ def _many(rounds: int, seconds: float, look: Callable[[str], Callable[[], None]]
         spent: dict[str, list[float]] = {NOBODY: [], OPEN: []}
         for number in range(rounds + 1):
             for way in (NOBODY, OPEN) if number % 2 else (OPEN, NOBODY):
-                wait = look(way) if worker.index == 0 else None
+                wait = look(way, lambda: clock.sleep(0.01)) if worker.index == 0 else None
                 together.wait()
                 begun, end = clock.process_time(), clock.monotonic() + seconds
                 epochs = 0

@@ -7,7 +7,7 @@ advances its inputs.
 
 Watching a frontier costs a few microseconds whenever it moves: that of several inputs or answers together is kept up to
 date (`_Front`). So only the first `AT_MOST` epochs are measured of each span between two looks (`drain`), or fewer if
-frontiers move more than `MOVES_AT_MOST` times for these.
+that takes `NANOSECONDS_AT_MOST`.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from timely.order import Time
 from timely.progress.antichain import Antichain, MutableAntichain
 
 AT_MOST = 64
-MOVES_AT_MOST = 128
-"""How often frontiers may move in a span in which an epoch has ended; ten times as often if none has."""
+NANOSECONDS_AT_MOST = 1_000_000
+"""How long measuring may take in a span in which an epoch has ended; ten times as long if none has."""
 _PENDING = 1024
 """More epochs than these are never under way between inputs and answers as far as this is concerned."""
 
@@ -78,13 +78,13 @@ class Epochs:
         self._sent = self._answered = _Front(dataflow, [])
         self._begun: deque[tuple[Antichain, int]] = deque()
         self._ended: deque[Epoch] = deque(maxlen=_PENDING)
-        self._left, self._moves = AT_MOST, 0
+        self._left, self._taken = AT_MOST, 0
         self._is_following = False
         self.follow()
 
     def follow(self) -> None:
         """Measure up to `AT_MOST` more epochs."""
-        self._left, self._moves = AT_MOST, 0
+        self._left, self._taken = AT_MOST, 0
         if self._is_following or not (self._inputs and self._outputs) or self._dataflow.is_closed:
             return
         self._is_following = True
@@ -109,22 +109,22 @@ class Epochs:
         found = []
         while self._ended:
             found.append(self._ended.popleft())
-        return found, self._moves > 0
+        return found, self._taken > 0
 
     def _outermost(self, locations: list[int]) -> list[int]:
         return sorted({each for each in locations if not self._dataflow.is_in_loop(each)})
 
     def _moved(self, locations: list[int]) -> None:
-        self._moves += 1
+        begun = clock.perf_counter_ns()
         has_begun, has_answered = self._sent.update(locations), self._answered.update(locations)
         if has_begun or has_answered:
-            self._record(has_begun)
-        if self._left <= 0 or self._moves >= MOVES_AT_MOST * (1 if self._left < AT_MOST else 10):
+            self._record(has_begun, begun)
+        self._taken += clock.perf_counter_ns() - begun
+        if self._left <= 0 or self._taken >= NANOSECONDS_AT_MOST * (1 if self._left < AT_MOST else 10):
             self.end()
 
-    def _record(self, has_begun: bool) -> None:
+    def _record(self, has_begun: bool, now: int) -> None:
         """Note that an epoch has begun to end, and those that have ended."""
-        now = clock.perf_counter_ns()
         if has_begun and len(self._begun) < _PENDING:
             self._begun.append((self._sent.frontier, now))
         frontier = self._answered.frontier

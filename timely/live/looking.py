@@ -7,9 +7,9 @@ the epochs of the first worker (`latency`).
 **Bounded cost.** An activation that is counted takes about a microsecond longer. Counting may take `SHARE` of the time,
 which the workers of a process divide, because they have one core together. If counting all activations of a worker
 would take longer than its part, it counts about `BUDGET` of them. It begins again once what that took is, on the
-average, less than its part. The numbers are extrapolated from what was counted: to all of the time between the looks,
-and to the time until the next part in proportion to the activations, of which the number is always known. A worker with
-few activations counts them all.
+average, less than its part. This includes what was counted while nobody knew yet that there would be many. The numbers
+are extrapolated from what was counted: to all of the time between the looks, and to the time until the next part in
+proportion to the activations, of which the number is always known. A worker with few activations counts them all.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ PERIOD_NANOSECONDS = 500_000_000
 _ACTIVATION_NANOSECONDS = 1500
 """What counting takes for an activation with its messages."""
 LONGEST_PAUSE = 20
-"""After this many looks a worker counts again, whatever that takes."""
+"""After this many looks a worker counts again, whatever it took before."""
 SHOWN = 20
 """How many lines are shown at most of what holds a dataflow up on one worker."""
 
@@ -167,9 +167,11 @@ class Watch:
         self._seen = clock.perf_counter_ns(), 0
         """When the worker was looked at, and for how long it had counted."""
         self._switching = 0
-        """How much processor time it took to begin and end counting the last time."""
-        self._pause = 0
-        """At how many looks more nothing is counted."""
+        """How much processor time it has taken so far to begin and end counting."""
+        self._paid = 0
+        """How much of that is in `_owed`, or was."""
+        self._owed = 0.0
+        """By how many nanoseconds counting has taken longer than its part of the time."""
         self._measured = 0
         """How many activations there were between the two looks between which some were counted last."""
         self._inside: tuple[int, int, int] | None = None
@@ -215,7 +217,10 @@ class Watch:
             del self._totals[gone]
             self._fronts.pop(gone, None)
             self._epochs.pop(gone, None)
-        self._count_on(made, elapsed, SHARE * max(elapsed, PERIOD_NANOSECONDS) / workers)
+        if made is not None:
+            self._count_on(
+                made, measured / max(elapsed, 1), elapsed, SHARE * max(elapsed, PERIOD_NANOSECONDS) / workers
+            )
         return found
 
     def _go_on(self, elapsed: int) -> tuple[int, int, int] | None:
@@ -261,27 +266,33 @@ class Watch:
         fronts = dataflow.tracker.fronts()
         return {operator: fronts[location] for operator, location in shown}
 
-    def _count_on(self, activations: int | None, elapsed: int, allowed: float) -> None:
-        """Count until the next look; or, if counting all activations takes longer than is allowed, for a part of it."""
-        if self._has_ended or activations is None:
+    def _count_on(self, activations: int, share: float, elapsed: int, allowed: float) -> None:
+        """Count until the next look, or for a part of the time if counting all activations takes longer than allowed.
+
+        `share` is the part of the time since the last look in which they were counted. What this took beyond what is
+        allowed is waited for first.
+        """
+        switching = self._switching
+        took = activations * share * _ACTIVATION_NANOSECONDS + switching - self._paid
+        self._paid = switching
+        self._owed = min(max(0.0, self._owed + took - allowed), LONGEST_PAUSE * allowed)
+        if self._has_ended:
             return
-        if self._pause:
-            self._pause -= 1
+        if self._owed:
+            if self._began:
+                self.worker.call(self._stop)
             return
         if not self._began:
             self.worker.call(self._start)
         if activations * _ACTIVATION_NANOSECONDS > allowed:
-            counted = min(activations, BUDGET)
-            self.worker.call_after(counted / activations * elapsed / 1e9, self._stop)
-            pause = (self._switching + counted * _ACTIVATION_NANOSECONDS) / allowed
-            self._pause = int(min(pause, LONGEST_PAUSE))
+            self.worker.call_after(min(1.0, BUDGET / activations) * elapsed / 1e9, self._stop)
 
     def _start(self) -> None:
         if self._uncount is None and not self._has_ended:
             spent = clock.thread_time_ns()
             self._uncount = self.worker.log.count()
             self._began = clock.perf_counter_ns()
-            self._switching = clock.thread_time_ns() - spent
+            self._switching += clock.thread_time_ns() - spent
 
     def _stop(self) -> None:
         if self._uncount is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time as clock
 from collections.abc import Callable
+from itertools import count
 from threading import Event, Thread
 from types import SimpleNamespace
 from typing import Any
@@ -124,6 +125,45 @@ def test_counts_are_extrapolated_where_a_worker_is_too_busy_to_count_all(monkeyp
     execute_directly(program)
 
 
+@pytest.mark.composed
+@pytest.mark.interpreted
+def test_a_worker_that_counted_much_because_it_had_been_idle_counts_nothing_for_as_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now, timers = [EPOCH], list[tuple[float, Callable[[], None]]]()
+    fake = SimpleNamespace(perf_counter_ns=lambda: now[0], thread_time_ns=lambda: 0)
+    monkeypatch.setattr(looking, "clock", fake)
+    monkeypatch.setattr(looking, "PERIOD_NANOSECONDS", 50 * EPOCH)
+    monkeypatch.setattr(Worker, "call_after", lambda _, seconds, call: timers.append((now[0] + seconds * 1e9, call)))
+
+    def program(worker: Worker) -> None:
+        numbers, probe = chain(worker)
+        look = Looking(0)
+        begin(look, worker)
+
+        def go(epochs: int) -> int:
+            """Return in how many epochs until the next look the worker counted."""
+            counted = 0
+            for _ in range(epochs):
+                counted += worker.log.is_counting
+                numbers.send(7)
+                numbers.advance_to(numbers.epoch + 1)
+                worker.step_while(lambda: probe.less_than(numbers.epoch))
+                now[0] += EPOCH
+            look.look()
+            worker.step()
+            return counted
+
+        assert go(50) == 50, "it knew nothing of what would come"
+        assert not timers
+        spans = [go(50) for _ in range(2 * looking.LONGEST_PAUSE)]
+        idle = next(number for number, counted in enumerate(spans) if counted)
+        assert idle == 18, "50 activations take 75,000 ns, and each span may take 4,000"
+        look.close()
+
+    execute_directly(program)
+
+
 def test_another_process_sends_the_same_numbers() -> None:
     def program(worker: Worker) -> None:
         numbers, probe = chain(worker)
@@ -202,10 +242,12 @@ def test_a_front_is_that_of_all_its_locations(moves: list[dict[int, list[tuple[i
 
 
 @pytest.mark.parametrize(("moves", "measured"), [(1000, 64), (4, 4), (1, 1)])
-def test_epochs_for_which_frontiers_move_often_are_not_measured_until_somebody_looks(
+def test_epochs_that_take_long_to_measure_are_not_measured_until_somebody_looks(
     moves: int, measured: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(latency, "MOVES_AT_MOST", moves)
+    readings = count()
+    monkeypatch.setattr(latency, "clock", SimpleNamespace(perf_counter_ns=lambda: next(readings)))
+    monkeypatch.setattr(latency, "NANOSECONDS_AT_MOST", moves)  # each takes one nanosecond
 
     def program(worker: Worker) -> None:
         with worker.dataflow() as scope:
@@ -213,8 +255,8 @@ def test_epochs_for_which_frontiers_move_often_are_not_measured_until_somebody_l
             probe, another = stream.exchange().probe(), more.exchange().probe()
         epochs = Epochs(scope.dataflow)
 
-        def go(count: int, *inputs: Input) -> int:
-            for _ in range(count):
+        def go(steps: int, *inputs: Input) -> int:
+            for _ in range(steps):
                 for each in inputs:
                     each.advance_to(each.epoch + 1)
                 worker.step_while(lambda: probe.less_than(numbers.epoch) or another.less_than(others.epoch))
@@ -233,7 +275,9 @@ def test_epochs_for_which_frontiers_move_often_are_not_measured_until_somebody_l
     execute_directly(program)
 
 
-def test_epochs_beyond_a_number_are_not_measured_until_somebody_looks() -> None:
+def test_epochs_beyond_a_number_are_not_measured_until_somebody_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(latency, "NANOSECONDS_AT_MOST", 60_000_000_000)
+
     def program(worker: Worker) -> None:
         with worker.dataflow() as scope:
             numbers, stream = new_input(scope)
