@@ -64,8 +64,8 @@ class Session:
     What takes longer than a second shows how far it is on standard error, and what takes longer than ten where that is
     neither a terminal nor a notebook. With `progress=False` it does not.
 
-    Raises SessionError in one of several processes of `timely run`, and for a number of workers that is not at least 1;
-    ConfigError for `processes=True` where cloudpickle is not installed.
+    Raises SessionError in one of several processes of `timely run`, for a number of workers that is not at least 1, and
+    for `keep` without `state`; ConfigError for `processes=True` where cloudpickle is not installed.
 
     >>> db = Session(workers=2)
     >>> words = db.table("words", {"word": ["to", "be", "to"]})
@@ -112,6 +112,8 @@ class Session:
         workers = launched.workers if workers is None else workers
         if not isinstance(workers, int) or workers < 1:
             raise SessionError(f"a session has at least one worker, and not {workers!r:.80}")
+        if state is None and keep != 0:
+            raise SessionError(f"keep={keep!r:.80} is about a durable session: give it state=, a directory, too")
         name = f"session {next(_numbers)}"
         settings = replace(launched, workers=workers)
         origin = user_origin()

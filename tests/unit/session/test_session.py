@@ -559,6 +559,11 @@ def test_a_session_has_at_least_one_worker() -> None:
             Session(workers=workers)  # type: ignore[arg-type]
 
 
+def test_commits_are_retained_only_with_a_directory() -> None:
+    with pytest.raises(SessionError, match=r"^keep=10 is about a durable session: give it state=, a directory, too$"):
+        Session(keep=10)
+
+
 def test_the_import_of_the_package_does_not_load_sessions() -> None:
     program = "import differential, sys; print('differential.session' in sys.modules, 'asyncio' in sys.modules)"
     program += "; differential.Session; print('differential.session' in sys.modules, 'pandas' in sys.modules)"
