@@ -36,6 +36,9 @@ class Bytes(Protocol):
     def mark(self) -> str:
         """Return a digest of the bytes just before `at`, so that another file is recognised."""
 
+    def splits_a_line(self) -> bool:
+        """Return whether `at` is inside of a line, neither at its beginning nor at its end."""
+
     def share(self) -> float:
         """Return the share of all bytes that comes before `at`; 0 if it is not known."""
 
@@ -69,11 +72,18 @@ class FileBytes:
     def mark(self) -> str:
         return digest(self._before)
 
+    def splits_a_line(self) -> bool:
+        return _splits(self._before, self.peek(1)[0])
+
     def share(self) -> float:
-        return self.at / max(os.fstat(self._file).st_size, 1)
+        return self.at / max(self.size(), 1)
 
     def close(self) -> None:
         os.close(self._file)
+
+    def size(self) -> int:
+        """Return how many bytes the file has now."""
+        return os.fstat(self._file).st_size
 
     def identity(self) -> tuple[int, int]:
         """Return what another file does not have while this one is open."""
@@ -110,6 +120,9 @@ class StreamBytes:
 
     def mark(self) -> str:
         return digest(self._before)
+
+    def splits_a_line(self) -> bool:
+        return _splits(self._before, self.peek(1)[0])
 
     def share(self) -> float:
         return self._file.tell() / max(os.fstat(self._file.fileno()).st_size, 1)
@@ -150,6 +163,9 @@ class PipeBytes:
         """Return an empty text: what a pipe has had cannot be read again."""
         return ""
 
+    def splits_a_line(self) -> bool:
+        return False
+
     def share(self) -> float:
         return 0.0
 
@@ -169,3 +185,8 @@ def digest(data: bytes) -> str:
 def _last(before: bytes, data: bytes) -> bytes:
     """Return the last bytes before a position, given those before an earlier one and what is between."""
     return (before + data[-CHECKED:])[-CHECKED:]
+
+
+def _splits(before: bytes, after: bytes) -> bool:
+    """Return whether a line goes on where some bytes end and others begin."""
+    return bool(before and after) and not before.endswith(b"\n") and after not in (b"\n", b"\r")

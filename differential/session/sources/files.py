@@ -1,9 +1,10 @@
 """Sources in files: one, those of a directory or a pattern, and standard input; read once, or followed.
 
 A file that is followed is read as it grows. If it is replaced while it is followed, as rotated logs are, the rest of
-the old file is read, then the new one. A directory that is followed is looked through for new files, each of which is
-read once, in the order of their names: write a file elsewhere and move it there, for it is read as it is found. Names
-that begin with "." or "_", or end in ".tmp", are left alone.
+the old file is read, then the new one: once the old one has not grown for a second, because whoever writes may still
+have it open, or for ten while the new one is empty. A directory that is followed is looked through for new files, each
+of which is read once, in the order of their names: write a file elsewhere and move it there, for it is read as it is
+found. Names that begin with "." or "_", or end in ".tmp", are left alone.
 
 The position of a file is a byte and a line, or a row, with a digest of the bytes or rows before it: a session that is
 opened again notices that the file is another one. The position of a directory has the names of the files that were read
@@ -18,6 +19,7 @@ import json
 import os
 import stat
 import sys
+import time as clock
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -35,6 +37,9 @@ Path = str | os.PathLike[str]
 Replaced = Literal["stop", "begin"]
 Identity = tuple[int, int]
 """The numbers of a device and of a file on it."""
+QUIET = 1.0
+"""A file that was replaced is read until it has not grown for as many seconds, and ten times as long while the new one
+has no bytes."""
 
 
 @dataclass(frozen=True)
@@ -75,19 +80,23 @@ class Files:
             partial(_bytes_of, path), label, target, partial(self._format, target), has_header, place, grows
         )
 
-    def is_the_same(self, path: str, target: Target, place: Place, mark: str) -> bool:
-        """Return whether a file has what the mark is of just before a place."""
+    def change(self, path: str, target: Target, place: Place, mark: str) -> str:
+        """Return how a file differs from what the mark is of, just before a place; an empty text if it does not."""
+        another = "is another file, or a shorter one, than an earlier session has read"
         if self.form == "table":
             try:
-                return is_marked(chunks_of(path, target.names), int(place.get("row", 0)), mark)
+                return "" if is_marked(chunks_of(path, target.names), int(place.get("row", 0)), mark) else another
             except (DataError, ValueError):  # of Arrow and NumPy, too: an earlier session has read another file
-                return False
+                return another
         at = int(place.get("at", 0))
         source = _bytes_of(path, at)
         try:
-            return source.at == at and source.mark() == mark
+            if source.at != at or source.mark() != mark:
+                return another
+            goes_on = source.splits_a_line()
         finally:
             source.close()
+        return "goes on in a line that an earlier session has read as the last one" if goes_on else ""
 
     @property
     def is_several(self) -> bool:
@@ -136,6 +145,8 @@ class FilesReader:
         """The file at a path that is followed, if it cannot be read."""
         self._has_moved = False
         """Whether the position is the beginning of another file, and no batch has it yet."""
+        self._last_growth = -1, 0.0
+        """The size of a file that was replaced, and since when it has had it."""
         self._is_several = source.is_several
         self._finished = 0
         """The bytes of the files that were read to their ends."""
@@ -149,6 +160,11 @@ class FilesReader:
             if os.path.exists(path):
                 self._path, self._place, self._mark = path, known["place"], known.get("mark")
                 self._open()
+            elif known.get("is_partial") and source.replaced == "stop":
+                raise SessionError(
+                    f"{path} is gone, and an earlier session has read only a part of it: put it back, or "
+                    '`replaced="begin"` goes on without the rest'
+                )
         elif "file" in known and not self._is_several:
             self._place, self._mark = known["place"], known.get("mark")
             self._open_next()
@@ -223,6 +239,9 @@ class FilesReader:
             found["done"] = self._done
         if self._part is not None:
             found["mark"] = self._part.mark
+            if self._is_several:
+                begins = any(found["place"].get(each) for each in ("at", "row", "skip"))
+                found["is_partial"] = begins and not self._part.is_over()
         return json.dumps(found)
 
     def _relative(self, path: str | None) -> str:
@@ -250,8 +269,8 @@ class FilesReader:
         path, place = self._path, self._place
         if path is not None and stat.S_ISFIFO(os.stat(path).st_mode):
             raise DataError("it is a pipe, which is read with standard_input()")
-        if mark and path is not None and not self._source.is_the_same(path, self._target, place, mark):
-            self._begin_again("is another file, or a shorter one, than an earlier session has read")
+        if mark and path is not None and (change := self._source.change(path, self._target, place, mark)):
+            self._begin_again(change)
             mark = ""
         self._part = self._source.part(path, self._target, self._place, mark)
 
@@ -274,11 +293,20 @@ class FilesReader:
         self.close()
 
     def _is_replaced(self, part: Part) -> bool:
-        """Return whether another file has taken the place of one that is followed, of which the rest is then read."""
+        """Return whether another file has taken the place of one that is followed, and the old one grows no more.
+
+        Then the rest of the old one is read.
+        """
         source = getattr(part, "bytes", None)
         if not isinstance(part, TextPart) or not isinstance(source, FileBytes) or self._path is None:
             return False
         if _identity(self._path) in (None, source.identity()):
+            self._last_growth = -1, 0.0
+            return False
+        size, now = source.size(), clock.monotonic()
+        if size != self._last_growth[0]:
+            self._last_growth = size, now
+        if now < self._last_growth[1] + (QUIET if _size_of(self._path) else 10 * QUIET):
             return False
         part.grows = False
         return True

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol, cast
 
 from differential.session.schema import as_type
-from differential.session.sources.bytes_of import CHECKED, Bytes, PipeBytes, digest
+from differential.session.sources.bytes_of import CHECKED, Bytes, Overwritten, PipeBytes, digest
 from differential.session.sources.convert import may_be_null
 from differential.session.sources.source import Rejected, Target
 from differential.session.sources.tables import Chunks
@@ -43,6 +43,9 @@ class Part(Protocol):
     def mark(self) -> str:
         """A digest of what is just before the place, so that another file is recognised."""
 
+    def is_over(self) -> bool:
+        """Return whether nothing is left of it as it is now, although it has not ended yet."""
+
     def next(self) -> Piece | None:
         """Return the next rows, None if there are none now. Raises DataError if the whole file has no rows."""
 
@@ -77,6 +80,8 @@ class TextPart:
         self._format: Format | None = None if has_header else format_of(None)
         self._line = int(place.get("line", 1))
         self._skip = int(place.get("skip", 0))
+        self._is_in_long_line = bool(place.get("is_in_long_line"))
+        """Whether the next bytes are of a line that was rejected because it is too long."""
         at = int(place.get("at", 0))
         if at and has_header:
             first = bytes_of(0)
@@ -87,12 +92,20 @@ class TextPart:
     @property
     def place(self) -> Place:
         """The bytes and lines before the next block, and how many of its records count already."""
-        return {"at": self.bytes.at, "line": self._line, "skip": self._skip}
+        place = {"at": self.bytes.at, "line": self._line, "skip": self._skip}
+        return place | {"is_in_long_line": True} if self._is_in_long_line else place
 
     @property
     def mark(self) -> str:
         """A digest of the bytes just before the next block."""
         return self.bytes.mark()
+
+    def is_over(self) -> bool:
+        """Return whether no bytes are left now."""
+        try:
+            return not self.bytes.peek(1)[0]
+        except (OSError, Overwritten):  # which `next` raises, too
+            return False
 
     def next(self) -> Piece | None:
         """Return the rows of the next block."""
@@ -104,9 +117,13 @@ class TextPart:
             self._line += head
             form = self._format
             assert form is not None
+        if self._is_in_long_line and not self._pass_line():
+            return None
         data = self._block(form)
         if not data:
             return None
+        if len(data) >= form.longest and not data.endswith(b"\n"):
+            return self._long_line(form, data)
         text, bad = _decoded(data)
         if self.bytes.at == 0:
             text = text.removeprefix(MARK)
@@ -155,6 +172,28 @@ class TextPart:
                 self.is_ended = not data
                 return data
             count *= 4
+
+    def _long_line(self, form: Format, data: bytes) -> Piece:
+        """Reject a line of which these are the first bytes, and leave out the rest."""
+        if not self._target.stops:
+            self.bytes.advance(len(data))
+            self._is_in_long_line = True
+        record = f"{data[:1000].decode(errors='replace')}..."
+        rejected = Rejected(self._label, self._line, record, f"the line does not end in {form.longest:,} bytes")
+        return Piece(tuple(form.columns([])[0]), [rejected])
+
+    def _pass_line(self) -> bool:
+        """Go on to the beginning of the next line; return False if it is not there yet."""
+        while True:
+            data, is_all = self.bytes.peek(BLOCK)
+            end = data.find(b"\n") + 1
+            self.bytes.advance(end or len(data))
+            if end or (is_all and not self._may_grow()):
+                self._is_in_long_line = False
+                self._line += 1
+                return True
+            if is_all:
+                return False
 
     @property
     def note(self) -> str:
@@ -209,6 +248,8 @@ class TablePart:
         self._last: tuple[Sequence[str], list[Column]] | None = None
         """The last rows that were returned, of which `mark` makes a digest."""
         self._chunks = chunks(row)
+        self._ahead: list[Any] = []
+        """The next columns, None at the end, or an error, if that is known already."""
         self._label = label
         self._target = target
         self._row = row
@@ -226,9 +267,20 @@ class TablePart:
             self._mark, self._last = _mark(names, _rows(columns)), None
         return self._mark
 
+    def is_over(self) -> bool:
+        """Return whether no rows are left."""
+        if not self._ahead:
+            try:
+                self._ahead.append(next(self._chunks, None))
+            except Exception as error:
+                self._ahead.append(error)
+        return self._ahead[0] is None
+
     def next(self) -> Piece | None:
         """Return the next rows."""
-        found = next(self._chunks, None)
+        found = self._ahead.pop() if self._ahead else next(self._chunks, None)
+        if isinstance(found, Exception):
+            raise found
         if found is None:
             self.is_ended = True
             return None

@@ -10,7 +10,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from typing import Any, NamedTuple, Protocol
 
@@ -69,6 +69,8 @@ class Csv:
     def __init__(self, target: Target, header: Sequence[str], delimiter: str, longest: int = longest) -> None:
         """Raises DataError where the header lacks a column, or has one twice."""
         self.longest = longest
+        if csv.field_size_limit() < longest:
+            csv.field_size_limit(longest)  # one for the whole process
         self._delimiter = delimiter
         self._width = len(header)
         missing = [name for name in target.names if list(header).count(name) != 1]
@@ -83,10 +85,10 @@ class Csv:
         self._converter = Converter(target.names, target.types, of_text, target.required)
 
     def end(self, data: bytes) -> int:
-        return end_of_csv(data)
+        return end_of_csv(data, self._delimiter)
 
     def split(self, text: str) -> Block:
-        lines = list(io.StringIO(text, newline="\n"))
+        lines = _lines(text)
         reader = csv.reader(lines, delimiter=self._delimiter, strict=True)
         records: list[Any] = []
         starts: list[int] = []
@@ -140,7 +142,7 @@ class JsonLines:
         return data.rfind(b"\n") + 1
 
     def split(self, text: str) -> Block:
-        lines = list(io.StringIO(text, newline="\n"))
+        lines = _lines(text)
         records: list[Any] = []
         starts: list[int] = []
         wrong: dict[int, str] = {}
@@ -163,19 +165,38 @@ class JsonLines:
         return self._converter.convert([[each.get(name) for each in records] for name in self._names], len(records))
 
 
-def end_of_csv(data: bytes) -> int:
-    """Return where the last whole record of some CSV ends: a line ends it where an even number of quotes is before.
+def _lines(text: str) -> list[str]:
+    return list(io.StringIO(text, newline="\n"))
 
-    >>> end_of_csv(b'a\\n"b\\nc"\\n"d'), end_of_csv(b'"a\\nb')
-    (8, 0)
+
+def end_of_csv(data: bytes, delimiter: str = ",") -> int:
+    """Return where the last whole record of some CSV ends: where a line ends outside of quotes.
+
+    A quote inside of a field that does not begin with one means nothing.
+
+    >>> end_of_csv(b'a\\n"b\\nc"\\n"d'), end_of_csv(b'"a\\nb'), end_of_csv(b'5" pipe,"a\\nb')
+    (8, 0, 0)
     """
-    stop, is_inside = len(data), data.count(b'"') % 2 == 1
+    whole = data[: data.rfind(b"\n") + 1]
+    if b'"' not in whole:
+        return len(whole)
+    text = whole.decode(errors="surrogateescape")
+    lines = _lines(text.removeprefix(MARK))
+    is_used_up = False
+
+    def each() -> Iterator[str]:
+        nonlocal is_used_up
+        yield from lines
+        is_used_up = True
+
+    reader, end = csv.reader(each(), delimiter=delimiter, strict=True), 0
     while True:
-        quote = data.rfind(b'"', 0, stop)
-        if not is_inside:
-            end = data.rfind(b"\n", quote + 1, stop)
-            if end >= 0:
-                return end + 1
-        if quote < 0:
-            return 0
-        stop, is_inside = quote, not is_inside
+        try:
+            next(reader)
+        except StopIteration:
+            return len(whole)
+        except csv.Error:
+            if is_used_up:  # it has asked for more
+                break
+        end = reader.line_num
+    return len(whole) - len("".join(lines[end:]).encode(errors="surrogateescape"))

@@ -9,8 +9,10 @@ import math
 import os
 from decimal import Decimal
 from functools import partial
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +20,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from differential import Session
-from differential.session.sources import Source, csv, json_lines, standard_input, tables
+from differential.session.sources import Source, csv, files, json_lines, parts, standard_input, tables
 from timely.errors import DataError, SessionError
 from timely.lowlevel import typed
 
@@ -308,7 +310,10 @@ def test_a_directory_that_is_followed_is_read_as_files_arrive(tmp_path: Path) ->
         assert not feed.is_ended
 
 
-def test_a_file_that_is_replaced_while_it_is_followed_loses_no_line(tmp_path: Path) -> None:
+def test_a_file_that_is_replaced_while_it_is_followed_loses_no_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "QUIET", 0.0)
     path = tmp_path / "log.csv"
     path.write_text("x\n1\n")
     with Session() as db:
@@ -324,10 +329,94 @@ def test_a_file_that_is_replaced_while_it_is_followed_loses_no_line(tmp_path: Pa
         assert table.records() == [(1,), (2,), (3,), (4,)]
 
 
+def test_a_file_that_was_renamed_is_read_until_nobody_writes_to_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [100.0]
+    monkeypatch.setattr(files, "clock", SimpleNamespace(monotonic=lambda: now[0]))
+    path = tmp_path / "log.csv"
+    path.write_text("x\n")
+    with Session() as db, path.open("a") as old:
+        table = db.table("t", {"x": int})
+        table.read_from(csv(path, follow=True))
+        db.commit()
+        path.rename(tmp_path / "log.csv.1")
+        path.write_text("x\n")
+        print(1, "\n2", sep="", end="", file=old, flush=True)
+        db.commit()
+        now[0] += 0.9
+        print("345", file=old, flush=True)
+        db.commit()
+        now[0] += 0.9
+        print(6, file=old, flush=True)
+        db.commit()
+        assert table.records() == [(1,), (6,), (2345,)]
+        with path.open("a") as new:
+            print(7, file=new)
+        db.commit()
+        assert table.records() == [(1,), (6,), (2345,)]
+        now[0] += 1.1
+        db.commit()
+        assert table.records() == [(1,), (6,), (7,), (2345,)]
+
+
+def test_a_file_that_goes_on_in_its_last_line_is_another_file(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text("x\n1\n12")
+    for more, expected in ("", [1, 12]), ("\n5\n6", [1, 5, 6, 12]), ("78\n", None):
+        with path.open("a") as file:
+            file.write(more)
+        with Session(state=tmp_path / "db", progress=False) as db:
+            table = db.table("t", {"x": int})
+            if expected is None:
+                with pytest.raises(
+                    SessionError, match="goes on in a line that an earlier session has read as the last"
+                ):
+                    table.read_from(csv(path))
+            else:
+                table.read_from(csv(path))
+                db.run()
+                assert [x for (x,) in table.records()] == expected
+
+
+@pytest.mark.parametrize("form", ["csv", "npy"])
+def test_a_file_of_a_directory_that_was_read_in_part_must_be_there(
+    tmp_path: Path, form: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parts, "BLOCK", 1000)
+    monkeypatch.setattr(import_module("differential.session.sources.tables"), "ROWS", 100)
+    (tmp_path / "in").mkdir()
+    path, values = tmp_path / "in" / f"a.{form}", np.arange(1000)
+    if form == "csv":
+        path.write_text("x\n" + "".join(f"{value}\n" for value in values))
+    else:
+        np.save(path, values)
+    source = csv if form == "csv" else tables
+
+    def read(commits: int, replaced: Literal["stop", "begin"] = "stop") -> int:
+        with Session(state=tmp_path / "db", progress=False) as db:
+            table = db.table("t", {"x": int})
+            table.read_from(source(tmp_path / "in", name="in", follow=True, replaced=replaced))
+            for _ in range(commits):
+                db.commit()
+            return len(table)
+
+    monkeypatch.setattr(import_module("differential.session.sources.feed"), "ROWS", 1)
+    assert 0 < read(1) < 1000
+    path.rename(tmp_path / "away")
+    with pytest.raises(SessionError, match=rf"a\.{form} is gone, and an earlier session has read only a part of it"):
+        read(1)
+    (tmp_path / "away").rename(path)
+    assert read(20) == 1000
+    path.rename(tmp_path / "away")
+    assert read(1) == 1000
+
+
 @pytest.mark.parametrize("header", ["", "x\n"], ids=["empty", "a header alone"])
 def test_a_file_that_was_replaced_by_one_without_rows_is_followed_by_the_next_session(
-    tmp_path: Path, header: str
+    tmp_path: Path, header: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(files, "QUIET", 0.0)
     log, source = tmp_path / "log", partial(csv, header=bool(header) or ["x"])
     log.write_text(f"{header}1\n")
     for expected in [1, 2], [1, 2, 3]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv as _csv
 import datetime as dt
+import io
 import os
 from pathlib import Path
 from typing import Any
@@ -11,9 +13,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given, strategies as st
 
 from differential import Session
-from differential.session.sources import csv, json_lines, standard_input, tables
+from differential.session.sources import csv, feed, json_lines, parts, standard_input, tables
+from differential.session.sources.text import end_of_csv
 from timely.errors import SessionError
 
 TEXT = b"id,name\n1,a\n"
@@ -137,3 +141,67 @@ def test_what_cannot_be_a_delimiter_is_refused(delimiter: str) -> None:
 def test_a_header_that_is_a_text_is_refused() -> None:
     with pytest.raises(SessionError, match=r"header is a list of names, .* not 'id,name'"):
         csv("a.csv", header="id,name")
+
+
+@given(st.text('",;x\n\u00a7', max_size=24), st.sampled_from(",;\u00a7"), st.integers(1, 9))
+def test_blocks_of_csv_end_where_the_reader_of_python_ends_records(text: str, delimiter: str, block: int) -> None:
+    """However a text is cut into blocks, the records are those of the whole text."""
+
+    def records(text: str) -> list[list[str] | None]:
+        reader, found = _csv.reader(io.StringIO(text, newline="\n"), delimiter=delimiter, strict=True), []
+        while True:
+            try:
+                found.append(next(reader))
+            except StopIteration:
+                return [record for record in found if record != []]
+            except _csv.Error:
+                found.append(None)
+
+    data, found, count = text.encode(), list[list[str] | None](), block
+    begin = 0
+    while begin < len(data):
+        end = end_of_csv(data[begin : begin + count], delimiter)
+        if not end and begin + count < len(data):
+            count += block
+            continue
+        end = end or len(data) - begin
+        found += records(data[begin : begin + end].decode())
+        begin, count = begin + end, block
+    assert found == records(text)
+
+
+@pytest.mark.parametrize("quote", ["", '"'])
+def test_a_line_that_is_too_long_is_rejected_once_and_no_part_of_it_is_a_row(tmp_path: Path, quote: str) -> None:
+    long = f"{quote}{'y,2' * 2_000_000}{quote}"
+    (tmp_path / "t.csv").write_text(f"id,name\n1,{'x' * 900_000}\n2,{long}\n3,z\n")
+    for state in None, tmp_path / "db":
+        with Session(state=state, progress=False) as db:
+            table = db.table("t", COLUMNS)
+            table.read_from(csv(tmp_path / "t.csv"), on_error=db.rejects())
+            for _ in range(10):
+                db.commit()
+            assert [(number, len(name)) for number, name in table.records()] == [(1, 900_000), (3, 1)]
+            rejected = [(line, why) for _, _, line, _, why in db["rejects"].records()]
+            assert rejected == [(3, "the line does not end in 1,048,576 bytes")]
+
+
+def test_fields_are_as_long_as_records_may_be(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text(f'id,name\n1,"{"y" * 2_000_000}"\n')
+    rows, rejected = taken(csv(tmp_path / "t.csv", longest=1 << 22))
+    assert [(number, len(name)) for number, name in rows] == [(1, 2_000_000)]
+    assert not rejected
+
+
+def test_sessions_that_stop_inside_of_a_long_line_take_no_part_of_it_as_a_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parts, "BLOCK", 100)
+    monkeypatch.setattr(feed, "ROWS", 1)
+    (tmp_path / "t.csv").write_text("id,name\n1,a\n" + "2,b" * 300 + "\n3,c\n")
+    for _ in range(8):
+        with Session(state=tmp_path / "db", progress=False) as db:
+            table = db.table("t", COLUMNS)
+            table.read_from(csv(tmp_path / "t.csv", follow=True, longest=100), on_error=db.rejects())
+            db.commit()
+            found = table.records(), [line for _, _, line, *_ in db["rejects"].records()]
+    assert found == ([(1, "a"), (3, "c")], [3])
