@@ -93,7 +93,7 @@ class Files:
         try:
             if source.at != at or source.mark() != mark:
                 return another
-            goes_on = source.splits_a_line()
+            goes_on = not place.get("is_in_long_line") and source.splits_a_line()
         finally:
             source.close()
         return "goes on in a line that an earlier session has read as the last one" if goes_on else ""
