@@ -37,7 +37,7 @@ from timely.observe.log import Log
 
 WITHOUT, NOBODY, ACTIVATIONS, EVERYTHING = "without hooks", "no subscriber", "activations", "everything"
 WAYS: dict[str, tuple[Any, ...] | None] = {
-    **({WITHOUT: None} if inspect.isfunction(Dataflow.step) else {}),
+    **({WITHOUT: None} if inspect.isfunction(Dataflow._step) else {}),
     NOBODY: (),
     ACTIVATIONS: events.SCHEDULE,
     EVERYTHING: (
@@ -59,7 +59,7 @@ LIMITS = {f"{NOBODY}, ratio": 1.02}
 
 HOOKED: list[tuple[type, str]] = [
     (Worker, "_step"),
-    *((Dataflow, name) for name in ("step", "send", "receive", "_send_progress", "_propagate")),
+    *((Dataflow, name) for name in ("_step", "send", "receive", "_send_progress", "_propagate")),
     (Region, "_run_operator"),
     *((InputPort, name) for name in ("drain", "deliver", "_push_here")),
     *((OutputPort, name) for name in ("hold", "move", "release")),

@@ -18,6 +18,7 @@ __all__ = [
     "ConfigError",
     "CycleError",
     "DataError",
+    "DataflowFailed",
     "FencedError",
     "FrameError",
     "LateWarning",
@@ -91,6 +92,13 @@ class OperatorError(TimelyError):
     """
 
     dataflow: int | None = None
+
+
+class DataflowFailed(TimelyError):
+    """A dataflow is used after an error or an interrupt that ended one of its steps: it has lost a part of its data.
+
+    Names the dataflow, and what happened. Other dataflows of a single worker go on.
+    """
 
 
 class SessionError(TimelyError):

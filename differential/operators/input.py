@@ -207,9 +207,11 @@ class InputSession:
         try:
             if later:
                 self._input.send_owned(self._interned(_gathered_at(later)))
-        finally:
-            if not self._input.is_closed:
-                self._input.advance_to(ahead)  # even if a function that consumes the changes has raised an error
+        except BaseException:
+            self._ahead, self._later = ahead, [*later, *self._later]
+            raise
+        if not self._input.is_closed:  # by a function that consumes the changes
+            self._input.advance_to(ahead)
 
     def close(self) -> None:
         """Send the changes made so far and end the session. The contents of the collection are then final."""

@@ -16,7 +16,7 @@ from timely.dataflow.plan import Plan, Surroundings
 from timely.dataflow.recorder import Recorder
 from timely.dataflow.schedule import Schedulable, Schedule
 from timely.dataflow.tee import Tee
-from timely.errors import BuildError
+from timely.errors import BuildError, DataflowFailed, TimelyError
 from timely.order import Time
 from timely.origin import user_origin
 from timely.progress.reachability import Tracker
@@ -58,6 +58,8 @@ class DataflowCore:
         self._inputs: list[tuple[Callable[[], None], Callable[[], bool]]] = []
         self._activated: set[Schedulable] = set()
         self._followers: dict[int, list[Callable[[list[int]], None]]] = {}
+        self.loss = ""
+        """What has ended a step before its time, or an empty text."""
 
     def __str__(self) -> str:
         return f"dataflow {self.index} ({self.name!r})"
@@ -124,6 +126,19 @@ class DataflowCore:
         return was_open
 
     # Running
+
+    def lose(self, error: BaseException) -> None:
+        """Run nothing any more: an error has ended a step between taking something and answering it."""
+        what = "it was interrupted" if isinstance(error, KeyboardInterrupt) else f"it met {error!r:.200}"
+        self.loss = str(error).partition("\n")[0] if isinstance(error, TimelyError) else what
+
+    def refuse_if_failed(self) -> None:
+        """Raise DataflowFailed if an error or an interrupt has ended a step."""
+        if self.loss:
+            raise DataflowFailed(
+                f"{self} has lost what it was computing when {self.loss}, so its answers would lack a part: drop it "
+                "with worker.drop_dataflow(), and build it again"
+            )
 
     def activate(self, operator: Schedulable) -> None:
         """Let an operator run in this step or the next."""

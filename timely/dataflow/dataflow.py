@@ -206,7 +206,8 @@ class Dataflow(DataflowCore):
 
     def shape(self) -> tuple[str, ...]:
         """Return what must be the same on every worker (see `Plan.shape`)."""
-        return self.plan.shape(self.name)
+        lines = [f"operator {each.name!r} (in line) in {each.scope.path}\t{each.origin}" for each in self.inlines]
+        return self.plan.shape(self.name, lines)
 
     # Running
 
@@ -238,13 +239,26 @@ class Dataflow(DataflowCore):
     def step(self) -> bool:
         """Run what is ready. Return whether anything ran; if not, `has_moved` states whether a frontier moved.
 
-        Raises BuildError where one of its own operators calls this, whose changes are not all made yet.
+        Raises BuildError where one of its own operators calls this, whose changes are not all made yet. After an error
+        or an interrupt nothing runs any more: where peers would wait for what is lost, DataflowFailed is raised.
         """
         if self.running is not None:
             raise BuildError(
                 f"{self.running} steps the worker while it runs, and {self} cannot go on before it returns: "
                 "step in the program, or have worker.call() do what needs steps"
             )
+        if self.loss:
+            self.has_moved = False
+            if self.peers == 1:
+                return False
+            self.refuse_if_failed()
+        try:
+            return self._step()
+        except BaseException as error:
+            self.lose(error)
+            raise
+
+    def _step(self) -> bool:
         self.has_moved = self._flush()
         schedule = self.schedule
         if not schedule.is_ready and not schedule.resume():
@@ -280,7 +294,7 @@ class Dataflow(DataflowCore):
     @property
     def is_idle(self) -> bool:
         """Whether no operator is waiting to run."""
-        return self.schedule.is_idle and not self.protocol.dirty
+        return bool(self.loss) or (self.schedule.is_idle and not self.protocol.dirty)
 
     @property
     def is_complete(self) -> bool:

@@ -216,6 +216,7 @@ def run(
                 _leave(worker, allocator, error)
                 left = error
             else:
+                worker.drop_failed()  # the program has caught the error, and returned
                 worker.close_inputs()
                 while worker.step_or_park():
                     pass

@@ -177,7 +177,7 @@ class Worker:
         """Step as long as `condition()` holds, and wait whenever there is nothing to do.
 
         Raises `StalledError` when nothing can ever make the condition false: a worker without peers and without
-        activators has nothing left to do.
+        activators has nothing left to do. Raises `DataflowFailed` instead if an error has ended one of its dataflows.
 
         >>> def program(worker):
         ...     with worker.dataflow() as scope:
@@ -194,6 +194,8 @@ class Worker:
         while condition():
             if not self._step() and condition():
                 if self.peers == 1 and self.is_stalled and not self.may_be_woken:
+                    for dataflow in self.dataflows:
+                        dataflow.refuse_if_failed()
                     raise StalledError(
                         "nothing is left to do, but the condition of step_while still holds "
                         f"(was an input not advanced or closed?)\n{self.explain()}"
@@ -300,6 +302,12 @@ class Worker:
         (True, [])
         """
         self._dataflows.drop(dataflow if isinstance(dataflow, int) else dataflow.index)
+
+    def drop_failed(self) -> None:
+        """Drop the dataflows that cannot go on, if no other worker waits for them."""
+        for dataflow in self.dataflows if self.peers == 1 else ():
+            if dataflow.loss:
+                self.drop_dataflow(dataflow)
 
     def close_inputs(self) -> bool:
         """Close the inputs that the program left open, on which only this thread could send. Return whether it did."""

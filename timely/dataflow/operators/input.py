@@ -12,7 +12,7 @@ from timely.dataflow.host import Host
 from timely.dataflow.operator import Logic
 from timely.dataflow.ports import OutputPort
 from timely.dataflow.streams import S, ScopeCore
-from timely.errors import CapabilityError, DataError
+from timely.errors import CapabilityError, DataError, OperatorError
 from timely.order import Moment, Time
 
 
@@ -147,8 +147,14 @@ class Input:
     def send_owned(self, batch: Batch) -> None:
         """Send a batch that nobody else writes to, without a look at it."""
         capability = self._open()
+        dataflow = self._builder.scope.dataflow
+        dataflow.refuse_if_failed()
         self._meter.count(batch)
-        self._output.give(capability, batch)
+        try:
+            self._output.give(capability, batch)
+        except (OperatorError, KeyboardInterrupt) as error:  # a function in line has failed, after others may have sent
+            dataflow.lose(error)
+            raise
 
     def flush(self) -> None:
         """Send what `send` has gathered.
@@ -167,6 +173,7 @@ class Input:
         Raises DataError as `flush` does.
         """
         capability = self._open()
+        self._builder.scope.dataflow.refuse_if_failed()
         self.flush()
         capability.downgrade(time)
 
