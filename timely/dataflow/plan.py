@@ -153,16 +153,17 @@ class Plan:
         wiring = "; ".join(f"{target}: {' '.join(sources)}" for target, sources in sorted(feeds.items()))
         return hashlib.blake2b(wiring.encode(), digest_size=8).hexdigest()
 
-    def shape(self, name: str) -> tuple[str, ...]:
+    def shape(self, name: str, in_line: Iterable[str]) -> tuple[str, ...]:
         """Return what must be the same on every worker: the name, a line for each operator, and a digest of the edges.
 
-        After a tab, a line states where the operator was built, which need not be the same.
+        After a tab, a line states where the operator was built, which need not be the same. `in_line` are the lines of
+        functions that are no nodes.
         """
         lines = [f"dataflow {name!r}"]
         for node in self.nodes:
             pacts = ", ".join(inlet.pact for inlet in node.inlets) or "no input"
             lines.append(f"operator {node.name!r} ({pacts}) in {node.scope.path}\t{node.origin}")
-        return (*lines, f"wiring {self.digest()}")
+        return (*lines, *in_line, f"wiring {self.digest()}")
 
     def producers(self, places: Iterable[int], in_line: set[int]) -> list[tuple[int, ...]]:
         """Return, for each of the places, the operators that what arrives there comes from, but for those in line."""

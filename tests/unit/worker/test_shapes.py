@@ -61,6 +61,17 @@ def test_a_difference_is_named_alike_from_both_sides(others: tuple[str, ...], ex
         assert difference(3, 1, others, 0, ours) == text
 
 
+def test_functions_in_line_must_be_the_same() -> None:
+    def program(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            numbers = scope.to_stream([1, 2])
+            rows = numbers.map(lambda x: x + 1) if worker.index else numbers.filter(lambda x: x > 1)
+            rows.exchange().probe()
+
+    with pytest.raises(ShapeError, match=r"operator 'filter' .* on worker 0, operator 'map' .* on worker 1"):
+        execute(program, Config(workers=2))
+
+
 def test_an_operator_that_one_worker_lacks_is_described_even_if_it_has_no_input() -> None:
     def program(worker: Worker) -> None:
         with worker.dataflow() as scope:
