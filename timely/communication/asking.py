@@ -68,8 +68,9 @@ class AnsweringSocket:
         self._socket.curve_server = True
         self._socket.curve_publickey, self._socket.curve_secretkey = public, secret
         try:
+            _check_port(address)
             self._socket.bind(address)
-        except zmq.ZMQError as error:
+        except (zmq.ZMQError, ConfigError) as error:
             self._release()
             raise ConfigError(f"nothing can be published at {address!r:.200}: {error}") from None
         self.address = str(self._socket.get_string(zmq.LAST_ENDPOINT))
@@ -117,6 +118,13 @@ class AnsweringSocket:
     def _send(self, client: bytes, frames: Sequence[bytes]) -> None:
         with suppress(zmq.ZMQError):  # the client is gone
             self._socket.send_multipart([client, b"", *frames], zmq.NOBLOCK)
+
+
+def _check_port(address: str) -> None:
+    """Raise ConfigError for a port that is none: ZeroMQ takes its remainder by 65,536."""
+    port = address.rpartition(":")[2]
+    if port.isdecimal() and int(port) > 65_535:
+        raise ConfigError("the highest port is 65535")
 
 
 class AskingSocket:

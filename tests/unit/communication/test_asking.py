@@ -126,6 +126,8 @@ def test_a_question_that_is_too_long_and_an_address_that_is_none_are_refused(key
         assert client.ask(b"x" * (asking.QUESTION_BYTES // 2), 30) is not None
         with pytest.raises(ConfigError, match="nothing can be published at"):
             AnsweringSocket(server.address, keys, lambda question: None)
+        with pytest.raises(ConfigError, match=r"99999': the highest port is 65535"):
+            AnsweringSocket("tcp://127.0.0.1:99999", keys, lambda question: None)
     finally:
         client.close()
         server.close()
