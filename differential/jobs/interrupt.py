@@ -4,6 +4,9 @@ The first one ends the input: the job makes the changes that it has read, prints
 and then ends with the status of an interrupted program. A second one ends the job at once, as does the first one
 before the job follows anything. A terminal sends the signal to every process, so processes without worker 0 only wait
 for the end that worker 0 makes.
+
+SIGTERM, by which service managers end programs, and SIGHUP do the same, but for the status. The launcher handles them
+itself.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ SAME = 1.0
 PATIENCE = 3.0
 """Seconds after Ctrl-C in which a job still begins to make changes that it has read; it then ends in time for the
 launcher, which ends processes after ten seconds."""
+ENDING = (signal.SIGTERM, signal.SIGHUP)
 GLANCE = 0.05
 """Seconds between two looks at whether it has come, while a job waits."""
 
@@ -28,7 +32,8 @@ GLANCE = 0.05
 class Interrupt:
     """Whether Ctrl-C has come. Use in a `with` block, which raises KeyboardInterrupt at its end if it has.
 
-    Without `is_followed` Ctrl-C raises KeyboardInterrupt at once, as in any program.
+    Without `is_followed` Ctrl-C raises KeyboardInterrupt at once, as in any program. SIGTERM and SIGHUP raise
+    SystemExit instead, so that what is incomplete is removed.
     """
 
     def __init__(self, is_followed: bool = False) -> None:
@@ -36,6 +41,9 @@ class Interrupt:
         self._is_followed = is_followed
         self._is_expected = Config.from_environ().process > 0
         self._former: Any = None
+        self._ending: list[int] = []
+        """The signals for which this has a handler, and the program had none."""
+        self._status = 0
         self._came_at = 0.0
 
     def __enter__(self) -> Self:
@@ -43,13 +51,19 @@ class Interrupt:
         if self._is_followed and current_thread() is main_thread() and callable(former):
             self._former = former
             signal.signal(signal.SIGINT, self._take)
+        if current_thread() is main_thread():
+            self._ending = [each for each in ENDING if signal.getsignal(each) is signal.SIG_DFL]
+            for signum in self._ending:
+                signal.signal(signum, self._end)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if self._former is not None:
             signal.signal(signal.SIGINT, self._former)
+        for signum in self._ending:
+            signal.signal(signum, signal.SIG_DFL)
         if kind is None and self._has_come:
-            raise KeyboardInterrupt
+            raise SystemExit(self._status) if self._status else KeyboardInterrupt
 
     def expect(self) -> None:
         """Let Ctrl-C end the input from now on: the job has begun to follow it."""
@@ -76,3 +90,8 @@ class Interrupt:
         if self._has_come or not self._is_expected:
             self._former(signum, frame)
         self._has_come, self._came_at = True, now
+
+    def _end(self, signum: int, frame: FrameType | None) -> None:
+        if self._has_come or not (self._is_followed and self._is_expected):
+            raise SystemExit(128 + signum)
+        self._has_come, self._came_at, self._status = True, clock.monotonic(), 128 + signum

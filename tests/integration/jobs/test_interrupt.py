@@ -149,3 +149,45 @@ def test_the_second_ctrl_c_ends_a_job_that_follows() -> None:
         with pytest.raises(KeyboardInterrupt):
             interrupted(is_followed=is_followed)
         assert signal.getsignal(signal.SIGINT) is former
+
+
+def ended(signum: signal.Signals, *, is_followed: bool) -> None:
+    """Send a signal to a job that follows something, or ends at once."""
+    with Interrupt(is_followed) as interrupt:
+        interrupt.expect()
+        signal.raise_signal(signum)
+        assert is_followed, "nothing is followed, so the job ends at once"
+        assert interrupt.has_come()
+
+
+@pytest.mark.parametrize("is_followed", [True, False])
+@pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGHUP])
+def test_a_service_manager_ends_a_job_like_ctrl_c(signum: signal.Signals, is_followed: bool) -> None:
+    with pytest.raises(SystemExit) as exit:
+        ended(signum, is_followed=is_followed)
+    assert exit.value.code == 128 + signum
+    assert signal.getsignal(signum) is signal.SIG_DFL
+
+
+@pytest.mark.lengthy
+def test_sigterm_leaves_complete_files_of_a_job_that_follows(tmp_path: Path) -> None:
+    (tmp_path / "graph").write_text("1 2\n")
+    (tmp_path / "changes").write_text("+ 2 3\n")
+    arguments = [
+        tmp_path / "graph",
+        tmp_path / "changes",
+        "--follow",
+        "--changes",
+        "-",
+        "--csv",
+        tmp_path / "answer.csv",
+    ]
+    with started("components", *arguments) as process:
+        assert process.stdout is not None
+        while "\t3\t" not in (line := process.stdout.readline()):
+            assert line, process.communicate(timeout=SECONDS)
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=SECONDS)
+    assert process.returncode == 128 + signal.SIGTERM
+    assert sorted(os.listdir(tmp_path)) == ["answer.csv", "changes", "graph"]
+    assert "3,1" in (tmp_path / "answer.csv").read_text()
