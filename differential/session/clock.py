@@ -190,7 +190,7 @@ class Reckoning:
                 self.punctual.append((item, statement))
         for clock in self._clocks.values():
             own = [feed for feed in feeds.all if feed.item is clock.item]
-            self._move(clock, {feed.name for feed in own if not (feed.is_over or feed.is_exhausted)})
+            self._move(clock, {feed.name for feed in own if feed.may_deliver})
         self._follow()
 
     def finish(self, plans: Mapping[Item, Plan], changes: dict[str, tuple[Item, Net]]) -> dict[str, tuple[Item, Net]]:

@@ -28,7 +28,7 @@ from differential.session.table_data import columns_of
 from differential.session.transaction import Kind, Statement
 from differential.session.windows import Duration
 from differential.session.writing import forgotten, written
-from timely.errors import SessionError
+from timely.errors import DataError, SessionError
 from timely.lowlevel import user_origin
 
 if TYPE_CHECKING:
@@ -321,7 +321,7 @@ class Table(Readable):
     def advance_watermark(self, time: Any) -> None:
         """Make the next commit move the watermark to a time, unless the watermark is at this time or later already.
 
-        Raises SessionError if the table has no event times, and DataError if the time is of another type.
+        Raises SessionError if the table has no event times, and DataError if the time is null or of another type.
 
         >>> from differential.session import Session
         >>> with Session() as db:
@@ -331,6 +331,8 @@ class Table(Readable):
         None 1 120
         """
         item = self._clock().beside.watermark
+        if time is None:
+            raise DataError(f"the watermark of {self._item} cannot be null")
         _, values = columns_of({"watermark": time}, None)
         self._catalog.state(item, Statement(Kind.INSERT, values, user_origin()))
 

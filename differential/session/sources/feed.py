@@ -95,6 +95,11 @@ class Feed:
         return self.is_closed or self.error is not None
 
     @property
+    def may_deliver(self) -> bool:
+        """Whether rows of it are missing: it has not ended, but reads, or has stopped and may be read on later."""
+        return not self.is_closed and (self.error is not None or not self.is_exhausted)
+
+    @property
     def is_waiting(self) -> bool:
         """Whether something waits for the next commit."""
         return bool(self._ready) or self._failing is not None

@@ -94,6 +94,34 @@ def test_a_watermark_is_the_least_of_those_of_the_sources_that_deliver(tmp_path:
         fast.close()
 
 
+def test_a_source_that_has_stopped_holds_the_watermark_back_until_it_is_closed(tmp_path: Path) -> None:
+    with Session() as db:
+        visits = db.table("visits", {"at": int}).event_time("at", lateness=5)
+        feed(db, tmp_path, "good", [100])
+        bad = feed(db, tmp_path, "bad", [20])
+        db.commit()
+        with (tmp_path / "bad").open("a") as file:
+            file.write("oops\n")
+        with pytest.raises(SessionError, match="has stopped at"):
+            db.commit()
+        with (tmp_path / "good").open("a") as file:
+            file.write("900\n")
+        db.commit()
+        assert visits.watermark == 15
+        bad.close()
+        db.commit()
+        assert visits.watermark == 895
+
+
+def test_a_watermark_cannot_be_moved_to_nothing() -> None:
+    with Session() as db:
+        visits = db.table("visits", {"at": int}).event_time("at")
+        with pytest.raises(DataError, match=r"^the watermark of table 'visits' cannot be null$"):
+            visits.advance_watermark(None)
+        visits.insert(at=1)
+        assert db.commit() == 1
+
+
 def test_sources_that_end_in_a_commit_hold_nothing_back_after_it(tmp_path: Path) -> None:
     with Session() as db:
         visits = db.table("visits", {"at": int}).event_time("at", lateness=5)
