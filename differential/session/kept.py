@@ -1,10 +1,13 @@
-"""What a session notes of a durable table, beside its rows."""
+"""What a session notes of a durable table, beside its rows, and the names that its columns cannot have."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from differential.durable.manifest import Manifest
+from differential.durable.rows import DIFF, TIME
+from timely.errors import SessionError
 
 
 class Kept(NamedTuple):
@@ -35,3 +38,13 @@ class Kept(NamedTuple):
         about = manifest.about
         columns, kinds, shown = tuple(about["columns"]), dict(manifest.fields) or about["kinds"], tuple(about["shown"])
         return cls(columns, kinds, about["keys"], about["has_key"], shown, about.get("event_time"))
+
+
+def check_columns(what: str, names: Sequence[str]) -> None:
+    """Raise SessionError for a column with the name of one that every durable collection has."""
+    taken = [name for name in (TIME, DIFF) if name in names]
+    if taken:
+        raise SessionError(
+            f"{what} has a column {taken[0]!r}, and a durable collection has one of this name for each of its changes: "
+            "give the column another name"
+        )

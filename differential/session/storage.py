@@ -19,7 +19,7 @@ replaced before it could decide the commit. While a session runs, each commit co
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from secrets import token_hex
 from typing import Any
 
@@ -34,7 +34,7 @@ from differential.durable.writer import Writer
 from differential.session.changes import Change, Changes
 from differential.session.interrupt import Deferral
 from differential.session.item import Item
-from differential.session.kept import Kept
+from differential.session.kept import Kept, check_columns
 from differential.session.retained import Past, Reaches, Retained, begun, stream_of
 from differential.session.table_data import Column
 from differential.session.transaction import Net
@@ -113,16 +113,21 @@ class Storage:
         """Keep a new table, from the next commit on; `columns` are examples of those whose kinds are known."""
         self._check(item.name)
         names = item.names or ()
-        _check_columns(f"{item} (at {item.origin})", names)
+        check_columns(f"{item} (at {item.origin})", names)
         kinds = {name: kind_of(column) for name, column in columns.items()}
-        if item.name in self._writers:  # of a view of an earlier session, which the next commit replaces
+        if (reaches := self._reaches.get(item.name)) is not None:  # of a view of an earlier session
+            if reaches:
+                raise SessionError(
+                    f"{item} (at {item.origin}) would replace a durable view of an earlier session, of which sink "
+                    f"{min(reaches)!r} may lack changes: choose another name, or define the view again and drop it"
+                )
             del self._writers[item.name], self._reaches[item.name]
         self._tables[item.name] = Kept(names, kinds, item.keys, item.has_key, item.shown or tuple(range(len(names))))
 
     def add_columns(self, name: str, added: Mapping[str, tuple[Column, Any]]) -> None:
         """Give a durable table more columns: an example of each, and the value in the rows that are there."""
         kept = self._tables[name]
-        _check_columns(f"table {name!r}", tuple(added))
+        check_columns(f"table {name!r}", tuple(added))
         kinds = {column: (kind_of(example), value) for column, (example, value) in added.items()}
         width = len(kept.columns)
         kept = kept._replace(
@@ -214,7 +219,7 @@ class Storage:
     def follow(self, item: Item, changes: Changes, contents: Net | None) -> None:
         """Keep a view durable, from its contents as of the last commit on."""
         self._check(item.name)
-        _check_columns(f"{item} (at {item.origin})", item.names or ())
+        check_columns(f"{item} (at {item.origin})", item.names or ())
         self._refuse_failed()
         self._attempt(lambda: self._follow(item, changes, contents))
 
@@ -415,16 +420,6 @@ class Storage:
                 self.fail(error)
                 raise
         return deferral
-
-
-def _check_columns(what: str, names: Sequence[str]) -> None:
-    """Raise SessionError for a column with the name of one that every durable collection has."""
-    taken = [name for name in (rows.TIME, rows.DIFF) if name in names]
-    if taken:
-        raise SessionError(
-            f"{what} has a column {taken[0]!r}, and a durable collection has one of this name for each of its changes: "
-            "give the column another name"
-        )
 
 
 def _are_others(fields: Fields, names: tuple[str, ...] | None, known: Fields) -> bool:

@@ -95,6 +95,9 @@ class FileWriter:
         if self._noted is None:
             self._note(mark.stream, None, 0)  # after a crash, what the file then has is a part of the first commit
         start = os.fstat(self._file).st_size
+        assert self._noted is not None
+        if start != self._noted["size"]:
+            raise StoreError(f"{self._path} has {start} bytes, but {self._noted['size']} were written: who changes it?")
         data = b"".join(self._lines(changes, not start))
         view = memoryview(data)
         while view:

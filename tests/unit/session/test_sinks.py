@@ -465,6 +465,49 @@ def test_a_file_that_is_another_one_is_refused(tmp_path: Path) -> None:
         assert json.loads(path.read_text()) == {"x": 1, "time": 1, "diff": 1}
 
 
+def test_a_file_that_another_program_truncates_is_written_to_no_more(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    for is_first in True, False:
+        with Session(state=tmp_path / "db") as db:
+            numbers = db.table("numbers", {"x": int})
+            view = db.view("all", lambda t: t.numbers, durable=True)
+            if is_first:
+                delivery = view.write_to(csv(path), patience=0)
+                numbers.insert(x=1)
+                db.commit()
+                size = path.stat().st_size
+                os.truncate(path, 0)
+                numbers.insert(x=2)
+                with pytest.raises(SessionError, match=f"rows.csv has 0 bytes, but {size} were written"):
+                    db.commit()
+                assert path.read_text() == ""
+                assert "0 bytes" in delivery.state
+            else:
+                with pytest.raises(SessionError, match=f"has 0 bytes, but {size} were written"):
+                    view.write_to(csv(path))
+                view.write_to(csv(path), existing="replace")
+                assert path.read_text() == "x,time,diff\n1,2,1\n2,2,1\n"
+
+
+def test_a_table_does_not_replace_a_view_of_which_a_sink_lacks_changes(tmp_path: Path) -> None:
+    with Session(state=tmp_path / "db") as db:
+        db.table("numbers", {"x": int})
+        db.view("all", lambda t: t.numbers, durable=True).write_to(csv(tmp_path / "all.csv", name="all"))
+        db.view("spare", lambda t: t.numbers, durable=True)
+        db.commit()
+    with Session(state=tmp_path / "db") as db:
+        with pytest.raises(SessionError, match=r"table 'all' .* view of an earlier session, of which sink 'all'"):
+            db.table("all", {"x": int})
+        db.table("spare", {"x": [7]})
+        db.commit()
+        db.view("all", lambda t: t.numbers, durable=True)
+        db.commit()
+        db.drop("all")
+        db.table("all", {"x": [8]})
+        db.commit()
+        assert db["all"].records() == [(8,)]
+
+
 def test_what_is_no_file_is_refused_as_a_sink_and_stays_as_it_is(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "directory").mkdir()
