@@ -76,7 +76,7 @@ class _Method:
     def round(self, is_counted: bool) -> None:
         """Add up one vector of each worker."""
         worker = self._worker
-        before, begun = worker.allocator.statistics().data_bytes, clock.perf_counter()
+        before, begun = worker.allocator.data_bytes, clock.perf_counter()
         self.vectors.send_batch([self._own])
         self.vectors.advance_to(self.vectors.epoch + 1)
         worker.step_while(lambda: not self._received)
@@ -84,4 +84,4 @@ class _Method:
         check(np.array_equal(self._received.pop(), self._expected), "the total is wrong")
         if is_counted:
             self.seconds.append(seconds)
-            self.sent += worker.allocator.statistics().data_bytes - before
+            self.sent += worker.allocator.data_bytes - before

@@ -150,7 +150,7 @@ def test_the_public_key_without_the_secret_one_lets_nobody_in(has_secret: bool, 
             with pytest.raises(PeerFailed, match="out of malice"):
                 listen(first, 30)
         else:
-            until(lambda: first.statistics().refused > 0, [first, second])
+            until(lambda: first.refused > 0, [first, second])
             listen(first, 0.3)
             still_talk(first, second)
 
@@ -318,7 +318,7 @@ def test_a_flood_of_hellos_of_another_run_is_refused_and_counted() -> None:
         for sender in range(count):
             hello = Hello(2, 1, 1, False, sender, "process")
             push.send(Encoder(sender % 3, f"guess {sender}").encode(hello, 0)[0])
-        until(lambda: first.statistics().refused == count, [first, second])
+        until(lambda: first.refused == count, [first, second])
         still_talk(first, second)
 
 
@@ -333,7 +333,7 @@ def test_frames_of_a_stranger_take_memory_until_the_worker_reads_them() -> None:
         for _ in range(count):  # more than the system's buffers hold: the process takes them in
             push.send(frame)
         still_talk(first, second)
-        until(lambda: first.statistics().refused >= count - 1, [first, second])
+        until(lambda: first.refused >= count - 1, [first, second])
 
 
 def test_a_listener_in_place_of_a_peer_learns_the_generation() -> None:

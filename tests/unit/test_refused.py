@@ -100,7 +100,7 @@ def numbers(worker: Worker, kind: str) -> Outcome:
     handle.send_batch(RECORDS)
     handle.close()
     worker.step_while(lambda: not probe.done())
-    return found, worker.allocator.statistics().refused, worker.allocator.last_refusal
+    return found, worker.allocator.refused, worker.allocator.last_refusal
 
 
 def check(kind: str, outcomes: list[Outcome]) -> None:
@@ -151,7 +151,7 @@ def test_a_batch_other_than_updates_at_times_of_the_scope_is_refused(kind: str, 
         session.insert(np.arange(10) % 3)
         session.close()
         worker.step_while(lambda: not answer.done())
-        return answer.contents(), worker.allocator.statistics().refused, worker.allocator.last_refusal
+        return answer.contents(), worker.allocator.refused, worker.allocator.last_refusal
 
     (contents, refused, reason), (_, none, _) = execute(program, Config(workers=2))
     assert contents == {(0, 8): 1, (1, 6): 1, (2, 6): 1}
@@ -194,7 +194,7 @@ def test_progress_from_a_worker_for_which_others_report_is_refused(tmp_path: Pat
         handle.send_batch(RECORDS)
         handle.close()
         worker.step_while(lambda: not probe.done())
-        return found, worker.allocator.statistics().refused, worker.allocator.last_refusal
+        return found, worker.allocator.refused, worker.allocator.last_refusal
 
     outcomes = in_processes(ipc_configs(tmp_path, workers=2), program)
     assert sorted(number for found, _, _ in outcomes for number in found) == sorted(4 * RECORDS)
@@ -208,7 +208,7 @@ def test_explanations_and_reports_include_refused_messages() -> None:
             timely.new_input(scope)
         if worker.index == 1:
             worker.allocator.send(0, Data(0, FAR, (0,), RECORDS))
-        worker.step_while(lambda: worker.allocator.statistics().messages_received < (1 if worker.index else 2))
+        worker.step_while(lambda: worker.allocator.messages_received < (1 if worker.index else 2))
         return f"{worker.explain(patience=0)}\n{report()}" if worker.index == 0 else ""
 
     text = execute(program, Config(workers=2))[0]
@@ -220,7 +220,7 @@ def test_messages_of_a_constructor_are_kept_until_the_dataflow_is_built_on_the_r
     def program(worker: Worker) -> tuple[list[int], int]:
         found: list[int] = []
         if worker.index == 0:
-            while worker.allocator.statistics().messages_received < 2:  # a batch, and then the shape
+            while worker.allocator.messages_received < 2:  # a batch, and then the shape
                 worker.step_or_park(0.01)
         with worker.dataflow("numbers") as scope:
             builder = OperatorBuilder(scope, "source")
@@ -234,7 +234,7 @@ def test_messages_of_a_constructor_are_kept_until_the_dataflow_is_built_on_the_r
             builder.build(construct)
             probe = stream.exchange().inspect(found.append).probe()
         worker.step_while(lambda: not probe.done())
-        return found, worker.allocator.statistics().refused
+        return found, worker.allocator.refused
 
     (first, refused), (second, others) = execute(program, Config(workers=2))
     assert sorted(first + second) == sorted(2 * RECORDS)
@@ -296,5 +296,5 @@ def test_every_message_of_a_peer_is_accepted_or_refused_and_counted(messages: li
     dataflow = receiver.dataflows[0]
     refused = [message for _, message in messages if not has_meaning(message, dataflow)]
     event(f"{min(len(refused), 3)} refused, {min(len(messages) - len(refused), 3)} taken in")
-    assert receiver.allocator.statistics().refused == len(refused)
+    assert receiver.allocator.refused == len(refused)
     assert bool(receiver.allocator.last_refusal) == bool(refused)

@@ -1,6 +1,6 @@
 """The network as one worker sees it, whatever connects the workers.
 
-A worker knows only the `Allocator` protocol. Its implementations are `thread` (queues within a process), `sockets`
+A worker knows only the `Allocator`. Its implementations are `thread` (queues within a process), `sockets`
 (ZeroMQ between processes, and queues to the workers of its own process) and `simulated` (one thread and a seeded random
 choice of what arrives next, for tests). One conformance suite runs over all of them.
 
@@ -19,100 +19,85 @@ The contract:
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from typing import NamedTuple, Protocol
 
 from timely.communication.message import Failure, Goodbye, Message
 from timely.errors import PeerFailed
 
 
-class Statistics(NamedTuple):
-    """What has passed through an allocator so far. Bytes are bytes sent, including frame headers."""
-
-    messages_sent: int
-    messages_received: int
-    data_bytes: int
-    progress_bytes: int
-    refused: int
-    backlog: int
-
-
-class Allocator(Protocol):
+class Allocator(ABC):
     """One worker's end of the network."""
 
-    @property
-    def index(self) -> int:
+    def __init__(self, index: int, peers: int, process: int, queue_bytes: int) -> None:
+        self.index = index
         """The index of this worker among those of all processes."""
-        ...
-
-    @property
-    def peers(self) -> int:
+        self.peers = peers
         """The number of workers in the cluster, including this one."""
-        ...
-
-    @property
-    def process(self) -> int:
+        self.process = process
         """The process that this worker belongs to."""
-        ...
-
-    @property
-    def farewells(self) -> dict[int, Goodbye]:
+        self.farewells: dict[int, Goodbye] = {}
         """The `Goodbye` of each peer that has sent one."""
-        ...
+        self.last_refusal = ""
+        """The reason why a message was last refused, for people; empty if none was."""
+        self.messages_sent = self.messages_received = 0
+        self.data_bytes = 0
+        """The bytes of the batches that were sent, including frame headers."""
+        self._refused = 0
+        self._queue_bytes = queue_bytes
 
+    @abstractmethod
     def connect(self) -> None:
         """Wait until every peer is connected; raise `TransportError` naming the missing ones. Must be called first."""
-        ...
 
+    @abstractmethod
     def send(self, peer: int, message: Message) -> None:
         """Send a message to worker `peer`, which may be this one."""
-        ...
 
+    @abstractmethod
     def receive(self) -> list[tuple[int, Message]]:
         """Return the messages that have arrived, as (sender, message)."""
-        ...
 
+    @abstractmethod
     def park(self, timeout: float | None) -> None:
         """Wait until something may have arrived, `wake` was called, or `timeout` seconds have passed."""
-        ...
 
+    @abstractmethod
     def wake(self) -> None:
         """End `park`. May be called from any thread or signal handler."""
-        ...
 
+    @abstractmethod
     def interrupt(self) -> None:
         """Make the next `receive` raise `KeyboardInterrupt`. May be called from any thread."""
-        ...
 
     @property
+    @abstractmethod
     def backlog(self) -> int:
         """The number of bytes sent that receivers have not taken yet."""
-        ...
 
     @property
     def congested(self) -> bool:
         """Whether the backlog exceeds its bound, so that inputs should wait."""
-        ...
-
-    @property
-    def last_refusal(self) -> str:
-        """The reason why a message was last refused, for people; empty if none was."""
-        ...
+        return self.backlog > self._queue_bytes
 
     @property
     def has_unsent(self) -> bool:
         """Whether a message is still queued here for lack of room at its receiver. `close` would lose it."""
-        ...
+        return False
+
+    @property
+    def refused(self) -> int:
+        """The number of messages and connections that were refused."""
+        return self._refused
 
     def refuse(self, reason: str) -> None:
         """Count a well-formed message whose contents are impossible."""
-        ...
+        self._refused += 1
+        self.last_refusal = reason
 
-    def statistics(self) -> Statistics: ...
-
+    @abstractmethod
     def close(self) -> None:
         """Release all resources once everything sent has left, or after two seconds. May be called twice."""
-        ...
 
 
 def broadcast(allocator: Allocator, message: Message) -> None:

@@ -4,6 +4,7 @@ A message stays in flight until `deliver_one` moves the oldest message of a rand
 receiver. So messages of one pair keep their order, and those of different pairs arrive in any order and arbitrarily
 late: everything that a real network may do, and the same again for the same seed.
 
+>>> from timely.communication.message import Progress
 >>> network = SimulatedNetwork(peers=2, seed=7)
 >>> first, second = network.allocators
 >>> first.send(1, Progress(0, ((3, (0,), 1),)))
@@ -20,8 +21,8 @@ from __future__ import annotations
 from collections import deque
 from random import Random
 
-from timely.communication.allocator import Statistics, admit
-from timely.communication.message import Data, Failure, Goodbye, Message, Progress, weight
+from timely.communication.allocator import Allocator, admit
+from timely.communication.message import Data, Failure, Message, weight
 from timely.errors import StalledError
 
 
@@ -61,21 +62,16 @@ class SimulatedNetwork:
         self.pending += 1
 
 
-class SimulatedAllocator:
+class SimulatedAllocator(Allocator):
     """A worker's end of a `SimulatedNetwork`. See `Allocator`."""
 
+    backlog = 0
+
     def __init__(self, network: SimulatedNetwork, index: int, peers: int, queue_bytes: int) -> None:
-        self.index = index
-        self.peers = peers
-        self.process = 0
-        self.farewells: dict[int, Goodbye] = {}
+        super().__init__(index, peers, 0, queue_bytes)
         self.arrived: list[tuple[int, Message]] = []
-        self.backlog = 0
-        self.last_refusal = ""
         self._network = network
-        self._queue_bytes = queue_bytes
         self._woken = False
-        self._messages_sent = self._messages_received = self._data_bytes = self._progress_bytes = self._refused = 0
 
     def connect(self) -> None:
         """Return at once: all workers are connected."""
@@ -83,18 +79,16 @@ class SimulatedAllocator:
     def send(self, peer: int, message: Message) -> None:
         size = weight(message)
         self.backlog += size
-        self._messages_sent += 1
+        self.messages_sent += 1
         if type(message) is Data:
-            self._data_bytes += size
-        elif type(message) is Progress:
-            self._progress_bytes += size
+            self.data_bytes += size
         self._network.send(self.index, peer, message)
 
     def receive(self) -> list[tuple[int, Message]]:
         arrived, self.arrived = self.arrived, []
         for sender, message in arrived:
             self._network.allocators[sender].backlog -= weight(message)
-        self._messages_received += len(arrived)
+        self.messages_received += len(arrived)
         return admit(self.index, arrived, self.farewells)
 
     def park(self, timeout: float | None) -> None:
@@ -107,10 +101,6 @@ class SimulatedAllocator:
             return
         raise StalledError(f"worker {self.index} sleeps forever: nothing is in flight")
 
-    def refuse(self, reason: str) -> None:
-        self._refused += 1
-        self.last_refusal = reason
-
     def wake(self) -> None:
         self._woken = True
 
@@ -118,24 +108,6 @@ class SimulatedAllocator:
         failure = Failure(self.index, "interrupted")
         self.backlog += weight(failure)
         self.arrived.append((self.index, failure))
-
-    @property
-    def congested(self) -> bool:
-        return self.backlog > self._queue_bytes
-
-    @property
-    def has_unsent(self) -> bool:
-        return False
-
-    def statistics(self) -> Statistics:
-        return Statistics(
-            self._messages_sent,
-            self._messages_received,
-            self._data_bytes,
-            self._progress_bytes,
-            self._refused,
-            self.backlog,
-        )
 
     def close(self) -> None:
         """Do nothing: there are no resources to release."""

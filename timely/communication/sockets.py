@@ -39,7 +39,7 @@ from typing import Any, cast
 import zmq
 
 from timely.closing import close_all
-from timely.communication.allocator import Statistics, admit
+from timely.communication.allocator import Allocator, admit
 from timely.communication.codec import MAX_FRAMES, Ack, Encoder, Envelope, Frames, Hello, decode
 from timely.communication.descriptors import reserve_most
 from timely.communication.doorbell import Doorbell
@@ -69,7 +69,7 @@ _POLLIN = int(zmq.POLLIN)
 _NOBLOCK = int(zmq.NOBLOCK)
 
 
-class SocketAllocator:
+class SocketAllocator(Allocator):
     """A worker's end of the network between processes. See `Allocator`.
 
     Created in any thread, then used by one. While `is_ending()`, the watch does not report lost peers.
@@ -85,10 +85,7 @@ class SocketAllocator:
         is_ending: Callable[[], bool],
         waiting: Waiting,
     ) -> None:
-        self.index = index
-        self.peers = config.peers
-        self.process = config.process
-        self.farewells: dict[int, Goodbye] = {}
+        super().__init__(index, config.peers, config.process, config.queue_bytes)
         self._config = config
         self._mailboxes = mailboxes
         self._own = mailboxes[index]
@@ -102,8 +99,6 @@ class SocketAllocator:
         self._outstanding = 0
         self._watch_at = 0.0
         self._fruitless = self._gathered = 0
-        self.last_refusal = ""
-        self._messages_sent = self._messages_received = self._data_bytes = self._progress_bytes = self._refused = 0
         self._closed = False
         self._is_over = False
         self._is_ending = is_ending
@@ -153,10 +148,12 @@ class SocketAllocator:
     # Sending
 
     def send(self, peer: int, message: Message) -> None:
-        self._messages_sent += 1
+        self.messages_sent += 1
         link = self._links.get(peer)
         if link is None:
-            self._count(message, self._mailboxes[peer].put(self.index, message))
+            size = self._mailboxes[peer].put(self.index, message)
+            if type(message) is Data:
+                self.data_bytes += size
             return
         overtakes = type(message) is Failure  # no earlier message matters any more
         frames = self._encoder.encode(message, peer, link.next_number)
@@ -166,7 +163,8 @@ class SocketAllocator:
         # A failure has no number of its own, for it may arrive before messages that were sent earlier and are queued.
         if not overtakes:
             link.next_number += 1
-        self._count(message, size)
+        if type(message) is Data:
+            self.data_bytes += size
         self._outstanding += size
         if overtakes:
             self._is_over = True
@@ -175,12 +173,6 @@ class SocketAllocator:
             return
         if type(message) is Progress:
             os.sched_yield()  # progress is the last message of a step: ZeroMQ's thread, which never preempts, may run
-
-    def _count(self, message: Message, size: int) -> None:
-        if type(message) is Data:
-            self._data_bytes += size
-        elif type(message) is Progress:
-            self._progress_bytes += size
 
     def _emit(self, link: Link, message: Hello | Ack) -> None:
         """Send a message between allocators: now, or not at all if the socket is full. It uses no window."""
@@ -194,7 +186,7 @@ class SocketAllocator:
         # What arrived during the meeting was sent before all else, and the order of a sender's messages is kept.
         if self._early:
             arrived, self._early = self._early + arrived, []
-        self._messages_received += len(arrived)
+        self.messages_received += len(arrived)
         return arrived
 
     def _gather(self) -> list[tuple[int, Message]]:
@@ -376,8 +368,11 @@ class SocketAllocator:
     # Observing and closing
 
     def refuse(self, reason: str) -> None:
-        self._refused += 1
-        self.last_refusal = reason[:REASON_CHARACTERS]  # it may quote the frame of a stranger, of any length
+        super().refuse(reason[:REASON_CHARACTERS])  # it may quote the frame of a stranger, of any length
+
+    @property
+    def refused(self) -> int:
+        return self._refused + self._listener.refused
 
     @property
     def backlog(self) -> int:
@@ -386,22 +381,8 @@ class SocketAllocator:
         return self._outstanding + sum([mailbox.owed(self.index) for mailbox in self._mailboxes.values()])
 
     @property
-    def congested(self) -> bool:
-        return self.backlog > self._config.queue_bytes
-
-    @property
     def has_unsent(self) -> bool:
         return any(link.queue and link.lost_at is None for link in self._links.values())
-
-    def statistics(self) -> Statistics:
-        return Statistics(
-            self._messages_sent,
-            self._messages_received,
-            self._data_bytes,
-            self._progress_bytes,
-            self._refused + self._listener.refused,
-            self.backlog,
-        )
 
     def close(self) -> None:
         if self._closed:

@@ -14,8 +14,8 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from threading import TIMEOUT_MAX, Lock
 
-from timely.communication.allocator import Statistics, admit
-from timely.communication.message import Data, Failure, Goodbye, Message, Progress, weight
+from timely.communication.allocator import Allocator, admit
+from timely.communication.message import Data, Failure, Message, weight
 
 
 class Bell:
@@ -86,41 +86,29 @@ class Mailbox:
         return self.sent[sender] - self.taken[sender]
 
 
-class ThreadAllocator:
+class ThreadAllocator(Allocator):
     """A worker's end of the queues inside one process. See `Allocator`."""
 
     def __init__(self, index: int, mailboxes: Sequence[Mailbox], bell: Bell, queue_bytes: int) -> None:
-        self.index = index
-        self.peers = len(mailboxes)
-        self.process = 0
-        self.farewells: dict[int, Goodbye] = {}
-        self.last_refusal = ""
+        super().__init__(index, len(mailboxes), 0, queue_bytes)
         self._mailboxes = mailboxes
         self._own = mailboxes[index]
         self._bell = bell
-        self._queue_bytes = queue_bytes
-        self._messages_sent = 0
-        self._messages_received = 0
-        self._data_bytes = 0
-        self._progress_bytes = 0
-        self._refused = 0
 
     def connect(self) -> None:
         """Return at once: the queues exist."""
 
     def send(self, peer: int, message: Message) -> None:
         size = self._mailboxes[peer].put(self.index, message)
-        self._messages_sent += 1
+        self.messages_sent += 1
         if type(message) is Data:
-            self._data_bytes += size
-        elif type(message) is Progress:
-            self._progress_bytes += size
+            self.data_bytes += size
 
     def receive(self) -> list[tuple[int, Message]]:
         if not self._own.items:
             return []
         arrived = self._own.drain()
-        self._messages_received += len(arrived)
+        self.messages_received += len(arrived)
         return admit(self.index, arrived, self.farewells)
 
     def park(self, timeout: float | None) -> None:
@@ -138,10 +126,6 @@ class ThreadAllocator:
             mailbox.waiting[self.index] = self._bell.ring
         return not self.congested
 
-    def refuse(self, reason: str) -> None:
-        self._refused += 1
-        self.last_refusal = reason
-
     def wake(self) -> None:
         self._bell.ring()
 
@@ -152,24 +136,6 @@ class ThreadAllocator:
     def backlog(self) -> int:
         return sum([mailbox.owed(self.index) for mailbox in self._mailboxes])
 
-    @property
-    def congested(self) -> bool:
-        return self.backlog > self._queue_bytes
-
-    @property
-    def has_unsent(self) -> bool:
-        return False
-
-    def statistics(self) -> Statistics:
-        return Statistics(
-            self._messages_sent,
-            self._messages_received,
-            self._data_bytes,
-            self._progress_bytes,
-            self._refused,
-            self.backlog,
-        )
-
     def close(self) -> None:
         """Do nothing: the queues live as long as the last allocator."""
 
@@ -177,6 +143,7 @@ class ThreadAllocator:
 def thread_allocators(peers: int, queue_bytes: int = 64 << 20) -> list[ThreadAllocator]:
     """Return the allocators of `peers` workers that share a process.
 
+    >>> from timely.communication.message import Progress
     >>> first, second = thread_allocators(2)
     >>> first.send(1, Progress(0, ((3, (0,), 1),)))
     >>> second.receive()

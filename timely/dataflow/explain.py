@@ -159,7 +159,7 @@ def name_worker(config: Config, worker: int) -> str:
 def refusals(host: Host) -> list[str]:
     """Return a line, for people, if a worker refused anything: what waits may be waiting for that."""
     allocator = host.allocator
-    refused = allocator.statistics().refused
+    refused = allocator.refused
     if not refused:
         return []
     last = f", the last one: {allocator.last_refusal}" if allocator.last_refusal else ""

@@ -341,7 +341,7 @@ def test_a_leftover_of_another_generation_does_not_disturb_a_meeting(tmp_path: P
     pour(settings[0].endpoint(0), [[bytes(frame) for frame in hello]])
     (second,) = socket_allocators(settings[1])
     assert together([first.connect, second.connect]) == [None, None]
-    until(lambda: first.statistics().refused == 1, [first, second])
+    until(lambda: first.refused == 1, [first, second])
     first.close()
     second.close()
 
@@ -450,7 +450,7 @@ def test_malformed_and_foreign_frames_are_refused_counted_and_change_nothing(kin
         for _ in range(50):
             second.send(0, CHANGE)
         assert collect(first, 50) == [(1, CHANGE)] * 50
-        until(lambda: first.statistics().refused == len(poured), [first, second])
+        until(lambda: first.refused == len(poured), [first, second])
         first.send(1, CHANGE)
         assert collect(second, 1) == [(0, CHANGE)]
 
@@ -459,7 +459,7 @@ def test_only_a_little_of_a_long_refused_frame_is_kept(tmp_path: Path) -> None:
     settings = ipc_configs(tmp_path)
     with connected(settings) as (first, second):
         pour(settings[0].endpoint(0), [[bytes(Encoder(1, "x" * 1_000_000).encode(CHANGE, 0)[0])]])
-        until(lambda: first.statistics().refused == 1, [first, second])
+        until(lambda: first.refused == 1, [first, second])
         assert first.last_refusal.startswith("generation 'xxx")
         assert len(first.last_refusal) == 1000
 
@@ -472,7 +472,7 @@ def test_repeated_and_premature_messages_are_refused_and_counted(tmp_path: Path)
         until(lambda: bool(first.farewells), [first])
         recorded = [Encoder(1, "test").encode(CHANGE, 0, number) for number in (1, 2, 0, 4)]
         pour(settings[0].endpoint(0), [[bytes(frame) for frame in frames] for frames in recorded])
-        until(lambda: first.statistics().refused == 4, [first, second])
+        until(lambda: first.refused == 4, [first, second])
         second.send(0, CHANGE)
         assert collect(first, 1, others=[second]) == [(1, CHANGE)]
 
@@ -513,7 +513,7 @@ def test_an_oversized_frame_of_a_stranger_is_cut_off(tmp_path: Path) -> None:
         assert collect(first, 1) == [(1, CHANGE)]
         first.park(0.1)
         assert first.receive() == []
-        assert first.statistics().refused == 0
+        assert first.refused == 0
 
 
 def test_a_column_over_the_bound_is_refused_before_it_is_sent(tmp_path: Path) -> None:
@@ -542,7 +542,7 @@ def test_a_batch_of_too_many_columns_is_refused_before_it_is_sent(tmp_path: Path
         (_, batch), last = collect(second, 2, others=[first])
         assert isinstance(batch, Data)
         assert last == (0, CHANGE)
-        assert second.statistics().refused == 0
+        assert second.refused == 0
 
 
 @pytest.mark.parametrize("keys", ["none", "others"])
@@ -558,11 +558,11 @@ def test_processes_with_the_same_keys_meet_and_strangers_are_counted_and_ignored
             push.connect(settings[0].endpoint(0))
             with suppress(zmq.Again):  # the connection was refused before
                 push.send(b"let me in", zmq.NOBLOCK)
-            until(lambda: first.statistics().refused > 0, [first, second])
+            until(lambda: first.refused > 0, [first, second])
         second.send(0, CHANGE)
         assert collect(first, 1) == [(1, CHANGE)]
         assert first.receive() == []
-        assert second.statistics().refused == 0
+        assert second.refused == 0
 
 
 def test_the_listening_worker_is_the_server_of_the_connection(tmp_path: Path) -> None:
@@ -839,7 +839,7 @@ def test_a_worker_is_congested_by_more_than_the_queues_may_hold(tmp_path: Path) 
         allocator: Any = first
         first.send(1, Data(0, 0, (0,), Columns((np.arange(1 << 14),))))
         for spare, congested in ((0, False), (-1, True)):
-            allocator._config = replace(allocator._config, queue_bytes=first.backlog + spare)
+            allocator._queue_bytes = first.backlog + spare
             assert first.congested == congested
 
 

@@ -69,11 +69,11 @@ def test_a_change_of_the_degrees_is_a_batch_for_each_exchange_and_three_reports_
     for epoch in range(20):
         sessions[0].insert(epoch, 7)
         sessions[0].insert(epoch // 2, 8)
-        before = [worker.allocator.statistics().messages_sent for worker in workers]
+        before = [worker.allocator.messages_sent for worker in workers]
         for session in sessions:
             session.advance_to(epoch + 1)
         settle(network, workers, probes, epoch + 1)
-        sent.append([now.allocator.statistics().messages_sent - then for now, then in zip(workers, before)])
+        sent.append([now.allocator.messages_sent - then for now, then in zip(workers, before)])
     # Each worker reports the end of its input's epoch, the degrees that have changed, and how many nodes have each
     # degree; only the first worker changes edges. If workers also reported that a batch was taken, there would be 106
     # and 88 messages. One message informs the other worker, once, of the kinds of columns that exchanged rows have.

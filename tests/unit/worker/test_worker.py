@@ -495,7 +495,7 @@ def test_a_report_of_messages_a_peer_cannot_have_taken_is_refused_and_changes_no
         numbers.send_batch(list(range(10)))
         numbers.close()
         worker.step_while(lambda: not probe.done())
-        return found, worker.allocator.statistics().refused
+        return found, worker.allocator.refused
 
     (first, refused), (second, none) = execute(program, Config(workers=2))
     assert sorted(first + second) == sorted(2 * list(range(10)))
@@ -508,8 +508,8 @@ def test_a_report_of_messages_taken_for_a_dropped_dataflow_is_accepted() -> None
             new_input(scope)
         worker.drop_dataflow(scope.dataflow)
         worker.allocator.send(1 - worker.index, Taken(((0, 0, 1),)))
-        worker.step_while(lambda: worker.allocator.statistics().messages_received < 2)
-        return worker.allocator.statistics().refused
+        worker.step_while(lambda: worker.allocator.messages_received < 2)
+        return worker.allocator.refused
 
     assert execute(program, Config(workers=2)) == [0, 0]
 
