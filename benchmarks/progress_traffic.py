@@ -24,12 +24,12 @@ from benchmarks import barrier, wcc
 from benchmarks.graphs import RandomGraph
 from benchmarks.harness import Case, Figures, check
 from benchmarks.incremental import Fingerprint
+from benchmarks.simulated import SimulatedNetwork
 from differential import new_input
 from differential.graphs import weakly_connected_components
 from timely import Config, Worker
 from timely.communication.codec import Encoder
 from timely.communication.message import Data, Message, Progress
-from timely.communication.simulated import SimulatedNetwork
 
 DELAY = 4
 GENERATION = "0123456789abcdef.0"

@@ -16,9 +16,9 @@ from typing import Any
 
 import pytest
 
+from benchmarks.simulated import SimulatedNetwork
 from differential import Collection, new_input
 from timely import Config, Worker
-from timely.communication.simulated import SimulatedNetwork
 from timely.order import Time, less_equal, meet
 
 Record = tuple[Any, ...]

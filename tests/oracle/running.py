@@ -8,12 +8,12 @@ from functools import reduce
 from random import Random
 from typing import TYPE_CHECKING, Any
 
+from benchmarks.simulated import SimulatedNetwork
 from tests.oracle.grid import Multiset, Update, contents
 from tests.oracle.part import INPUTS, Installed, Part, Watched, driven, imported, read_back
 from tests.oracle.post import Post
 from tests.oracle.programs import LOOPS, SIZE, Contents, Pairs, Program, meaning
 from timely import Config, Worker
-from timely.communication.simulated import SimulatedNetwork
 from timely.config import ACCUMULATIONS, PROGRESS_MODES
 from timely.dataflow.explain import rounds
 from timely.order import Time, meet

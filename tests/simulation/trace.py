@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from hashlib import blake2b
 
+from benchmarks.simulated import SimulatedNetwork
 from timely.communication.message import Data, Message, Progress
-from timely.communication.simulated import SimulatedNetwork
 from timely.data.container import records
 
 

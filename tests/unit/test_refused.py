@@ -13,12 +13,12 @@ import pytest
 from hypothesis import event, given, settings, strategies as st
 
 import timely
+from benchmarks.simulated import SimulatedNetwork
 from differential import new_input
 from differential.data.updates import Updates
 from tests.unit.communication.networks import ipc_configs, together
 from timely import Capability, Columns, Config, OperatorBuilder, Pipeline, Worker, execute
 from timely.communication.message import Answer, Data, Message, Progress, Question, Shape, Taken
-from timely.communication.simulated import SimulatedNetwork
 from timely.dataflow.dataflow import Dataflow
 from timely.errors import OperatorError
 from timely.order import Time

@@ -1,8 +1,8 @@
 """The network as one worker sees it, whatever connects the workers.
 
-A worker knows only the `Allocator`. Its implementations are `thread` (queues within a process), `sockets`
-(ZeroMQ between processes, and queues to the workers of its own process) and `simulated` (one thread and a seeded random
-choice of what arrives next, for tests). One conformance suite runs over all of them.
+A worker knows only the `Allocator`. Its implementations are `thread` (queues within a process) and `sockets` (ZeroMQ
+between processes, and queues to the workers of its own process). Tests have a third, `benchmarks/simulated.py`: one
+thread, and a seeded random choice of what arrives next. One conformance suite runs over all of them.
 
 The contract:
 

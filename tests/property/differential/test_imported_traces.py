@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from benchmarks.simulated import SimulatedNetwork
 from differential import Collection, InputSession, Output, Trace, new_input
 from differential.delta.half_join import half_join
 from timely import Antichain, Config, Worker
-from timely.communication.simulated import SimulatedNetwork
 from timely.dataflow.dataflow import Dataflow
 
 NODES = 4

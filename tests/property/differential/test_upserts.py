@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from hypothesis import given, settings, strategies as st
 
+from benchmarks.simulated import SimulatedNetwork
 from differential import Output, UpsertSession, new_upsert_input
 from tests.oracle.grid import STEPS, contents
 from tests.thorough import examples
 from timely import Config, Worker
-from timely.communication.simulated import SimulatedNetwork
 
 Value = tuple[int, str] | None
 

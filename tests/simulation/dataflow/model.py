@@ -20,11 +20,11 @@ from collections.abc import Iterator, Sequence
 from random import Random
 from unittest.mock import patch
 
+from benchmarks.simulated import SimulatedNetwork
 from tests.simulation.dataflow.programs import FUEL, NUMBERS, Step, as_columns, build
 from tests.simulation.trace import Trace, TracedNetwork
 from timely import Config, Input, Time, Worker, new_input
 from timely.communication.message import Data
-from timely.communication.simulated import SimulatedNetwork
 from timely.data.container import records
 from timely.dataflow.dataflow import Dataflow
 from timely.dataflow.ports import InputPort

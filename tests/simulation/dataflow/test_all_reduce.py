@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from benchmarks.simulated import SimulatedNetwork
 from timely import Config, Stream, Worker, new_input
-from timely.communication.simulated import SimulatedNetwork
 
 TIMES = 3
 

@@ -7,9 +7,9 @@ from typing import Any
 
 from hypothesis import given, settings, strategies as st
 
+from benchmarks.simulated import SimulatedNetwork
 from tests.thorough import examples
 from timely import Config, Sequencer, Worker
-from timely.communication.simulated import SimulatedNetwork
 from timely.data.container import records
 from timely.dataflow.dataflow import Dataflow
 

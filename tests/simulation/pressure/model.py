@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from benchmarks.simulated import SimulatedNetwork
 from timely import Columns, Config, Exchange, InputPort, OutputPort, Pipeline, Scope, Stream, Worker
 from timely.communication.message import Data
-from timely.communication.simulated import SimulatedNetwork
 from timely.data.weight import weight_of
 from timely.dataflow.builder import OperatorBuilder
 from timely.dataflow.pact import Pact

@@ -8,10 +8,10 @@ from random import Random
 import numpy as np
 import pytest
 
+from benchmarks.simulated import SimulatedNetwork
 from differential import Collection, new_input
 from differential.delta.half_join import half_join
 from timely import Config, Worker
-from timely.communication.simulated import SimulatedNetwork
 from timely.dataflow.schedule import Schedule
 
 HUB = 1200

@@ -12,9 +12,9 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
+from benchmarks.simulated import SimulatedNetwork
 from timely.communication.allocator import Allocator
 from timely.communication.message import Message
-from timely.communication.simulated import SimulatedNetwork
 from timely.communication.sockets import SocketAllocator, socket_allocators
 from timely.communication.thread import thread_allocators
 from timely.config import Config

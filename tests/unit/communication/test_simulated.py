@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import doctest
 from collections import Counter
 from itertools import product
 
 import pytest
 
+from benchmarks import simulated
+from benchmarks.simulated import SimulatedNetwork
 from timely.communication.message import Message, Progress
-from timely.communication.simulated import SimulatedNetwork
 from timely.errors import StalledError
 
 WEIGHT = 64
@@ -35,6 +37,10 @@ def deliveries(network: SimulatedNetwork) -> list[tuple[int, int]]:
     while (pair := network.deliver_one()) is not None:
         pairs.append(pair)
     return pairs
+
+
+def test_the_example_of_the_module_holds() -> None:
+    assert doctest.testmod(simulated).failed == 0
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 import timely
+from benchmarks.simulated import SimulatedNetwork
 from differential import InputSession, new_input
 from timely import Config, Exchange, InputPort, OperatorBuilder, OutputPort, Probe, Stream, Worker
-from timely.communication.simulated import SimulatedNetwork
 
 
 def drained(stream: Stream, *, drains: bool = True) -> tuple[InputPort, OutputPort, Stream]:

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import timely.dataflow.region as regions
+from benchmarks.simulated import SimulatedNetwork
 from differential import Collection, InputSession, Variable, new_input
 from differential.graphs import bfs, strongly_connected_components, weakly_connected_components
 from timely import Config, Probe, Scope, Worker
 from timely.communication.message import Data
-from timely.communication.simulated import SimulatedNetwork
 from timely.order import Time
 
 Definition = Callable[[Collection], Collection]

@@ -1,4 +1,4 @@
-"""A network in one thread, for tests: a seeded random choice decides what arrives next.
+"""A network in one thread, for tests and for counting traffic: a seeded random choice decides what arrives next.
 
 A message stays in flight until `deliver_one` moves the oldest message of a randomly chosen pair of workers to its
 receiver. So messages of one pair keep their order, and those of different pairs arrive in any order and arbitrarily
