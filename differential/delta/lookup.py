@@ -47,11 +47,9 @@ class Answer(Protocol):
 
     def held_codes(self) -> Iterator[tuple[Encoder, Codes]]:
         """Yield the columns of codes that are needed until the last piece, and what they mean."""
-        ...
 
     def pieces(self) -> Iterator[Updates]:
         """Yield the pieces. An empty one stands for as much work as a large one: other operators run after it."""
-        ...
 
 
 Past = tuple[Batch, ...]

@@ -25,7 +25,6 @@ class Asker(Protocol):
 
     def ask(self, dataflow: int, location: int, time: Time, patience: float) -> Answers:
         """Ask what holds up `time` at a location of a dataflow, and wait `patience` seconds at most for answers."""
-        ...
 
 
 class Host(Protocol):
@@ -42,21 +41,16 @@ class Host(Protocol):
     @property
     def explainer(self) -> Asker:
         """What asks the other workers."""
-        ...
 
     @property
     def is_congested(self) -> bool:
         """Whether more than `Config.queue_bytes` wait for operators, or for the network, so that inputs should wait."""
-        ...
 
     def call(self, function: Callable[[], None]) -> None:
         """Call `function` in the next step; any thread may ask for this."""
-        ...
 
     def call_after(self, seconds: float, function: Callable[[], None]) -> None:
         """Call `function` in the first step after `seconds`; any thread may ask for this."""
-        ...
 
     def when_idle(self, chore: Callable[[], bool]) -> None:
         """Call `chore` in steps that run no operator, until it returns False."""
-        ...

@@ -40,7 +40,6 @@ class Pact(Protocol):
 
     def split(self, batch: Batch, peers: int) -> Iterator[tuple[int, Batch]] | None:
         """Yield (worker, part of the batch); None means that the whole batch stays on this worker."""
-        ...
 
 
 @runtime_checkable
@@ -56,7 +55,6 @@ class Selective(Pact, Protocol):
 
     def admits(self, batch: Batch, coordinates: int) -> bool:
         """Return whether this is a batch to spread where times have this many coordinates."""
-        ...
 
 
 class Pipeline:

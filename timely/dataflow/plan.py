@@ -36,7 +36,6 @@ class Surroundings(Protocol):
     @property
     def parent(self) -> Surroundings | None:
         """The scope around it; None for that of the whole dataflow."""
-        ...
 
 
 class Place(NamedTuple):
