@@ -8,6 +8,7 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
+from timely.capture.codec import FRAME, Body, body_length, check
 from timely.communication.codec import Ack, Hello, WireMessage
 from timely.communication.message import Answer, Data, Failure, Goodbye, Progress, Question, Shape, Taken
 from timely.data.container import Batch, Columns
@@ -62,6 +63,14 @@ messages: st.SearchStrategy[WireMessage] = st.one_of(
     st.builds(Question, indices, indices, indices | st.just(-1), times),
     st.builds(Answer, indices, st.lists(st.text(st.characters(exclude_categories=["Cs"])), max_size=4).map(tuple)),
 )
+
+
+def read_body(data: Body) -> bytearray:
+    """Return the body of the frame at the start of `data`, which is an encoded event."""
+    frame = bytes(data[: FRAME.size])
+    body = bytearray(data[FRAME.size : FRAME.size + body_length(frame)])
+    check(frame, body)
+    return body
 
 
 def same_batch(one: Batch, other: Batch) -> bool:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from hypothesis import strategies as st
 
 from tests.oracle.progress import Graph
 from timely.errors import CycleError
-from timely.progress.cycles import check_cycles
+from timely.progress.cycles import positions
 from timely.progress.graph import Edge
 from timely.progress.summary import PathSummary
 
@@ -53,6 +53,11 @@ def _summary(pick: Pick, outer: int, source: tuple[int, ...], target: tuple[int,
         increments = [0] * keep
         increments[-1 if keep > outer else pick(0, outer - 1)] = pick(1, 2)
     return PathSummary(keep, tuple(increments), (0,) * (outer + len(target) - keep))
+
+
+def check_cycles(edges: Sequence[Edge], describe: Callable[[int], str] = str) -> None:
+    """Raise `CycleError` if a cycle of `edges` does not advance time."""
+    positions(1 + max((location for edge in edges for location in edge[:2]), default=-1), edges, describe)
 
 
 def _is_refused(edges: list[Edge]) -> bool:

@@ -15,6 +15,7 @@ import numpy as np
 
 import differential.capture  # noqa: F401  (registers its events)
 from differential.data.updates import Updates
+from tests.strategies_communication import read_body
 from timely.capture import codec as event_codec
 from timely.communication.codec import MAGIC, PROTOCOL, Encoder, decode, unpack_plain
 from timely.data import container
@@ -83,7 +84,7 @@ def event(parts: list[bytes]) -> bool:
         decoded = event_codec.decode(bytearray(b"".join(parts)))
     except CaptureError:
         return False
-    event_codec.decode(event_codec.read_body(b"".join(map(bytes, event_codec.encode(decoded)))))
+    event_codec.decode(read_body(b"".join(map(bytes, event_codec.encode(decoded)))))
     return True
 
 

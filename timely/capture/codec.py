@@ -11,7 +11,7 @@ reveals a damaged frame before it is decoded. Writing and reading each copy and 
 
 >>> from timely.capture.event import Progress
 >>> data = PREFIX + b"".join(encode(Progress((((0,), -1),))))
->>> decode(read_body(data[len(PREFIX):]))
+>>> decode(bytearray(data[len(PREFIX) + FRAME.size :]))
 Progress((((0,), -1),))
 """
 
@@ -74,14 +74,6 @@ def check(frame: Body, body: Body) -> None:
     """Raise `CaptureError` if the body does not match the checksum in its frame."""
     if zlib.crc32(body) != FRAME.unpack(frame)[1]:
         raise CaptureError("the checksum of an event is wrong: the data is damaged")
-
-
-def read_body(data: Body) -> bytearray:
-    """Return the body of the frame at the start of `data`."""
-    frame = bytes(data[: FRAME.size])
-    body = bytearray(data[FRAME.size : FRAME.size + body_length(frame)])
-    check(frame, body)
-    return body
 
 
 def decode(body: bytearray) -> Event:

@@ -10,9 +10,6 @@ from timely.data.logical import LogicalType
 from timely.data.opaque import Opaque
 from timely.errors import DataError
 
-PLAIN = ("int64", "float64", "float32", "float16", "bool", "text", "bytes")
-"""The names of the types of plain columns."""
-
 
 @lru_cache(1024)
 def logical_type(name: str) -> LogicalType:

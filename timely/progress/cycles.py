@@ -33,8 +33,7 @@ epoch, say) share a key as well.
 
 >>> from timely.progress.summary import PathSummary
 >>> channel, feedback = PathSummary.identity(2), PathSummary.feedback(2)
->>> check_cycles([Edge(0, 1, channel), Edge(1, 0, feedback)])
->>> check_cycles([Edge(0, 1, channel), Edge(1, 0, channel)], ["map", "filter"].__getitem__)  # doctest: +ELLIPSIS
+>>> positions(2, [Edge(0, 1, channel), Edge(1, 0, channel)], ["map", "filter"].__getitem__)  # doctest: +ELLIPSIS
 Traceback (most recent call last):
 timely.errors.CycleError: the cycle map -> filter -> map does not advance its timestamps, ...
 
@@ -72,14 +71,11 @@ class Position(NamedTuple):
         return self.components[-1]
 
 
-def check_cycles(edges: Iterable[Edge], describe: Callable[[int], str] = str) -> None:
-    """Raise `CycleError` if a cycle of `edges` does not advance time; `describe` names its locations."""
-    edges = list(edges)
-    _Nesting(describe).descend({location for edge in edges for location in edge[:2]}, edges, (), ())
-
-
 def positions(count: int, edges: Iterable[Edge], describe: Callable[[int], str] = str) -> list[Position]:
-    """Return the position of each of `count` locations. Raises `CycleError` as `check_cycles` does."""
+    """Return the position of each of `count` locations.
+
+    Raises `CycleError` if a cycle of `edges` does not advance time; `describe` names its locations.
+    """
     nesting = _Nesting(describe)
     nesting.descend(range(count), list(edges), (), ())
     return [nesting.found[location] for location in range(count)]

@@ -191,10 +191,6 @@ class Tracker:
             for time, count in own.items():
                 yield location, time, count
 
-    def could_result_in(self, source: tuple[int, Time], target: tuple[int, Time]) -> bool:
-        """Return whether a pointstamp (location, time) at `source` holds back `target`."""
-        return self.holding(*target)(*source)
-
     def holders(self, location: int, time: Time) -> list[tuple[int, Time, int]]:
         """Return (location, time, count) of the live pointstamps that could-result-in `time` at `location`.
 

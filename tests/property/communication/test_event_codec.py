@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from hypothesis import given, strategies as st
 
-from tests.strategies_communication import batches, same_batch, times
-from timely.capture.codec import decode, encode, read_body
+from tests.strategies_communication import batches, read_body, same_batch, times
+from timely.capture.codec import decode, encode
 from timely.capture.event import Event, Messages, Progress
 from timely.errors import CaptureError
 

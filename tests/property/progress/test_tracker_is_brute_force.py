@@ -9,10 +9,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from tests.oracle.progress import Frontiers, Graph, advances, at_or_before, simple_cycles
-from tests.strategies_progress import graphs, pointstamps, times, updates
+from tests.strategies_progress import check_cycles, graphs, pointstamps, times, updates
 from tests.thorough import examples
 from timely.errors import CycleError
-from timely.progress.cycles import check_cycles, positions
+from timely.progress.cycles import positions
 from timely.progress.graph import Edge, contract
 from timely.progress.reachability import Tracker
 from timely.progress.summary import PathSummary
@@ -112,7 +112,7 @@ def test_holders_are_the_live_pointstamps_that_reach_the_time(data: st.DataObjec
     assert sorted(tracker.holders(location, time)) == sorted(holding)
     assert tracker.frontier(location).less_equal(time) == bool(holding)
     for holder, at, _ in holding:
-        assert tracker.could_result_in((holder, at), (location, time))
+        assert tracker.holding(location, time)(holder, at)
 
 
 @thorough

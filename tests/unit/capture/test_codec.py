@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.strategies_communication import read_body
 from timely.capture import codec as event_codec
-from timely.capture.codec import FRAME, body_length, decode, encode, read_body
+from timely.capture.codec import FRAME, body_length, decode, encode
 from timely.capture.event import Event, Messages
 from timely.communication.codec import PlainPacker, unpack_plain
 from timely.data.container import Columns, records

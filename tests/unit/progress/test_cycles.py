@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import pytest
 
+from tests.strategies_progress import check_cycles
 from timely.errors import CycleError
-from timely.progress.cycles import check_cycles, positions, strong_components
+from timely.progress.cycles import positions, strong_components
 from timely.progress.graph import Edge
 from timely.progress.summary import PathSummary
 

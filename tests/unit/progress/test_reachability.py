@@ -229,10 +229,10 @@ def test_the_holders_of_a_time_come_with_their_counts() -> None:
 
 def test_could_result_in_follows_paths_and_times() -> None:
     tracker = loop()
-    assert tracker.could_result_in((2, (0, 3)), (1, (0, 4)))
-    assert not tracker.could_result_in((2, (0, 3)), (1, (0, 3)))
-    assert tracker.could_result_in((2, (0, 3)), (4, (0,)))
-    assert not tracker.could_result_in((4, (0,)), (2, (0, 3)))
+    assert tracker.holding(1, (0, 4))(2, (0, 3))
+    assert not tracker.holding(1, (0, 3))(2, (0, 3))
+    assert tracker.holding(4, (0,))(2, (0, 3))
+    assert not tracker.holding(2, (0, 3))(4, (0,))
 
 
 def test_a_summary_that_does_not_fit_its_locations_is_refused() -> None:
