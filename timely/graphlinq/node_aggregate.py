@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from timely import Columns, InputPort, Notificator, OutputPort, Stream, Time
-from timely.data.container import Array, concatenate, of_columns
+from timely import Columns, Stream
+from timely.data.container import Array
+from timely.dataflow.operators.each_time import map_each_time
 from timely.graphlinq.grouping import Combination, group_nodes
 from timely.graphlinq.in_order import by_node
 from timely.graphlinq.index import as_nodes
@@ -19,19 +20,10 @@ def aggregate(nodes: Stream, combine: Combination, *, name: str = "aggregate") -
     >>> example(lambda scope: aggregate(scope.to_stream(values), np.add))
     [(3, 5), (7, 3)]
     """
-    waiting: dict[Time, list[Columns]] = {}
 
     def local(node: Array, *values: Array) -> tuple[Array, ...]:
         found, totals = group_nodes(combine, as_nodes(node), values)
         return (found, *totals)
 
-    def logic(input: InputPort, output: OutputPort, notificator: Notificator) -> None:
-        for capability, batch in input:
-            waiting.setdefault(capability.time, []).append(Columns(of_columns(batch)))
-            notificator.notify_at(capability)
-        for time, due in notificator:
-            assert due is not None
-            output.give(due, Columns(local(*concatenate(waiting.pop(time)).columns)))
-
     first = nodes.map_batch(local, name=f"{name} locally")
-    return first.unary_notify(by_node(), logic, name=name)
+    return map_each_time(first, by_node(), lambda batch: Columns(local(*batch.columns)), name=name)
