@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from differential.session.call import Call
 from differential.session.item import Item
 from timely import Config
-from timely.services import Others
+from timely.services import ALONE, Others
 
 
 class Control(NamedTuple):
@@ -30,11 +30,15 @@ class Control(NamedTuple):
     """Notes that another process has ended though nobody asked for it."""
 
 
-class Cluster(Protocol):
-    """The workers of a session that are in other processes, as one process sees them."""
+class Cluster:
+    """The workers of a session that are in other processes, as one process sees them.
+
+    What a process has nothing to do for, it inherits.
+    """
 
     def joined(self, control: Control) -> AbstractContextManager[Config]:
         """Start the processes, or join them; yield what this process is of the cluster, and part with them finally."""
+        raise NotImplementedError
 
     def pack(self, call: Call[Any]) -> None:
         """Make a call ready to be sent. Raises SessionError where it cannot be."""
@@ -56,6 +60,7 @@ class Cluster(Protocol):
 
     def show(self) -> Others:
         """Let the other processes answer who looks at them; return where."""
+        return ALONE
 
     def close(self) -> None:
         """End the session there."""

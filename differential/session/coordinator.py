@@ -25,7 +25,7 @@ from weakref import WeakValueDictionary
 
 from differential.session.call import Call
 from differential.session.channel import Channel, Counts, Message, packed, portable
-from differential.session.cluster import Control
+from differential.session.cluster import Cluster, Control
 from differential.session.interrupt import Closing
 from differential.session.item import Item
 from timely import Config
@@ -38,8 +38,8 @@ ENDING_SECONDS = 2.0
 """How long members may take to end once they are asked to."""
 
 
-class Coordinator:
-    """The members of a session, as its first process sees them. It is a `Cluster`."""
+class Coordinator(Cluster):
+    """The members of a session, as its first process sees them."""
 
     def __init__(self, settings: Config, name: str, origin: Origin) -> None:
         import_module("zmq")  # not in the engine's thread: if that is ended while it imports, half a module is left
@@ -105,9 +105,6 @@ class Coordinator:
 
     def fail(self, item: Item, error: BaseException) -> None:
         self._broadcast(Message.FAIL, item.number, portable(error))
-
-    def left(self, item: Item) -> None:
-        pass
 
     def interrupt(self) -> None:
         self._broadcast(Message.INTERRUPT)

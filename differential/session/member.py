@@ -16,13 +16,13 @@ from typing import Any
 
 from differential.session.call import Call
 from differential.session.channel import Channel, Counts, Message, packed, portable
-from differential.session.cluster import Control
+from differential.session.cluster import Cluster, Control
 from differential.session.engine import Engine
 from differential.session.interrupt import Closing
 from differential.session.item import Item
 from timely import Config
 from timely.errors import SessionError
-from timely.services import ALONE, Others, answer_looks
+from timely.services import answer_looks
 
 
 def main(descriptor: int) -> None:
@@ -31,8 +31,8 @@ def main(descriptor: int) -> None:
     Member(descriptor).run()
 
 
-class Member:
-    """A process of a session that is not its first. It is a `Cluster`."""
+class Member(Cluster):
+    """A process of a session that is not its first."""
 
     def __init__(self, descriptor: int) -> None:
         self._channel = Channel(Connection(descriptor), self._item)
@@ -76,12 +76,6 @@ class Member:
             self._channel.send(packed(Message.ENDED, portable(error)))
             raise
 
-    def pack(self, call: Call[Any]) -> None:
-        pass
-
-    def wake(self) -> None:
-        pass
-
     def settle(self, item: Item) -> None:
         self._channel.send(packed(Message.VOTE, portable(item.refused)))
         verdict = self._verdicts.get()
@@ -95,18 +89,6 @@ class Member:
     def left(self, item: Item) -> None:
         self._items.pop(item.number, None)
         self._channel.send(packed(Message.LEFT, item.number))
-
-    def interrupt(self) -> None:
-        pass
-
-    def show(self) -> Others:
-        return ALONE
-
-    def close(self) -> None:
-        pass
-
-    def kill(self) -> None:
-        pass
 
     def _item(self, description: tuple[Any, ...]) -> Item:
         """Return the item of this process that a description is about."""
