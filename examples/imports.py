@@ -27,10 +27,10 @@ from imports_picture import cycle_picture, importers_picture
 from pace import Pace
 
 from differential import Collection, new_input
+from differential.extra import needed_for
 from differential.graphs import reachability, strongly_connected_components
 from differential.jobs import counted
 from differential.jobs.command_line import add_output, at_least, options_from, parser_of
-from differential.jobs.extra import needed_for
 from differential.jobs.interrupt import Interrupt
 from differential.jobs.outputs import Outputs, Result, reporting
 from differential.jobs.status import CheckError, status_of

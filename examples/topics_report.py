@@ -10,8 +10,8 @@ import numpy as np
 from topics_plan import Plan
 from tweets import NONE
 
+from differential.extra import needed_for
 from differential.jobs import counted
-from differential.jobs.extra import needed_for
 from differential.jobs.outputs import Outputs, Result
 from differential.jobs.picture import BLUE, ORANGE, beside, nothing
 from differential.jobs.status import CheckError

@@ -27,10 +27,10 @@ from pace import Pace
 from tweets import Rows, TweetFile, Tweets, add_arguments, stream_of
 
 from differential import new_input
+from differential.extra import needed_for
 from differential.graphs import strongly_connected_components, weakly_connected_components
 from differential.jobs import at_least, counted
 from differential.jobs.command_line import add_output, options_from, parser_of
-from differential.jobs.extra import needed_for
 from differential.jobs.gathered import Gathered
 from differential.jobs.outputs import Outputs, Result, reporting
 from differential.jobs.picture import BLUE, ORANGE, beside, latency_panels, nothing

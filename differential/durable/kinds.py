@@ -14,15 +14,14 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from timely.errors import ConfigError, DataError
+from differential.extra import needed_for
+from timely.errors import DataError
 from timely.lowlevel import Typed, float_codes, logical_type, name_of, typed
 
-try:
+with needed_for("differential.durable", "durable"):
     import pyarrow as pa
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
-except ImportError as error:
-    raise ConfigError(f"differential.durable needs {error.name}: pip install 'timely-dataflow[durable]'") from None
 
 from differential.frames.arrow_in import column_of
 from differential.frames.arrow_out import array_of

@@ -10,15 +10,12 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from differential.durable.local import MANIFEST, PARTS
+from differential.extra import needed_for
 from timely.errors import ConfigError, StoreError
 
-try:
+with needed_for("differential.durable.objects", "objects"):
     import obstore
     from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError
-except ImportError as error:
-    raise ConfigError(
-        f"differential.durable.objects needs {error.name}: pip install 'timely-dataflow[objects]'"
-    ) from None
 
 T = TypeVar("T")
 

@@ -15,8 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from differential.extra import needed_for
 from differential.jobs.command_line import at_least
-from differential.jobs.extra import needed_for
 from differential.jobs.job import AddOption, Answer, Edges, Field, Inputs, Job, Nodes, Options, Shown
 from differential.jobs.report import counted
 from timely import fail

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any, NamedTuple
 
+from differential.extra import needed_for
 from differential.jobs.access import LONGEST, codec_of, label_of, reading
-from differential.jobs.extra import needed_for
 from timely.errors import DataError
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self
 
-from differential.jobs.extra import needed_for
+from differential.extra import needed_for
 from differential.jobs.files import (
     OutputFile,
     print_lines,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from differential.jobs.extra import needed_for
+from differential.extra import needed_for
 from differential.jobs.files import OutputFile
 from differential.jobs.job import Column, Picture, Shown
 from differential.jobs.report import Report, counted, percentiles

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from differential.jobs.extra import needed_for
+from differential.extra import needed_for
 from differential.jobs.job import Columns, Edges, Options
 
 Ints = NDArray[np.int64]

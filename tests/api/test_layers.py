@@ -33,7 +33,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "timely.cluster": ("timely.cluster",),
     "timely": ("timely.api", "timely.lowlevel", "timely.services", "timely.testing", "timely.__main__", "timely"),
     "timely.graphlinq": ("timely.graphlinq",),
-    "differential leaves": tuple(f"differential.{name}" for name in ("beside", "errors", "arguments", "keys")),
+    "differential leaves": tuple(f"differential.{name}" for name in ("beside", "errors", "extra", "arguments", "keys")),
     "differential.kernels": ("differential.kernels",),
     "differential.data": ("differential.data",),
     "differential.trace": ("differential.trace",),

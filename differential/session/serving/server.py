@@ -9,6 +9,7 @@ from ipaddress import ip_address
 from numbers import Integral
 from typing import NamedTuple
 
+from differential.extra import needed_for
 from differential.session.catalog import Catalog
 from differential.session.item import Item
 from timely.errors import ConfigError
@@ -71,12 +72,10 @@ def serve(catalog: Catalog, requests: Item, rejects: Item | None, stops: bool, o
     `stops`, such a line refuses its whole request. Raises ConfigError if a library is missing, if the address or the
     token cannot be used, or if other machines can reach the address and there is no token or no certificate.
     """
-    try:
+    with needed_for("serving a session", "http"):
         import uvicorn  # noqa: F401
 
         from differential.session.serving.application import Application
-    except ImportError as error:
-        raise ConfigError(f"serving a session needs {error.name}: pip install 'timely-dataflow[http]'") from None
     from differential.session.serving.guard import Guard
     from differential.session.serving.incoming import Incoming
     from differential.session.serving.outgoing import Hubs

@@ -15,16 +15,15 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
+from differential.extra import needed_for
 from differential.session.changes import Change
 from differential.session.sinks.sink import Mark, Outlet
 from differential.session.sinks.values import as_json, as_texts, check_names
-from timely.errors import ConfigError, DataError, SessionError, StoreError
+from timely.errors import DataError, SessionError, StoreError
 
-try:
+with needed_for("Kafka", "kafka"):
     import confluent_kafka as client
     from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
-except ImportError as error:
-    raise ConfigError(f"Kafka needs {error.name}: pip install 'timely-dataflow[kafka]'") from None
 
 __all__ = ["kafka"]
 

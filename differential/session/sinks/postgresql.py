@@ -15,19 +15,18 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
+from differential.extra import needed_for
 from differential.session.changes import Change
 from differential.session.sinks.sink import Mark, Outlet
 from differential.session.sinks.values import as_texts, check_names
 from differential.session.sources.convert import family
 from differential.session.table_data import Column
-from timely.errors import ConfigError, DataError, SessionError, StoreError
+from timely.errors import DataError, SessionError, StoreError
 from timely.lowlevel import name_of
 
-try:
+with needed_for("PostgreSQL", "postgresql"):
     import psycopg
     from psycopg import sql
-except ImportError as error:
-    raise ConfigError(f"PostgreSQL needs {error.name}: pip install 'timely-dataflow[postgresql]'") from None
 
 __all__ = ["postgresql"]
 

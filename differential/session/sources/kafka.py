@@ -20,16 +20,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from differential.extra import needed_for
 from differential.session.sources.convert import Converter, Parse, number_of_json, of_json, of_text
 from differential.session.sources.source import Batch, Position, Rejected, Target
 from differential.session.table_data import Column
 from differential.session.transaction import Kind
-from timely.errors import ConfigError, DataError, SessionError
+from timely.errors import DataError, SessionError
 
-try:
+with needed_for("Kafka", "kafka"):
     import confluent_kafka as client
-except ImportError as error:
-    raise ConfigError(f"Kafka needs {error.name}: pip install 'timely-dataflow[kafka]'") from None
 
 __all__ = ["kafka"]
 

@@ -13,14 +13,13 @@ from contextlib import contextmanager
 from secrets import token_hex
 from typing import Any, NamedTuple, TypeVar
 
+from differential.extra import needed_for
 from differential.session.sources.pgoutput import Keepalive, Wal, place, status, unwrapped
-from timely.errors import ConfigError, SessionError, StoreError
+from timely.errors import SessionError, StoreError
 
-try:
+with needed_for("PostgreSQL", "postgresql"):
     import psycopg
     from psycopg import pq, sql
-except ImportError as error:
-    raise ConfigError(f"PostgreSQL needs {error.name}: pip install 'timely-dataflow[postgresql]'") from None
 
 T = TypeVar("T")
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from differential.jobs.extra import needed_for
+from differential.extra import needed_for
 from differential.jobs.status import CheckError, status_of
 from timely.errors import DataError
 

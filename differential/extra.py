@@ -1,4 +1,4 @@
-"""Libraries that an installation may lack, because they are in the extra `jobs`."""
+"""Libraries that an installation may lack, because they are in an extra."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from timely.errors import ConfigError
 
 
 @contextmanager
-def needed_for(purpose: str) -> Iterator[None]:
+def needed_for(purpose: str, extra: str = "jobs") -> Iterator[None]:
     """Raise ConfigError, with the command that installs it, where a library that is imported is not installed.
 
     >>> with needed_for("--plot"):
@@ -20,4 +20,4 @@ def needed_for(purpose: str) -> Iterator[None]:
     try:
         yield
     except ImportError as error:
-        raise ConfigError(f"{purpose} needs {error.name}: pip install 'timely-dataflow[jobs]'") from None
+        raise ConfigError(f"{purpose} needs {error.name}: pip install 'timely-dataflow[{extra}]'") from None
