@@ -29,27 +29,21 @@ def needed(links: int, workers: int, rings: bool = False) -> int:
     return A_LINK * links + A_WORKER * workers + rings * (A_RING * links + AN_INBOX * workers) + OF_THE_PROGRAM
 
 
-def reserve(links: int, workers: int, rings: bool = False) -> None:
-    """Raise this process's limit on descriptors to what it needs; raise `TransportError` if the system forbids it."""
-    wanted = needed(links, workers, rings)
+def reserve(links: int, workers: int, rings: bool) -> bool:
+    """Raise this process's limit on descriptors to what it needs; do without rings if the system forbids it with them.
+
+    Returns whether there are rings. Raises `TransportError` if the system forbids it without them, too.
+    """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft == resource.RLIM_INFINITY or soft >= wanted:
-        return
-    try:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-    except (ValueError, OSError):
-        raise TransportError(
-            f"{links} connections to workers of other processes need up to {wanted} file descriptors, but a process "
-            f"may open {hard}; allow more ('ulimit -Hn', or LimitNOFILE of a service), or run fewer workers per "
-            "process: the number of connections grows with its square"
-        ) from None
-
-
-def reserve_most(links: int, workers: int, rings: bool) -> bool:
-    """Reserve what rings need if they are wanted and the system permits it, or else do without; return which."""
-    if rings:
-        with suppress(TransportError):
-            reserve(links, workers, rings)
-            return True
-    reserve(links, workers)
-    return False
+    for has_rings in (True, False) if rings else (False,):
+        wanted = needed(links, workers, has_rings)
+        if soft == resource.RLIM_INFINITY or soft >= wanted:
+            return has_rings
+        with suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+            return has_rings
+    raise TransportError(
+        f"{links} connections to workers of other processes need up to {wanted} file descriptors, but a process "
+        f"may open {hard}; allow more ('ulimit -Hn', or LimitNOFILE of a service), or run fewer workers per "
+        "process: the number of connections grows with its square"
+    )

@@ -41,7 +41,7 @@ import zmq
 from timely.closing import close_all
 from timely.communication.allocator import Allocator, admit
 from timely.communication.codec import MAX_FRAMES, Ack, Encoder, Envelope, Frames, Hello, decode
-from timely.communication.descriptors import reserve_most
+from timely.communication.descriptors import reserve
 from timely.communication.doorbell import Doorbell
 from timely.communication.ends import SharedContext, bind_pull, connect_push
 from timely.communication.limits import check_frames
@@ -403,7 +403,7 @@ def socket_allocators(config: Config, is_ending: Callable[[], bool] = lambda: Fa
     `is_ending()` returns whether the process was asked to end, as its peers may have been.
     """
     links = config.workers * (config.peers - config.workers)
-    config = replace(config, rings=reserve_most(links, config.workers, config.rings))
+    config = replace(config, rings=reserve(links, config.workers, config.rings))
     local = range(config.first_worker, config.first_worker + config.workers)
     context = SharedContext(16 + config.workers * (4 + 3 * config.peers), config.curve_dir)
     doorbells = [Doorbell() for _ in local]

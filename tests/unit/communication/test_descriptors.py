@@ -30,7 +30,7 @@ def test_the_bound_is_raised_as_far_as_needed(
     limits: list[tuple[int, int]] = []
     monkeypatch.setattr(descriptors.resource, "getrlimit", lambda _: (soft, hard))
     monkeypatch.setattr(descriptors.resource, "setrlimit", lambda _, both: limits.append(both))
-    descriptors.reserve(12, 4)
+    descriptors.reserve(12, 4, False)
     assert limits == ([] if set_to is None else [(set_to, hard)])
 
 
@@ -39,7 +39,7 @@ def test_a_limit_that_the_system_forbids_to_raise_is_reported_with_numbers(monke
     with pytest.raises(
         TransportError, match=r"12 connections .* need up to 368 file descriptors, .* may open 20; allow"
     ):
-        descriptors.reserve(12, 4)
+        descriptors.reserve(12, 4, False)
 
 
 def test_without_descriptors_for_rings_a_process_does_without_rings(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -49,8 +49,8 @@ def test_without_descriptors_for_rings_a_process_does_without_rings(monkeypatch:
     monkeypatch.setattr(descriptors.resource, "setrlimit", refused)
     for most, has_rings in ((392, True), (391, False)):
         monkeypatch.setattr(descriptors.resource, "getrlimit", lambda _, most=most: (most, most))
-        assert descriptors.reserve_most(12, 4, True) is has_rings
-        assert not descriptors.reserve_most(12, 4, False)
+        assert descriptors.reserve(12, 4, True) is has_rings
+        assert not descriptors.reserve(12, 4, False)
 
 
 @pytest.mark.slow

@@ -144,7 +144,7 @@ def test_an_interrupt_while_sockets_are_made_does_not_wait_for_one_that_nobody_k
 
 def test_a_process_has_room_for_its_connections(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tuple[int, int]] = []
-    monkeypatch.setattr(sockets, "reserve_most", lambda links, workers, rings: bool(asked.append((links, workers))))
+    monkeypatch.setattr(sockets, "reserve", lambda links, workers, rings: bool(asked.append((links, workers))))
     for allocator in socket_allocators(ipc_configs(tmp_path, processes=4, workers=4)[2]):
         allocator.close()
     assert asked == [(48, 4)]
