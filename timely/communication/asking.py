@@ -29,6 +29,7 @@ import zmq
 
 from timely.communication.curve import load_keys, make_keys
 from timely.communication.doorbell import Doorbell
+from timely.communication.wire import HANDSHAKE_FAILED
 from timely.communication.zap import Authenticator
 from timely.errors import ConfigError
 
@@ -43,8 +44,6 @@ KEPT = 1_000
 HANDSHAKE_SECONDS = 10.0
 REFUSALS = 3
 """A client gives up after this many handshakes that fail without a reason, or after one that is refused."""
-_REFUSED = zmq.EVENT_HANDSHAKE_FAILED_AUTH | zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL
-_REFUSED |= zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL
 
 Answer = Sequence[bytes] | None
 
@@ -191,7 +190,7 @@ class AskingSocket:
         self._socket.handshake_ivl = int(1000 * HANDSHAKE_SECONDS)
         self._socket.curve_serverkey = public
         self._socket.curve_publickey, self._socket.curve_secretkey = public, secret
-        self._monitor = self._socket.get_monitor_socket(_REFUSED)
+        self._monitor = self._socket.get_monitor_socket(HANDSHAKE_FAILED)
         self._socket.connect(self._address)
 
     def _disconnect(self) -> None:

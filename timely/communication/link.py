@@ -25,7 +25,7 @@ import zmq
 from timely.communication.codec import Ack, Frames
 from timely.communication.inbox import Outlet
 from timely.communication.ring import MESSAGE_BYTES, RingReader
-from timely.communication.wire import transmit
+from timely.communication.wire import HANDSHAKE_FAILED, transmit
 from timely.config import Config
 
 
@@ -74,12 +74,7 @@ class Link:
         self.pid: int | None = None
         self.socket = push
         self.monitor = push.get_monitor_socket(
-            zmq.EVENT_CONNECTED
-            | zmq.EVENT_DISCONNECTED
-            | zmq.EVENT_HANDSHAKE_SUCCEEDED
-            | zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL
-            | zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL
-            | zmq.EVENT_HANDSHAKE_FAILED_AUTH
+            zmq.EVENT_CONNECTED | zmq.EVENT_DISCONNECTED | zmq.EVENT_HANDSHAKE_SUCCEEDED | HANDSHAKE_FAILED
         )
         self.queue: deque[tuple[int, Frames, int]] = deque()
         self.ring: RingReader | None = None

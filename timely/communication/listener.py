@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import zmq
 
-_TURNED_AWAY = (
-    zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL | zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL | zmq.EVENT_HANDSHAKE_FAILED_AUTH
-)
+from timely.communication.wire import HANDSHAKE_FAILED
 
 
 class Listener:
@@ -20,7 +18,7 @@ class Listener:
 
     def __init__(self, pull: zmq.Socket[bytes]) -> None:
         self.socket = pull
-        self.monitor = pull.get_monitor_socket(_TURNED_AWAY)
+        self.monitor = pull.get_monitor_socket(HANDSHAKE_FAILED)
         self.refused = 0
 
     def observe(self, event: int, now: float) -> None:

@@ -16,6 +16,11 @@ COPY_BYTES = 1 << 18
 """ZeroMQ copies frames up to this size. It reads larger ones in place and then notifies this process, from a thread
 that takes the interpreter from the worker: for a small frame, that costs more than a copy."""
 
+HANDSHAKE_FAILED = (
+    zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL | zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL | zmq.EVENT_HANDSHAKE_FAILED_AUTH
+)
+"""The events of a monitor about a peer with other keys, or another protocol."""
+
 _POLLIN = int(zmq.POLLIN)
 _NOBLOCK = int(zmq.NOBLOCK)
 _SNDMORE = int(zmq.SNDMORE)

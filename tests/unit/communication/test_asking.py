@@ -102,7 +102,7 @@ def _connect_to(client: AskingSocket, server_key: bytes) -> None:
     client._socket.curve_serverkey = server_key
     client._socket.curve_publickey, client._socket.curve_secretkey = client._keys
     client._socket.reconnect_ivl = 50
-    client._monitor = client._socket.get_monitor_socket(asking._REFUSED)
+    client._monitor = client._socket.get_monitor_socket(asking.HANDSHAKE_FAILED)
     client._socket.connect(client._address)
 
 
