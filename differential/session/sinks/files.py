@@ -24,7 +24,7 @@ from typing import Any, Literal
 from differential.data.disk import OsDisk, replace_file
 from differential.session.changes import Change
 from differential.session.sinks.sink import Mark, Outlet
-from differential.session.sinks.values import ADDED, as_json, as_texts, check_names
+from differential.session.sinks.values import ADDED, as_json, as_line, as_texts, check_names
 from differential.session.table_data import order_of
 from timely.errors import SessionError, StoreError
 from timely.lowlevel import user_origin
@@ -142,7 +142,7 @@ def _json_lines(change: Change, diffs: list[int]) -> str:
     names = (*change.columns, *ADDED)
     columns = [as_json(name, column) for name, column in zip(change.columns, change.rows)]
     rows = zip(*columns, [change.time] * len(diffs), diffs)
-    return "".join(f"{json.dumps(dict(zip(names, row)), default=str, ensure_ascii=False)}\n" for row in rows)
+    return "".join(f"{as_line(dict(zip(names, row)))}\n" for row in rows)
 
 
 def _csv_lines(change: Change, diffs: list[int]) -> str:

@@ -18,7 +18,7 @@ from typing import Any
 from differential.extra import needed_for
 from differential.session.changes import Change
 from differential.session.sinks.sink import Mark, Outlet
-from differential.session.sinks.values import as_json, as_texts, check_names
+from differential.session.sinks.values import as_json, as_line, as_texts, check_names
 from timely.errors import DataError, SessionError, StoreError
 
 with needed_for("Kafka", "kafka"):
@@ -160,7 +160,7 @@ class ChangesTopicWriter:
         rows = list(zip(*(as_json(name, column) for name, column in zip(names, change.rows))))
         if not key:
             for row, diff in zip(rows, change.diff.tolist()):
-                yield None, _packed({**dict(zip(names, row)), "time": change.time, "diff": diff})
+                yield None, as_line({**dict(zip(names, row)), "time": change.time, "diff": diff}).encode()
             return
         after: dict[bytes, bytes | None] = {}
         texts = as_texts(key[0], change.rows[names.index(key[0])])
@@ -168,14 +168,14 @@ class ChangesTopicWriter:
             values = dict(zip(names, row))
             if text is None and len(key) == 1:
                 raise DataError(f"column {key[0]!r} has a null, but the key of a message is a text")
-            named = str(text).encode() if len(key) == 1 else _packed({name: values[name] for name in key})
+            named = str(text).encode() if len(key) == 1 else as_line({name: values[name] for name in key}).encode()
             if diff > 1 or (diff > 0 and after.get(named) is not None):
                 raise DataError(
                     f"the view has two rows of the key {named.decode()}, but topic {self._sink.topic} has one message "
                     "for each key: name more columns in key=[...]"
                 )
             if diff > 0:
-                after[named] = _packed({name: value for name, value in values.items() if name not in key})
+                after[named] = as_line({name: value for name, value in values.items() if name not in key}).encode()
             else:
                 after.setdefault(named, None)
         yield from after.items()
@@ -192,10 +192,6 @@ def _passing(topic: str) -> Iterator[None]:
         if reason.code() in _FENCED:
             raise SessionError(f"{text}: another session writes to the sink of this name") from error
         raise (DataError if reason.code() in _REFUSED else StoreError)(text) from error
-
-
-def _packed(values: Mapping[str, Any]) -> bytes:
-    return json.dumps(values, default=str, ensure_ascii=False).encode()
 
 
 def kafka(

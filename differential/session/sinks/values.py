@@ -65,7 +65,7 @@ def as_texts(name: str, column: Column) -> list[str | None]:
         return values
     form: Callable[[Any], str] = json.dumps if of in ("value", "bool") else _text
     if of == "value":
-        form = _json
+        form = as_line
     return [None if value is None else form(value) for value in values]
 
 
@@ -73,7 +73,8 @@ def _text(value: Any) -> str:
     return value if type(value) is str else repr(value)
 
 
-def _json(value: Any) -> str:
+def as_line(value: Any) -> str:
+    """Return a value of `as_json`, or a dict of such values, as JSON on one line."""
     return json.dumps(value, default=str, ensure_ascii=False)
 
 
