@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,14 @@ from timely.lowlevel import typed
 Column = NDArray[Any]
 Named = tuple[Sequence[str] | None, Sequence[Any]]
 """The names of columns, if they have any, and the columns."""
+
+_READERS = {
+    ".arrow": ("feather", "read_table"),
+    ".csv": ("csv", "read_csv"),
+    ".feather": ("feather", "read_table"),
+    ".parquet": ("parquet", "read_table"),
+}
+"""What reads files, by the ending of their names: a module of pyarrow, and its function."""
 
 
 def read(data: Any, names: Sequence[str] | None = None, *, types: Mapping[str, str] | None = None) -> Frame:
@@ -169,34 +178,8 @@ def _of_file(path: str) -> Named:
     reader = _READERS.get(ending)
     if reader is None:
         raise DataError(f"{path}: a file to read ends in {', '.join(sorted(_READERS))}; convert it, or rename it")
-    return _of_arrow(reader(path))
-
-
-def _parquet(path: str) -> Any:
-    from pyarrow import parquet
-
-    return parquet.read_table(path)
-
-
-def _ipc(path: str) -> Any:
-    from pyarrow import feather
-
-    return feather.read_table(path)
-
-
-def _csv(path: str) -> Any:
-    from pyarrow import csv
-
-    return csv.read_csv(path)
-
-
-_READERS: dict[str, Callable[[str], Any]] = {
-    ".arrow": _ipc,
-    ".csv": _csv,
-    ".feather": _ipc,
-    ".parquet": _parquet,
-}
-"""What reads files, by the ending of their names."""
+    module, function = reader
+    return _of_arrow(getattr(import_module(f"pyarrow.{module}"), function)(path))
 
 
 def needs_arrow(what: str) -> None:
