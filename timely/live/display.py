@@ -17,7 +17,7 @@ import time as clock
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from shutil import get_terminal_size
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from timely.observe.events import MessageSent
 from timely.worker.worker import Worker
@@ -37,16 +37,18 @@ ESTIMATED_FROM = 1.0
 """After this many seconds of a phase there is an estimate of what is left."""
 
 
-class Line(Protocol):
+class Line:
     """Where a display shows what it has to show."""
 
-    period: float
+    period = PERIOD
     """Seconds between two refreshes."""
-    is_in_place: bool
+    is_in_place = True
     """Whether the line is replaced, and gone at the end."""
+    phase = ""
 
     def begin(self, phase: str, began: float) -> None:
         """Show another phase, which began at a time of `time.monotonic`."""
+        self.phase = phase
 
     def show(self, figures: str, share: float | None, seconds: float) -> None:
         """Show figures, the share that is done, if it is known, and for how long the phase has lasted."""
@@ -195,35 +197,24 @@ class _Records:
         self._sent += sum(event.records for event in events)
 
 
-class _Plain:
+class _Plain(Line):
     """A new line each time."""
 
     period = PLAIN_SECONDS
     is_in_place = False
 
-    def begin(self, phase: str, began: float) -> None:
-        self._phase = phase
-
     def show(self, figures: str, share: float | None, seconds: float) -> None:
-        sys.stderr.write(f"{_text(self._phase, share, figures, seconds)}\n")
+        sys.stderr.write(f"{_text(self.phase, share, figures, seconds)}\n")
         sys.stderr.flush()
 
-    def end(self) -> None:
-        pass
 
-
-class _Again:
+class _Again(Line):
     """A line that is written again from its beginning, and overwritten by spaces at the end."""
 
-    period = PERIOD
-    is_in_place = True
     _width = 0
 
-    def begin(self, phase: str, began: float) -> None:
-        self._phase = phase
-
     def show(self, figures: str, share: float | None, seconds: float) -> None:
-        self._write(_text(self._phase, share, figures, seconds))
+        self._write(_text(self.phase, share, figures, seconds))
 
     def end(self) -> None:
         if self._width:
@@ -238,11 +229,8 @@ class _Again:
         self._width = len(text)
 
 
-class _Bar:
+class _Bar(Line):
     """A line of rich, with a bar."""
-
-    period = PERIOD
-    is_in_place = True
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
