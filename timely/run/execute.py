@@ -216,7 +216,7 @@ def run(
                 _leave(worker, allocator, error)
                 left = error
             else:
-                worker.drop_failed()  # the program has caught the error, and returned
+                _drop_failed(worker)
                 worker.close_inputs()
                 while worker.step_or_park():
                     pass
@@ -237,6 +237,13 @@ def run(
     finally:
         close_all([worker.close, allocator.close])
     raise left
+
+
+def _drop_failed(worker: Worker) -> None:
+    """Drop the dataflows whose errors the program has caught, if no other worker waits for them."""
+    for dataflow in worker.dataflows if worker.peers == 1 else ():
+        if dataflow.loss:
+            worker.drop_dataflow(dataflow)
 
 
 def _leave(worker: Worker, allocator: Allocator, left: SystemExit) -> None:

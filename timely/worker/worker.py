@@ -303,12 +303,6 @@ class Worker:
         """
         self._dataflows.drop(dataflow if isinstance(dataflow, int) else dataflow.index)
 
-    def drop_failed(self) -> None:
-        """Drop the dataflows that cannot go on, if no other worker waits for them."""
-        for dataflow in self.dataflows if self.peers == 1 else ():
-            if dataflow.loss:
-                self.drop_dataflow(dataflow)
-
     def close_inputs(self) -> bool:
         """Close the inputs that the program left open, on which only this thread could send. Return whether it did."""
         were_open = False

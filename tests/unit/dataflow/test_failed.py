@@ -79,10 +79,14 @@ def test_an_interrupt_inside_of_a_step_is_no_less_than_an_error() -> None:
 
 
 def test_other_dataflows_of_a_single_worker_go_on() -> None:
+    def take(input: Any, output: Any) -> None:
+        for _, batch in input:
+            refuse(np.array(list(batch.rows())))
+
     def program(worker: Worker) -> dict[Any, int]:
         with worker.dataflow("q") as scope:
             bad, rows = new_stream(scope)
-            bad_probe = rows.unary(Pipeline(), lambda input, output: [refuse(np.array(list(batch.rows()))) for _, batch in input]).probe()
+            bad_probe = rows.unary(Pipeline(), take, name="take").probe()
         with worker.dataflow("other") as scope:
             good, more = new_input(scope)
             answer = more.count().output()
