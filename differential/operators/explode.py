@@ -44,13 +44,11 @@ def explode(collection: C, function: Callable[..., Any], *, keys: int = 1, name:
     return linear(collection, transform, keys=keys, name=name)
 
 
-def occurrences(given: Any, length: int) -> Ints:
+def occurrences(given: Any, length: int, what: str = "how often records occur") -> Ints:
     """Return how often rows occur, as a function has returned it, as one integer for each row."""
     times: Array = np.asarray(given)
     if times.dtype.kind not in "iub" or times.shape not in ((), (length,)):
-        raise DataError(
-            f"how often records occur must be one integer for each of the {length} rows, not {times.dtype}{times.shape}"
-        )
+        raise DataError(f"{what} must be one integer for each of the {length} rows, not {times.dtype}{times.shape}")
     if times.dtype == np.uint64 and times.size and int(times.max()) >= 1 << 63:
         raise DataError(f"records cannot occur {times.max()} times: that is too large for a 64-bit integer")
     return times.astype(np.int64) if times.shape else np.full(length, times, np.int64)

@@ -24,7 +24,8 @@ def totals(collection: C, *functions: Callable[..., Any], name: str = "totals") 
     A function receives whole columns and returns a column of integers, or one integer for all records. One row is kept
     for each key and function, and none for values, so a change costs the same however many records a key has.
 
-    Raises BuildError where no function is given, and where all columns are the key.
+    Raises BuildError where no function is given, and where all columns are the key. A DataError ends the run where one
+    returns something else than integers.
 
     >>> def moments(scope):
     ...     numbers = Collection.of(scope, np.array([1, 1, 2]), np.array([10, 20, 5]))
@@ -38,7 +39,7 @@ def totals(collection: C, *functions: Callable[..., Any], name: str = "totals") 
 
     def transform(updates: Updates) -> Updates:
         length = len(updates)
-        given = [occurrences(consult(function, updates.columns), length) for function in functions]
+        given = [occurrences(consult(each, updates.columns), length, "what is added up") for each in functions]
         rows = np.tile(np.arange(length), parts)
         diffs = multiplied(updates, np.concatenate(given), keys=keys)
         number = np.repeat(np.arange(parts), length)

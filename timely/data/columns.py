@@ -222,13 +222,19 @@ def _first_of(part: Array) -> str:
 def starts_of_runs(columns: Sequence[Array]) -> NDArray[np.int64]:
     """Return where each run of successive rows begins that are equal in all columns, of which there is at least one.
 
+    Every NaN is equal to any other, and a missing time to any other.
+
     >>> starts_of_runs([np.array([1, 1, 1, 2]), np.array([5, 5, 6, 6])])
     array([0, 2, 3])
     """
     is_first = np.zeros(len(columns[0]), np.bool_)
     is_first[:1] = True
     for column in columns:
-        is_first[1:] |= column[1:] != column[:-1]
+        differs = column[1:] != column[:-1]
+        if column.dtype.kind in "fcmM":
+            is_value = column == column
+            differs &= is_value[1:] | is_value[:-1]
+        is_first[1:] |= differs
     return np.flatnonzero(is_first)
 
 

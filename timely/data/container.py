@@ -184,12 +184,12 @@ def of_columns(batch: Batch) -> tuple[Array, ...]:
     >>> of_columns([3, 4])
     Traceback (most recent call last):
         ...
-    timely.errors.DataError: this operator takes batches of columns, not of kind 'list'
+    timely.errors.DataError: this operator takes batches of columns, not of kind 'list'; Columns((array, ...)) makes one
     """
     if isinstance(batch, Columns):
         return batch.columns
     kind = "list" if isinstance(batch, list) else check_batch(batch).kind
-    raise DataError(f"this operator takes batches of columns, not of kind {kind!r}")
+    raise DataError(f"this operator takes batches of columns, not of kind {kind!r}; Columns((array, ...)) makes one")
 
 
 def check_batch(batch: Any) -> Any:

@@ -105,12 +105,15 @@ def derived(stream: S, *, name: str) -> S:
 def merged(streams: Sequence[S], *, name: str) -> S:
     """Return the stream of everything on `streams`, all of one scope."""
     first = streams[0]
+    for stream in streams:
+        if not hasattr(stream, "tee"):
+            raise BuildError(f"{name} takes streams, and not {stream!r:.80} (at {user_origin()})")
     dataflow = first.scope.dataflow
     target = derived(first, name=name)
     first.tee.consumers.append(Forward(target.tee))
     for stream in streams[1:]:
         if stream.scope is not first.scope:
-            where = f"{name}: one stream is in {first.scope}, another in {stream.scope}"
+            where = f"{name} (at {user_origin()}): one stream is in {first.scope}, another in {stream.scope}"
             if stream.scope.dataflow is not first.scope.dataflow:
                 raise BuildError(f"{where} of another dataflow: what flows there can be captured, and replayed here")
             raise BuildError(f"{where}: use enter() or leave() to bring one to the other")

@@ -176,6 +176,11 @@ class Notificator:
         The capability may be that of a message, or one held, which is taken over. Raises CapabilityError where
         `guarantee` is not a time of the operator's scope.
         """
+        if not isinstance(capability, (Capability, InputCapability)):
+            raise CapabilityError(
+                f"notify_at takes a capability, and not {capability!r:.80}: that of a message, or its delayed(time); "
+                "notify_after(time) takes none"
+            )
         time = self._output.time_of(capability)
         at = time if guarantee is None else self._time(guarantee)
         if isinstance(capability, Capability):

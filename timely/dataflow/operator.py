@@ -10,7 +10,7 @@ from timely.dataflow.operator_core import OperatorCore
 from timely.dataflow.ports import InputPort, OutputPort
 from timely.dataflow.recorder import Recorder
 from timely.dataflow.streams import ScopeCore
-from timely.errors import OperatorError, PeerFailed
+from timely.errors import CapabilityError, OperatorError, PeerFailed
 from timely.origin import Origin
 from timely.progress.static import StaticProgress
 
@@ -35,6 +35,8 @@ class Operator(OperatorCore):
         return [*self.inputs, *self.outputs]
 
     def holder(self, output: int) -> Holder:
+        if not 0 <= output < len(self.outputs):
+            raise CapabilityError(f"{self} has {len(self.outputs)} output(s), and none with the number {output}")
         return self.outputs[output]
 
     def run(self) -> None:

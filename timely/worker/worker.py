@@ -291,7 +291,8 @@ class Worker:
     def drop_dataflow(self, dataflow: Dataflow | int) -> None:
         """Forget a dataflow, complete or not. All workers must drop it.
 
-        Its inputs are closed. An operator that drops its own dataflow is the last to run there.
+        Its inputs are closed. An operator that drops its own dataflow is the last to run there. Raises BuildError for a
+        dataflow of another worker.
 
         >>> def program(worker):
         ...     with worker.dataflow("endless") as scope:
@@ -301,7 +302,11 @@ class Worker:
         >>> execute_directly(program)
         (True, [])
         """
-        self._dataflows.drop(dataflow if isinstance(dataflow, int) else dataflow.index)
+        if not isinstance(dataflow, int):
+            if getattr(dataflow, "host", None) is not self:
+                raise BuildError(f"worker {self.index} cannot drop {dataflow!s:.80}, which is no dataflow of its own")
+            dataflow = dataflow.index
+        self._dataflows.drop(dataflow)
 
     def close_inputs(self) -> bool:
         """Close the inputs that the program left open, on which only this thread could send. Return whether it did."""

@@ -7,6 +7,7 @@ from timely.data.container import for_other_worker
 from timely.dataflow.builder import OperatorBuilder
 from timely.dataflow.pact import Pipeline
 from timely.dataflow.streams import S
+from timely.errors import BuildError
 from timely.progress.antichain import Antichain
 
 
@@ -23,6 +24,8 @@ def capture_into(stream: S, sink: EventSink, *, name: str = "capture") -> S:
     >>> queue.next_nowait()
     Progress((((0,), -1),))
     """
+    if not hasattr(sink, "push"):
+        raise BuildError(f"{name} takes what events are pushed into, such as EventFileWriter(path), not {sink!r:.80}")
     before = Antichain([stream.scope.minimum])
 
     builder = OperatorBuilder(stream.scope, name)

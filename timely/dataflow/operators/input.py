@@ -175,7 +175,10 @@ class Input:
         capability = self._open()
         self._builder.scope.dataflow.refuse_if_failed()
         self.flush()
-        capability.downgrade(time)
+        try:
+            capability.downgrade(time)
+        except CapabilityError as error:
+            raise CapabilityError(f"{self._builder.operator}: {error}") from None
 
     def close(self) -> None:
         """Send nothing any more. Raises DataError as `flush` does."""

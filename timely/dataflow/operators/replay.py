@@ -14,7 +14,7 @@ from timely.dataflow.capability_set import CapabilitySet
 from timely.dataflow.operator import Logic
 from timely.dataflow.ports import OutputPort
 from timely.dataflow.streams import S, ScopeCore
-from timely.errors import CapabilityError, CaptureError
+from timely.errors import BuildError, CapabilityError, CaptureError
 from timely.order import Time
 from timely.progress.antichain import Antichain, MutableAntichain
 
@@ -42,6 +42,8 @@ def replay_into(scope: ScopeCore[S], sources: Sequence[EventSource], *, name: st
     >>> sorted(example(lambda scope: replay_into(scope, queues)))
     [0, 1]
     """
+    if not isinstance(sources, (list, tuple)) or not all(hasattr(each, "next_nowait") for each in sources):
+        raise BuildError(f"{name} takes a list of sources, such as [EventFileReader(path)], and not {sources!r:.80}")
     share = list(sources[scope.index :: scope.peers])
     builder = OperatorBuilder(scope, name)
     output, stream = builder.add_output(initial=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from math import nan
 from typing import Any
 
 import numpy as np
@@ -13,12 +14,13 @@ from timely.dataflow.operators.aggregate import in_groups
 from timely.dataflow.operators.each_time import map_each_time
 from timely.dataflow.pact import Exchange
 from timely.dataflow.streams import S
+from timely.errors import DataError
 
 Transition = Callable[..., tuple[Any, Iterable[Any]]]
 
 
 def state_machine(stream: S, transition: Transition, *, name: str = "state_machine") -> S:
-    """Return the records that `transition` says, called for each key of each time, in an order of times.
+    """Return the records that `transition` returns, called for each key of each time, in an order of times.
 
     The first column is the key, and decides the worker. `transition(key, state, *columns)` receives what the key has at
     one complete time, in order of arrival, and returns the next state and the records to send; the state is None at
@@ -34,7 +36,12 @@ def state_machine(stream: S, transition: Transition, *, name: str = "state_machi
 
     def move(key: Any, columns: list[Array]) -> Iterable[Any]:
         records: Iterable[Any]
-        state, records = consult(transition, tuple(columns), key, states.get(key))
+        if key != key:
+            key = nan  # one for all, since a dictionary does not find another
+        found = consult(transition, tuple(columns), key, states.get(key))
+        if type(found) is not tuple or len(found) != 2:
+            raise DataError(f"the transition returns (state, records), and not {found!r:.80}")
+        state, records = found
         if state is None:
             states.pop(key, None)
         else:

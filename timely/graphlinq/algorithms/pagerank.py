@@ -6,7 +6,7 @@ import numpy as np
 
 from timely import Stream
 from timely.data.container import Array
-from timely.errors import DataError
+from timely.errors import BuildError, DataError
 from timely.graphlinq.graph import Graph
 from timely.graphlinq.node_aggregate import aggregate
 from timely.graphlinq.run import Aggregator, Superstep, VertexProgram
@@ -29,7 +29,7 @@ def pagerank(
     weight, the rank that jumps is lost. Multiple edges count as often as they occur. With `tolerance`, the run ends as
     soon as the ranks of all nodes together change by less than this.
 
-    Raises DataError if a weight is negative or not a number.
+    Raises DataError if a weight is negative or not a number, and BuildError unless 0 <= `damping` < 1.
 
     >>> edges = (np.array([0, 1]), np.array([2, 2]))
     >>> example(lambda scope: pagerank(Graph(scope.to_stream(edges))).map(lambda node, rank: (node, rank.round(3))))
@@ -41,6 +41,9 @@ def pagerank(
     >>> example(from_one)
     [(0, 0.0), (1, 1.636), (2, 1.364)]
     """
+
+    if not 0 <= damping < 1:
+        raise BuildError(f"pagerank: damping must be a number of at least 0 and less than 1, not {damping!r:.80}")
 
     def update(
         superstep: Superstep, rank: Array, degree: Array, weight: Array, change: Array, received: Array

@@ -31,6 +31,7 @@ def test_streams_of_different_scopes_are_refused() -> None:
             return scope.to_stream(range(2)).concat(inner.to_stream(range(2)))
 
     with pytest.raises(
-        BuildError, match=r"concat: one stream is in scope 'dataflow', another in scope 'dataflow/loop'"
+        BuildError,
+        match=r"concat \(at .*test_concat.py:\d+.*\): one stream is in scope 'dataflow', another in scope 'dataflow/loop'",
     ):
         collected(program)

@@ -1,0 +1,146 @@
+"""What operators refuse names what it is, where it was written, and what to write instead."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from differential import Collection, example as example_of_collections
+from timely import Config, Pipeline, Worker, example, execute, execute_directly, new_input, replay_into
+from timely.errors import BuildError, CapabilityError, OperatorError, TimelyError
+from timely.graphlinq import Graph, pagerank
+
+NAN = float("nan")
+
+
+def test_all_nans_are_one_key() -> None:
+    columns = np.array([NAN, 1.0, NAN]), np.array([2, 3, 4])
+
+    def added(starts: Any, values: Any) -> Any:
+        return np.add.reduceat(values, starts)
+
+    for operator in "aggregate", "combine", "combine_everywhere":
+        found = example(lambda scope, operator=operator: getattr(scope.to_stream(columns), operator)(added))
+        assert sorted(map(repr, found)) == ["(1.0, 3)", "(nan, 6)"], operator
+
+
+def test_a_key_that_is_nan_keeps_its_state() -> None:
+    def program(worker: Worker) -> list[Any]:
+        found: list[Any] = []
+        with worker.dataflow() as scope:
+            numbers, stream = new_input(scope)
+
+            def total(key: Any, state: Any, values: Any) -> Any:
+                state = (state or 0) + int(values.sum())
+                return state, [state]
+
+            stream.state_machine(total).inspect(found.append)
+        for epoch in range(3):
+            numbers.send(NAN, 2)
+            numbers.advance_to(epoch + 1)
+        numbers.close()
+        while worker.step():
+            pass
+        return found
+
+    assert execute_directly(program) == [2, 4, 6]
+
+
+@pytest.mark.parametrize(
+    ("build", "complaint"),
+    [
+        (lambda stream: stream.concat([1]), r"^concat takes streams, and not \[1\] \(at .*test_refused.py:\d+"),
+        (lambda stream: stream.capture_into("x"), r"^capture takes .* such as EventFileWriter\(path\), not 'x'$"),
+        (lambda stream: replay_into(stream.scope, ["x"]), r"^replay takes .* such as \[EventFileReader\(path\)\], and"),
+        (lambda stream: replay_into(stream.scope, "x"), r"^replay takes a list of sources"),
+        (lambda stream: pagerank(Graph(stream), damping=2), r"^pagerank: damping must be .* less than 1, not 2$"),
+    ],
+)
+def test_what_cannot_be_built_is_refused(build: Callable[[Any], Any], complaint: str) -> None:
+    with pytest.raises(BuildError, match=complaint):
+        example(lambda scope: build(scope.to_stream([1])))
+
+
+def give_back(what: Callable[[Any, Any, Any], object]) -> Callable[[Any], Any]:
+    """Return an operator that calls a function with its output, the notificator and the right of each message."""
+
+    def logic(input: Any, output: Any, notificator: Any) -> None:
+        for right, _ in input:
+            what(output, notificator, right)
+
+    return lambda stream: stream.unary_notify(Pipeline(), logic, name="rights")
+
+
+@pytest.mark.parametrize(
+    ("operator", "complaint"),
+    [
+        (
+            give_back(lambda output, asks, right: right.retain(-1)),
+            r"'rights' .* has 1 output\(s\), and none with the .* -1",
+        ),
+        (
+            give_back(lambda output, asks, right: right.retain(1)),
+            r"'rights' .* has 1 output\(s\), and none with the .* 1",
+        ),
+        (give_back(lambda output, asks, right: asks.notify_at(5)), r"notify_at takes a capability, and not 5: that of"),
+        (
+            lambda stream: stream.state_machine(lambda key, state: None),
+            r"transition returns \(state, records\), and not None",
+        ),
+        (
+            lambda stream: stream.accumulate([], lambda state, x: state.extend(x)),
+            "the fold returned None: it returns the",
+        ),
+    ],
+)
+def test_what_an_operator_cannot_do_is_an_error_that_names_it(operator: Callable[[Any], Any], complaint: str) -> None:
+    with pytest.raises(OperatorError, match=complaint):
+        example(lambda scope: operator(scope.to_stream(np.array([1]))))
+
+
+def test_only_whole_numbers_add_up() -> None:
+    with pytest.raises(
+        OperatorError, match=r"what is added up must be one integer for each of the 2 rows, not float64"
+    ):
+        example_of_collections(lambda scope: Collection.of(scope, [1, 1], [2, 3]).totals(lambda key, x: x * 0.5))
+
+
+def test_an_input_that_is_to_go_back_is_named() -> None:
+    def program(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            numbers, _ = new_input(scope, name="numbers")
+        numbers.advance_to(3)
+        numbers.advance_to(1)
+
+    with pytest.raises(
+        CapabilityError, match=r"^operator 'numbers' \(built at .*\): a capability for \(3,\) cannot go back"
+    ):
+        execute_directly(program)
+
+
+def test_a_worker_drops_only_dataflows_of_its_own() -> None:
+    others: dict[int, Any] = {}
+
+    def program(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            scope.to_stream([1]).exchange().probe()
+        others[worker.index] = scope.dataflow
+        with worker.dataflow() as scope:
+            scope.to_stream([1]).exchange().probe()
+        worker.step_while(lambda: len(others) < 2)
+        for dataflow in others[1 - worker.index], None, "x":
+            with pytest.raises(
+                BuildError, match=rf"worker {worker.index} cannot drop .*, which is no dataflow of its own"
+            ):
+                worker.drop_dataflow(dataflow)  # type: ignore[arg-type]
+
+    execute(program, Config(workers=2))
+
+
+@pytest.mark.parametrize("keys", [-1, 0, 1.5])
+def test_a_number_of_key_columns_that_is_none_is_refused(keys: Any) -> None:
+    with pytest.raises(TimelyError, match="a key is of at least one column"):
+        example_of_collections(lambda scope: Collection.of(scope, [1, 2], keys=keys).count())
