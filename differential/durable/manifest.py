@@ -135,9 +135,9 @@ class Manifest:
         True
         >>> Manifest.from_bytes(manifest.to_bytes().replace(b'"upper":3', b'"upper":4'), "here")
         Traceback (most recent call last):
-        timely.errors.StateError: the manifest of here is damaged: restore the directory from a copy, or remove it
+        timely.errors.StateError: the manifest of here is damaged: restore the directory from a copy
         """
-        damaged = StateError(f"the manifest of {where} is damaged: restore the directory from a copy, or remove it")
+        damaged = StateError(f"the manifest of {where} is damaged: restore the directory from a copy")
         try:
             whole = json.loads(data)
             format_ = whole["format"]

@@ -108,7 +108,7 @@ class Shard:
             is_whole = len(data) == part.size
             reason = "its checksum is wrong" if is_whole else f"it has {len(data)} bytes and should have {part.size}"
             raise StateError(
-                f"{self}: {part.name} is damaged, because {reason}: restore the directory from a copy, or remove it"
+                f"{self}: {part.name} is damaged, because {reason}: restore the directory from a copy"
             )
         return data
 
@@ -154,11 +154,9 @@ def refuse_remains(shard: Shard) -> None:
     """Raise StateError if there are files and no manifest: then this is no new collection, but has lost it."""
     names = shard.store.names()
     if names and shard.store.get_manifest() is None:
-        raise StateError(
-            f"{shard} has {len(names)} file(s), and no manifest: restore the directory from a copy, or remove it"
-        )
+        raise StateError(f"{shard} has {len(names)} file(s), and no manifest: restore the directory from a copy")
 
 
 def missing(shard: Shard, name: str) -> StateError:
     """Return the error for a part to which the manifest refers, and which does not exist."""
-    return StateError(f"{shard}: {name} is missing: restore the directory from a copy, or remove it")
+    return StateError(f"{shard}: {name} is missing: restore the directory from a copy")

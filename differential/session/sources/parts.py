@@ -339,7 +339,7 @@ def _rows(columns: Sequence[Column]) -> list[tuple[Any, ...]]:
 def _named(names: Sequence[str], columns: Sequence[Column], name: str, target: Target) -> Column:
     if list(names).count(name) != 1:
         raise DataError(
-            f"there is no column {name!r}, or two: the file has {', '.join(names)}, and table {target.table!r} has "
+            f"there is no column {name!r}, or two: the source has {', '.join(names)}, and table {target.table!r} has "
             f"{', '.join(target.names)}"
         )
     return columns[list(names).index(name)]

@@ -32,6 +32,6 @@ def test_streams_of_different_scopes_are_refused() -> None:
 
     with pytest.raises(
         BuildError,
-        match=r"concat \(at .*test_concat.py:\d+.*\): one stream is in scope 'dataflow', another in scope 'dataflow/loop'",
+        match=r"concat \(at .*concat.py:\d+.*\): one stream is in scope 'dataflow', another in scope 'dataflow/loop'",
     ):
         collected(program)
