@@ -13,10 +13,12 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import Any
+from unittest.mock import patch
 
 from differential import Session
 from differential.durable import Directory, Shard
 from differential.session import Changes, sinks, sources
+from differential.session.sources import files
 from tests.fuzz.feeds.drawing import Program, SourceOf, TableOf
 from tests.fuzz.feeds.twin import COLUMNS, Fails, Feed, Rejected, Row, Rows, Statement, Twin
 from tests.fuzz.feeds.views import FINAL, NOON, View, plain, real
@@ -29,6 +31,7 @@ _WINDOWS = ("tumbling", "sliding", "sessions")
 def run(program: Program) -> None:
     """Run a program. Raises Wrong, or what the session raises and must not."""
     with ExitStack() as stack:
+        stack.enter_context(patch.object(files, "QUIET", 0.0))  # nobody writes to files that were replaced
         running = _Running(program, stack.enter_context(tempfile.TemporaryDirectory()))
         run_steps(running, program.steps)
 

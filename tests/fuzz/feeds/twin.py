@@ -227,7 +227,7 @@ class Twin:
                     highest = max([row[AT] for row in each.rows], default=None)
                     if highest is not None:
                         clock.highest[each.source] = max(highest, clock.highest.get(each.source, highest))
-            live = [feed.name for feed in self.feeds if feed.table == name and not feed.is_over]
+            live = [feed.name for feed in self.feeds if feed.table == name]
             marks = [mark for table, mark in self.advanced if table == name]
             marks += [] if clock.mark is None else [clock.mark]
             if clock.lateness is not None and clock.highest:

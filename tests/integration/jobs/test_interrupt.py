@@ -163,10 +163,25 @@ def ended(signum: signal.Signals, *, is_followed: bool) -> None:
 @pytest.mark.parametrize("is_followed", [True, False])
 @pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGHUP])
 def test_a_service_manager_ends_a_job_like_ctrl_c(signum: signal.Signals, is_followed: bool) -> None:
-    with pytest.raises(SystemExit) as exit:
-        ended(signum, is_followed=is_followed)
-    assert exit.value.code == 128 + signum
-    assert signal.getsignal(signum) is signal.SIG_DFL
+    former = signal.signal(signum, signal.SIG_DFL)
+    try:
+        with pytest.raises(SystemExit) as exit:
+            ended(signum, is_followed=is_followed)
+        assert exit.value.code == 128 + signum
+        assert signal.getsignal(signum) is signal.SIG_DFL
+    finally:
+        signal.signal(signum, former)
+
+
+def test_a_signal_that_the_program_ignores_stays_ignored() -> None:
+    former = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with Interrupt(is_followed=True) as interrupt:
+            interrupt.expect()
+            signal.raise_signal(signal.SIGHUP)
+            assert not interrupt.has_come()
+    finally:
+        signal.signal(signal.SIGHUP, former)
 
 
 @pytest.mark.lengthy

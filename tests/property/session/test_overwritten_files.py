@@ -7,11 +7,12 @@ import tempfile
 from collections import Counter
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from hypothesis import given, settings, strategies as st
 
 from differential import Session
-from differential.session.sources import csv, json_lines
+from differential.session.sources import csv, files, json_lines
 from tests.thorough import examples
 
 STEPS = st.lists(
@@ -81,7 +82,7 @@ class File:
 @given(STEPS, st.sampled_from(["csv", "jsonl"]))
 @settings(max_examples=examples(20), deadline=None)
 def test_each_record_of_files_at_one_path_counts_once(steps: list[tuple[str, int]], form: str) -> None:
-    with tempfile.TemporaryDirectory() as directory:
+    with tempfile.TemporaryDirectory() as directory, patch.object(files, "QUIET", 0.0):
         file = File(directory, form)
         db, table = opened(directory, file.path)
         for step, count in steps:
