@@ -146,11 +146,6 @@ class Region(Schedulable):
                 turn = self._take_turn() if len(progress.within) > 1 else self._run_through()
             if turn is not None:
                 self._turn = self._unfinished(turn)
-        except BaseException:
-            for scope in progress.within:
-                scope.place = -1
-            self.dataflow.schedule.activate(self)  # after an interrupt, all that is left still runs
-            raise
         finally:
             self.is_running = progress.is_running = False
             self.dataflow.running = self

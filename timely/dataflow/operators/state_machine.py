@@ -39,7 +39,7 @@ def state_machine(stream: S, transition: Transition, *, name: str = "state_machi
         if key != key:
             key = nan  # one for all, since a dictionary does not find another
         found = consult(transition, tuple(columns), key, states.get(key))
-        if type(found) is not tuple or len(found) != 2:
+        if not isinstance(found, (tuple, list)) or len(found) != 2:
             raise DataError(f"the transition returns (state, records), and not {found!r:.80}")
         state, records = found
         if state is None:
