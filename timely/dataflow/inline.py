@@ -82,7 +82,9 @@ def inline_timed(
             try:
                 made: tuple[Time, Batch | None] = function(time, batch)
             except Exception as error:
-                raise operator_error(dataflow, name, origin, error, time) from error
+                failure = operator_error(dataflow, name, origin, error, time)
+                dataflow.lose(failure)  # also where the program sends, outside of any step
+                raise failure from error
             later, result = made
             if result is not None and len(result):
                 tee.push(later, result)
@@ -139,7 +141,9 @@ def split(
             try:
                 made = function(time, batch)
             except Exception as error:
-                raise operator_error(dataflow, name, origin, error, time) from error
+                failure = operator_error(dataflow, name, origin, error, time)
+                dataflow.lose(failure)  # also where the program sends, outside of any step
+                raise failure from error
             for number, piece in made:
                 tees[number].push(time, piece)
 

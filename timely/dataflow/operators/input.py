@@ -12,7 +12,7 @@ from timely.dataflow.host import Host
 from timely.dataflow.operator import Logic
 from timely.dataflow.ports import OutputPort
 from timely.dataflow.streams import S, ScopeCore
-from timely.errors import CapabilityError, DataError, OperatorError
+from timely.errors import CapabilityError, DataError
 from timely.order import Moment, Time
 
 
@@ -152,7 +152,7 @@ class Input:
         self._meter.count(batch)
         try:
             self._output.give(capability, batch)
-        except (OperatorError, KeyboardInterrupt) as error:  # a function in line has failed, after others may have sent
+        except KeyboardInterrupt as error:
             dataflow.lose(error)
             raise
 
