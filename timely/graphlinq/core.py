@@ -22,6 +22,10 @@ class GraphCore:
     def __init__(self, edges: Stream, *, partition: Partition = "source") -> None:
         if partition not in ("source", "edge"):
             raise BuildError(f"a graph is partitioned by 'source' or by 'edge', not by {partition!r}")
+        if not isinstance(edges, Stream):
+            raise BuildError(
+                f"a graph is made of a stream of edges, such as scope.to_stream(...), not of {edges!r:.80}"
+            )
         self.edges = edges.map_batch(_checked, name="edges")
         self.scope: Scope = edges.scope
         self.partition: Partition = partition

@@ -15,6 +15,7 @@ messages; its frontier shows for which times the index is complete.
 
 from __future__ import annotations
 
+from timely.errors import BuildError
 from timely.graphlinq.core import GraphCore
 from timely.graphlinq.graph_reduce import graph_reduce as _graph_reduce
 from timely.graphlinq.pregel import pregel as _pregel
@@ -36,3 +37,9 @@ class Graph(GraphCore):
 
     # Superstep by superstep
     pregel = _pregel
+
+
+def check_graph(name: str, graph: object) -> None:
+    """Raise BuildError unless an algorithm is given a graph."""
+    if not isinstance(graph, Graph):
+        raise BuildError(f"{name} takes a graph, such as Graph(edges), and not {graph!r:.80}")

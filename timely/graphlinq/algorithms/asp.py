@@ -14,7 +14,7 @@ import numpy as np
 from timely import Stream
 from timely.data.container import Array
 from timely.errors import BuildError
-from timely.graphlinq.graph import Graph
+from timely.graphlinq.graph import Graph, check_graph
 from timely.graphlinq.run import Superstep, VertexProgram
 
 MOST = 62
@@ -32,6 +32,7 @@ def landmark_distances(graph: Graph, landmarks: Sequence[int]) -> Stream:
     >>> example(lambda scope: landmark_distances(Graph(scope.to_stream(edges)), [1, 3]))
     [(1, 0, 1), (2, 1, 2), (3, 2, 0)]
     """
+    check_graph("landmark_distances", graph)
     if not 1 <= len(landmarks) <= MOST:
         raise BuildError(f"{len(landmarks)} landmarks were given: 1 to {MOST} can be searched from at once")
     bits = [1 << place for place in range(len(landmarks))]

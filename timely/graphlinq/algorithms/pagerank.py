@@ -7,7 +7,7 @@ import numpy as np
 from timely import Stream
 from timely.data.container import Array
 from timely.errors import BuildError, DataError
-from timely.graphlinq.graph import Graph
+from timely.graphlinq.graph import Graph, check_graph
 from timely.graphlinq.node_aggregate import aggregate
 from timely.graphlinq.run import Aggregator, Superstep, VertexProgram
 
@@ -42,6 +42,7 @@ def pagerank(
     [(0, 0.0), (1, 1.636), (2, 1.364)]
     """
 
+    check_graph("pagerank", graph)
     if not 0 <= damping < 1:
         raise BuildError(f"pagerank: damping must be a number of at least 0 and less than 1, not {damping!r:.80}")
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from timely import Broadcast, Pipeline, Stream
 from timely.data.container import Array
-from timely.graphlinq.graph import Graph
+from timely.graphlinq.graph import Graph, check_graph
 from timely.graphlinq.in_order import Given, in_order
 from timely.graphlinq.node_aggregate import aggregate
 from timely.graphlinq.node_join import node_join
@@ -34,6 +34,7 @@ def strongly_connected_components(graph: Graph) -> Stream:
     >>> sorted(example(lambda scope: strongly_connected_components(Graph(scope.to_stream(edges)))))
     [(1, 1), (2, 1), (3, 3)]
     """
+    check_graph("strongly_connected_components", graph)
     of_hub, others = _around(graph, _hub(graph)).branch(lambda node, is_member: ~is_member)
     with graph.scope.iterative("strongly_connected_components") as rounds:
         handle, left = rounds.feedback(name="nodes left")

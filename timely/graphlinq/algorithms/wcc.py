@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from timely import Stream
-from timely.graphlinq.graph import Graph
+from timely.graphlinq.graph import Graph, check_graph
 from timely.graphlinq.run import VertexProgram
 
 
@@ -16,6 +16,7 @@ def weakly_connected_components(graph: Graph) -> Stream:
     >>> example(lambda scope: weakly_connected_components(Graph(scope.to_stream(edges))))
     [(3, 3), (4, 3), (5, 3)]
     """
+    check_graph("weakly_connected_components", graph)
     return graph.both_ways().pregel(
         VertexProgram(
             init=lambda node: node,

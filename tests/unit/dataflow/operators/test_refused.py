@@ -11,7 +11,13 @@ import pytest
 from differential import Collection, example as example_of_collections
 from timely import Config, Pipeline, Worker, example, execute, execute_directly, new_input, replay_into
 from timely.errors import BuildError, CapabilityError, OperatorError, TimelyError
-from timely.graphlinq import Graph, pagerank
+from timely.graphlinq import (
+    Graph,
+    landmark_distances,
+    pagerank,
+    strongly_connected_components,
+    weakly_connected_components,
+)
 
 NAN = float("nan")
 
@@ -56,6 +62,11 @@ def test_a_key_that_is_nan_keeps_its_state() -> None:
         (lambda stream: stream.capture_into("x"), r"^capture takes .* such as EventFileWriter\(path\), not 'x'$"),
         (lambda stream: replay_into(stream.scope, ["x"]), r"^replay takes .* such as \[EventFileReader\(path\)\], and"),
         (lambda stream: replay_into(stream.scope, "x"), r"^replay takes a list of sources"),
+        (lambda stream: Graph([(1, 2)]), r"^a graph is made of a stream of edges, .*, not of \[\(1, 2\)\]$"),
+        (lambda stream: pagerank(stream), r"^pagerank takes a graph, such as Graph\(edges\), and not <stream in scope"),
+        (weakly_connected_components, r"^weakly_connected_components takes a graph"),
+        (strongly_connected_components, r"^strongly_connected_components takes a graph"),
+        (lambda stream: landmark_distances(stream, [1]), r"^landmark_distances takes a graph"),
         (lambda stream: pagerank(Graph(stream), damping=2), r"^pagerank: damping must be .* less than 1, not 2$"),
     ],
 )
