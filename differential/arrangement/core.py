@@ -11,7 +11,7 @@ without a copy.
 
 Operators are functions over the two types of this module. They return collections of the class that they receive, by
 `CollectionCore.with_stream` and `ArrangementCore.derived`, and so do not know the classes that list them as methods
-(`differential.collection`). Those classes say how to make one from the other, in the abstract methods below.
+(`differential.collection`). Those classes define how to make one from the other, in the abstract methods below.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ class CollectionCore(ABC):
 
 
 class ArrangementCore(ABC, Generic[C]):
-    """A collection of class `C`, indexed. `key` and `value` say what the codes in its batches mean."""
+    """A collection of class `C`, indexed. `key` and `value` know what the codes in its batches mean."""
 
     def __init__(self, stream: Stream, trace: Reader, key: Encoder, value: Encoder, keys: int) -> None:
         self.stream = stream

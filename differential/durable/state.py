@@ -16,7 +16,7 @@ A program may leave an output out and change its inputs meanwhile, so the manife
 also notes how far each was, so that an older copy of an input is refused, which would lack epochs.
 
 **Retention.** After a crash the inputs would be loaded as of `upper` - 1 of the output that is least far or, without
-outputs, of such an input. An input must stay readable as of this time: its `since` is not later, whatever `keep` says.
+outputs, of such an input. An input must stay readable as of this time: its `since` is not later, whatever `keep` is.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ def count(collection: Keyed[C], *, signed: bool = False, name: str = "count") ->
     """Return (key, number of records with that key), for every key that has records.
 
     A key that has a negative number of records ends the run with a DataError that names it, unless the collection is a
-    difference, as `signed` says.
+    difference, as `signed` states.
 
     >>> example(lambda scope: Collection.of(scope, np.array([1, 1, 2])).count())
     [((1, 2), 1), ((2, 1), 1)]

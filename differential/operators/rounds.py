@@ -60,7 +60,7 @@ class Rounds:
         dataflow = self._dataflow
         warnings.warn_explicit(
             f"operator {self._name!r} on worker {dataflow.worker_index} of {dataflow.peers} goes on: {late}; it has no "
-            "fixed point, or takes long to reach it (a `limit` bounds it, TIMELY_REPORT_ROUNDS says when to report it)",
+            "fixed point, or takes long to reach it (a `limit` bounds it, TIMELY_REPORT_ROUNDS sets when to report it)",
             UnsettledWarning,
             self._origin.file,
             self._origin.line,

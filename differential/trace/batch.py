@@ -1,6 +1,6 @@
 """Batches: what a trace is made of.
 
-A batch holds all updates of a collection in an interval of times. Its `description` says which interval, and as of
+A batch holds all updates of a collection in an interval of times. Its `description` states which interval, and as of
 which times the updates may be read (`differential.trace.description`).
 
 Rows are sorted by (key, value, time) and consolidated: no two agree in all three and no diff is 0. The times of the

@@ -53,7 +53,7 @@ class Claims:
         return self._meet([claim.physical for claim in self._held.copy()])
 
     def add(self, claim: Claim) -> None:
-        """Hold back what `claim` says, from now on."""
+        """Hold back what `claim` states, from now on."""
         self._held.add(claim)
 
     def discard(self, claim: Claim) -> bool:

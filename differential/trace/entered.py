@@ -1,6 +1,6 @@
 """Read a trace in an inner scope, whose times have one more coordinate.
 
-The trace holds the updates at times `(t, 0)` there. So a frontier of the inner scope says of the trace outside
+The trace holds the updates at times `(t, 0)` there. So a frontier of the inner scope states of the trace outside
 
 - for compaction: all its elements without their last coordinate, for `(s, i) ≤ (t, j)` implies `s ≤ t`;
 - for a cut: those of its elements whose last coordinate is 0, for `(s, i) ≤ (t, 0)` exactly if `s ≤ t` and `i = 0`.

@@ -14,7 +14,7 @@ class TraceHandle(Reader):
     """A reader of a trace as it is. One that is forgotten instead of dropped is dropped when it is collected."""
 
     def __init__(self, spine: Spine, claim: Claim | None = None) -> None:
-        """Register a reader, who may ask what `claim` says, or for all that the trace still answers."""
+        """Register a reader, who may ask what `claim` states, or for all that the trace still answers."""
         super().__init__(spine.depth)
         self.spine = spine
         self._claim = Claim(spine.logical, spine.physical) if claim is None else claim

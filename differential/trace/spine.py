@@ -9,12 +9,12 @@ the sizes geometric. Batches of a few rows wait until there are `TINY_LAYERS` of
 
 The claims of the readers decide what a merge may do (`differential.trace.claims`):
 
-- The logical frontier says as of which times they may still ask for contents. A merge replaces the times of updates by
+- The logical frontier: the times as of which they may still ask for contents. A merge replaces the times of updates by
   their representatives (`differential.trace.description`), so that updates cancel: memory follows the size of the
   collection, not of its history. A layer is *compacted*, that is, merged with nothing, if half of its times or more
   coincide with others. The spine looks for such layers after as much work as the trace has rows; and, after as much as
   it has times, for layers nearly all of whose many times coincide, as when many epochs arrive at once.
-- The physical frontier says where they may still ask to cut the trace. A merge takes only batches wholly before it.
+- The physical frontier: where they may still ask to cut the trace. A merge takes only batches wholly before it.
 
 Without readers the trace keeps nothing. Empty batches only widen the description of their neighbour; that of another
 empty batch even where readers may ask to cut.

@@ -38,7 +38,7 @@ class Ended(NamedTuple):
 
 
 class Orders(NamedTuple):
-    """What the driver tells an actor: its configuration, the keys of the run, and the directory of state."""
+    """What the driver passes to an actor: its configuration, the keys of the run, and the directory of state."""
 
     config: Config
     public: bytes

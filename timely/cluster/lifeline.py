@@ -25,7 +25,7 @@ GONE = "has ended before it met the others"
 
 
 Declare = Callable[[int, str], object]
-"""What is called with a process that has ended, and with what to say about it."""
+"""What is called with a process that has ended, and with the text that reports it."""
 
 
 def spread(guests: Mapping[int, Lines], seal: Keyed, generation: str, declare: Declare = declare_fate) -> None:

@@ -3,7 +3,7 @@
 - The *Secret* has keys that are made for this manifest, unless one is named that exists already.
 - The headless *Service* gives each pod a name, also before it is ready, because pods look for the first one by name.
 - The *Job* is indexed and ends with the program; its pods are started again when they fail, as often as `--restart`
-  says. Or the *StatefulSet* runs a program that does not end, and starts its pods all at the same time.
+  states. Or the *StatefulSet* runs a program that does not end, and starts its pods all at the same time.
 
 Each pod runs one process by `timely run --on kubernetes` (`timely.cluster.kubernetes`), as an ordinary user without
 privileges. It can write only to a directory for temporary files and to the one for durable state.

@@ -35,7 +35,7 @@ _USAGE_ERROR = 2
 
 
 class Fleet:
-    """The actors of a run, and what each attempt tells them."""
+    """The actors of a run, and what each attempt passes to them."""
 
     def __init__(self, ray: Any, actors: Sequence[Any], config: Config, state: str | None) -> None:
         self.ray = ray

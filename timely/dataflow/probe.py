@@ -14,7 +14,7 @@ from timely.progress.antichain import Antichain
 class Probe:
     """Knows the frontier of a stream: which times may still appear on it, on any worker.
 
-    Made by `Stream.probe`, or before there is a stream: then `Stream.probe_with` says what it looks at, and with
+    Made by `Stream.probe`, or before there is a stream: then `Stream.probe_with` states what it looks at, and with
     several streams its frontier is of what may still appear on any of them. Times may be given as a tuple or, where
     they have one coordinate, as an int.
 

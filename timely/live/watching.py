@@ -120,7 +120,7 @@ class Watching:
                 try:
                     await self._look(looking)
                 except Exception as error:
-                    # What is looked at changes meanwhile. The next look is another chance, and the log says why.
+                    # What is looked at changes meanwhile. The next look is another chance, and the log states why.
                     self._notes.add("live view", f"a look has failed: {type(error).__name__}: {error}")
                 self._looked.set()
                 due = max(due + PERIOD, clock.monotonic() + PERIOD / 4)

@@ -2,7 +2,7 @@
 
 Every page of new memory costs a page fault, and in a virtual machine a fault on 4 KB takes several times as long as
 filling them. Kernels ask for large pages for the large arrays that they make. All other memory, such as the frames that
-arrive from other processes, comes from the C library, which asks for large pages only if its environment says so when
+arrive from other processes, comes from the C library, which asks for large pages only if its environment is set so when
 the process starts. So the launcher sets this for its children, and a command that runs the script itself restarts. The
 C library uses large pages only in its first heap, not in those that it makes for further threads, such as the one that
 receives; so all threads share one heap.

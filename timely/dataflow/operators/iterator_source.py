@@ -1,4 +1,4 @@
-"""Epochs drawn from an iterator, no faster than a probe says they are consumed.
+"""Epochs drawn from an iterator, no faster than a probe shows that they are consumed.
 
 The items of the iterator are what the epochs consist of, and it is not asked for the next one before the probe permits
 it: with `ahead` epochs, epoch e is drawn once epoch e - `ahead` is complete where the probe looks. So at

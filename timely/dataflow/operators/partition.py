@@ -17,11 +17,11 @@ from timely.order import Time
 
 
 def partition(stream: S, parts: int, route: Callable[..., Any], *, name: str = "partition") -> tuple[S, ...]:
-    """Return `parts` streams; `route` says for each record, by a number from 0 on, which one it is on.
+    """Return `parts` streams; `route` returns for each record the number, from 0 on, of the one it is on.
 
     `route` receives a batch's columns and returns a column of integers; for list batches, a record and an integer.
 
-    Raises BuildError for less than one part. A DataError ends the run where `route` says another number than 0 to
+    Raises BuildError for less than one part. A DataError ends the run where `route` returns another number than 0 to
     `parts` - 1.
 
     >>> example(lambda scope: scope.to_stream(range(7)).partition(3, lambda x: x % 3)[1])

@@ -1,4 +1,4 @@
-"""Let another stream say when records come."""
+"""Let another stream decide when records come."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from timely.order import Time, less_equal
 def reclock(stream: S, clock: S, *, name: str = "reclock") -> S:
     """Return the records of `stream`, each at the first time not before its own at which `clock` has a message.
 
-    What `clock` says is ignored, only its times matter, on each worker for itself. Records that no tick follows are
+    Of `clock` only the times matter, not the records, on each worker for itself. Records that no tick follows are
     never sent. They wait for one as long as the clock may still tick, at no matter how much later a time; when it has
     ended, and its last tick was answered, they are dropped.
 
