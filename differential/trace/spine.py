@@ -85,8 +85,8 @@ class Spine:
         self.origin = self.upper
         self._layers: list[Batch | Merge] = []
         self._claims = Claims(self.origin)
-        self._thread = threading.get_ident  # when Python exits, a handle may be freed after the names of this module
-        self._owner = self._thread()
+        self._identify = threading.get_ident  # when Python exits, a handle may be freed after the names of this module
+        self._owner = self._identify()
         self._is_working = False
         self._batches: tuple[Batch, ...] | None = ()
         self._is_merging = False
@@ -284,7 +284,7 @@ class Spine:
         """Undo `register` as soon as the trace is at rest; called at any moment, in any thread."""
         self._claims.leave_behind(claim)
         # In the middle of a change of the layers, or in another thread, their list must not be cleared.
-        if not self._is_working and self._thread() == self._owner:
+        if not self._is_working and self._identify() == self._owner:
             self._forget_left_behind()
 
     def _forget_left_behind(self) -> None:
