@@ -21,7 +21,7 @@ from timely.order import Time
 from timely.progress.antichain import Antichain, MutableAntichain
 
 AT_MOST = 64
-NANOSECONDS_AT_MOST = 1_000_000
+NANOSECONDS_AT_MOST = 500_000
 """How long measuring may take in a span in which an epoch has ended; ten times as long if none has."""
 _PENDING = 1024
 """More epochs than these are never under way between inputs and answers as far as this is concerned."""

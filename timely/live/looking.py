@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 BUDGET = 1000
 """How many activations of a worker are counted in a part of the time, about."""
-SHARE = 0.004
+SHARE = 0.003
 """The most that counting may take of the time of a process whose workers run many activations, about."""
 PERIOD_NANOSECONDS = 500_000_000
 """The usual time between two looks. Looks that follow each other sooner do not make counting stop sooner."""

@@ -158,7 +158,7 @@ def test_a_worker_that_counted_much_because_it_had_been_idle_counts_nothing_for_
         assert not timers
         spans = [go(50) for _ in range(2 * looking.LONGEST_PAUSE)]
         idle = next(number for number, counted in enumerate(spans) if counted)
-        assert idle == 18, "50 activations take 75,000 ns, and each span may take 4,000"
+        assert idle == looking.LONGEST_PAUSE, "50 activations take 75,000 ns, and each span may take 3,000"
         look.close()
 
     execute_directly(program)
