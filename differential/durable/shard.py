@@ -107,9 +107,7 @@ class Shard:
         if data is not None and (len(data) != part.size or hashlib.sha256(data).hexdigest() != part.sha256):
             is_whole = len(data) == part.size
             reason = "its checksum is wrong" if is_whole else f"it has {len(data)} bytes and should have {part.size}"
-            raise StateError(
-                f"{self}: {part.name} is damaged, because {reason}: restore the directory from a copy"
-            )
+            raise StateError(f"{self}: {part.name} is damaged, because {reason}: restore the directory from a copy")
         return data
 
     def _updates(self, manifest: Manifest, lower: int, upper: int) -> rows.Table | None:

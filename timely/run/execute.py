@@ -241,8 +241,8 @@ def run(
 
 def _drop_failed(worker: Worker) -> None:
     """Drop the dataflows whose errors the program has caught, if no other worker waits for them."""
-    for dataflow in worker.dataflows if worker.peers == 1 else ():
-        if dataflow.loss:
+    for dataflow in worker.dataflows:
+        if dataflow.loss and worker.peers == 1:
             worker.drop_dataflow(dataflow)
 
 

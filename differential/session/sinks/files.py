@@ -97,7 +97,9 @@ class FileWriter:
         start = os.fstat(self._file).st_size
         assert self._noted is not None
         if start != self._noted["size"]:
-            raise StoreError(f"{self._path} has {start} bytes, but {self._noted['size']} were written: who changes it?")
+            raise StoreError(
+                f"{self._path} has {start} bytes, but {self._noted['size']} were written: another program changed it"
+            )
         data = b"".join(self._lines(changes, not start))
         view = memoryview(data)
         while view:

@@ -43,6 +43,16 @@ def begin(look: Looking, worker: Worker) -> None:
     assert worker.log.is_counting
 
 
+def clock_of_a_test(monkeypatch: pytest.MonkeyPatch) -> tuple[list[int], list[tuple[float, Callable[[], None]]]]:
+    """Let looks have a clock and timers of their own, and 50 epochs in a period; return both."""
+    now, timers = [EPOCH], list[tuple[float, Callable[[], None]]]()
+    fake = SimpleNamespace(perf_counter_ns=lambda: now[0], thread_time_ns=lambda: 0)
+    monkeypatch.setattr(looking, "clock", fake)
+    monkeypatch.setattr(looking, "PERIOD_NANOSECONDS", 50 * EPOCH)
+    monkeypatch.setattr(Worker, "call_after", lambda _, seconds, call: timers.append((now[0] + seconds * 1e9, call)))
+    return now, timers
+
+
 @pytest.mark.composed
 def test_a_state_has_what_operators_did_and_sends_only_what_changes() -> None:
     def program(worker: Worker) -> None:
@@ -95,12 +105,8 @@ def test_a_state_has_what_operators_did_and_sends_only_what_changes() -> None:
 @pytest.mark.composed
 @pytest.mark.interpreted
 def test_counts_are_extrapolated_where_a_worker_is_too_busy_to_count_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    now, timers = [EPOCH], list[tuple[float, Callable[[], None]]]()
-    fake = SimpleNamespace(perf_counter_ns=lambda: now[0], thread_time_ns=lambda: 0)
-    monkeypatch.setattr(looking, "clock", fake)
+    now, timers = clock_of_a_test(monkeypatch)
     monkeypatch.setattr(looking, "BUDGET", 20)
-    monkeypatch.setattr(looking, "PERIOD_NANOSECONDS", 50 * EPOCH)
-    monkeypatch.setattr(Worker, "call_after", lambda _, seconds, call: timers.append((now[0] + seconds * 1e9, call)))
 
     def program(worker: Worker) -> None:
         numbers, probe = chain(worker)
@@ -130,11 +136,7 @@ def test_counts_are_extrapolated_where_a_worker_is_too_busy_to_count_all(monkeyp
 def test_a_worker_that_counted_much_because_it_had_been_idle_counts_nothing_for_as_long(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    now, timers = [EPOCH], list[tuple[float, Callable[[], None]]]()
-    fake = SimpleNamespace(perf_counter_ns=lambda: now[0], thread_time_ns=lambda: 0)
-    monkeypatch.setattr(looking, "clock", fake)
-    monkeypatch.setattr(looking, "PERIOD_NANOSECONDS", 50 * EPOCH)
-    monkeypatch.setattr(Worker, "call_after", lambda _, seconds, call: timers.append((now[0] + seconds * 1e9, call)))
+    now, timers = clock_of_a_test(monkeypatch)
 
     def program(worker: Worker) -> None:
         numbers, probe = chain(worker)
