@@ -101,6 +101,7 @@ class _Codegen(codegen.JITCPUCodegen):  # type: ignore[misc]
 
     def __init__(self, processor: Processor) -> None:
         self._processor = processor
+        self._vectorises = False
         super().__init__(f"differential.kernels.{processor.name}")
 
     def _get_host_cpu_name(self) -> str:
@@ -110,18 +111,19 @@ class _Codegen(codegen.JITCPUCodegen):  # type: ignore[misc]
         return self._processor.features
 
     def _pass_builder(self, **settings: Any) -> Any:
-        """Return LLVM's passes for Numba's settings, up to level 2, which leave loops as they are.
+        """Return LLVM's passes for Numba's settings, up to level 2, which leave most loops as they are.
 
-        Level 3 and unrolled loops take a third of LLVM's time, and vectorised loops make kernels larger. None of them
-        makes bulk work or changes faster (docs/design/0023-kernels-without-numba.md).
+        Level 3 and unrolled loops take a third of LLVM's time, and vectorised loops make kernels larger. Only passes
+        over whole columns become faster, if they are vectorised (docs/design/0023-kernels-without-numba.md).
         """
         options = llvm.create_pipeline_tuning_options(min(int(settings.get("opt", config.OPT)), _MOST_OPTIMISED))
-        options.loop_vectorization = options.slp_vectorization = False
+        options.loop_vectorization, options.slp_vectorization = self._vectorises, False
         options.loop_unrolling = options.loop_interleaving = False
         return llvm.create_pass_builder(self._tm, options)
 
-    def object_code(self, module: Any) -> bytes:
+    def object_code(self, module: Any, is_vectorised: bool) -> bytes:
         """Return the object code of a module, which is optimised in place."""
+        self._vectorises = is_vectorised
         manager, passes = self._module_pass_manager()
         manager.run(module, passes)
         module.verify()
@@ -378,7 +380,7 @@ def external(symbol: str, signature: Signature) -> Any:
 
 
 def object_codes(
-    function: Any, symbol: str, signature: Signature, processors: list[Processor]
+    function: Any, symbol: str, signature: Signature, processors: list[Processor], is_vectorised: bool
 ) -> list[tuple[bytes, list[str]]]:
     """Return for each processor a kernel's object code, and the names of what it needs from elsewhere.
 
@@ -400,7 +402,7 @@ def object_codes(
         made = []
         for processor in processors:
             own = linked.clone()
-            code = _codegen(processor).object_code(own)
+            code = _codegen(processor).object_code(own, is_vectorised)
             needs = [each.name for each in own.functions if each.is_declaration and not each.name.startswith("llvm.")]
             made.append((code, needs))
     return made

@@ -92,6 +92,7 @@ class Kernel(functools.partial[Any], Part):
 
     source: Any
     loaded: Any
+    is_vectorised: bool
 
     def prepare(self) -> Any:
         """Return this kernel as a function, compiled or loaded; later calls of the kernel go straight to it."""
@@ -110,7 +111,8 @@ class Kernel(functools.partial[Any], Part):
         """Return what is kept of this kernel. Its key also spells out how this module compiles functions."""
         signature = Signature.of(self.source)
         with uninterrupted():
-            return Entry(f"{self.source.__module__}.{self.source.__qualname__}", signature, digest_of(self.source))
+            sources = digest_of(self.source) + (" vectorised" if self.is_vectorised else "")
+            return Entry(f"{self.source.__module__}.{self.source.__qualname__}", signature, sources)
 
     def is_compiled(self) -> bool:
         """Return whether this kernel is in use or kept, so that it is loaded at most."""
@@ -122,7 +124,7 @@ class Kernel(functools.partial[Any], Part):
         copy, namespace = _copy(self.source)
         copy.__qualname__ = symbol  # names of machine code are unique in a process
         _resolve(self.source, namespace)
-        made = codegen.object_codes(copy, symbol, Signature.of(self.source), processors)
+        made = codegen.object_codes(copy, symbol, Signature.of(self.source), processors, self.is_vectorised)
         return [payload_of(code, needs) for code, needs in made]
 
     def external(self) -> Any:
@@ -192,9 +194,16 @@ def kernel(function: Callable[Parameters, Result]) -> Callable[Parameters, Resul
     made = Kernel(first_call)
     made.source = cast(FunctionType, function)
     made.loaded = None
+    made.is_vectorised = False
     functools.update_wrapper(made, function)
     _KERNELS.append(made)
     return cast("Callable[Parameters, Result]", made)
+
+
+def vectorised(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """Return a kernel to be compiled with loops that compute several items at a time: for passes over whole columns."""
+    cast(Kernel, function).is_vectorised = True
+    return function
 
 
 def inner(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:

@@ -15,8 +15,9 @@ import numpy as np
 import pytest
 
 from differential.kernels import compile as compiling, digest
-from differential.kernels.compile import Ints, Kernel, Table, bare, inner, kernel
+from differential.kernels.compile import Ints, Kernel, Table, bare, inner, kernel, vectorised
 from differential.kernels.memory import at, column, times_of
+from differential.kernels.processor import Processor
 
 ROOT = Path(compiling.__file__).parents[2]
 
@@ -27,6 +28,15 @@ def total(items: Ints, factor: int) -> int:
     result = 0
     for item in items:
         result += at(items, 0, 0) * 0 + item * factor
+    return result
+
+
+@kernel
+def difference_of(items: Ints, least: int) -> Ints:
+    """Return the items minus `least`, in room of their own."""
+    result = np.empty(len(items), np.int64)
+    for place in range(len(items)):
+        result[place] = items[place] - least
     return result
 
 
@@ -262,6 +272,18 @@ def test_a_kernel_without_a_file_and_without_a_declared_result_is_compiled(tmp_p
     """,
     )
     assert done.stdout == "[0 2 4]\n", done.stderr
+
+
+def test_a_vectorised_kernel_is_other_code_under_another_key_with_the_same_results() -> None:
+    plain: Kernel = difference_of  # type: ignore[assignment]
+    other: Kernel = vectorised(kernel(plain.source))  # type: ignore[assignment]
+    compiling._KERNELS.remove(other)
+    assert plain.entry().symbol != other.entry().symbol
+    host = [Processor.of_host()]
+    assert plain.object_codes(host) != other.object_codes(host)
+    items = np.arange(37) * 3
+    assert (other(items, 5) == items - 5).all()
+    assert (plain(items, 5) == items - 5).all()
 
 
 WAITS = """
