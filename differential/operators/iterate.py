@@ -116,6 +116,8 @@ def iterate(
     loop was to settle within 100 rounds, but in round 101 at (0,) 2 records change, (107,) by -1, (108,) by
     +1: it has no fixed point, or takes a higher limit to reach it
     """
+    if not callable(body):
+        raise BuildError(f"{name}: iterate takes a function of a collection, and not {body!r:.80}")
     with collection.scope.iterative(name) as inner:
         variable = VariableCore(type(collection), inner, collection, limit=limit, name=name)
         result = body(variable.collection)

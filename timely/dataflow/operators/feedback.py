@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any
 
 from timely.dataflow.builder import OperatorBuilder
@@ -68,8 +69,8 @@ def feedback(scope: ScopeCore[S], step: int = 1, *, name: str = "feedback") -> t
     >>> sorted(example(program))
     [12, 16, 16]
     """
-    if step < 1:
-        raise BuildError(f"a feedback must advance time: step is {step}")
+    if not isinstance(step, Integral) or step < 1:
+        raise BuildError(f"{name}: a feedback must advance time: step is {step!r:.80}, not a whole number from 1 on")
     builder = OperatorBuilder(scope, name)
     output, stream = builder.add_output()
     return LoopHandle(builder, output, step), stream

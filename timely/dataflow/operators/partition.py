@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -27,8 +28,8 @@ def partition(stream: S, parts: int, route: Callable[..., Any], *, name: str = "
     >>> example(lambda scope: scope.to_stream(range(7)).partition(3, lambda x: x % 3)[1])
     [1, 4]
     """
-    if parts < 1:
-        raise BuildError(f"{name}: a stream cannot be divided into {parts} parts")
+    if not isinstance(parts, Integral) or parts < 1:
+        raise BuildError(f"{name}: a stream cannot be divided into {parts!r:.80} parts, only into a whole number")
 
     def divide(time: Time, batch: Batch) -> Iterator[tuple[int, Batch]]:
         numbers: Any
