@@ -121,7 +121,7 @@ class Encoder:
         self.adds = False
         self.hidden = 0
         self.kinds = kinds
-        self._compared: dict[Callable[[], str], Encoder] = {}
+        self._compared: dict[Callable[[], None], Encoder] = {}
         self.ordered = kinds is None or self._orders(kinds)
 
     @staticmethod
@@ -174,18 +174,18 @@ class Encoder:
         """Return whether equal codes mean equal values in both encoders."""
         return tuple(map(_comparable, self.kinds or ())) == tuple(map(_comparable, other.kinds or ()))
 
-    def compare_with(self, other: Encoder, refusal: Callable[[], str]) -> None:
-        """Raise DataError with the text `refusal()` as soon as this encoder and `other` know different kinds."""
+    def compare_with(self, other: Encoder, report: Callable[[], None]) -> None:
+        """Call `report` as soon as this encoder and `other` know different kinds."""
         if other is not self:
-            self._compared[refusal] = other
-            other._compared[refusal] = self
-            self._refuse_unlike(other, refusal)
+            self._compared[report] = other
+            other._compared[report] = self
+            self._report_unlike(other, report)
 
-    def stop_comparing(self, refusal: Callable[[], str]) -> None:
+    def stop_comparing(self, report: Callable[[], None]) -> None:
         """Undo `compare_with`."""
-        other = self._compared.pop(refusal, None)
+        other = self._compared.pop(report, None)
         if other is not None:
-            other._compared.pop(refusal, None)
+            other._compared.pop(report, None)
 
     @property
     def interns(self) -> bool:
@@ -232,12 +232,12 @@ class Encoder:
             kinds = settled(known, kinds, self.part)
         self.kinds = kinds
         self.ordered = self.ordered and self._orders(kinds)
-        for refusal, other in self._compared.items():
-            self._refuse_unlike(other, refusal)
+        for report, other in self._compared.items():
+            self._report_unlike(other, report)
 
-    def _refuse_unlike(self, other: Encoder, refusal: Callable[[], str]) -> None:
+    def _report_unlike(self, other: Encoder, report: Callable[[], None]) -> None:
         if self.kinds is not None and other.kinds is not None and not self.agrees(other):
-            raise DataError(refusal())
+            report()
 
     def _codes(self, columns: tuple[Array, ...], kinds: tuple[AnyKind, ...], numbers: Numbers) -> Codes:
         """Return one code per row, with the numbers of strings and tuples from `numbers`.

@@ -74,6 +74,10 @@ class Updates:
         self.time_index = time_index
         self.diffs = diffs
 
+    def __reduce__(self) -> Any:
+        """Return how to make a copy in another process: a class compiled to C has no other way."""
+        return Updates, (self.columns, self.times, self.time_index, self.diffs)
+
     @classmethod
     def at(cls, time: Time, columns: tuple[Array, ...], diffs: Ints = NOTHING) -> Updates:
         """Return a batch of updates that all happen at `time`."""

@@ -9,6 +9,7 @@ import numpy as np
 from differential import Collection, Groups, Variable
 from differential.arguments import check_rows
 from differential.graphs.directions import both_ways, starts
+from differential.graphs.order import is_before
 
 
 def colouring(edges: Collection) -> Collection:
@@ -26,7 +27,7 @@ def colouring(edges: Collection) -> Collection:
     """
     check_rows("colouring", edges=edges)
     ends = both_ways(edges)
-    upwards = ends.filter(lambda node, neighbour: node < neighbour)
+    upwards = ends.filter(is_before)
     uncoloured = starts(ends).map(lambda node: (node, -1))
     with edges.scope.iterative("colouring") as inner:
         taken = Variable(inner)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from differential import Collection
+from differential.graphs.order import is_same
 
 
 def transpose(edges: Collection) -> Collection:
@@ -29,7 +30,7 @@ def neighbours(edges: Collection) -> Collection:
     >>> example(lambda scope: neighbours(Collection.of(scope, np.array([1, 2, 3]), np.array([2, 1, 3]))))
     [((1, 2), 1), ((2, 1), 1)]
     """
-    return both_ways(edges.filter(lambda source, target: source != target)).distinct()
+    return both_ways(edges.filter(lambda source, target: ~is_same(source, target))).distinct()
 
 
 def starts(edges: Collection) -> Collection:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from differential import Collection
 from differential.arguments import check_rows
 from differential.graphs.directions import both_ways, starts
+from differential.graphs.order import is_before
 
 
 def independent_set(edges: Collection) -> Collection:
@@ -19,7 +20,7 @@ def independent_set(edges: Collection) -> Collection:
     """
     check_rows("independent_set", edges=edges)
     ends = both_ways(edges)
-    upwards = ends.filter(lambda node, neighbour: node < neighbour)
+    upwards = ends.filter(is_before)
     nodes = starts(ends)
 
     def taken(inner: Collection) -> Collection:

@@ -12,6 +12,7 @@ from differential import Collection
 from differential.arguments import check_rows
 from differential.graphs.components import by_magnitude
 from differential.graphs.directions import starts, transpose
+from differential.graphs.order import is_same
 from differential.graphs.propagate import propagate
 
 
@@ -52,7 +53,7 @@ def strongly_connected_components(edges: Collection) -> Collection:
     [((1, 1), 1), ((2, 1), 1)]
     """
     check_rows("strongly_connected_components", edges=edges)
-    edges = edges.filter(lambda source, target: source != target)
+    edges = edges.filter(lambda source, target: ~is_same(source, target))
     cyclic = cyclic_edges(edges)
     return propagate(cyclic, cyclic.map(lambda source, _: (source, source)), rounds=by_magnitude)
 
@@ -64,7 +65,7 @@ def _trim(candidates: Collection, edges: Collection) -> Collection:
     labels = propagate(candidates, targets.map(lambda target: (target, target)), rounds=by_magnitude)
     return (
         edges.join_map(labels, lambda source, target, label: (target, source, label))
-        .join_map(labels, lambda target, source, label, other: (target, source, label == other))
+        .join_map(labels, lambda target, source, label, other: (target, source, is_same(label, other)))
         .filter(lambda target, source, same: same)
         .map(lambda target, source, _: (target, source))
     )

@@ -94,11 +94,14 @@ class Joiner:
         self._theirs = Side(second, right)
         self._todo: deque[Pairing] = deque()
         self._position = 0
-        self._refusal = self._refuse  # a bound method is a new object each time; this one is the key of the comparison
-        left.key.compare_with(right.key, self._refusal)
+        self._are_unlike = False
+        self._report = self._note_unlike  # a bound method is a new object each time; this one is the comparison's key
+        left.key.compare_with(right.key, self._report)
+        self._refuse_unlike()
         self._catching_up = CatchingUp((first, second), self._compact)
 
     def run(self) -> None:
+        self._refuse_unlike()
         mine, theirs = self._mine, self._theirs
         is_answered = self._answer(mine, theirs, True) or self._answer(theirs, mine, False)
         if not is_answered:
@@ -120,18 +123,24 @@ class Joiner:
 
     def drop(self) -> None:
         """Stop reading both traces."""
-        self._left.key.stop_comparing(self._refusal)
+        self._left.key.stop_comparing(self._report)
         self._mine.drop()
         self._theirs.drop()
 
-    def _refuse(self) -> str:
-        """Return the error for keys of different kinds."""
-        ours, theirs = self._left.key, self._right.key
-        return (
-            f"{self._output.operator}: the keys joined are of different kinds: {ours.describe()} on the left, "
-            f"{theirs.describe()} on the right, so that none could ever be equal; convert one side, as "
-            "typed(column, name) or nullable(column) do"
-        )
+    def _note_unlike(self) -> None:
+        # The dataflow of the arrangement that learns the kinds of its keys may be another one, which is not to blame.
+        # Rows follow on some worker, and this operator receives them.
+        self._are_unlike = True
+
+    def _refuse_unlike(self) -> None:
+        """Raise DataError if the keys are of different kinds."""
+        if self._are_unlike:
+            ours, theirs = self._left.key, self._right.key
+            raise DataError(
+                f"{self._output.operator}: the keys joined are of different kinds: {ours.describe()} on the left, "
+                f"{theirs.describe()} on the right, so that none could ever be equal; convert one side, as "
+                "typed(column, name) or nullable(column) do"
+            )
 
     def _compact(self) -> bool:
         self._mine.compact(self._theirs.input)

@@ -194,18 +194,21 @@ class _Member:
 
     def _receive(self) -> None:
         error: BaseException | None = None
-        while (message := self._channel.receive()) is not None:
-            kind, *content = message
-            if kind == Message.RESULT:
-                self._finish(*content)
-            elif kind == Message.VOTE:
-                self.votes.put(*content)
-            elif kind == Message.FAILED:
-                self._fail(*content)
-            elif kind == Message.LEFT:
-                self._leave(*content)
-            elif kind == Message.ENDED:
-                (error,) = content
+        try:
+            while (message := self._channel.receive()) is not None:
+                kind, *content = message
+                if kind == Message.RESULT:
+                    self._finish(*content)
+                elif kind == Message.VOTE:
+                    self.votes.put(*content)
+                elif kind == Message.FAILED:
+                    self._fail(*content)
+                elif kind == Message.LEFT:
+                    self._leave(*content)
+                elif kind == Message.ENDED:
+                    (error,) = content
+        except Exception as failure:  # nobody else would notice that this thread ends
+            error = failure
         self._end(error)
 
     def _finish(self, result: Any, error: BaseException | None, counts: list[Counts]) -> None:

@@ -18,6 +18,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from differential import Session
 from differential.errors import SessionError
+from differential.session.channel import Channel
 from differential.session.coordinator import Coordinator
 from tests.api.modules import ROOT
 from tests.integration.durable.killing import children
@@ -104,6 +105,19 @@ def test_processes_share_tables_views_changes_and_errors(db: Session) -> None:
     with pytest.raises(SessionError, match="does not have the row"):
         db.commit()
     check_alive(db)
+
+
+def test_a_message_that_cannot_be_read_ends_the_session_with_the_reason(
+    db: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unreadable(self: Channel) -> None:
+        raise ValueError("no message")
+
+    monkeypatch.setattr(Channel, "receive", unreadable)
+    db["numbers"].insert(x=1)  # type: ignore[union-attr]
+    with pytest.raises(SessionError, match=r"process 1 of the session has ended: no message"):
+        db.commit()
+        db.commit()
 
 
 @pytest.mark.slow

@@ -184,6 +184,28 @@ def test_a_view_that_fails_in_a_commit_is_dropped_with_its_readers_and_others_go
     db.view("bad", lambda t: t.orders.count())
 
 
+@pytest.mark.parametrize("other", [int | None, str, float])
+@pytest.mark.parametrize("workers", [1, 2])
+def test_keys_of_different_kinds_fail_the_view_that_joins_them_and_nothing_else(workers: int, other: Any) -> None:
+    with Session(workers) as db:
+        names, places = db.table("names", {"id": int, "x": int}), db.table("places", {"id": other, "y": int})
+        swapped = db.view("swapped", lambda t: t.names.select("x", "id"))
+        counts = db.view("counts", lambda t: t.swapped.group_by("x").count())
+        db.view("both", lambda t: t.names.join(t.places, on="id"))
+        db.view("some", lambda t: t.swapped.join(t.places.filter(lambda r: r.y > 0), on={"x": "id"}))
+        places.insert(id="1" if other is str else 1, y=3)
+        db.commit()
+        names.insert(id=1, x=2)
+        with pytest.raises(SessionError, match=r"'join' \(built at .*test_session.py.*are of different kinds") as error:
+            db.commit()
+        assert "view 'both' failed" in str(error.value)
+        assert "view 'some' failed" in str(error.value)
+        assert list(db) == ["names", "places", "swapped", "counts"]
+        names.insert(id=2, x=2)
+        db.commit()
+        assert counts.records() == [(2, 2)]
+
+
 def test_a_function_does_not_receive_rows_that_are_gone(db: Session) -> None:
     def definition(t: Any) -> Collection:
         return t.orders.map(lambda customer, total: (customer, [60 // each for each in total.tolist()]))  # type: ignore[no-any-return]
