@@ -55,7 +55,10 @@ for _ in sys.stdin:
             if announced:
                 print(announced, flush=True)
             while ticks > 0:
-                ticks -= stream.readline().startswith(b"event: tick")
+                line = stream.readline()
+                if not line:
+                    sys.exit()  # the page is gone
+                ticks -= line.startswith(b"event: tick")
     print("closed", flush=True)
 """
 CHAINS, LENGTH, WORKERS = 10, 50, 8

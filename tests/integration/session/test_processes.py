@@ -115,8 +115,8 @@ def test_a_message_that_cannot_be_read_ends_the_session_with_the_reason(
 
     monkeypatch.setattr(Channel, "receive", unreadable)
     db["numbers"].insert(x=1)  # type: ignore[union-attr]
+    db.commit()  # whose answer was waited for already
     with pytest.raises(SessionError, match=r"process 1 of the session has ended: no message"):
-        db.commit()
         db.commit()
 
 

@@ -189,7 +189,7 @@ def test_a_view_that_fails_in_a_commit_is_dropped_with_its_readers_and_others_go
 def test_keys_of_different_kinds_fail_the_view_that_joins_them_and_nothing_else(workers: int, other: Any) -> None:
     with Session(workers) as db:
         names, places = db.table("names", {"id": int, "x": int}), db.table("places", {"id": other, "y": int})
-        swapped = db.view("swapped", lambda t: t.names.select("x", "id"))
+        db.view("swapped", lambda t: t.names.select("x", "id"))
         counts = db.view("counts", lambda t: t.swapped.group_by("x").count())
         db.view("both", lambda t: t.names.join(t.places, on="id"))
         db.view("some", lambda t: t.swapped.join(t.places.filter(lambda r: r.y > 0), on={"x": "id"}))
