@@ -81,7 +81,10 @@ def place_of(where: str | os.PathLike[str] | Place | None) -> Place:
 def check_name(name: str) -> None:
     """Raise ConfigError unless `name` can be that of a collection, and of a directory anywhere."""
     if not isinstance(name, str) or not _NAME.fullmatch(name):
-        raise ConfigError(f"{name!r:.120} cannot name a durable collection: take letters, digits, '.', '_' and '-'")
+        raise ConfigError(
+            f"{name!r:.120} cannot name a durable collection: take at most 100 of the letters A to Z and a to z, "
+            "digits, '.', '_' and '-', the first of them a letter or a digit"
+        )
 
 
 def checked_fields(name: str, fields: Sequence[str] | None, added: Collection[str]) -> tuple[str, ...] | None:

@@ -38,6 +38,8 @@ def _series(column: Column) -> Any:
 
     from differential.frames.arrow_out import array_of
 
+    if isinstance(column, Typed) and column.type.is_opaque:  # Arrow would make arrays of NumPy of lists
+        return pandas.Series(np.asarray(column), dtype=object)
     types = {
         pa.int64(): pandas.Int64Dtype(),
         pa.uint64(): pandas.UInt64Dtype(),

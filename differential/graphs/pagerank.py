@@ -97,14 +97,13 @@ def _ranks(
         return (amount + tolerance // 2) // tolerance * tolerance
 
     def part(node: Any, rank: Any, degree: Any) -> tuple[Any, Any]:
-        return node, numerator * rounded(rank) // (denominator * degree)
+        return node, _scaled(rounded(rank), numerator, denominator * degree)
 
     def lost(node: Any, rank: Any, _: Any) -> tuple[Any, Any]:
-        return np.zeros(len(rank), np.int64), numerator * rounded(rank) // denominator
+        return np.zeros(len(rank), np.int64), _scaled(rounded(rank), numerator, denominator)
 
     def share(_: Any, amount: Any, total: Any, node: Any, weight: Any) -> tuple[Any, Any]:
-        # amount * weight // total, where the product need not fit in 64 bits.
-        return node, rounded(amount // total * weight + amount % total * weight // total)
+        return node, rounded(_scaled(amount, weight, total))
 
     nodes = starts(both_ways(edges))
     dangling = nodes.antijoin(starts(edges)).map(lambda node: (node, 0))
@@ -126,6 +125,15 @@ def _ranks(
     return ranks.count()
 
 
+def _scaled(amount: Any, numerator: Any, denominator: Any) -> Any:
+    """Return amount * numerator // denominator; the product of the first two need not fit in 64 bits.
+
+    >>> _scaled(np.array([1 << 62]), 999, 1000).tolist() == [(1 << 62) * 999 // 1000]
+    True
+    """
+    return amount // denominator * numerator + amount % denominator * numerator // denominator
+
+
 def _weights(personalisation: Collection, nodes: Collection) -> Collection:
     """Return (0, node, weight) for the nodes that have a weight."""
     weighed = personalisation.explode(_weighed).semijoin(nodes).count()
@@ -134,6 +142,7 @@ def _weights(personalisation: Collection, nodes: Collection) -> Collection:
 
 def _fraction(damping: float) -> tuple[int, int]:
     """Return the numerator and the denominator of the fraction that stands for `damping`, or raise BuildError."""
+    damping = damping.item() if isinstance(damping, np.generic) else damping
     if not (isinstance(damping, (int, float, Fraction)) and 0 <= damping < 1):
         raise BuildError(f"pagerank: damping must be a number of at least 0 and less than 1, not {damping!r:.80}")
     fraction = Fraction(damping).limit_denominator(_LARGEST_DENOMINATOR)

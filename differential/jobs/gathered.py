@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from differential import Collection, Updates
+from differential.data.overflow import too_often
 from differential.jobs.job import Answer, Column
 from differential.operators.output import GatherUpdates
 from timely.lowlevel import OperatorBuilder, starts_of_runs
@@ -22,6 +23,8 @@ WORKER = 0
 
 LEAST = 1 << 16
 """Fewer rows than this are never added up before someone reads them."""
+
+_MOST = (1 << 63) - 1
 
 
 class Delta(NamedTuple):
@@ -128,9 +131,20 @@ def added_up(epoch: int, deltas: list[Delta]) -> Delta:
     order = np.lexsort(columns[::-1]) if all(column.dtype.kind in "ifb" for column in columns) else _ordered(columns)
     columns, diffs = tuple(column[order] for column in columns), diffs[order]
     starts = starts_of_runs(columns)
-    sums = np.add.reduceat(diffs, starts) if len(starts) else diffs
+    sums = _sums(diffs, starts, columns) if len(starts) else diffs
     kept = starts[sums != 0]
     return Delta(epoch, tuple(column[kept] for column in columns), sums[sums != 0])
+
+
+def _sums(diffs: NDArray[np.int64], starts: NDArray[np.int64], columns: tuple[Column, ...]) -> NDArray[np.int64]:
+    """Return the sum of the diffs from each start on. Raises DataError for the record of one beyond 64 bits."""
+    if max(int(diffs.max()), -int(diffs.min())) * len(diffs) <= _MOST:
+        return np.add.reduceat(diffs, starts)
+    sums = np.add.reduceat(diffs.astype(np.object_), starts)
+    for start, total in zip(starts.tolist(), sums.tolist()):
+        if not -_MOST <= total <= _MOST:
+            raise too_often([column[start : start + 1] for column in columns])
+    return sums.astype(np.int64)
 
 
 def _ordered(columns: tuple[Column, ...]) -> NDArray[np.int64]:

@@ -148,7 +148,7 @@ class Run:
 
         first: Edges | None = None
         for edges in self._share(advance):
-            if first is None and len(edges.source):
+            if first is None or not len(first.source):
                 first = edges
             columns = (edges.source, edges.target)
             self._edges.insert(*columns, *(() if edges.weight is None else (edges.weight,)))
@@ -156,7 +156,11 @@ class Run:
             rows += len(edges.source)
             worker.step_while(lambda: self._edges.is_congested)
         if self._is_first:
-            self._insert_nodes(first or next(iter(self._timed or graph.share(0, 1)), None))
+            if self._timed:
+                first = self._timed[0]
+            elif worker.peers > 1 and (first is None or not len(first.source)):  # other workers may have read edges
+                first = next(iter(graph.share(0, 1)), first)
+            self._insert_nodes(first)
         # The workers of a process share its faults. Whoever takes them first reports them, and the sum is the same.
         rows += sum(len(edges.source) for edges in self._timed)
         self._tally.insert(worker.index, rows, self._task.faults.take_count())
@@ -206,7 +210,7 @@ class Run:
             if texts is not None:
                 found = [self._number(text, nodes.name) for text in texts]
             else:
-                found = [int(first.source[0])] if nodes.has_default and first is not None else []
+                found = [int(first.source[0])] if nodes.has_default and first is not None and len(first.source) else []
             self._nodes[nodes.name] = np.array(found, np.int64)
             if found and self._task.job.is_weighted(self._task.options):
                 # A distance of 0 in the type of the weights: a sum has one type.

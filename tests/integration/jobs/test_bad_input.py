@@ -73,6 +73,13 @@ def test_wrong_lines_are_skipped_and_counted(tmp_path: Path) -> None:
 
 
 @pytest.mark.lengthy
+def test_wrong_lines_are_counted_once_if_there_are_no_others(tmp_path: Path) -> None:
+    graph = write_lines(tmp_path / "graph.tsv", [("a", "b"), ("c", "d")])
+    found, _ = outcome("components", [graph, "--integers", "--no-header", "--on-error", "skip"], 1)
+    assert (found.report.edges, found.report.rejected) == (0, 2)
+
+
+@pytest.mark.lengthy
 def test_wrong_lines_are_reported(tmp_path: Path) -> None:
     graph = write_lines(tmp_path / "graph.tsv", [(1, 2), (2, "x"), (2, 3)])
     changes = write_lines(tmp_path / "changes.tsv", [("+", 4, 5), ("-", 8, 9), ("*", 1, 2)])

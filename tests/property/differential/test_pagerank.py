@@ -158,3 +158,24 @@ def test_weights_that_are_not_integers_or_too_many_are_refused() -> None:
                     personalisation=Collection.of(scope, [1, 2, 2], [weight] * 3),
                 )
             )
+
+
+def test_ranks_too_large_to_be_multiplied_in_64_bits_are_exact() -> None:
+    nodes, unit = 2_600_000, 1 << 32
+    source = np.arange(1, nodes + 1)
+    damping = {"numerator": 999, "denominator": 1000}
+
+    def passed_on(rank: int) -> int:
+        return damping["numerator"] * rank // damping["denominator"]
+
+    found = example(
+        lambda scope: pagerank(Collection.of(scope, source, np.zeros_like(source)), rounds=2, unit=unit, damping=0.999)
+    )
+    jump, total = unit // 1000, nodes + 1
+    # Each source passes all on to node 0, which has no edge from it: what it passes on goes to all nodes alike.
+    first = jump + nodes * passed_on(unit) + passed_on(unit) // total
+    ordinary = jump + passed_on(unit) // total
+    shared = passed_on(first) // total
+    expected = {(0, jump + nodes * passed_on(ordinary) + shared): 1}
+    assert {record: diff for record, diff in found if record[0] == 0} == expected
+    assert found[1] == ((1, jump + shared), 1)

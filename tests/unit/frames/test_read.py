@@ -368,6 +368,13 @@ def test_the_levels_of_an_index_that_have_names_are_columns() -> None:
         read(frame.set_index("day", drop=False))
 
 
+def test_lists_and_structs_go_to_pandas_and_back_unchanged() -> None:
+    columns = {"l": [[2**62 + 1, None], [7], None], "s": [{"a": [1, {"z": 2}]}, {"a": None}, {"b": 2**62 + 1}]}
+    frame = read(columns)
+    assert frame.to_pandas().to_dict("list") == columns
+    assert read(frame.to_pandas()).records() == frame.records()
+
+
 @pytest.mark.parametrize(
     ("library", "method", "install"),
     [
