@@ -17,7 +17,7 @@ Below the operators everything is int64: one code for a row's key and one for it
 
 An `Encoder` belongs to one part (key or value) of one arrangement. It learns the kinds of its columns from the first
 rows and refuses rows of other kinds afterwards: a column that is an int today and a text tomorrow is a mistake, not
-data. Encoders whose codes are compared, such as those of the two keys of a join, refuse each other's kinds too
+data. Operators that compare the codes of two encoders, such as a join those of its keys, refuse different kinds, too
 (`Encoder.compare_with`). Every worker learns the kinds of all workers' rows (see `differential.data.pact`), so a
 mistake is refused even if the rows in question never meet on one worker.
 """
