@@ -163,10 +163,9 @@ def test_weights_that_are_not_integers_or_too_many_are_refused() -> None:
 def test_ranks_too_large_to_be_multiplied_in_64_bits_are_exact() -> None:
     nodes, unit = 2_600_000, 1 << 32
     source = np.arange(1, nodes + 1)
-    damping = {"numerator": 999, "denominator": 1000}
 
     def passed_on(rank: int) -> int:
-        return damping["numerator"] * rank // damping["denominator"]
+        return 999 * rank // 1000
 
     found = example(
         lambda scope: pagerank(Collection.of(scope, source, np.zeros_like(source)), rounds=2, unit=unit, damping=0.999)
