@@ -160,6 +160,7 @@ def test_weights_that_are_not_integers_or_too_many_are_refused() -> None:
             )
 
 
+@pytest.mark.lengthy
 def test_ranks_too_large_to_be_multiplied_in_64_bits_are_exact() -> None:
     nodes, unit = 2_600_000, 1 << 32
     source = np.arange(1, nodes + 1)
