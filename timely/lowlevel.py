@@ -58,6 +58,7 @@ from timely.data.buffers import Buffers, columns_from_buffers, columns_to_buffer
 from timely.data.column_like import ColumnLike
 from timely.data.columns import as_column, rows_and_columns, starts_of_runs
 from timely.data.container import Batch, Columns, Container, as_columns, as_mask, bytes_of, register
+from timely.data.exact import wrapped
 from timely.data.logical import NULL, LogicalType
 from timely.data.moments import Durations, time_name, unit_of, zone_of
 from timely.data.numeric import Decimals, code_floats, float_codes
@@ -181,5 +182,6 @@ __all__ = [
     "typed",
     "unit_of",
     "user_origin",
+    "wrapped",
     "zone_of",
 ]

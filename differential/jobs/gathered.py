@@ -16,15 +16,13 @@ from differential import Collection, Updates
 from differential.data.overflow import too_often
 from differential.jobs.job import Answer, Column
 from differential.operators.output import GatherUpdates
-from timely.lowlevel import OperatorBuilder, starts_of_runs
+from timely.lowlevel import OperatorBuilder, starts_of_runs, wrapped
 
 WORKER = 0
 """The worker that receives the answer, and with it everything that a job prints or writes."""
 
 LEAST = 1 << 16
 """Fewer rows than this are never added up before someone reads them."""
-
-_MOST = (1 << 63) - 1
 
 
 class Delta(NamedTuple):
@@ -138,13 +136,10 @@ def added_up(epoch: int, deltas: list[Delta]) -> Delta:
 
 def _sums(diffs: NDArray[np.int64], starts: NDArray[np.int64], columns: tuple[Column, ...]) -> NDArray[np.int64]:
     """Return the sum of the diffs from each start on. Raises DataError for the record of one beyond 64 bits."""
-    if max(int(diffs.max()), -int(diffs.min())) * len(diffs) <= _MOST:
-        return np.add.reduceat(diffs, starts)
-    sums = np.add.reduceat(diffs.astype(np.object_), starts)
-    for start, total in zip(starts.tolist(), sums.tolist()):
-        if not -_MOST <= total <= _MOST:
-            raise too_often([column[start : start + 1] for column in columns])
-    return sums.astype(np.int64)
+    groups = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(diffs)))
+    for start in starts[wrapped(np.add, groups, diffs, len(starts))].tolist():
+        raise too_often([column[start : start + 1] for column in columns])
+    return np.add.reduceat(diffs, starts)
 
 
 def _ordered(columns: tuple[Column, ...]) -> NDArray[np.int64]:

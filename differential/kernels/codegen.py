@@ -101,7 +101,6 @@ class _Codegen(codegen.JITCPUCodegen):  # type: ignore[misc]
 
     def __init__(self, processor: Processor) -> None:
         self._processor = processor
-        self._vectorises = False
         super().__init__(f"differential.kernels.{processor.name}")
 
     def _get_host_cpu_name(self) -> str:
@@ -117,14 +116,13 @@ class _Codegen(codegen.JITCPUCodegen):  # type: ignore[misc]
         over whole columns become faster, if they are vectorised (docs/design/0023-kernels-without-numba.md).
         """
         options = llvm.create_pipeline_tuning_options(min(int(settings.get("opt", config.OPT)), _MOST_OPTIMISED))
-        options.loop_vectorization, options.slp_vectorization = self._vectorises, False
+        options.loop_vectorization, options.slp_vectorization = settings.get("loop_vectorize", False), False
         options.loop_unrolling = options.loop_interleaving = False
         return llvm.create_pass_builder(self._tm, options)
 
     def object_code(self, module: Any, is_vectorised: bool) -> bytes:
         """Return the object code of a module, which is optimised in place."""
-        self._vectorises = is_vectorised
-        manager, passes = self._module_pass_manager()
+        manager, passes = self._module_pass_manager(loop_vectorize=is_vectorised)
         manager.run(module, passes)
         module.verify()
         return self._tm.emit_object(module)  # type: ignore[no-any-return]

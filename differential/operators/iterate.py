@@ -117,7 +117,7 @@ def iterate(
     +1: it has no fixed point, or takes a higher limit to reach it
     """
     if not callable(body):
-        raise BuildError(f"{name}: iterate takes a function of a collection, and not {body!r:.80}")
+        raise BuildError(f"{name}: what is iterated must be a function of a collection, not {body!r:.80}")
     with collection.scope.iterative(name) as inner:
         variable = VariableCore(type(collection), inner, collection, limit=limit, name=name)
         result = body(variable.collection)

@@ -70,7 +70,7 @@ def feedback(scope: ScopeCore[S], step: int = 1, *, name: str = "feedback") -> t
     [12, 16, 16]
     """
     if not isinstance(step, Integral) or step < 1:
-        raise BuildError(f"{name}: a feedback must advance time: step is {step!r:.80}, not a whole number from 1 on")
+        raise BuildError(f"{name}: a feedback must advance time by a whole number of at least 1, not by {step!r:.80}")
     builder = OperatorBuilder(scope, name)
     output, stream = builder.add_output()
     return LoopHandle(builder, output, step), stream

@@ -29,7 +29,7 @@ def partition(stream: S, parts: int, route: Callable[..., Any], *, name: str = "
     [1, 4]
     """
     if not isinstance(parts, Integral) or parts < 1:
-        raise BuildError(f"{name}: a stream cannot be divided into {parts!r:.80} parts, only into a whole number")
+        raise BuildError(f"{name}: a stream is divided into a whole number of parts, at least 1, and not {parts!r:.80}")
 
     def divide(time: Time, batch: Batch) -> Iterator[tuple[int, Batch]]:
         numbers: Any

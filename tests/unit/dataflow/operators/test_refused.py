@@ -69,11 +69,11 @@ def test_a_key_that_is_nan_keeps_its_state() -> None:
         (lambda stream: landmark_distances(stream, [1]), r"^landmark_distances takes a graph"),
         (
             lambda stream: stream.scope.feedback("a"),
-            r"^feedback: a feedback must advance time: step is 'a', not",
+            r"^feedback: a feedback must advance time by a whole .*, not by 'a'$",
         ),
-        (lambda stream: stream.partition(1.5, abs), r"^partition: a stream cannot be divided into 1.5 parts, only"),
-        (lambda stream: stream.partition(0, abs), r"^partition: a stream cannot be divided into 0 parts"),
-        (lambda stream: Collection(stream).iterate(3), r"iterate takes a function of a collection, and not 3"),
+        (lambda stream: stream.partition(1.5, abs), r"^partition: a stream is divided into a whole .* not 1.5$"),
+        (lambda stream: stream.partition(0, abs), r"^partition: a stream is divided into a whole .* not 0$"),
+        (lambda stream: Collection(stream).iterate(3), r"must be a function of a collection, not 3"),
         (lambda stream: pagerank(Graph(stream), damping=2), r"^pagerank: damping must be .* less than 1, not 2$"),
     ],
 )
