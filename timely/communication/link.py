@@ -29,6 +29,10 @@ from timely.communication.wire import HANDSHAKE_FAILED, transmit
 from timely.config import Config
 
 
+SILENT_SECONDS = 0.5
+"""How long a connection that the peer's system has accepted may be silent before that is what is reported about it."""
+
+
 class Link:
     """The connection to one worker of another process."""
 
@@ -115,12 +119,13 @@ class Link:
         """The number of bytes sent and not acknowledged."""
         return self.sent - self.acknowledged
 
-    @property
-    def state(self) -> str:
-        """Why the peer has not been met yet, for people."""
+    def state(self, now: float) -> str:
+        """Return why the peer has not been met yet, for people."""
         if self.connected:
             return "it does not answer"
-        if self.accepted_at is not None:
+        accepted_at = self.accepted_at
+        # Each new attempt at a peer with other keys is accepted for a moment, too: until it fails as the last one did.
+        if accepted_at is not None and not (self.trouble and now < accepted_at + SILENT_SECONDS):
             return "it accepts connections but is silent: it is stopped, or another program listens there"
         return self.trouble or "nobody listens there"
 

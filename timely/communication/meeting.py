@@ -73,7 +73,7 @@ class Meeting:
                 raise TransportError(f"{link} is gone before all have met: it was killed or stopped, or it crashed")
             accepted_at = link.accepted_at
             if accepted_at is not None and now > accepted_at + ACCEPTED_OF_TIMEOUT * self._config.peer_timeout:
-                raise TransportError(f"{link}: {link.state}")
+                raise TransportError(f"{link}: {link.state(now)}")
         if now >= self._fates_at:
             self._fates_at = now + HELLO_SECONDS
             self._look_up_fates(missing)

@@ -133,12 +133,12 @@ class SocketAllocator(Allocator):
             if self._meeting.advance(now):
                 return
             if now > deadline:
-                raise TransportError(self._explain_timeout())
+                raise TransportError(self._explain_timeout(now))
             self._poll(0.01)
 
-    def _explain_timeout(self) -> str:
+    def _explain_timeout(self, now: float) -> str:
         """Return which peers have not been met, and possible reasons."""
-        reasons = "; ".join(f"{link}: {link.state}" for link in self._meeting.missing())
+        reasons = "; ".join(f"{link}: {link.state(now)}" for link in self._meeting.missing())
         refused = f"; frames were refused, the last one because: {self.last_refusal}" if self._refused else ""
         count = self._listener.refused
         turned = f"; {count} connections with other keys or another protocol were turned away here" if count else ""

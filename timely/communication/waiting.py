@@ -34,7 +34,7 @@ class Waiting:
             if not any(self._missing.values()) or now < self._begun + WAITING_SECONDS * (self._lines + 1):
                 return
             self._lines = int((now - self._begun) / WAITING_SECONDS)
-            peers = {link.peer: f"{link}: {link.state}" for links in self._missing.values() for link in links}
+            peers = {link.peer: f"{link}: {link.state(now)}" for links in self._missing.values() for link in links}
         listed = "; ".join(peers[peer] for peer in sorted(peers))
         seconds = self._lines * WAITING_SECONDS
         print(f"timely: process {self._process} has waited {seconds:g} s for its peers; {listed}", file=sys.stderr)

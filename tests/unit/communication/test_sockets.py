@@ -298,6 +298,20 @@ def test_a_peer_that_accepts_connections_and_is_silent_is_named_long_before_the_
     assert ACCEPTED_OF_TIMEOUT <= clock.monotonic() - begun < 10.0
 
 
+def test_a_peer_with_other_keys_is_not_called_silent_while_the_next_attempt_is_under_way(
+    alone: SocketAllocator,
+) -> None:
+    link, other = link_of(alone), "another program listens there, or the keys differ"
+    silent = "it accepts connections but is silent: it is stopped, or another program listens there"
+    assert link.state(99.0) == "nobody listens there"
+    link.observe(zmq.EVENT_CONNECTED, 100.0)
+    assert link.state(100.0) == silent
+    for event in (zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL, zmq.EVENT_DISCONNECTED, zmq.EVENT_CONNECTED):
+        link.observe(event, 100.0)
+        assert link.state(100.0) == link.state(100.4) == other
+    assert link.state(100.6) == silent
+
+
 def test_a_connection_that_breaks_without_a_hello_may_be_an_earlier_runs(tmp_path: Path) -> None:
     first, second = ipc_configs(tmp_path)
     (allocator,) = socket_allocators(first)

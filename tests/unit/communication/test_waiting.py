@@ -13,10 +13,11 @@ from timely.communication.waiting import Waiting
 class Peer:
     """A stand-in for the link to a worker of another process."""
 
-    state = "nobody listens there"
-
     def __init__(self, peer: int) -> None:
         self.peer = peer
+
+    def state(self, now: float) -> str:
+        return "nobody listens there"
 
     def __str__(self) -> str:
         return f"process {self.peer // 2} (worker {self.peer})"
