@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -61,7 +63,10 @@ def task_of(job: Job, options: argparse.Namespace, interrupt: Interrupt) -> Task
     changes = None
     if options.changes is not None and is_first:
         changes = changes_of(graph, options, layout, faults, interrupt)
-    return Task(job, options, graph, changes, faults, interrupt)
+    reopened = None
+    if graph.names is None and os.path.isfile(options.graph):
+        reopened = partial(open_graph, options.graph, layout, Faults("skip"))
+    return Task(job, options, graph, reopened, changes, faults, interrupt)
 
 
 def changes_of(

@@ -47,6 +47,8 @@ class Task:
     job: Job
     options: argparse.Namespace
     graph: Graph
+    reopened: Callable[[], Graph] | None
+    """Opens the graph once more, with faults of its own, if several workers may share it and it can be read again."""
     changes: Changes | Replacements | None
     faults: Faults
     interrupt: Interrupt
@@ -148,19 +150,14 @@ class Run:
 
         first: Edges | None = None
         for edges in self._share(advance):
-            if first is None or not len(first.source):
-                first = edges
+            first = first or edges
             columns = (edges.source, edges.target)
             self._edges.insert(*columns, *(() if edges.weight is None else (edges.weight,)))
             self._edges.flush()
             rows += len(edges.source)
             worker.step_while(lambda: self._edges.is_congested)
         if self._is_first:
-            if self._timed:
-                first = self._timed[0]
-            elif worker.peers > 1 and (first is None or not len(first.source)):  # other workers may have read edges
-                first = next(iter(graph.share(0, 1)), first)
-            self._insert_nodes(first)
+            self._insert_nodes(self._timed[0] if self._timed else first)
         # The workers of a process share its faults. Whoever takes them first reports them, and the sum is the same.
         rows += sum(len(edges.source) for edges in self._timed)
         self._tally.insert(worker.index, rows, self._task.faults.take_count())
@@ -204,20 +201,27 @@ class Run:
             yield Change(int(time[rows[0]]), 0, source[rows], target[rows], weights, ones)
 
     def _insert_nodes(self, first: Edges | None) -> None:
-        """Insert the nodes that the command line names."""
+        """Insert the nodes that the command line names. `first` is the first batch that this worker has read."""
         for nodes in self._task.job.nodes:
             texts = getattr(self._task.options, nodes.name)
             if texts is not None:
                 found = [self._number(text, nodes.name) for text in texts]
             else:
-                found = [int(first.source[0])] if nodes.has_default and first is not None and len(first.source) else []
+                found = self._first_source(first) if nodes.has_default else []
             self._nodes[nodes.name] = np.array(found, np.int64)
             if found and self._task.job.is_weighted(self._task.options):
                 # A distance of 0 in the type of the weights: a sum has one type.
-                zero = np.zeros(len(found), np.int64 if first is None or first.weight is None else first.weight.dtype)
+                zero = np.zeros(len(found), np.float64 if self._task.graph.weight == "float" else np.int64)
                 self._sessions[nodes.name].insert(self._nodes[nodes.name], zero)
             elif found:
                 self._sessions[nodes.name].insert(self._nodes[nodes.name])
+
+    def _first_source(self, first: Edges | None) -> list[int]:
+        """Return the source of the first edge of the graph, if it has any."""
+        # Of a graph that workers share, another worker may have read it: what comes before may have no edge.
+        if self._task.reopened is not None and self._worker.peers > 1 and not self._timed:
+            first = next(self._task.reopened().share(0, 1), None)
+        return [] if first is None else [int(first.source[0])]
 
     def _number(self, text: str, option: str) -> int:
         names = self._task.graph.names

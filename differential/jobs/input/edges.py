@@ -66,6 +66,8 @@ class Graph(Protocol):
     def share(self, index: int, peers: int, progress: Progress = ...) -> Iterator[Edges]:
         """Yield the edges that worker `index` of `peers` reads, and report to `progress` how much was read.
 
+        No batch is empty.
+
         Raises DataError if the file is damaged, or at the first fault if faults stop the run.
         """
 

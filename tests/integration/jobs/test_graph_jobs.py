@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import subprocess
 import sys
 from collections import Counter
@@ -11,6 +12,7 @@ import pytest
 from pyarrow import parquet
 
 from differential.jobs import run
+from differential.jobs.input import blocks
 from tests.integration.jobs.running import DEBIAN, ENRON, UPGRADE, head, job, outcome, write_changes, write_lines
 from tests.integration.launcher.launching import ROOT
 from timely.errors import DataError
@@ -101,6 +103,22 @@ def test_lengths_of_edges_are_added_up(tmp_path: Path) -> None:
         graph = write_lines(tmp_path / f"{kind}.tsv", zip("aba", "bcc", lengths))
         found, _ = outcome("distances", [graph, "--weighted", "--from", "a"])
         assert found.answer.columns[1].tolist() == [0, lengths[0], lengths[0] + lengths[1]]
+
+
+@pytest.mark.parametrize("weights", [(), (0.5,)])
+def test_workers_start_at_the_first_edge_of_the_graph_and_count_each_rejected_line_once(
+    weights: tuple[float, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(blocks, "BLOCK", 256)  # the first block has no edge, and the next one is another worker's
+    rows = [*[("not", "integers", *weights)] * 24, *[(node, node + 1, *weights) for node in range(50, 90)]]
+    text = write_lines(tmp_path / "graph.tsv", rows)
+    packed = tmp_path / "graph.tsv.gz"
+    packed.write_bytes(gzip.compress(text.read_bytes()))
+    options = ["--integers", "--no-header", "--on-error", "skip", *(["--weighted"] if weights else [])]
+    for graph in (text, packed):
+        for workers in (1, 2, 3):
+            found, _ = outcome("distances", [graph, *options], workers)
+            assert (found.nodes["from"].tolist(), found.report.rejected) == ([50], 24)
 
 
 def test_landmarks_may_be_the_least_integer(tmp_path: Path) -> None:
