@@ -28,7 +28,6 @@ from timely.communication.ring import MESSAGE_BYTES, RingReader
 from timely.communication.wire import HANDSHAKE_FAILED, transmit
 from timely.config import Config
 
-
 SILENT_SECONDS = 0.5
 """How long a connection that the peer's system has accepted may be silent before that is what is reported about it."""
 
