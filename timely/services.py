@@ -6,6 +6,7 @@ with `HttpServer` and `Access`, passes tables to programs of this machine throug
 """
 
 from timely.communication.asking import AnsweringSocket, AskingSocket
+from timely.communication.notes import has_prefixes
 from timely.live.display import Display, time_left
 from timely.live.handle import ALONE, Live, Others
 from timely.live.serving import Access, HttpServer, headers_of, listen
@@ -22,6 +23,7 @@ __all__ = [
     "Live",
     "Others",
     "answer_looks",
+    "has_prefixes",
     "headers_of",
     "listen",
     "note_others",

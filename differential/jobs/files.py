@@ -20,7 +20,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Self
 
-from timely.errors import DataError
+from timely.errors import ConfigError, DataError
+from timely.services import has_prefixes
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -57,6 +58,11 @@ class OutputFile:
             if name == STANDARD:
                 if sys.stdout is None:
                     raise OSError(9, "standard output is closed")
+                if has_prefixes():
+                    raise ConfigError(
+                        f"{STANDARD} is standard output, where each line gets the number of its process in front; pass "
+                        "--raw to `timely run`, or give the path of a file"
+                    )
                 self._file: IO[Any] = sys.stdout.buffer if binary else sys.stdout
             elif is_live or _is_stream(self._path):
                 self._file = open(self._path, mode, encoding=encoding)  # noqa: SIM115  __exit__ closes it

@@ -69,6 +69,20 @@ def declare_fate(process: int, text: str) -> None:
     _declared[process] = text
 
 
+_has_prefixes = False
+
+
+def declare_prefixes() -> None:
+    """Record within this process that the launcher puts its number in front of each line of its standard output."""
+    global _has_prefixes
+    _has_prefixes = True
+
+
+def has_prefixes() -> bool:
+    """Return whether the lines of standard output get a prefix, so that other programs cannot read it as data."""
+    return _has_prefixes
+
+
 def fate_of(process: int) -> str:
     """Return, as a verb phrase, why a process is known not to meet its peers; empty if nothing is known."""
     if process in _declared:

@@ -13,7 +13,7 @@ from timely.communication.notes import REPORT_VARIABLE, Notes
 from timely.config import Config
 from timely.run.failure import PEER_FAILED
 from timely.run.large_pages import with_large_pages
-from timely.run.launched import LIFELINE_VARIABLE
+from timely.run.launched import LIFELINE_VARIABLE, PREFIX_VARIABLE
 
 STOPPED = "is stopped (SIGSTOP or SIGTSTP)"
 _POOLS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
@@ -23,8 +23,13 @@ _POOLS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 class Child:
     """A process of the cluster. `status` is None while it runs; `stopped_at` is when it was found stopped."""
 
-    def __init__(self, config: Config, arguments: Sequence[str], notes: Notes, lifeline: int) -> None:
-        """Start the process that `config` describes, with the given arguments for Python."""
+    def __init__(
+        self, config: Config, arguments: Sequence[str], notes: Notes, lifeline: int, *, has_prefixes: bool = True
+    ) -> None:
+        """Start the process that `config` describes, with the given arguments for Python.
+
+        `has_prefixes` is whether the lines that it writes to standard output get a prefix.
+        """
         self.index = config.process
         self.status: int | None = None
         self.stopped_at: float | None = None
@@ -32,6 +37,8 @@ class Child:
         environ = with_share_of_cores(with_large_pages(_with_our_packages(os.environ)), config.processes)
         environ |= config.to_environ()
         environ |= {LIFELINE_VARIABLE: str(lifeline), REPORT_VARIABLE: str(notes.report(self.index))}
+        if has_prefixes:
+            environ |= {PREFIX_VARIABLE: "1"}
         self.process = subprocess.Popen(
             [sys.executable, "-P", *arguments],
             env=environ | {"PYTHONUNBUFFERED": ""},

@@ -29,6 +29,7 @@ examples:
   timely run -w 2 script.py                two workers, as threads of one process
   timely run -n 2 script.py --size 10      two processes on this machine; '--size 10' goes to the script
   timely run -n 2 -m package.module        a module instead of a script
+  timely run -n 2 --raw script.py | sort   what the script prints goes to another program as it is
 
 at ports instead of private sockets: a file with one HOST:PORT per line, all on this machine
   timely run --hostfile hosts script.py    one process per line, with keys made for this run
@@ -93,7 +94,7 @@ def _parser(command: str | None) -> argparse.ArgumentParser:
         epilog=_RUN_EXAMPLES,
         usage="timely run [-n PROCESSES] [-w WORKERS] [--stall SECONDS] [--profile] [--peer-timeout SECONDS]\n"
         "                  [--queue-bytes BYTES] [--spill-above BYTES [--spill-dir DIR]]\n"
-        "                  [--state DIR] [--restart TIMES] [--on SYSTEM]\n"
+        "                  [--state DIR] [--restart TIMES] [--on SYSTEM] [--raw]\n"
         "                  [--live [PORT]] [--telemetry URL]\n"
         "                  [--hostfile FILE [--process INDEX] [--curve DIR]]\n"
         "                  (SCRIPT | -m MODULE) [ARGUMENTS...]",
@@ -103,12 +104,8 @@ def _parser(command: str | None) -> argparse.ArgumentParser:
     run.add_argument("-n", "--processes", type=int, help="number of processes (default: 1, or the number of hosts)")
     run.add_argument("-w", "--workers", type=int, help="worker threads per process (default: 1)")
     run.add_argument("--hostfile", metavar="FILE", help="where the processes are: one HOST:PORT per line, # comments")
-    run.add_argument(
-        "--process",
-        type=int,
-        metavar="INDEX",
-        help="start only the process on this line of the host file, counted from 0",
-    )
+    on_line = "start only the process on this line of the host file, counted from 0"
+    run.add_argument("--process", type=int, metavar="INDEX", help=on_line)
     run.add_argument("--curve", metavar="DIR", help="directory with the keys made by 'timely keys'")
     run.add_argument(
         "--stall",
@@ -116,6 +113,7 @@ def _parser(command: str | None) -> argparse.ArgumentParser:
         metavar="SECONDS",
         help="report what holds the run back when nothing moves for this long (default: 30; 0 means never)",
     )
+    run.add_argument("--raw", action="store_true", help="do not put the process's number in front of lines of output")
     run.add_argument("--profile", action="store_true", help="print the cost of each operator at the end")
     run.add_argument(
         "--peer-timeout", metavar="SECONDS", type=float, help="give up a process silent for this long (default: 5)"
@@ -225,7 +223,7 @@ def _run_target(options: argparse.Namespace, config: Config, target: list[str], 
 
             report_unknown_variables(config)
             arguments = ["-m", "timely.run.launched", *(["-m"] if is_module else []), *target]
-            return launch(config, processes, arguments, addresses, options.restart)
+            return launch(config, processes, arguments, addresses, options.restart, options.raw)
     if options.is_process:
         restart_with_large_pages()
         keep_short()

@@ -25,7 +25,7 @@ from pathlib import Path
 from threading import Thread
 from types import FrameType, ModuleType, TracebackType
 
-from timely.communication.notes import REPORT_VARIABLE, begin_to_end
+from timely.communication.notes import REPORT_VARIABLE, begin_to_end, declare_prefixes
 from timely.interruption import send_again
 from timely.origin import is_ours
 from timely.run.failure import fail, install_hook
@@ -33,6 +33,8 @@ from timely.run.signals import report_on_signal
 from timely.worker.garbage import keep_short
 
 LIFELINE_VARIABLE = "TIMELY_LIFELINE"
+PREFIX_VARIABLE = "TIMELY_PREFIX"
+"""Present if the launcher puts the number of the process in front of each line of its standard output."""
 INTERRUPTED = 128 + signal.SIGINT
 _SAME_INTERRUPT_SECONDS = 1.0
 _ORPHAN_SECONDS = 3.0
@@ -213,6 +215,8 @@ def main() -> int:
     try:
         wake_when_orphaned()
         watch_lifeline(int(os.environ.pop(LIFELINE_VARIABLE)), Path(os.environ[REPORT_VARIABLE]).parent)
+        if os.environ.pop(PREFIX_VARIABLE, None):
+            declare_prefixes()
         handle_signals()
         write_lines()
         keep_short()

@@ -46,7 +46,7 @@ from timely.run.child import STOPPED, Child
 from timely.run.directory import run_directory
 from timely.run.failure import FAILED, THREADS_SECONDS
 from timely.run.restart import Outcome, with_restarts
-from timely.run.terminal import Lines, Terminal
+from timely.run.terminal import Lines, Raw, Terminal
 
 GRACE_SECONDS = 3.0
 ECHO_SECONDS = THREADS_SECONDS + 2.0
@@ -75,16 +75,20 @@ class Deadline(NamedTuple):
 class Launcher:
     """Runs `config.processes` children with the given Python arguments and a `directory` for their sockets.
 
-    It reads the numbers of the signals that it receives from the socket `signals`.
+    It reads the numbers of the signals that it receives from the socket `signals`. If `raw`, it passes on their
+    standard output byte for byte.
     """
 
-    def __init__(self, config: Config, arguments: Sequence[str], directory: Path, signals: socket.socket) -> None:
+    def __init__(
+        self, config: Config, arguments: Sequence[str], directory: Path, signals: socket.socket, raw: bool
+    ) -> None:
         self._config = config
         self._arguments = arguments
         self._notes = Notes(directory)
         self._signals = signals
+        self._raw = raw
         self._children: list[Child] = []
-        self._lines: list[Lines] = []
+        self._lines: list[Lines | Raw] = []
         self._selector = selectors.DefaultSelector()
         self._outputs = (Terminal(_unbuffered(sys.stdout)), Terminal(_unbuffered(sys.stderr)))
         self._status: int | None = None
@@ -130,11 +134,15 @@ class Launcher:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, _BLOCKED)
 
     def _start_child(self, config: Config, lifeline: int) -> None:
-        child = Child(config, self._arguments, self._notes, lifeline)
+        child = Child(config, self._arguments, self._notes, lifeline, has_prefixes=not self._raw)
         self._children.append(child)
-        for source, terminal in zip((child.process.stdout, child.process.stderr), self._outputs):
+        output, errors = self._outputs
+        prefix = b"[%d] " % child.index
+        for source, lines in (
+            (child.process.stdout, Raw(output) if self._raw else Lines(prefix, output)),
+            (child.process.stderr, Lines(prefix, errors)),
+        ):
             assert source is not None
-            lines = Lines(b"[%d] " % child.index, terminal)
             self._lines.append(lines)
             self._selector.register(source, selectors.EVENT_READ, (lines, source))
 
@@ -349,11 +357,17 @@ def _signals_recorded() -> Iterator[socket.socket]:
 
 
 def launch(
-    config: Config, processes: int, arguments: Sequence[str], addresses: tuple[str, ...] = (), restarts: int = 0
+    config: Config,
+    processes: int,
+    arguments: Sequence[str],
+    addresses: tuple[str, ...] = (),
+    restarts: int = 0,
+    raw: bool = False,
 ) -> int:
     """Run `processes` children on this machine, otherwise configured by `config`; return the exit status.
 
-    If one of them dies, all end, and are started again, `restarts` times at most.
+    If one of them dies, all end, and are started again, `restarts` times at most. Each line that they write has the
+    number of the process in front, but if `raw`, what they write to standard output is passed on byte for byte.
 
     Unless they listen at `addresses`, their sockets are in a directory that only this user can enter and that is
     removed at the end. Every account on the machine can reach ports, even if other machines cannot. So if there are no
@@ -369,7 +383,7 @@ def launch(
         def run() -> Outcome:
             with run_directory(config.workers) as directory:
                 local = _local(config, processes, addresses, directory)
-                return Launcher(local, arguments, directory, signals).run()
+                return Launcher(local, arguments, directory, signals, raw).run()
 
         return with_restarts(run, restarts, signals, _FORWARDED)
 

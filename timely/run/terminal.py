@@ -3,6 +3,8 @@
 Lines are kept whole: an unfinished line is held back for a moment, in case the rest follows. A prompt or a progress
 line (text after a carriage return) is then shown unfinished; if another process writes meanwhile, its output starts on
 a new line. After a carriage return a line may be overwritten on a terminal; in a file, a new line starts.
+
+What programs write for other programs to read is passed on byte for byte instead (`Raw`).
 """
 
 from __future__ import annotations
@@ -29,8 +31,13 @@ class Terminal:
         """Write the output of one process, unless writing has failed before."""
         if self._output is None or self.trouble is not None:
             return
-        pieces = [self._place(lines, piece) for piece in _PIECES.findall(text)]
-        left = memoryview(b"".join(pieces))
+        self.pass_on(b"".join(self._place(lines, piece) for piece in _PIECES.findall(text)))
+
+    def pass_on(self, data: bytes) -> None:
+        """Write bytes as they are, unless writing has failed before."""
+        if self._output is None or self.trouble is not None:
+            return
+        left = memoryview(data)
         try:
             while left:  # an unbuffered output may write only a part if a signal arrives meanwhile
                 left = left[self._output.write(left) or 0 :]
@@ -101,3 +108,17 @@ class Lines:
             text = self._held.rstrip(b"\r")
             self._terminal.write(self, text)
             self._held = self._held[len(text) :]
+
+
+class Raw:
+    """One output of one process, passed on as it is and at once."""
+
+    def __init__(self, terminal: Terminal) -> None:
+        self._terminal = terminal
+
+    def feed(self, data: bytes, _: float) -> None:
+        """Pass on what the process wrote."""
+        self._terminal.pass_on(data)
+
+    def release(self, now: float, patience: float = 0.0) -> None:
+        """Do nothing: nothing is held back."""

@@ -172,6 +172,20 @@ def test_a_full_standard_output_is_named_in_one_line(graph: Path, given: list[st
 
 
 @pytest.mark.lengthy
+def test_an_answer_of_several_processes_goes_to_standard_output_as_it_is(graph: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "timely", "run", "-n", "2"]
+    job = ["examples/components.py", str(graph), "--quiet", "--parquet"]
+    table = tmp_path / "answer.parquet"
+    files = [
+        subprocess.run(each, cwd=ROOT, capture_output=True, timeout=SECONDS)
+        for each in ([*command, *job, str(table)], [*command, "--raw", *job, "-"], [*command, *job, "-"])
+    ]
+    assert [done.returncode for done in files] == [0, 0, 1]
+    assert files[1].stdout == table.read_bytes()
+    assert b"each line gets the number of its process in front; pass --raw to `timely run`" in files[2].stderr
+
+
+@pytest.mark.lengthy
 def test_a_failure_leaves_the_files_from_before(graph: Path, tmp_path: Path) -> None:
     changes = write_lines(tmp_path / "changes.tsv", [("+", 3, 5), ("-", 8, 9)])
     before = tmp_path / "answer.csv"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from timely.run.terminal import Lines, Terminal
+from timely.run.terminal import Lines, Raw, Terminal
 
 
 class Output(io.BytesIO):
@@ -66,6 +66,15 @@ def test_progress_is_overwritten_on_a_terminal(pause: float) -> None:
 def test_progress_goes_on_lines_of_its_own_in_a_file(pause: float) -> None:
     steps = [(0, b"1 of 2\r"), (0, b"2 of 2\r"), (0, b"\n")]
     assert shown(steps, False, pause) == b"[0] 1 of 2\n[0] 2 of 2\n"
+
+
+def test_raw_output_is_passed_on_byte_for_byte() -> None:
+    output = Output(True)
+    raw = Raw(Terminal(output))
+    for data in (b"PAR1\r\n\r", b"\x00no end"):
+        raw.feed(data, 0.0)
+        raw.release(1.0)
+    assert output.getvalue() == b"PAR1\r\n\r\x00no end"
 
 
 def test_a_very_long_line_is_not_held_back_for_ever() -> None:
