@@ -7,12 +7,15 @@ python examples/notebook.py
 
 from __future__ import annotations
 
+import argparse
+
 import differential as dd
 from differential.graphs import strongly_connected_components
 
 
 def main() -> None:
     """Make a table and a view, change the table, and ask a question."""
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     with dd.Session() as db:
         follows = db.table("follows", {"src": ["ann", "bob", "cem"], "dst": ["bob", "cem", "ann"]}, key="src")
         rings = db.view("rings", lambda t: strongly_connected_components(t.follows), columns=("member", "ring"))

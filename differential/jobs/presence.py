@@ -51,15 +51,21 @@ class Presence:
                 self._counts.update(zip(zip(*columns), delta.diffs.tolist()))
 
     def admitted(self, change: Change, reject: Callable[[Edge], None]) -> Change:
-        """Return the change without the rows that remove an absent edge; `reject` is called for each of these."""
+        """Return the change without the rows that remove an absent edge; `reject` is called for each of these.
+
+        The rows of a change happen at one time, so it may remove what it adds, in whichever order.
+        """
+        rows = list(_rows(change))
+        for edge, diff in rows:
+            if diff > 0 and edge in self._counts:
+                self._counts[edge] += diff
         kept = []
-        for row, (edge, diff) in enumerate(_rows(change)):
-            count = self._counts.get(edge)
-            if count is not None:
-                if count + diff < 0:
+        for row, (edge, diff) in enumerate(rows):
+            if diff < 0:
+                if self._counts[edge] + diff < 0:
                     reject(edge)
                     continue
-                self._counts[edge] = count + diff
+                self._counts[edge] += diff
             kept.append(row)
         if len(kept) == len(change.diff):
             return change

@@ -151,6 +151,7 @@ class Run:
         first: Edges | None = None
         for edges in self._share(advance):
             first = first or edges
+            self._check_lengths(edges, graph.label)
             columns = (edges.source, edges.target)
             self._edges.insert(*columns, *(() if edges.weight is None else (edges.weight,)))
             self._edges.flush()
@@ -223,6 +224,19 @@ class Run:
             first = next(self._task.reopened().share(0, 1), None)
         return [] if first is None else [int(first.source[0])]
 
+    def _check_lengths(self, edges: Edges | Change, place: str) -> None:
+        """Raise DataError for an edge of negative length, with its place and the names of its nodes."""
+        if edges.weight is None or not (edges.weight < 0).any():
+            return
+        worst = int(edges.weight.argmin())
+        source, target = self._ends(edges.source[worst], edges.target[worst])
+        length = edges.weight[worst]
+        raise DataError(f"{place}: {source} -> {target} has a negative length, {length}")
+
+    def _ends(self, *nodes: Any) -> list[str]:
+        names = self._task.graph.names
+        return [str(node) for node in nodes] if names is None else names.text(np.array(nodes))
+
     def _number(self, text: str, option: str) -> int:
         names = self._task.graph.names
         if names is not None:
@@ -251,6 +265,7 @@ class Run:
         labels = {}
         begun = clock.perf_counter()
         for change in batch:
+            self._check_lengths(change, self._place(change))
             columns = (change.source, change.target)
             self._edges.update(*columns, *(() if change.weight is None else (change.weight,)), diff=change.diff)
             labels[self._edges.epoch] = change.epoch
@@ -261,11 +276,14 @@ class Run:
         self._publish(labels)
         self._display.advance(self._report.changes, self._report.changes, "changes")
 
+    def _place(self, change: Change) -> str:
+        """Return where a change comes from: a line of the changes, or the graph, if its edges have times."""
+        changes = self._task.changes
+        return self._task.graph.label if changes is None or not change.line else f"{changes.label}, line {change.line}"
+
     def _refuse(self, change: Change, edge: tuple[Any, ...]) -> None:
         assert self._task.changes is not None
-        names = self._task.graph.names
-        ends = [str(node) for node in edge[:2]] if names is None else names.text(np.array(edge[:2]))
-        text = " -> ".join(ends) + "".join(f" ({weight})" for weight in edge[2:])
+        text = " -> ".join(self._ends(*edge[:2])) + "".join(f" ({weight})" for weight in edge[2:])
         self._task.faults.add(Fault(self._task.changes.label, change.line, text, "removes an edge that is not there"))
 
     def _advance(self, epoch: int | None = None) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from differential.extra import needed_for
-from differential.jobs.job import Columns, Edges, Options
+from differential.jobs.job import Column, Columns, Edges, Options
 
 Ints = NDArray[np.int64]
 NodeInputs = Mapping[str, Ints]
@@ -37,6 +37,8 @@ def cycles(edges: Edges, nodes: NodeInputs, options: Options) -> Columns:
 
 def distances(edges: Edges, nodes: NodeInputs, options: Options) -> Columns:
     """Return (source, target, distance) or (node, distance), by the algorithm of Dijkstra."""
+    if options.weighted and edges.weight is not None and _rounds(edges.weight):
+        return _exact_distances(edges, nodes["from"])
     csgraph, present, matrix = _matrix(edges, *nodes.values(), weighted=options.weighted)
     sources = np.unique(nodes["from"])
     starts = np.searchsorted(present, sources)
@@ -50,6 +52,23 @@ def distances(edges: Edges, nodes: NodeInputs, options: Options) -> Columns:
     least = csgraph.dijkstra(matrix, indices=starts, unweighted=True)[:, np.searchsorted(present, targets)]
     source, target = np.nonzero(np.isfinite(least))
     return sources[source], targets[target], least[source, target].astype(np.int64)
+
+
+def _rounds(length: Column) -> bool:
+    """Return whether sums of integer lengths may be more than a float holds exactly."""
+    return length.dtype.kind == "i" and bool(length.astype(float).sum() >= 2.0**53)
+
+
+def _exact_distances(edges: Edges, starts: Ints) -> Columns:
+    """Return (node, distance) in whole numbers, by networkx."""
+    with needed_for("--check"):
+        import networkx
+    assert edges.weight is not None
+    graph = networkx.MultiDiGraph()
+    graph.add_nodes_from(starts.tolist())
+    graph.add_weighted_edges_from(zip(edges.source.tolist(), edges.target.tolist(), edges.weight.tolist()))
+    least = networkx.multi_source_dijkstra_path_length(graph, set(starts.tolist())) if len(starts) else {}
+    return _columns(least.items(), 2)
 
 
 def pagerank(edges: Edges, nodes: NodeInputs, options: Options) -> Columns:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, NamedTuple
 
@@ -32,9 +32,12 @@ def digest_of(function: FunctionType) -> str:
     return digest.hexdigest()
 
 
-def reached(function: FunctionType) -> Iterator[FunctionType]:
-    """Yield `function` and what it reaches through its globals, each once."""
-    seen: set[int] = set()
+def reached(function: FunctionType, ends: Iterable[FunctionType] = ()) -> Iterator[FunctionType]:
+    """Yield `function` and what it reaches through its globals, each once, except for `ends` and what only they reach.
+
+    `function` itself may be among the ends.
+    """
+    seen = {id(end.__code__) for end in ends} - {id(function.__code__)}
     found = [function]
     while found:
         one = found.pop()

@@ -66,8 +66,8 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def _run(directory: Path, *arguments: str, path: Path = ROOT) -> str:
-    environment = os.environ | {"PYTHONPATH": str(path)}
+def _run(directory: Path, *arguments: str, path: Path = ROOT, **variables: str) -> str:
+    environment = os.environ | {"PYTHONPATH": str(path)} | variables
     command = [sys.executable, *arguments]
     done = subprocess.run(command, cwd=directory, env=environment, capture_output=True, text=True, timeout=55)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -77,6 +77,23 @@ def _run(directory: Path, *arguments: str, path: Path = ROOT) -> str:
 def test_the_c_code_does_not_depend_on_what_is_checked_of_other_modules(project: Path) -> None:
     pytest.importorskip("setuptools")
     _run(project, "-c", GENERATE, *COMPILED)
+
+
+def test_a_compiler_that_lacks_the_passes_of_gcc_compiles_as_well(project: Path) -> None:
+    pytest.importorskip("setuptools")
+    compiler = shutil.which("cc")
+    if not compiler:
+        pytest.skip("there is no C compiler")
+    narrow = project / "cc"
+    narrow.write_text(
+        f"""#!/bin/sh
+for each; do case "$each" in -fno-tree-*) echo "$0: unknown argument: $each" >&2; exit 1;; esac; done
+exec {compiler} "$@"
+"""
+    )
+    narrow.chmod(0o755)
+    _run(project, str(ROOT / "hatch_build.py"), str(project / "made"), *COMPILED, CC=str(narrow))
+    assert list((project / "made" / "modules").rglob("*.so"))
 
 
 def test_modules_that_share_an_extension_are_imported_each(project: Path) -> None:

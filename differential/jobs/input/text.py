@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import itertools
 from collections.abc import Iterator
 
@@ -15,6 +16,12 @@ from differential.jobs.input.names import Names
 from differential.jobs.input.number import numbered
 from differential.jobs.input.parse import Parser, Rows
 from timely.errors import DataError
+
+MARKS = {  # that of UTF-16 begins that of UTF-32
+    "UTF-32": (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE),
+    "UTF-16": (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE),
+}
+"""How texts in other encodings begin."""
 
 FORMATS = ("Parquet", "Arrow IPC", "npy", "Matrix Market", "gzip", "zstd", "bzip2")
 
@@ -59,8 +66,9 @@ def open_text(text: Text, layout: Layout, faults: Faults) -> TextGraph:
 
 def refuse_binary(label: str, head: bytes) -> None:
     """Raise DataError if this is the beginning of something else than a text in UTF-8."""
-    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise DataError(f"{label} is a text in UTF-16; convert it to UTF-8: `iconv -f UTF-16 -t UTF-8`")
+    for encoding, marks in MARKS.items():
+        if head.startswith(marks):
+            raise DataError(f"{label} is a text in {encoding}; convert it to UTF-8: `iconv -f {encoding} -t UTF-8`")
     if b"\0" in head:
         raise DataError(f"{label} is neither a text nor in one of the formats {', '.join(FORMATS)}")
 

@@ -112,6 +112,16 @@ def test_the_removal_of_an_absent_edge_is_named(graph: Path, tmp_path: Path) -> 
 
 
 @pytest.mark.lengthy
+def test_a_change_may_remove_what_it_adds_in_any_order(graph: Path, tmp_path: Path) -> None:
+    rows = [(1, "-", 8, 9), (1, "+", 8, 9), (2, "-", 8, 9), (2, "-", 8, 9), (2, "+", 8, 9)]
+    changes = write_lines(tmp_path / "changes.tsv", rows)
+    found, _ = outcome("components", [graph, changes, "--on-error", "skip"])
+    assert found.report.rejected == 1
+    without, _ = outcome("components", [graph])
+    assert [column.tolist() for column in found.answer.columns] == [each.tolist() for each in without.answer.columns]
+
+
+@pytest.mark.lengthy
 def test_an_unknown_node_is_named_with_those_it_resembles(tmp_path: Path) -> None:
     graph = write_lines(tmp_path / "graph.tsv", [("Oslo", "Bergen"), ("Bergen", "Voss")])
     with pytest.raises(DataError, match="Oslo"):

@@ -105,6 +105,24 @@ def test_lengths_of_edges_are_added_up(tmp_path: Path) -> None:
         assert found.answer.columns[1].tolist() == [0, lengths[0], lengths[0] + lengths[1]]
 
 
+def test_distances_beyond_the_precision_of_floats_are_exact_and_checked(tmp_path: Path) -> None:
+    graph = write_lines(tmp_path / "graph.tsv", [("a", "b", 2**53 + 1), ("a", "b", 2**53 + 2), ("b", "c", 1)])
+    found, _ = outcome("distances", [graph, "--weighted", "--from", "a"])
+    assert found.answer.columns[1].tolist() == [0, 2**53 + 1, 2**53 + 2]
+
+
+def test_a_negative_length_is_reported_with_its_place_and_the_names_of_nodes(tmp_path: Path) -> None:
+    graph = write_lines(tmp_path / "graph.tsv", [("a", "b", 3), ("b", "c", -2)])
+    good = write_lines(tmp_path / "good.tsv", [("a", "b", 3)])
+    changes = write_lines(tmp_path / "changes.tsv", [("+", "b", "c", 4), ("+", "c", "d", -1)])
+    for given, message in (
+        ([graph], "graph.tsv: b -> c has a negative length, -2"),
+        ([good, changes], "changes.tsv, line 2: c -> d has a negative length, -1"),
+    ):
+        with pytest.raises(DataError, match=message):
+            outcome("distances", [*given, "--weighted", "--from", "a"])
+
+
 @pytest.mark.parametrize("weights", [(), (0.5,)])
 def test_workers_start_at_the_first_edge_of_the_graph_and_count_each_rejected_line_once(
     weights: tuple[float, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

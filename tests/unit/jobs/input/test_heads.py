@@ -188,6 +188,7 @@ def test_a_text_that_becomes_shorter_while_it_is_read(tmp_path: Path) -> None:
         (lzma.compress(b"1 2\n"), "FILE is compressed with xz; unpack it"),
         (gzip.compress(gzip.compress(b"1 2\n", mtime=0), mtime=0), "FILE is compressed twice"),
         ("1 2\n".encode("utf-16"), "FILE is a text in UTF-16"),
+        ("1 2\n".encode("utf-32"), "FILE is a text in UTF-32"),
         (b"\x00\x01\x02", "FILE is neither a text nor in one of the formats"),
     ],
 )
