@@ -11,9 +11,11 @@ from pathlib import Path
 import pytest
 
 from differential.kernels import loader as loading, shipped as shipping, store as stores
-from differential.kernels.compile import kernel
+from differential.kernels.__main__ import import_all
+from differential.kernels.compile import kernel, largest_first
+from differential.kernels.digest import reached
 from differential.kernels.fields import append_field, field
-from differential.kernels.packing import made_for
+from differential.kernels.packing import divided, made_for
 from differential.kernels.processor import Processor
 from differential.kernels.shipped import Shipped, name_of
 from differential.kernels.store import UnsafeError
@@ -94,6 +96,28 @@ def test_kernels_are_packed_under_the_keys_by_which_they_are_found(monkeypatch: 
     for shipped in made_for([Processor.of_host(), BASELINE], processes=2):
         for one in made:
             assert shipped.payload(one.entry().key(shipped.processor))  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("processes", [1, 2, 4, 100])
+def test_each_kernel_is_compiled_by_one_process(processes: int) -> None:
+    import_all()
+    kernels = largest_first()
+    groups = divided(kernels, processes)
+    assert len(groups) == min(processes, len(kernels))
+    assert sorted(place for group in groups for place in group) == list(range(len(kernels)))
+
+
+def test_kernels_that_have_functions_in_common_are_compiled_by_one_process() -> None:
+    import_all()
+    kernels = largest_first()
+    sources = [one.source for one in kernels]
+
+    def compiled(groups: list[list[int]]) -> int:
+        return sum(len({part for place in group for part in reached(sources[place], sources)}) for group in groups)
+
+    every = compiled([list(range(len(kernels)))])
+    dealt = compiled([list(range(0, len(kernels), 2)), list(range(1, len(kernels), 2))])
+    assert compiled(divided(kernels, 2)) - every < (dealt - every) / 2
 
 
 @pytest.mark.usefixtures("reported")
