@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from differential import Collection, Variable, innermost
+from differential.arguments import check_collections
 from timely.errors import BuildError
 
 Production = tuple[str, Sequence[str]]
@@ -14,7 +15,8 @@ Production = tuple[str, Sequence[str]]
 def grammar_reachability(edges: Mapping[str, Collection], productions: Sequence[Production]) -> dict[str, Collection]:
     """Return, for each label that a production makes, the (source, target) of all edges with it, given ones included.
 
-    Raises BuildError where no edges are given, or a production has no body or a label that is neither given nor made.
+    Raises BuildError where no edges are given, or a production has no body or a label that is neither given nor made,
+    and for arguments of other kinds.
     The example computes what each variable may point to, when values flow along assignments:
 
     >>> def program(scope):
@@ -24,8 +26,14 @@ def grammar_reachability(edges: Mapping[str, Collection], productions: Sequence[
     >>> example(program)
     [((10, 1), 1), ((10, 2), 1), ((10, 3), 1)]
     """
+    if not isinstance(edges, Mapping):
+        raise BuildError(f"grammar_reachability takes a dictionary of edges by label, not {edges!r:.80}")
+    check_collections("grammar_reachability", **{f"edges[{label!r}]": given for label, given in edges.items()})
     if not edges:
         raise BuildError("grammar_reachability needs edges of at least one label")
+    for each in productions:
+        if not isinstance(each, tuple) or len(each) != 2 or isinstance(each[1], str):
+            raise BuildError(f"a production is a label and a list of labels, as ('points', ['new']), not {each!r:.80}")
     heads = list(dict.fromkeys(head for head, _ in productions))
     for head, body in productions:
         unknown = [label for label in body if label not in edges and label not in heads]

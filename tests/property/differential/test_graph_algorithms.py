@@ -9,7 +9,7 @@ import networkx
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from differential import Collection
+from differential import Collection, example
 from differential.graphs import (
     colouring,
     core_numbers,
@@ -23,6 +23,7 @@ from tests.oracle.graphs import closure, communities, core, independent, ranks
 from tests.oracle.grid import Multiset, check
 from tests.property.differential.test_paths import edits
 from tests.thorough import examples
+from timely import Scope
 from timely.errors import BuildError
 
 
@@ -77,7 +78,15 @@ def test_the_answer_is_that_of_brute_force_at_every_time(
     check(program, meaning, edges, workers=workers, seed=seed)
 
 
-@pytest.mark.parametrize(("production", "problem"), [(("a", ["b"]), "label 'b'"), (("a", []), "no body")])
+@pytest.mark.parametrize(
+    ("production", "problem"),
+    [
+        (("a", ["b"]), "label 'b'"),
+        (("a", []), "no body"),
+        (("a", "edge"), r"a list of labels, as \('points', \['new'\]\), not \('a', 'edge'\)"),
+        (("a", ["edge"], 1), "a production is a label and a list of labels"),
+    ],
+)
 def test_a_production_that_cannot_be_used_is_refused(production: Any, problem: str) -> None:
     def program(edges: Collection) -> Collection:
         return grammar_reachability({"edge": edges}, [production])["a"]
@@ -89,3 +98,13 @@ def test_a_production_that_cannot_be_used_is_refused(production: Any, problem: s
 def test_a_grammar_without_edges_is_refused() -> None:
     with pytest.raises(BuildError, match="edges of at least one label"):
         grammar_reachability({}, [("a", ["a"])])
+
+
+def test_a_grammar_refuses_what_is_no_dictionary_of_collections() -> None:
+    def program(edges: Any) -> Callable[[Scope], Collection]:
+        return lambda scope: grammar_reachability(edges(scope), [("a", ["a"])])["a"]
+
+    with pytest.raises(BuildError, match="takes a dictionary of edges by label, not <collection"):
+        example(program(lambda scope: Collection.of(scope, 1, 2)))
+    with pytest.raises(BuildError, match=r"`edges\['a'\]` must be a collection, not 3"):
+        example(program(lambda _: {"a": 3}))
