@@ -19,6 +19,7 @@ from timely.errors import DataError
 _DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
 """The units in a day."""
 _NAT = -1 << 63
+_MOST = (1 << 63) - 1
 _EPOCH, _INSTANT = datetime(1970, 1, 1), datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -173,7 +174,11 @@ class Durations(Counted):
     def _plain(self, values: list[Any], row: int) -> Any:
         value = super()._plain(values, row)
         exact = getattr(value, "to_timedelta64", None)
-        return value if exact is None else exact()
+        if exact is not None:
+            return exact()
+        if isinstance(value, timedelta) and abs(micros_of(value)) > _MOST:  # NumPy would make another one of it
+            raise self.refused(values, row, "is too large or too precise")
+        return value
 
 
 class TimesOfDay(Counted):
@@ -235,7 +240,11 @@ def as_operand(value: Any, is_instant: bool) -> Any:
         return np.datetime64(value)
     elif isinstance(value, timedelta):
         exact = getattr(value, "to_timedelta64", None)
-        return np.timedelta64(value) if exact is None else exact()
+        if exact is not None:
+            return exact()
+        if abs(micros_of(value)) > _MOST:  # in seconds: no column that counts a finer unit has a value near it
+            return np.timedelta64(value // timedelta(seconds=1), "s")
+        return np.timedelta64(value)
     elif isinstance(value, time) and value.tzinfo is None:
         return np.timedelta64(datetime.combine(date.min, value) - datetime.min)
     return value

@@ -24,6 +24,7 @@ from timely.data.moments import as_operand, time_name
 from timely.data.nullable import of_strings
 from timely.data.numeric import Booleans, Floats, Numbers
 from timely.data.types import logical_type
+from timely.data.units import applied
 from timely.errors import DataError
 
 
@@ -84,6 +85,8 @@ class Typed(ColumnLike):
         if self.dtype.kind in "mM":
             is_instant = any(getattr(each.type, "zone", None) for each in inputs if isinstance(each, Typed))
             plain = [as_operand(each, is_instant) for each in plain]
+            if method == "__call__" and not options:
+                return applied(ufunc, plain)
         return getattr(ufunc, method)(*plain, **_all_plain(options))
 
     def __array_function__(
