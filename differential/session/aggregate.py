@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from timely.errors import BuildError
+from timely.errors import BuildError, DataError
 from timely.lowlevel import user_origin
 
 Aggregate = Literal["count"] | tuple[str, Literal["sum", "min", "max", "mean"]]
@@ -35,10 +35,39 @@ def check_aggregates(groups: Sequence[str], aggregates: Mapping[str, Any]) -> No
 
 
 def quotient(sums: Any, counts: Any) -> Any:
-    """Return the means of groups: of decimals as floats, because they may have any number of digits.
+    """Return the means of groups: of numbers as floats, and of durations in microseconds at least, to the nearest.
 
     >>> quotient(np.array([3, 4]), np.array([2, 1]))
     array([1.5, 4. ])
+    >>> quotient(np.array([3, -1], "m8[D]"), np.array([2, 3])).tolist()
+    [datetime.timedelta(days=1, seconds=43200), datetime.timedelta(days=-1, seconds=57600)]
     """
+    if sums.dtype.kind == "m":
+        return _mean_durations(np.asarray(sums), counts)
     divided = sums / counts
-    return divided.astype(np.float64) if divided.dtype == np.object_ else divided
+    if divided.dtype == np.object_:
+        return divided.astype(np.float64)  # decimals, which may have any number of digits
+    if (
+        isinstance(sums, np.ndarray)
+        and sums.dtype.kind == "i"
+        and (large := np.flatnonzero((sums >= _EXACT) | (sums <= -_EXACT))).size
+    ):
+        divided[large] = [one / count for one, count in zip(sums[large].tolist(), counts[large].tolist())]
+    return divided
+
+
+_EXACT = 1 << 53
+"""Integers beyond this are rounded before NumPy divides them, and Python rounds the quotient alone."""
+
+
+def _mean_durations(sums: Any, counts: Any) -> Any:
+    unit = "ns" if sums.dtype == np.dtype("m8[ns]") else "us"
+    ratio = int(np.ones(1, sums.dtype).astype(f"m8[{unit}]").astype(np.int64)[0])
+    means = []
+    for one, count in zip(sums.astype(np.int64).tolist(), counts.tolist()):
+        mean, rest = divmod(one * ratio, count)
+        mean += 2 * rest > count or (2 * rest == count and mean % 2)
+        if abs(mean) >= 1 << 63:
+            raise DataError(f"a mean of durations does not fit into 64 bits in {unit}")
+        means.append(mean)
+    return np.array(means, np.int64).view(f"m8[{unit}]")

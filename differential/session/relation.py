@@ -359,7 +359,7 @@ class Groups:
         return self._made(self._values(column).max(), column)
 
     def mean(self, column: str) -> Relation:
-        """Return the mean of a column in each group, as a float."""
+        """Return the mean of a column in each group, as a float; of durations as one in microseconds or nanoseconds."""
         groups = self._only([column])
         sums, counts = groups._values(column).sum(), groups._counts()
         divided = sums.join_map(counts, lambda *both: (*both[:-2], quotient(*both[-2:])), keys=len(self._names))

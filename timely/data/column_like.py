@@ -41,6 +41,8 @@ class ColumnLike(NDArrayOperatorsMixin):
         # NumPy asks for further protocols by names of this form; the column has none of them.
         if name.startswith("__"):
             raise AttributeError(name)
+        if not hasattr(np.ndarray, name):
+            raise AttributeError(f"'{type(self).__name__}' object has no attribute {name!r}", name=name, obj=self)
         return getattr(np.asarray(self), name)
 
     def __bool__(self) -> bool:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, strategies as st
 
 from differential import Collection, Session, example, graphs
 from differential.errors import BuildError, DataError, SessionError
 from differential.graphs import bfs
 from differential.session import Relation
+from differential.session.row import by_row
 from timely import Scope, rowwise
 from timely.lowlevel import typed, user_origin
 
@@ -61,6 +64,38 @@ def test_a_mean_of_decimals_is_a_float() -> None:
         return made.named("item", "price").group_by("item").mean("price")
 
     assert records(mean) == [(1, 1.875), (2, 0.01)]
+
+
+@pytest.mark.parametrize("of", ["int64", "int64?", "date", "decimal(9, 2)"])
+def test_a_function_of_a_single_column_that_asks_for_it_by_name_is_corrected(of: str) -> None:
+    column = typed([None, None] if of != "int64" else [1, 2], of)
+    with pytest.raises(AttributeError, match="has no attribute 'x': there is one column, which the function receives"):
+        by_row(["x"], lambda r: r.x > 1)(column)
+
+
+def test_a_mean_of_durations_is_rounded_to_the_nearest_microsecond() -> None:
+    def mean(column: Any) -> list[Any]:
+        def program(scope: Scope) -> Any:
+            made: Any = Relation.of(scope, np.array([1, 1, 2]), column)
+            return made.named("item", "wait").group_by("item").mean("wait")
+
+        return [record[1] for record in records(program)]
+
+    days = typed([timedelta(1), timedelta(2), timedelta(-1)], "duration[D]")
+    assert mean(days) == [timedelta(days=1, hours=12), timedelta(-1)]
+    micros = [timedelta(microseconds=each) for each in (-1, -2, 7)]
+    assert mean(typed(micros, "duration[us]")) == [timedelta(microseconds=-2), timedelta(microseconds=7)]
+    nanos = typed(np.array([1, 4, 7], "m8[ns]"), "duration[ns]")
+    assert mean(nanos) == [np.timedelta64(2, "ns"), np.timedelta64(7, "ns")]
+
+
+@given(st.lists(st.integers(-(1 << 61), 1 << 61), min_size=2, max_size=3))
+def test_a_mean_of_integers_is_rounded_once(values: list[int]) -> None:
+    def mean(scope: Scope) -> Any:
+        made: Any = Relation.of(scope, np.zeros(len(values), np.int64), np.array(values))
+        return made.named("item", "price").group_by("item").mean("price")
+
+    assert records(mean) == [(0, sum(values) / len(values))]
 
 
 def test_a_group_of_all_records_needs_a_column() -> None:
