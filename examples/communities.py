@@ -32,7 +32,8 @@ def summary(shown: Shown) -> Iterator[str]:
     labels, sizes = np.unique(shown.answer.columns[1], return_counts=True)
     yield f"{counted(len(labels), 'community', 'communities')} of {counted(sizes.sum(), 'node')}; the largest:"
     for place in (-sizes).argsort(kind="stable")[:5]:
-        yield f"  {sizes[place]:8,} nodes, label {shown.name(labels[place])}"
+        nodes = "node, " if sizes[place] == 1 else "nodes,"
+        yield f"  {sizes[place]:8,} {nodes} label {shown.name(labels[place])}"
 
 
 def add_options(add: AddOption) -> None:

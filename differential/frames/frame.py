@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 Column = NDArray[Any]
 
 _SHOWN = 10
+POLARS_DIGITS = 38
 
 
 class Frame:
@@ -151,6 +152,13 @@ class Frame:
         needs("polars", "to make a Polars frame")
         import polars
 
+        for name, column in zip(self.names, self.columns):
+            of: Any = column.type if isinstance(column, Typed) else None
+            if getattr(of, "precision", 0) > POLARS_DIGITS:
+                raise DataError(
+                    f"column {name!r} holds {of.name}, and decimals of Polars have at most {POLARS_DIGITS} digits: "
+                    f"typed(column, 'decimal({POLARS_DIGITS}, {of.scale})') converts it, where all values fit"
+                )
         frame: Any = polars.from_arrow(self.to_arrow())
         return frame  # type: ignore[no-any-return]
 

@@ -29,7 +29,7 @@ from differential.session.cluster import Cluster, Control
 from differential.session.interrupt import Closing
 from differential.session.item import Item
 from timely import Config
-from timely.errors import SessionError
+from timely.errors import ConfigError, SessionError
 from timely.lowlevel import Origin
 from timely.services import ALONE, Others, note_others, run_directory
 
@@ -84,6 +84,8 @@ class Coordinator(Cluster):
         self._items.update({item.number: item for item in named})
         try:
             call.packed = packed(Message.CALL, call.function, call.elsewhere)
+        except ConfigError:
+            raise
         except Exception as error:
             raise SessionError(
                 f"{named[0] if named else 'a call'} cannot be sent to the other processes of the session "

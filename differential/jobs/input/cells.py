@@ -42,7 +42,7 @@ class Cells:
         self._faults = faults
         self._places = sorted(column.place for column in columns)
         for column in columns:
-            self._check(table.schema.field(column.place), column.kind)
+            self._check(table.schema.field(column.place), column)
 
     def read(self, index: int, peers: int, progress: Progress) -> Iterator[CellRows]:
         """Yield the rows without faults that worker `index` of `peers` reads, in batches that are not empty."""
@@ -70,9 +70,9 @@ class Cells:
             numbers = numbers[~wrong]
         return CellRows({column.role: _as_rows(found[column.role], column.kind) for column in self._columns}, numbers)
 
-    def _check(self, field: Any, kind: Kind) -> None:
+    def _check(self, field: Any, column: Column) -> None:
         """Raise DataError unless a column can be read as the type expected."""
-        given = field.type
+        given, kind = field.type, column.kind
         is_integer = pa.types.is_integer(given)
         legal = {
             "name": is_text(given) or is_integer,
@@ -81,7 +81,9 @@ class Cells:
             "float": is_integer or pa.types.is_floating(given),
         }
         if not legal[kind]:
-            remedy = "; `--names` reads nodes as names" if is_text(given) else ""
+            remedy = (
+                "; `--names` reads nodes as names" if is_text(given) and column.role in ("source", "target") else ""
+            )
             what = f"column {field.name!r} holds {given} where there should be {WANTED[kind]}"
             raise DataError(f"{self._table.label}: {what}{remedy}")
 

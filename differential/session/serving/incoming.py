@@ -171,7 +171,7 @@ def _lines(item: Item, body: bytes, wrong: list[Rejected]) -> Iterator[_Line]:
         shown = line.decode("utf-8", "replace").strip()
         try:
             found = json.loads(line, parse_float=number_of_json, object_pairs_hook=_object)
-            (name, row), *more = found.items() if isinstance(found, dict) else [(None, None)]
+            (name, row), *more = found.items() if isinstance(found, dict) and found else [(None, None)]
             if more or name not in _KINDS or not isinstance(row, dict):
                 raise ValueError('this is none of {"insert": {...}}, {"delete": {...}} and {"upsert": {...}}')
             if unknown := sorted(set(row) - names):

@@ -280,17 +280,24 @@ def _of_class(*classes: type, made: Parse) -> Parse:
 def _float_of_json(value: Any) -> float:
     """Return a number; of the three texts for what JSON has no number for, what they stand for.
 
-    Raises OverflowError if a number would become infinite.
+    Raises OverflowError if a number would become infinite, or a whole one another one: `typed` refuses that, too.
     """
     if type(value) is Decimal and math.isinf(float(value)):
+        raise OverflowError(value)
+    if type(value) is int and int(float(value)) != value:
         raise OverflowError(value)
     if type(value) in (int, float, Decimal) or (type(value) is str and value in NOT_FINITE):
         return float(value)
     raise TypeError(value)
 
 
-def _is_infinite(value: Any) -> bool:
-    return math.isinf(_float_of_json(value))
+def _narrow(value: Any, of: type[Any]) -> Any:
+    """Return a number of JSON as a float of few bits."""
+    number = _float_of_json(value)
+    narrow = _fitting(number, of, math.isinf(number))
+    if type(value) is int and int(narrow) != value:
+        raise OverflowError(value)
+    return narrow
 
 
 def _decimal(value: Any) -> Decimal:
@@ -303,8 +310,8 @@ _VALUES: dict[str, Parse] = {
     "int64": _of_class(int, made=_same),
     "uint64": _of_class(int, made=_same),
     "float64": _float_of_json,
-    "float32": lambda value: _fitting(_float_of_json(value), np.float32, _is_infinite(value)),
-    "float16": lambda value: _fitting(_float_of_json(value), np.float16, _is_infinite(value)),
+    "float32": lambda value: _narrow(value, np.float32),
+    "float16": lambda value: _narrow(value, np.float16),
     "bool": _of_class(bool, made=_same),
     "text": _of_class(str, made=_same),
     "value": _of_class(list, dict, made=_same),

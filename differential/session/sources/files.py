@@ -125,6 +125,8 @@ class Files:
             except UnicodeEncodeError:
                 raise DataError("the header is not UTF-8") from None
             except _csv.Error as error:
+                if "\r" in header.rstrip("\r\n"):
+                    raise DataError("lines end with CR alone; convert them to LF: `tr '\\r' '\\n'`") from None
                 raise DataError(f"the header is no record of CSV: {error}") from None
         return Csv(target, [name.strip() for name in names], self.delimiter, self.longest)
 

@@ -184,6 +184,12 @@ def test_a_frame_of_polars_comes_back_as_it_was() -> None:
     assert found.equals(given, null_equal=True)
 
 
+def test_decimals_that_polars_lacks_are_refused() -> None:
+    frame = read({"price": [Decimal("1.50")]}, types={"price": "decimal(39, 2)"})
+    with pytest.raises(DataError, match=r"column 'price' holds decimal\(39, 2\), and .* at most 38 digits"):
+        frame.to_polars()
+
+
 def test_a_frame_of_pandas_comes_back_with_the_types_that_have_nulls() -> None:
     given = pd.DataFrame(
         {

@@ -298,6 +298,8 @@ def test_tables_of_something_else(tmp_path: Path) -> None:
     pa.parquet.write_table(pa.table({"a": ["x"], "b": [1]}), path)
     assert read(path) == [("x", "1")]
     assert refusal(path, Layout(names=False)).endswith("a 64-bit integer; `--names` reads nodes as names")
+    pa.parquet.write_table(pa.table({"a": [1], "b": [2], "c": ["long"]}), path)
+    assert refusal(path, Layout(weight="3")) == "FILE: column 'c' holds string where there should be a finite number"
     pa.parquet.write_table(pa.table({"a": ["x"]}), path)
     assert refusal(path) == "FILE: an edge needs two columns, but there is only one column"
 

@@ -81,12 +81,14 @@ def test_lines_that_are_no_rows_go_to_the_rejects_in_the_same_commit() -> None:
         db.table("stock", {"item": str, "pieces": int})
         rejects = db.rejects()
         with client(db.serve(on_error=rejects)) as http:
-            answer = http.post("/tables/stock", content=lines(insert(item="a", pieces=1)) + "\n\noops\n[1]")
-        assert answer.json() == {"commit": 1, "rows": 1, "rejected": 2}
+            answer = http.post("/tables/stock", content=lines(insert(item="a", pieces=1)) + "\n\noops\n[1]\n{}")
+        assert answer.json() == {"commit": 1, "rows": 1, "rejected": 3}
         assert [record[:4] for record in rejects.records()] == [
             ("http stock", "stock", 3, "oops"),
             ("http stock", "stock", 4, "[1]"),
+            ("http stock", "stock", 5, "{}"),
         ]
+        assert all("this is none of" in error for error in [record[4] for record in rejects.records()][1:])
 
 
 def test_a_line_that_has_a_field_twice_is_no_change_and_loses_nothing() -> None:

@@ -584,6 +584,8 @@ def test_values_that_json_has_otherwise_are_refused() -> None:
         ("text", 1),
         ("bool", 1),
         ("decimal(9, 2)", 0.1),
+        ("float64", 2**53 + 1),
+        ("float32", 2**24 + 1),
     ]:
         _, wrong = Converter(["x"], [of], of_json).convert([[value]], 1)
         assert list(wrong) == [0], of
