@@ -57,7 +57,9 @@ def summary(shown: Shown) -> Iterator[str]:
 def add_options(add: AddOption) -> None:
     """Add the options of this job."""
     add(
-        "--weighted", action="store_true", help="edges have lengths, in the third column or the one that --weight names"
+        "--weighted",
+        action="store_true",
+        help="edges have lengths, none of them negative, in the third column or the one that --weight names",
     )
 
 
