@@ -73,7 +73,7 @@ def apart(name: str, *arguments: str | Path, input: str = "") -> Ended:
 
 def on_two_processes(name: str, *arguments: str | Path, input: str = "", workers: int = 1) -> Ended:
     """Run a job on two processes."""
-    run = Run("run", "-n", "2", "-w", str(workers), EXAMPLES / f"{name}.py", *arguments)
+    run = Run("run", "-n", "2", "-w", str(workers), "--raw", EXAMPLES / f"{name}.py", *arguments)
     try:
         assert run.process.stdin is not None
         run.process.stdin.write(input)
@@ -81,7 +81,7 @@ def on_two_processes(name: str, *arguments: str | Path, input: str = "", workers
         status = run.end(SECONDS)
     finally:
         run.close()
-    return Ended(status, "".join(line.partition("] ")[2] for line in run.lines), run.error)
+    return Ended(status, "".join(run.lines), run.error)
 
 
 @contextmanager
