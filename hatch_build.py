@@ -69,7 +69,10 @@ LEFT_OUT = (
     "if-conversion",
     "if-conversion2",
 )
-"""Passes of GCC at -O1 that take a fifth of its time, and make no change faster in what mypyc writes."""
+"""Passes of GCC at -O1 that take a fifth of its time, and make changes hardly faster, if at all.
+
+docs/design/0019-compiled-to-c.md has the figures.
+"""
 
 
 class WheelHook(BuildHookInterface[Any]):
