@@ -34,9 +34,8 @@ def made_for(processors: list[Processor], processes: int) -> Iterator[Shipped]:
 def divided(kernels: list[Kernel], processes: int) -> list[list[int]]:
     """Return which of the kernels each process compiles, by their places in the list.
 
-    A process keeps the functions that it has compiled into one kernel for the next. So a kernel goes to the process
-    that will have compiled least with it, where functions that another process compiles, too, count once more for each
-    process, because they take the time of all.
+    A process compiles a function once for all of its kernels. So a kernel goes to the process that will then have the
+    least to do. What another process compiles as well counts once more for each process: it takes time from all.
     """
     groups: list[list[int]] = [[] for _ in range(min(processes, len(kernels)))]
     known: list[set[FunctionType]] = [set() for _ in groups]

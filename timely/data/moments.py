@@ -176,7 +176,7 @@ class Durations(Counted):
         exact = getattr(value, "to_timedelta64", None)
         if exact is not None:
             return exact()
-        if isinstance(value, timedelta) and abs(micros_of(value)) > _MOST:  # NumPy would make another one of it
+        if isinstance(value, timedelta) and abs(micros_of(value)) > _MOST:  # NumPy would wrap it around
             raise self.refused(values, row, "is too large or too precise")
         return value
 

@@ -113,7 +113,7 @@ def _parser(command: str | None) -> argparse.ArgumentParser:
         metavar="SECONDS",
         help="report what holds the run back when nothing moves for this long (default: 30; 0 means never)",
     )
-    run.add_argument("--raw", action="store_true", help="do not put the process's number in front of lines of output")
+    run.add_argument("--raw", action="store_true", help="pass on standard output without process numbers")
     run.add_argument("--profile", action="store_true", help="print the cost of each operator at the end")
     run.add_argument(
         "--peer-timeout", metavar="SECONDS", type=float, help="give up a process silent for this long (default: 5)"

@@ -83,6 +83,10 @@ def check(options: argparse.Namespace) -> None:
         return
     if options.hostfile is not None or options.process is not None:
         raise ConfigError(f"--on {options.on} decides where processes are: leave out --hostfile and --process")
+    if options.raw:
+        raise ConfigError(
+            f"--raw is for processes that this command starts, and here {options.on} starts them: leave it out"
+        )
     command = STARTED.get(options.on)
     if command is not None and options.processes is not None:
         raise ConfigError(

@@ -280,7 +280,7 @@ def _of_class(*classes: type, made: Parse) -> Parse:
 def _float_of_json(value: Any) -> float:
     """Return a number; of the three texts for what JSON has no number for, what they stand for.
 
-    Raises OverflowError if a number would become infinite, or a whole one another one: `typed` refuses that, too.
+    Raises OverflowError for a number that would become infinite, and for a whole number that would be rounded.
     """
     if type(value) is Decimal and math.isinf(float(value)):
         raise OverflowError(value)
@@ -292,7 +292,7 @@ def _float_of_json(value: Any) -> float:
 
 
 def _narrow(value: Any, of: type[Any]) -> Any:
-    """Return a number of JSON as a float of few bits."""
+    """Return a number of JSON as a narrower float."""
     number = _float_of_json(value)
     narrow = _fitting(number, of, math.isinf(number))
     if type(value) is int and int(narrow) != value:

@@ -49,6 +49,7 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[str | None]:
         (["--on", "mpi", "-n", "3"], "mpirun decides how many processes there are"),
         (["--on", "slurm", "--restart", "3"], "srun has started the processes, so it has to start them again"),
         (["--on", "slurm", "--hostfile", "hosts"], "--on slurm decides where processes are"),
+        (["--on", "ray", "--raw"], "--raw is for processes that this command starts, and here ray starts them"),
         (["--on", "mpi", "--hostfile", "hosts", "--process", "0"], "--on mpi decides where processes are"),
         (["--on", "ray", "-n", "0"], "there must be at least one process, not 0"),
     ],
