@@ -120,6 +120,20 @@ class _Codegen(codegen.JITCPUCodegen):  # type: ignore[misc]
         options.loop_unrolling = options.loop_interleaving = False
         return llvm.create_pass_builder(self._tm, options)
 
+    def _function_pass_manager(self, **settings: Any) -> Any:
+        """Return the passes for a function by itself: those that remove most of what Numba's translation leaves.
+
+        The others of Numba's would take twice as long and find little, as functions are optimised again once they are
+        linked into a kernel, with what they call.
+        """
+        manager = llvm.create_new_function_pass_manager()
+        manager.add_sroa_pass()
+        manager.add_instruction_combine_pass()
+        manager.add_simplify_cfg_pass()
+        if config.LLVM_REFPRUNE_PASS:
+            manager.add_refprune_pass()
+        return manager, self._pass_builder(**settings)
+
     def object_code(self, module: Any, is_vectorised: bool) -> bytes:
         """Return the object code of a module, which is optimised in place."""
         manager, passes = self._module_pass_manager(loop_vectorize=is_vectorised)
@@ -292,7 +306,6 @@ class _KernelCompiler(_Compiler):
         for each in (
             untyped_passes.TranslateByteCode,
             untyped_passes.FixupArgs,
-            untyped_passes.IRProcessing,
             untyped_passes.GenericRewrites,
             untyped_passes.RewriteDynamicRaises,
             untyped_passes.ReconstructSSA,
