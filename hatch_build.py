@@ -57,7 +57,7 @@ about 9 % longer.
 """
 
 NO_WARNINGS = "-Wno-all"
-"""An option of GCC and Clang. To look for what Python's options warn about takes GCC a seventh of its time."""
+"""An option of GCC and Clang. Looking for what Python's own options warn about takes GCC one second of 28."""
 
 LEFT_OUT = (
     "tree-pta",

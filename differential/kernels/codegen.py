@@ -121,17 +121,17 @@ class _Codegen(codegen.JITCPUCodegen):  # type: ignore[misc]
         return llvm.create_pass_builder(self._tm, options)
 
     def _function_pass_manager(self, **settings: Any) -> Any:
-        """Return the passes for a function by itself: those that remove most of what Numba's translation leaves.
+        """Return the passes for a single function: the three that simplify most, and Numba's for reference counts.
 
-        The others of Numba's would take twice as long and find little, as functions are optimised again once they are
-        linked into a kernel, with what they call.
+        All passes of level 2 take twice as long, and gain nothing: functions are optimised again when they are linked
+        into a kernel (docs/design/0023-kernels-without-numba.md).
         """
         manager = llvm.create_new_function_pass_manager()
         manager.add_sroa_pass()
         manager.add_instruction_combine_pass()
         manager.add_simplify_cfg_pass()
         if config.LLVM_REFPRUNE_PASS:
-            manager.add_refprune_pass()
+            manager.add_refprune_pass(codegen._parse_refprune_flags())
         return manager, self._pass_builder(**settings)
 
     def object_code(self, module: Any, is_vectorised: bool) -> bytes:
