@@ -21,7 +21,6 @@ TORN = (
     "a transaction() block of this session has not ended in the thread in which it began, so the session stays locked, "
     "and its changes are not committed: begin and end each block in one thread; close the session and open it again"
 )
-_INSIDE: ContextVar[frozenset[int]] = ContextVar("_INSIDE", default=frozenset())
 
 
 class _Open(NamedTuple):
@@ -29,6 +28,10 @@ class _Open(NamedTuple):
 
     thread: Thread
     is_over: Event
+
+
+_INSIDE: ContextVar[frozenset[_Open]] = ContextVar("_INSIDE", default=frozenset())
+"""Blocks in which the present context was. One that ended in another context stays in it, and is no block any more."""
 
 
 class Blocks:
@@ -53,7 +56,7 @@ class Blocks:
     @property
     def is_inside(self) -> bool:
         """Whether the present task, or the thread if there is none, is in a block."""
-        return id(self) in _INSIDE.get()
+        return self._open in _INSIDE.get()
 
     def wait(self, refuse: Callable[[], object]) -> None:
         """Wait, before taking the lock, for the end of blocks of another thread, which may never come.
@@ -92,14 +95,14 @@ class Blocks:
     @contextmanager
     def block(self) -> Iterator[None]:
         """Note a block, until its end."""
-        _INSIDE.set(_INSIDE.get() | {id(self)})
         self.depth += 1
         block = self._open = self._open or _Open(current_thread(), Event())
+        _INSIDE.set(_INSIDE.get() | {block})
         try:
             yield
         finally:
             self.depth -= 1
             if not self.depth:
-                _INSIDE.set(_INSIDE.get() - {id(self)})
+                _INSIDE.set(_INSIDE.get() - {block})
                 self._open = None
                 block.is_over.set()

@@ -1,10 +1,14 @@
-"""A transaction() block ends in the thread in which it began, or the session names it instead of waiting for ever."""
+"""A transaction() block ends in the thread in which it began, or the session names it instead of waiting for ever.
+
+Once it has ended, it is over in every context: web frameworks may end a block in another context of its thread.
+"""
 
 from __future__ import annotations
 
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
+from contextvars import copy_context
 from threading import Event, Thread
 from typing import Any
 
@@ -95,6 +99,15 @@ def test_blocks_of_threads_that_end_them_leave_nothing(db: Session) -> None:
         assert outcome(whole) is None
     assert outcome(db.commit) == 5
     assert db["numbers"].records() == [(1,)] * 3
+
+
+def test_a_block_that_ends_in_another_context_is_over(db: Session) -> None:
+    block = begin(db)
+    copy_context().run(block.__exit__, None, None, None)
+    assert len(db.ask(lambda t: t.numbers)) == 1
+    db["numbers"].insert(x=2)  # type: ignore[union-attr]
+    db.commit()
+    assert len(db.ask(lambda t: t.numbers)) == 2
 
 
 def test_an_interrupt_as_a_block_begins_leaves_the_session_unlocked(db: Session) -> None:
