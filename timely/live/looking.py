@@ -270,7 +270,7 @@ class Watch:
         """Count until the next look, or for a part of the time if counting all activations takes longer than allowed.
 
         `share` is the part of the time since the last look in which they were counted. What this took beyond what is
-        allowed is waited for first.
+        allowed is waited for first. But a worker that counts few activations goes on, because to stop takes longer.
         """
         switching = self._switching
         took = activations * share * _ACTIVATION_NANOSECONDS + switching - self._paid
@@ -278,13 +278,14 @@ class Watch:
         self._owed = min(max(0.0, self._owed + took - allowed), LONGEST_PAUSE * allowed)
         if self._has_ended:
             return
-        if self._owed:
+        is_busy = activations * _ACTIVATION_NANOSECONDS > allowed
+        if self._owed and (is_busy or not self._began):
             if self._began:
                 self.worker.call(self._stop)
             return
         if not self._began:
             self.worker.call(self._start)
-        if activations * _ACTIVATION_NANOSECONDS > allowed:
+        if is_busy:
             self.worker.call_after(min(1.0, BUDGET / activations) * elapsed / 1e9, self._stop)
 
     def _start(self) -> None:

@@ -78,6 +78,7 @@ def total(found: Values, metric: str, **labels: str) -> float:
 
 
 @pytest.mark.lengthy
+@pytest.mark.usefixtures("measured_however_long_it_takes")
 def test_a_scrape_has_what_operators_did_since_the_first_one() -> None:
     with fed() as (job, orders):
         before = values(scrape(job)[0])
