@@ -95,14 +95,16 @@ class Blocks:
     @contextmanager
     def block(self) -> Iterator[None]:
         """Note a block, until its end."""
+        block = self._open or _Open(current_thread(), Event())
+        # An interrupt comes between calls: none between these two lines and `try`, nor between those of the end.
         self.depth += 1
-        block = self._open = self._open or _Open(current_thread(), Event())
-        _INSIDE.set(_INSIDE.get() | {block})
+        self._open = block
         try:
+            _INSIDE.set(_INSIDE.get() | {block})
             yield
         finally:
             self.depth -= 1
             if not self.depth:
-                _INSIDE.set(_INSIDE.get() - {block})
                 self._open = None
                 block.is_over.set()
+                _INSIDE.set(_INSIDE.get() - {block})
