@@ -35,6 +35,7 @@ CHANGE = Progress(0, ((0, (0,), 1),))
 ROW = "a row that is nobody else's business"
 GENERATION = "generation-of-this-run"
 _GREETING = b"\xff" + bytes(8) + b"\x7f"
+_READY = b"\x05READY"
 
 
 @pytest.fixture
@@ -58,9 +59,9 @@ def in_version_2(message: bytes) -> list[bytes]:
 
 def in_version_3(mechanism: bytes) -> Callable[[bytes], list[bytes]]:
     """Return a way to send a message after a greeting that names a mechanism, as if that one were none."""
-    ready = b"\x05READY\x0bSocket-Type" + (4).to_bytes(4, "big") + b"PUSH"
+    ready = _READY + b"\x0bSocket-Type" + (4).to_bytes(4, "big") + b"PUSH"
     greeting = _GREETING + b"\x03\x00" + mechanism.ljust(20, b"\0") + bytes(32)
-    return lambda message: [greeting, bytes((4, len(ready))) + ready + bytes((0, len(message))) + message]
+    return lambda message: [greeting, bytes((4, len(ready))) + ready, bytes((0, len(message))) + message]
 
 
 PROTOCOLS = {
@@ -80,14 +81,20 @@ def port_of(config: Config) -> tuple[str, int]:
 def sent(config: Config, pieces: Sequence[bytes]) -> Iterator[socket.socket]:
     """Send pieces to worker 0, each once the other side has answered the last one, or has not for a while.
 
+    What follows the command READY waits for that of the other side, which otherwise takes it for part of the handshake.
     Yield the connection. If it were closed while an answer is under way, the system would drop what was sent.
     """
     with socket.create_connection(port_of(config), timeout=0.5) as stranger:
         with suppress(OSError):
+            answers = b""
             for piece in pieces:
                 stranger.sendall(piece)
                 with suppress(TimeoutError):
-                    stranger.recv(4096)
+                    answers += stranger.recv(4096)
+                stranger.settimeout(10 if _READY in piece else 0.5)
+                while _READY in piece and _READY not in answers and (answer := stranger.recv(4096)):
+                    answers += answer
+        stranger.settimeout(0.5)
         yield stranger
 
 
