@@ -19,7 +19,7 @@ from differential.kernels.processor import Processor
 
 MOST_PROCESSES = 4
 """More processes would mostly wait for the kernel that takes longest."""
-_COMPILERS = ("differential.kernels.bridge", "differential.kernels.codegen", "differential.kernels.lowering")
+_COMPILERS = tuple(f"differential.kernels.{name}" for name in ("bridge", "codegen", "library", "lowering"))
 """The modules that import Numba, and are imported when something is compiled."""
 
 DESCRIPTION = """\

@@ -38,7 +38,7 @@ _SETTINGS = (
 """The settings of Numba that change the code that it makes."""
 _CONFIGURATION = ".numba_config.yaml"
 """A file of the working directory in which Numba also looks for settings."""
-_COMPILERS = ("bridge.py", "codegen.py", "loader.py", "lowering.py", "runtime.py", "tuples.py")
+_COMPILERS = ("bridge.py", "codegen.py", "library.py", "loader.py", "lowering.py", "runtime.py", "tuples.py")
 _NAME_CHARACTERS = 100
 
 

@@ -30,10 +30,8 @@ from llvmlite import ir
 from numba import _dynfunc
 from numba.core import (
     callconv,
-    codegen,
     compiler,
     compiler_machinery,
-    config,
     cpu,
     errors,
     extending,
@@ -52,98 +50,22 @@ from numba.core.runtime import rtsys
 from numba.np import arrayobj
 
 from differential.kernels.bridge import add_bridge
+from differential.kernels.library import codegen_of
 from differential.kernels.lowering import REGISTRY, Lowering, place_of
 from differential.kernels.processor import Processor
-from differential.kernels.runtime import TEXT
 from differential.kernels.signature import ARRAYS, Signature
 
 TARGET = "differential"
-_MOST_OPTIMISED = 2
 _REFUSES = ctypes.cast(ctypes.pythonapi.PyErr_NoMemory, ctypes.c_void_p).value
 """The entry point for Python that Numba asks of each function: it raises. Nothing calls it."""
 
 
-class _Library(codegen.JITCodeLibrary):  # type: ignore[misc]
-    """The intermediate code of one function, and the libraries that it calls: nothing is linked or optimised yet."""
-
-    def add_linking_library(self, library: Any) -> None:
-        self._linking_libraries.append(library)
-
-    def finalize(self) -> None:
-        self._finalized = True
-
-    def linked(self, exported: tuple[str, ...]) -> Any:
-        """Return a module with all functions that this one reaches; only those exported keep their names."""
-        module = self._final_module
-        # A function is only linked if something linked before calls it, so callers come first.
-        for library in reversed(self._callees_first({})):
-            module.link_in(library._get_module_for_linking(), preserve=True)
-        module.link_in(llvm.parse_assembly(TEXT))
-        for function in module.functions:
-            if not function.is_declaration and function.name not in exported:
-                function.linkage = "internal"
-        return module
-
-    def _callees_first(self, known: dict[int, Any]) -> list[Any]:
-        """Return the libraries that this one reaches, each after those that it calls."""
-        for library in self._linking_libraries:
-            if id(library) not in known:
-                if isinstance(library, _Library):
-                    library._callees_first(known)
-                known[id(library)] = library
-        return list(known.values())
-
-
-class _Codegen(codegen.JITCPUCodegen):  # type: ignore[misc]
-    """LLVM for one processor."""
-
-    _library_class = _Library
-
-    def __init__(self, processor: Processor) -> None:
-        self._processor = processor
-        super().__init__(f"differential.kernels.{processor.name}")
-
-    def _get_host_cpu_name(self) -> str:
-        return self._processor.name
-
-    def _get_host_cpu_features(self) -> str:
-        return self._processor.features
-
-    def _pass_builder(self, **settings: Any) -> Any:
-        """Return LLVM's passes for Numba's settings, up to level 2, which leave most loops as they are.
-
-        Level 3 and unrolled loops take a third of LLVM's time, and vectorised loops make kernels larger. Only passes
-        over whole columns become faster, if they are vectorised (docs/design/0023-kernels-without-numba.md).
-        """
-        options = llvm.create_pipeline_tuning_options(min(int(settings.get("opt", config.OPT)), _MOST_OPTIMISED))
-        options.loop_vectorization, options.slp_vectorization = settings.get("loop_vectorize", False), False
-        options.loop_unrolling = options.loop_interleaving = False
-        return llvm.create_pass_builder(self._tm, options)
-
-    def _function_pass_manager(self, **settings: Any) -> Any:
-        """Return the passes for a single function: the three that simplify most, and Numba's for reference counts.
-
-        All passes of level 2 take twice as long, and gain nothing: functions are optimised again when they are linked
-        into a kernel (docs/design/0023-kernels-without-numba.md).
-        """
-        manager = llvm.create_new_function_pass_manager()
-        manager.add_sroa_pass()
-        manager.add_instruction_combine_pass()
-        manager.add_simplify_cfg_pass()
-        if config.LLVM_REFPRUNE_PASS:
-            manager.add_refprune_pass(codegen._parse_refprune_flags())
-        return manager, self._pass_builder(**settings)
-
-    def object_code(self, module: Any, is_vectorised: bool) -> bytes:
-        """Return the object code of a module, which is optimised in place."""
-        manager, passes = self._module_pass_manager(loop_vectorize=is_vectorised)
-        manager.run(module, passes)
-        module.verify()
-        return self._tm.emit_object(module)  # type: ignore[no-any-return]
-
-
 class _Conventions(callconv.CPUCallConv):  # type: ignore[misc]
     """Numba's convention for calls, with exceptions that are data: names, and values that are known when raised."""
+
+    def call_function(self, builder: Any, callee: Any, *arguments: Any, **attributes: Any) -> Any:
+        builder.module.calls[callee.name] += 1
+        return super().call_function(builder, callee, *arguments, **attributes)
 
     def build_excinfo_struct(self, exc: Any, exc_args: Any, loc: Any, func_name: Any) -> Any:
         values = [None if isinstance(each, ir.Value) else (each,) for each in exc_args or ()]
@@ -169,7 +91,7 @@ class _Context(cpu.CPUContext):  # type: ignore[misc]
         # The functions that count references are compiled for the target that needs them first. Numba's own runs them.
         rtsys.initialize(registry.cpu_target.target_context)
         super().init()
-        self._internal_codegen = _codegen(Processor.of_host())
+        self._internal_codegen = codegen_of(Processor.of_host())
 
     def refresh(self) -> None:
         super().refresh()
@@ -291,7 +213,9 @@ class _Compiler(compiler.Compiler):  # type: ignore[misc]
     def __init__(
         self, typingctx: Any, targetctx: Any, library: Any, args: Any, return_type: Any, flags: Any, locals: Any
     ) -> None:
-        super().__init__(typingctx, targetctx, library, args, return_type, _Flags(flags), locals)
+        flags = _Flags(flags)
+        flags.no_cpython_wrapper = flags.no_cfunc_wrapper = True  # only kernels call these functions
+        super().__init__(typingctx, targetctx, library, args, return_type, flags, locals)
 
 
 class _KernelCompiler(_Compiler):
@@ -325,11 +249,6 @@ target_extension.dispatcher_registry[_Kernels] = _Dispatcher
 target_extension.jit_registry[_Kernels] = functools.partial(jit, _target=TARGET, pipeline_class=_Compiler)
 
 
-@functools.cache
-def _codegen(processor: Processor) -> _Codegen:
-    return _Codegen(processor)
-
-
 @extending.overload(arrayobj.raise_with_shape_context, target=TARGET)  # type: ignore[untyped-decorator]
 def _refuse_shapes(src_shapes: Any, index_shape: Any) -> Callable[[Any, Any], None]:
     """Replace an error message that would put Numba's text formatting into each kernel."""
@@ -342,10 +261,14 @@ def _refuse_shapes(src_shapes: Any, index_shape: Any) -> Callable[[Any, Any], No
 
 def jitted(function: Any, **options: Any) -> Any:
     """Return a dispatcher of `function`, or of the function of a dispatcher; only kernels can call it."""
-    wrappers = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "pipeline_class": _KernelCompiler}
     known = {name: value for name, value in options.items() if hasattr(cpu.CPUTargetOptions, name)}
     return jit(
-        getattr(function, "py_func", function), _target=TARGET, nogil=True, error_model="numpy", **wrappers, **known
+        getattr(function, "py_func", function),
+        _target=TARGET,
+        nogil=True,
+        error_model="numpy",
+        pipeline_class=_KernelCompiler,
+        **known,
     )
 
 
@@ -413,7 +336,7 @@ def object_codes(
         made = []
         for processor in processors:
             own = linked.clone()
-            code = _codegen(processor).object_code(own, is_vectorised)
+            code = codegen_of(processor).object_code(own, is_vectorised)
             needs = [each.name for each in own.functions if each.is_declaration and not each.name.startswith("llvm.")]
             made.append((code, needs))
     return made
