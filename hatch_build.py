@@ -59,6 +59,12 @@ about 9 % longer.
 NO_WARNINGS = "-Wno-all"
 """An option of GCC and Clang. Looking for what Python's own options warn about takes GCC one second of 28."""
 
+LATER = 5
+"""How much less urgent the C compiler is than the kernels, which fewer processes compile."""
+
+FILES = 4
+"""How many files of C are compiled for each core."""
+
 LEFT_OUT = (
     "tree-pta",
     "tree-dominator-opts",
@@ -90,11 +96,14 @@ class WheelHook(BuildHookInterface[Any]):
         self._built = Path(tempfile.mkdtemp(prefix="timely-compile-"))
         with ThreadPoolExecutor() as pool:
             steps = []
+            processes = os.cpu_count() or 1
             if modules != "0" and (not is_editable or modules == "1"):
+                processes = max(1, processes // 2)
                 sources = _sources(Path(self.root), self.config["modules"])
                 steps.append((pool.submit(_modules, Path(self.root), sources, self._built), modules == "1"))
             if kernels != "0" and not is_editable:
-                steps.append((pool.submit(_kernels, Path(self.root), kernels or "host", self._built), bool(kernels)))
+                made = pool.submit(_kernels, Path(self.root), kernels or "host", processes, self._built)
+                steps.append((made, bool(kernels)))
             for step, is_required in steps:
                 self._add(step, is_required, is_editable, build_data)
         if not is_editable:
@@ -198,7 +207,7 @@ def _compile_modules(sources: list[str], into: Path) -> None:
         target_dir=str(directory),
         skip_cgen_input=_generated(paths, directory),
     )
-    group.sources = _with_one_runtime(group.sources, directory)
+    group.sources = _joined(group.sources, directory)
     shared = _shared(others, directory)
     extensions = [group, *(extension for extension, _ in shared)]
     for extension in extensions:  # another compiler's warnings are no reason to do without
@@ -210,6 +219,8 @@ def _compile_modules(sources: list[str], into: Path) -> None:
     build = command.build_extensions
 
     def build_in_parallel() -> None:
+        if hasattr(os, "nice"):
+            os.nice(LATER)
         less = _accepted(command.compiler, [f"-fno-{each}" for each in LEFT_OUT], directory)
         for extension in extensions:
             extension.extra_compile_args += less
@@ -261,15 +272,21 @@ def _generated(paths: list[str], directory: Path) -> Any:
     return None if checked.errors or errors.num_errors else (code, sorted(needed))
 
 
-def _with_one_runtime(sources: list[str], directory: Path) -> list[str]:
-    """Return the sources of a group with one file in place of those of mypyc's own functions.
+def _joined(sources: list[str], directory: Path) -> list[str]:
+    """Return fewer files that have the code of the sources of a group: a few for each core, of about the same size.
 
-    To read Python's headers for each of these twenty small files takes longer than to compile them.
+    To read Python's headers for each of the twenty small files of mypyc's own functions takes longer than to compile
+    them, and each file of a module costs something, too. mypyc can write one file, so no names of modules clash.
     """
     own = [each for each in sources if not Path(each).name.startswith("__native")]
-    runtime = directory / "runtime.c"
-    runtime.write_text("".join(f'#include "{Path(each).resolve()}"\n' for each in own))
-    return [*(each for each in sources if each not in own), str(runtime)]
+    modules = sorted(set(sources) - set(own), key=os.path.getsize, reverse=True)
+    parts: list[list[str]] = [[] for _ in range(min(FILES * (os.cpu_count() or 1), len(modules)))]
+    for module in modules:
+        min(parts, key=lambda part: sum(map(os.path.getsize, part))).append(module)
+    files = {f"__native{number}.c": part for number, part in enumerate(parts)} | {"runtime.c": own}
+    for name, part in files.items():
+        (directory / name).write_text("".join(f'#include "{Path(each).resolve()}"\n' for each in part))
+    return [str(directory / name) for name in files]
 
 
 def _shared(extensions: list[Any], directory: Path) -> list[tuple[Any, list[str]]]:
@@ -341,19 +358,21 @@ def _compile_in_parallel(compiler: Any, directory: Path) -> None:
             extra = include if Path(source).name.startswith("__native") else []
             return compile_one([source], **options | {"extra_postargs": [*(options["extra_postargs"] or ()), *extra]})
 
-        largest = sorted(sources, key=os.path.getsize, reverse=True)  # so that the cores finish at about the same time
         with ThreadPoolExecutor(os.cpu_count()) as pool:
-            made = dict(zip(largest, pool.map(compiled, largest), strict=True))
-        return list(chain.from_iterable(made[each] for each in sources))
+            return list(chain.from_iterable(pool.map(compiled, sources)))
 
     compiler.compile = compile_all
 
 
-def _kernels(root: Path, target: str, into: Path) -> Path:
-    """Return a directory with the compiled kernels for the processor of this machine (host), or for all (levels)."""
+def _kernels(root: Path, target: str, processes: int, into: Path) -> Path:
+    """Return a directory with the compiled kernels for the processor of this machine (host), or for all (levels).
+
+    Each process compiles the functions that its kernels have in common, so fewer processes have less to do.
+    """
     place = into / "kernels" / "differential" / "kernels"
     place.mkdir(parents=True)
-    command = [sys.executable, "-m", "differential.kernels", "--into", str(place), "--for", target]
+    options = ["--into", str(place), "--for", target, "--processes", str(processes)]
+    command = [sys.executable, "-m", "differential.kernels", *options]
     _run(command, root)
     return into / "kernels"
 
