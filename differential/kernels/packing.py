@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import multiprocessing
 from collections.abc import Iterator
@@ -58,7 +59,8 @@ def _size(parts: set[FunctionType]) -> int:
 
 
 def _made(places: list[int], processors: list[Processor]) -> list[list[tuple[str, bytes]]]:
-    """Return for each of these kernels its name and object code for each processor."""
+    """Return for each of these kernels its name and object code for each processor. The process then ends."""
+    gc.disable()  # for all kernels: searching after each one, among all that Numba keeps, takes a second in all
     kernels = largest_first()
     return [_one(kernels[place], processors) for place in places]
 
