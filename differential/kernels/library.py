@@ -10,13 +10,16 @@ import functools
 from collections import Counter
 from typing import Any
 
+import llvmlite
 import llvmlite.binding as llvm
 from numba.core import codegen, config
 
 from differential.kernels.processor import Processor
 from differential.kernels.runtime import TEXT
 
-MOST_OPTIMISED = 2
+INLINES = tuple(map(int, llvmlite.__version__.split(".")[:2])) >= (0, 48)
+"""Whether functions can be marked: before version 0.48, llvmlite marked what they return, which LLVM refuses."""
+_MOST_OPTIMISED = 2
 
 
 class Library(codegen.JITCodeLibrary):  # type: ignore[misc]
@@ -52,7 +55,8 @@ class Library(codegen.JITCodeLibrary):  # type: ignore[misc]
         for function in module.functions:
             if not function.is_declaration and function.name not in exported:
                 function.linkage = "internal"
-                if calls[function.name] == 1:
+                is_called_once = INLINES and calls[function.name] == 1
+                if is_called_once and b"noinline" not in b" ".join(function.attributes):
                     function.add_function_attribute("alwaysinline")
         return module
 
@@ -92,7 +96,7 @@ class Codegen(codegen.JITCPUCodegen):  # type: ignore[misc]
         Level 3 and unrolled loops take a third of LLVM's time, and vectorised loops make kernels larger. Only passes
         over whole columns become faster, if they are vectorised (docs/design/0023-kernels-without-numba.md).
         """
-        options = llvm.create_pipeline_tuning_options(min(int(settings.get("opt", config.OPT)), MOST_OPTIMISED))
+        options = llvm.create_pipeline_tuning_options(min(int(settings.get("opt", config.OPT)), _MOST_OPTIMISED))
         options.loop_vectorization, options.slp_vectorization = settings.get("loop_vectorize", False), False
         options.loop_unrolling = options.loop_interleaving = False
         return llvm.create_pass_builder(self._tm, options)

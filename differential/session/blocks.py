@@ -96,7 +96,7 @@ class Blocks:
     def block(self) -> Iterator[None]:
         """Note a block, until its end."""
         block = self._open or _Open(current_thread(), Event())
-        # An interrupt comes between calls: none between these two lines and `try`, nor between those of the end.
+        # Handlers of signals run at calls. There is none between here and `try`, nor before the end is noted below.
         self.depth += 1
         self._open = block
         try:

@@ -36,7 +36,7 @@ def calling(number: int) -> int:
 
 @pytest.mark.lengthy
 def test_only_functions_that_are_called_in_one_place_are_always_inlined(monkeypatch: pytest.MonkeyPatch) -> None:
-    from differential.kernels.library import Codegen
+    from differential.kernels.library import INLINES, Codegen
 
     optimise, seen = Codegen.object_code, {}
 
@@ -49,7 +49,7 @@ def test_only_functions_that_are_called_in_one_place_are_always_inlined(monkeypa
     monkeypatch.setattr(Codegen, "object_code", looked_at)
     cast(Kernel, calling).object_codes([Processor.of_host()])
     assert seen == {
-        "called_once": (True, "internal"),
+        "called_once": (INLINES, "internal"),
         "called_twice": (False, "internal"),
         "calling": (False, "external"),
     }
