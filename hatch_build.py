@@ -60,7 +60,10 @@ NO_WARNINGS = "-Wno-all"
 """An option of GCC and Clang. Looking for what Python's own options warn about takes GCC one second of 28."""
 
 LATER = 5
-"""How much less urgent the C compiler is than the kernels, which fewer processes compile."""
+"""How much less urgent the C compiler is than the kernels, which half as many processes as there are cores compile.
+
+Then both end at about the same time, and fewer processes take turns (docs/design/0019-compiled-to-c.md).
+"""
 
 FILES = 4
 """How many files of C are compiled for each core."""
@@ -365,10 +368,7 @@ def _compile_in_parallel(compiler: Any, directory: Path) -> None:
 
 
 def _kernels(root: Path, target: str, processes: int, into: Path) -> Path:
-    """Return a directory with the compiled kernels for the processor of this machine (host), or for all (levels).
-
-    Each process compiles the functions that its kernels have in common, so fewer processes have less to do.
-    """
+    """Return a directory with the compiled kernels for the processor of this machine (host), or for all (levels)."""
     place = into / "kernels" / "differential" / "kernels"
     place.mkdir(parents=True)
     options = ["--into", str(place), "--for", target, "--processes", str(processes)]

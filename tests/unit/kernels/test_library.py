@@ -53,6 +53,5 @@ def test_only_functions_that_are_called_in_one_place_are_always_inlined(monkeypa
         "called_twice": (False, "internal"),
         "calling": (False, "external"),
     }
-    assert calling(10) == sum(each * each for each in range(10)) + reduce(xor, range(10, 20)) * reduce(
-        xor, range(11, 22)
-    )
+    squares = sum(each * each for each in range(10))
+    assert calling(10) == squares + reduce(xor, range(10, 20)) * reduce(xor, range(11, 22))
