@@ -62,7 +62,7 @@ NO_WARNINGS = "-Wno-all"
 LATER = 5
 """How much less urgent the C compiler is than the kernels, which half as many processes as there are cores compile.
 
-Then both end at about the same time, and fewer processes take turns (docs/design/0019-compiled-to-c.md).
+Then both end at about the same time, and fewer processes compete for the cores (docs/design/0019-compiled-to-c.md).
 """
 
 FILES = 4

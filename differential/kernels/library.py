@@ -18,7 +18,7 @@ from differential.kernels.processor import Processor
 from differential.kernels.runtime import TEXT
 
 INLINES = tuple(map(int, llvmlite.__version__.split(".")[:2])) >= (0, 48)
-"""Whether functions can be marked: before version 0.48, llvmlite marked what they return, which LLVM refuses."""
+"""Whether functions can be marked for inlining. Before 0.48, llvmlite marked what they return, which LLVM refuses."""
 _MOST_OPTIMISED = 2
 
 
@@ -42,8 +42,8 @@ class Library(codegen.JITCodeLibrary):  # type: ignore[misc]
     def linked(self, exported: tuple[str, ...]) -> Any:
         """Return a module with all functions that this one reaches; only those exported keep their names.
 
-        A function that is called in one place is always inlined, as LLVM would do anyway. But LLVM would first optimise
-        it by itself.
+        A function that is called in one place is marked for inlining. LLVM would inline it anyway, but only after
+        optimising it by itself.
         """
         module, calls = self._final_module, self._calls.copy()
         # A function is only linked if something linked before calls it, so callers come first.

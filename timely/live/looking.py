@@ -270,7 +270,7 @@ class Watch:
         """Count until the next look, or for a part of the time if counting all activations takes longer than allowed.
 
         `share` is the part of the time since the last look in which they were counted. What this took beyond what is
-        allowed is waited for first. But a worker that counts few activations goes on, because to stop takes longer.
+        allowed is waited for first. But a worker with few activations goes on counting, because stopping takes longer.
         """
         switching = self._switching
         took = activations * share * _ACTIVATION_NANOSECONDS + switching - self._paid
