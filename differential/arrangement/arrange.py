@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, cast
 
 import numpy as np
@@ -146,11 +145,12 @@ class Arranger:
         self._interner = key.interner
         hold_columns(input.dataflow, self.held_codes)
 
-    def held_codes(self) -> Iterator[tuple[Encoder, Codes]]:
-        """Yield the columns of codes held between runs, and what they mean."""
+    def held_codes(self) -> list[tuple[Encoder, Codes]]:
+        """Return the columns of codes held between runs, and what they mean."""
+        held: list[tuple[Encoder, Codes]] = []
         for keys, vals in self._batcher.columns():
-            yield self._key, keys
-            yield self._value, vals
+            held += [(self._key, keys), (self._value, vals)]
+        return held
 
     def run(self) -> None:
         self._interner.collect()

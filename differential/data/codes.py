@@ -218,7 +218,7 @@ class Encoder:
 
     def describe(self) -> str:
         """Return the kinds of the columns, for people."""
-        return " and ".join(kind.value for kind in self.kinds or ()) or "nothing"
+        return " and ".join([kind.value for kind in self.kinds or ()]) or "nothing"
 
     def _strings(self) -> tuple[int, ...]:
         return tuple(position for position, kind in enumerate(self.kinds or ()) if is_string(kind))

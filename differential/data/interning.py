@@ -31,7 +31,7 @@ rows and sweeps at most `SWEPT_PER_ITEM` numbers, a fraction of the cost of enco
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 from weakref import WeakKeyDictionary, ref
 
@@ -153,7 +153,7 @@ class Interner:
         if self._collection is not None:
             # Once a tuple is marked, no column marks its strings. They need not have been encoded since the snapshot:
             # a column that was decoded has their numbers.
-            for column in (numbers, *(columns[position] for position in strings)):
+            for column in [numbers, *[columns[position] for position in strings]]:
                 self._collection.keep(column)
         return numbers
 
@@ -252,16 +252,15 @@ class Interner:
 
     def _snapshot(self) -> list[Held]:
         """Return all columns that may hold numbers, each once."""
-        found = {id(column): (meaning, column) for meaning, column in self._held() if len(column)}
-        return list(found.values())
-
-    def _held(self) -> Iterator[Held]:
+        held: list[Held] = []
         for meaning, reference in self._watched:
             column = reference()
             if column is not None:
-                yield meaning, column
+                held.append((meaning, column))
         for columns in self._holders:
-            yield from columns()
+            held += columns()
+        found = {id(column): (meaning, column) for meaning, column in held if len(column)}
+        return list(found.values())
 
 
 class _Numbers:

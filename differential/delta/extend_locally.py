@@ -81,11 +81,12 @@ class Extensions:
             np.ascontiguousarray(offer.arrangement.key.encode((prefixes.columns[offer.key],))) for offer in offers
         ]
 
-    def held_codes(self) -> Iterator[tuple[Encoder, Codes]]:
+    def held_codes(self) -> list[tuple[Encoder, Codes]]:
+        held: list[tuple[Encoder, Codes]] = []
         for offer, keys, past in zip(self._offers, self._keys, self._pasts):
-            yield offer.arrangement.key, keys
-            for batch in past:
-                yield offer.arrangement.value, batch.vals
+            held.append((offer.arrangement.key, keys))
+            held += [(offer.arrangement.value, batch.vals) for batch in past]
+        return held
 
     def pieces(self) -> Iterator[Updates]:
         past = table_of([batch for past in self._pasts for batch in past])

@@ -122,8 +122,8 @@ class Numbers:
         self._function = function
         self._hidden = hidden
 
-    def held_codes(self) -> Iterator[tuple[Encoder, Ints]]:
-        yield self._key, self._codes
+    def held_codes(self) -> list[tuple[Encoder, Ints]]:
+        return [(self._key, self._codes)]
 
     def pieces(self) -> Iterator[Updates]:
         numbers = occurrences(self._codes, table_of(self._past))
@@ -169,10 +169,8 @@ class Pairs:
         self._ranks = [ranks[place] for place in seen]
         self._in_part = any(each[-1] > least for each in self._ranks)
 
-    def held_codes(self) -> Iterator[tuple[Encoder, Ints]]:
-        yield self._key, self._codes
-        for batch in self._past:
-            yield self._value, batch.vals
+    def held_codes(self) -> list[tuple[Encoder, Ints]]:
+        return [(self._key, self._codes), *[(self._value, batch.vals) for batch in self._past]]
 
     def pieces(self) -> Iterator[Updates]:
         if not self._past:
@@ -188,7 +186,7 @@ class Pairs:
         else:
             past = table_of(self._past)
         rows = np.arange(len(self._codes))
-        index, diffs = (column.copy() for column in (self._prefixes.time_index, self._prefixes.diffs))
+        index, diffs = self._prefixes.time_index.copy(), self._prefixes.diffs.copy()
         prefixes = consolidate(self._codes, rows, index, diffs, times.copy())
         new, position = table_of_parts([prefixes]), 0
         while position >= 0:
@@ -217,7 +215,7 @@ class Pairs:
             seen = np.broadcast_to(when <= (self._bounds[rows] if len(self._bounds) > 1 else self._bounds), rows.shape)
             times = times[:, :-1].copy()
             if not seen.all():
-                rows, vals, index, diffs = (each[seen] if len(each) else each for each in (rows, vals, index, diffs))
+                rows, vals, index, diffs = [each[seen] if len(each) else each for each in (rows, vals, index, diffs)]
         length = len(rows)
         own, initial = split(tuple(column[rows] for column in self._prefixes.columns), self._hidden)
         if not length:
@@ -236,7 +234,7 @@ def rank(initial: Ints, past: tuple[Batch, ...]) -> tuple[Ints, list[Ints]]:
     """Return a number for each initial time and for each time of each batch, ordered as the times are in total."""
     if initial.shape[1] == 1:
         return initial[:, 0], [batch.times[:, 0] for batch in past]
-    tables = [initial, *(batch.times for batch in past)]
+    tables = [initial, *[batch.times for batch in past]]
     _, numbers = np.unique(np.concatenate(tables), axis=0, return_inverse=True)
     ends = np.cumsum([len(table) for table in tables])
     first, *others = np.split(numbers.reshape(-1).astype(np.int64), ends[:-1])

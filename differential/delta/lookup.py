@@ -45,8 +45,8 @@ from timely.lowlevel import Antichain, Capability, InputPort, OperatorBuilder, O
 class Answer(Protocol):
     """The result of looking some prefixes up, in pieces of bounded size."""
 
-    def held_codes(self) -> Iterator[tuple[Encoder, Codes]]:
-        """Yield the columns of codes that are needed until the last piece, and what they mean."""
+    def held_codes(self) -> list[tuple[Encoder, Codes]]:
+        """Return the columns of codes that are needed until the last piece, and what they mean."""
 
     def pieces(self) -> Iterator[Updates]:
         """Yield the pieces. An empty one stands for as much work as a large one: other operators run after it."""
@@ -145,13 +145,12 @@ class Lookup:
         self._since = 0
         self._waiting: list[Waiting] = []
         self._answering: deque[tuple[Capability, Answer, Iterator[Updates]]] = deque()
-        self._catching_up = CatchingUp((prefixes, *(reading.input for reading in read)), self._catch_up)
+        self._catching_up = CatchingUp((prefixes, *[reading.input for reading in read]), self._catch_up)
         hold_columns(prefixes.dataflow, self.held_codes)
 
-    def held_codes(self) -> Iterator[tuple[Encoder, Codes]]:
-        """Yield the columns of codes held between runs, and what they mean."""
-        for _, answer, _ in self._answering:
-            yield from answer.held_codes()
+    def held_codes(self) -> list[tuple[Encoder, Codes]]:
+        """Return the columns of codes held between runs, and what they mean."""
+        return [held for _, answer, _ in self._answering for held in answer.held_codes()]
 
     def run(self) -> None:
         for time, batch in self._prefixes.drain():

@@ -391,7 +391,7 @@ def gathered(changes: list[Change], time: Time) -> Updates:
         columns = _columns_of(record)
         return Updates.at(time, columns, _diffs(diff, len(columns[0])))
     if all(type(record[0]) not in _ARRAYS for record, _ in changes):
-        fields = tuple(list(field) for field in zip(*(record for record, _ in changes)))
+        fields = tuple([list(field) for field in zip(*[record for record, _ in changes])])
         columns = tuple(map(_widened, as_columns(fields)))
         diffs = np.array([diff for _, diff in changes], np.int64)
         return Updates.at(time, columns, NOTHING if (diffs == 1).all() else diffs)

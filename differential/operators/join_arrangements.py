@@ -218,7 +218,7 @@ class Joiner:
 
     def _too_often(self, key: int, left: tuple[Batch, ...], right: tuple[Batch, ...]) -> DataError:
         """Return the error for the first pair of records with that key that occurs too often."""
-        time, *vals = first_wide_pair(key, *([batch.columns.rows for batch in side] for side in (left, right)))
+        time, *vals = first_wide_pair(key, *[[batch.columns.rows for batch in side] for side in (left, right)])
         encoders = self._left.key, self._left.value, self._right.value
         columns = [encoder.decode(np.array([code]), 1) for encoder, code in zip(encoders, (key, *vals))]
         shown = [each[: len(each) - encoder.hidden] for each, encoder in zip(columns, encoders)]

@@ -9,7 +9,7 @@ round, with all groups that have an interesting time in it; mostly there is one 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, Protocol, cast
 
 import numpy as np
@@ -120,15 +120,15 @@ class Reducer:
         self._meanings = source.key, source.value, value
         hold_columns(input.dataflow, self.held_codes)
 
-    def held_codes(self) -> Iterator[tuple[Encoder, Codes]]:
-        """Yield the columns of codes held between runs, and what they mean."""
+    def held_codes(self) -> list[tuple[Encoder, Codes]]:
+        """Return the columns of codes held between runs, and what they mean."""
         key, value, result = self._meanings
-        for keys, vals in self._batcher.columns():
-            yield key, keys
-            yield result, vals
-        yield key, self._pending[:, PENDING_KEY].copy()
+        held: list[tuple[Encoder, Codes]] = [(key, self._pending[:, PENDING_KEY].copy())]
         if self._reduction.by_value:
-            yield value, self._pending[:, PENDING_VAL].copy()
+            held.append((value, self._pending[:, PENDING_VAL].copy()))
+        for keys, vals in self._batcher.columns():
+            held += [(key, keys), (result, vals)]
+        return held
 
     def run(self) -> None:
         held = self._sealer.held

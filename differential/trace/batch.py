@@ -11,7 +11,6 @@ freely.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -147,29 +146,6 @@ class Batch:
         if self._entered is None:
             self._entered = Batch(self.columns.entered(), self.description.enter())
         return self._entered
-
-    def validate(self) -> None:
-        """Raise AssertionError, in words, if an invariant does not hold."""
-        self.description.validate()
-        rows, distinct = len(self), self.time_count
-        assert (len(self.keys), len(self.times)) == (rows, distinct), "the columns are not as long as stated"
-        for name in ("vals", "time_index", "diffs"):
-            assert len(getattr(self, name)) in (0, rows), f"{name} has neither 0 nor {rows} rows"
-        times = [tuple(time) for time in self.times.tolist()]
-        index = self.time_index.tolist() or [0] * rows
-        assert times == sorted(set(times)), "the times are not sorted and distinct"
-        assert set(index) == set(range(distinct)), "the times are not those in use"
-        assert len(self.time_index) == 0 or distinct > 1, "one time is spelled out"
-        assert len(self.vals) == 0 or bool(self.vals.any()), "values that are all 0 are spelled out"
-        assert len(self.diffs) == 0 or bool((self.diffs != 1).any()), "diffs that are all 1 are spelled out"
-        assert bool((self.diffs != 0).all()), "a diff is 0"
-        data = list(zip(self.keys.tolist(), self.vals.tolist() or [0] * rows, index))
-        assert all(a < b for a, b in itertools.pairwise(data)), "the rows are not sorted and consolidated"
-        if self.since == Antichain([(0,) * self.depth]):
-            outside = [time for time in times if self.upper.less_equal(time) or not self.lower.less_equal(time)]
-            assert not outside, f"times outside the interval: {outside}"
-        at = [index.count(time) for time in range(distinct)]
-        assert self.rows_at.tolist() == at, f"{self.rows_at} rows at each time are {at}"
 
     def __repr__(self) -> str:
         return f"Batch({len(self)} rows, {self.time_count} times, {self.description})"

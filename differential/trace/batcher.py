@@ -11,7 +11,6 @@ memory follows the number of distinct updates, and each row is sorted twice at m
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
@@ -53,9 +52,9 @@ class Batcher:
         """The number of rows held."""
         return self._rows
 
-    def columns(self) -> Iterator[tuple[Ints, Ints]]:
-        """Yield the columns of keys and values held."""
-        return (chunk.columns.rows[:2] for chunk in self._chunks)
+    def columns(self) -> list[tuple[Ints, Ints]]:
+        """Return the columns of keys and values held."""
+        return [chunk.columns.rows[:2] for chunk in self._chunks]
 
     def push(self, keys: Ints, vals: Ints, times: Table, time_index: Ints, diffs: Ints) -> None:
         """Hold the given updates, all in advance of `upper`. The batcher does not write to the arrays, nor may others.
@@ -183,7 +182,7 @@ class Batcher:
             return CLOSED
         if len(chunks) == 1:
             return Antichain.of_minimal(chunks[0].least())
-        return Antichain(time for chunk in chunks for time in chunk.least())
+        return Antichain([time for chunk in chunks for time in chunk.least()])
 
     def _consolidate(self) -> None:
         """Make one chunk of all if there are many more rows than after the last time."""

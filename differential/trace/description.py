@@ -76,12 +76,6 @@ class Description:
         """Return the description of the batch as an inner scope sees it."""
         return Description(entered(self.lower), entered(self.upper), entered(self.since))
 
-    def validate(self) -> None:
-        """Raise AssertionError, in words, if an invariant does not hold."""
-        elements = (*self.lower.elements, *self.upper.elements, *self.since.elements)
-        assert len({len(time) for time in elements}) <= 1, f"the times of {self} have different numbers of coordinates"
-        assert self.lower.dominates(self.upper), f"{self} ends before it begins"
-
     def __repr__(self) -> str:
         return f"Description(lower={self.lower}, upper={self.upper}, since={self.since})"
 

@@ -7,7 +7,7 @@ that of the parts and half as much again, not three times theirs.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from itertools import product
 
 import numpy as np
@@ -47,26 +47,29 @@ def at_its_time(fault: Overflow, parts: Iterable[Rows], upper: Antichain = CLOSE
     for found, time, diff in updates_at(key, parts):
         if found == val and not upper.less_equal(time):
             counts[time] += diff
-    fault.time = min((time for time, count in counts.items() if not -(1 << 63) <= count < 1 << 63), default=None)
+    fault.time = min([time for time, count in counts.items() if not -(1 << 63) <= count < 1 << 63], default=None)
     return fault
 
 
 def first_wide_pair(key: int, left: Iterable[Rows], right: Iterable[Rows]) -> tuple[Time, int, int]:
     """Return the least time, and the values, at which a pair of records of a key occurs too often."""
-    pairs = product([*updates_at(key, left)], [*updates_at(key, right)])
-    return min(
+    pairs = product(updates_at(key, left), updates_at(key, right))
+    wide = [
         (tuple(map(max, time, other)), val, value)
         for (val, time, diff), (value, other, factor) in pairs
         if not -(1 << 63) <= diff * factor < 1 << 63
-    )
+    ]
+    return min(wide)
 
 
-def updates_at(key: int, parts: Iterable[Rows]) -> Iterator[tuple[int, Time, int]]:
-    """Yield the value, time and diff of each row of a key. It takes a pass over all rows, and is for errors."""
+def updates_at(key: int, parts: Iterable[Rows]) -> list[tuple[int, Time, int]]:
+    """Return the value, time and diff of each row of a key. It takes a pass over all rows, and is for errors."""
+    found: list[tuple[int, Time, int]] = []
     for keys, vals, index, diffs, times in parts:
         for row in np.flatnonzero(keys == key).tolist():
             time = tuple(times[index[row] if len(index) else 0].tolist())
-            yield int(vals[row]) if len(vals) else 0, time, int(diffs[row]) if len(diffs) else 1
+            found.append((int(vals[row]) if len(vals) else 0, time, int(diffs[row]) if len(diffs) else 1))
+    return found
 
 
 def _piecemeal(parts: list[Rows]) -> Rows | None:

@@ -303,16 +303,6 @@ class Spine:
         """Return how many rows and bytes there are; any thread may ask, for this notes nothing."""
         return size_of(tuple(self._layers))
 
-    def validate(self) -> None:
-        """Raise AssertionError, in words, if an invariant does not hold."""
-        lower = self.origin
-        for batch in self.batches():
-            batch.validate()
-            assert batch.lower == lower, f"{batch} does not begin at {lower}, where the batch before it ends"
-            assert batch.since.dominates(self.logical), f"{batch} is compacted beyond {self.logical}"
-            lower = batch.upper
-        assert self._claims.is_abandoned or lower == self.upper, f"the batches end at {lower}, not at {self.upper}"
-
     def _merge_tiny(self) -> None:
         """Merge the newest layers at once if there are several of a few rows."""
         layers, first = self._layers, len(self._layers)
@@ -400,7 +390,7 @@ class Spine:
         """Make one of the newest layers of up to `rows` rows, before as many are inserted."""
         layers, physical = self._layers, self.physical
         while len(layers) > 1 and len(layers[-1]) <= rows and len(layers[-2]) <= rows:
-            older, newer = (self._completed(layer) for layer in layers[-2:])
+            older, newer = self._completed(layers[-2]), self._completed(layers[-1])
             layers[-2:] = [older, newer]
             if not newer.upper.dominates(physical):
                 return

@@ -9,6 +9,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.simulated import SimulatedNetwork
+from tests.invariants import check
 from tests.oracle.grid import Multiset, Update, contents
 from tests.oracle.part import INPUTS, Installed, Part, Watched, driven, imported, read_back
 from tests.oracle.post import Post
@@ -335,7 +336,7 @@ class Run:
     def _look_into(self, installed: Installed, number: int) -> None:
         traces = installed.traces(number)
         for trace in traces:
-            trace._handle.spine.validate()
+            check(trace._handle.spine)
             assert trace.statistics().rows == sum(map(len, trace.batches()))
         for time in self.grid:
             if all(trace.logical.less_equal(time) and not trace.upper.less_equal(time) for trace in traces):

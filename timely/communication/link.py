@@ -218,11 +218,6 @@ class Link:
         elif event != zmq.EVENT_CONNECTED:
             self.trouble = "another program listens there, or the keys differ"
 
-    def validate(self) -> None:
-        """Check the invariants of the counts. For tests."""
-        assert 0 <= self.acknowledged <= self.sent, "more bytes are acknowledged than were sent"
-        assert 0 <= self.reported <= self.received, "more bytes are reported to the peer than were received"
-
     def close(self, linger: int) -> None:
         """Close the connection, after waiting up to `linger` milliseconds for messages that anyone may still take.
 

@@ -44,8 +44,8 @@ def as_columns(values: Any, length: int | None = None) -> tuple[Array, ...]:
         return given
     columns = tuple(as_column(value) for value in given)
     if length is None:
-        sizes = (len(each) for each, value in zip(columns, given) if each.ndim and not isinstance(value, _MOMENTS))
-        length = next(sizes, 1)
+        sizes = [len(each) for each, value in zip(columns, given) if each.ndim and not isinstance(value, _MOMENTS)]
+        length = sizes[0] if sizes else 1
     for position, column in enumerate(columns):
         if isinstance(column, ColumnLike) and isinstance(given[position], _MOMENTS):
             columns = (*columns[:position], column.repeat(length), *columns[position + 1 :])
@@ -192,10 +192,10 @@ def _of_one_kind(parts: Sequence[Array], what: str) -> Sequence[Array]:
     if len({_family(part) for part in filled}) > 1:
         filled = [_as_signed(part) for part in filled]
         one = filled[0]
-        other = next((part for part in filled if _family(part) != _family(one)), None)
-        if other is not None:
+        others = [part for part in filled if _family(part) != _family(one)]
+        if others:
             raise DataError(
-                f"{what} holds {_first_of(one)} in one batch and {_first_of(other)} in another: convert one"
+                f"{what} holds {_first_of(one)} in one batch and {_first_of(others[0])} in another: convert one"
             )
         parts = [_as_signed(part) for part in parts]
     return [part if len(part) else filled[0][:0] for part in parts]

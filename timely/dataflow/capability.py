@@ -33,7 +33,7 @@ _SHORT: Final = LIMIT - 1
 
 _CARRIERS: Final = (
     __file__,
-    *(os.path.join(os.path.dirname(__file__), f"{name}.py") for name in ("operator", "ports", "capability_set")),
+    *[os.path.join(os.path.dirname(__file__), f"{name}.py") for name in ("operator", "ports", "capability_set")],
 )
 """Whose functions make capabilities for others."""
 

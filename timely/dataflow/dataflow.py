@@ -84,7 +84,7 @@ class Dataflow(DataflowCore):
         route = Route.of(self.worker_index, self.peers // config.workers, config.workers, config.accumulation)
         in_order, regions = route.is_direct, not config.general
         layout = plain(plan) if self.is_plain else compose(plan, in_order=in_order, regions=regions)
-        places = [*plan.places, *(region.place for region in layout.regions)]
+        places = [*plan.places, *[region.place for region in layout.regions]]
         self._places = [places[place] for place in layout.places]
         self._locations = {place: location for location, place in enumerate(layout.places)}
         number = self._locations
@@ -102,7 +102,7 @@ class Dataflow(DataflowCore):
         number = self._locations
 
         def rank(operator: Operator) -> int:
-            return max(ranks[port.place] for port in operator.outputs or operator.inputs)
+            return max([ranks[port.place] for port in operator.outputs or operator.inputs])
 
         for operator in self.operators:
             if operator.index not in layout.in_line:

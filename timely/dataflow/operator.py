@@ -51,10 +51,10 @@ class Operator(OperatorCore):
         except (OperatorError, PeerFailed):
             raise
         except Exception as error:
-            handled = next((port for port in self.inputs if port.time is not None), None)
-            if handled is None:
+            handled = [port for port in self.inputs if port.time is not None]
+            if not handled:
                 raise self.failure(error, None) from error
-            raise self.failure(error, handled.time, handled.sender) from error
+            raise self.failure(error, handled[0].time, handled[0].sender) from error
         self.activations += 1
 
     def settle(self, progress: StaticProgress, turn: int) -> None:

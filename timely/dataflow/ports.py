@@ -393,10 +393,6 @@ class OutputPort(Holder):
         identity = PathSummary.identity(self.operator.scope.width)
         self.dataflow.plan.add_edge(input.place, self.place, identity if summary is None else summary)
 
-    def validate(self) -> None:
-        """Raise AssertionError where what is held here names another output."""
-        assert all(held.output is self for held in self.live), f"{self} counts what is held elsewhere"
-
     # Called by Capability alone.
 
     @property

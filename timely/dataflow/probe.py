@@ -63,7 +63,7 @@ class Probe:
             dataflow, location = located[0]
             return dataflow.tracker.frontier(location)
         fronts = [dataflow.tracker.frontier(location) for dataflow, location in located]
-        return Antichain(time for front in fronts for time in front.elements)
+        return Antichain([time for front in fronts for time in front.elements])
 
     def less_than(self, time: Moment) -> bool:
         """Return whether times before `time` may still appear."""
@@ -99,7 +99,7 @@ class Probe:
         located = self._locations()
         at = (LIMIT,) * self._width if time is None else self._time(time)
         held = [each for each in located if each[0].tracker.frontier(each[1]).less_equal(at)] or located[:1]
-        return "\n".join(explain(dataflow, place, at, patience) for dataflow, place in held)
+        return "\n".join([explain(dataflow, place, at, patience) for dataflow, place in held])
 
     def __repr__(self) -> str:
         is_built = bool(self._watched) and all(dataflow.built for dataflow, _ in self._watched)

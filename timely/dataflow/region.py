@@ -112,7 +112,7 @@ class Region(Schedulable):
     def round(self) -> int:
         """The round that its outermost loop is in, 0 outside of loops. For any thread."""
         times = [time for scope in self._progress.within for time in scope.now.elements]
-        return max((time[1] for time in times if len(time) > 1), default=0)
+        return max([time[1] for time in times if len(time) > 1], default=0)
 
     def is_due(self) -> bool:
         """Return whether a member waits for a frontier. If none does, a turn would only move the frontiers inside."""

@@ -180,13 +180,6 @@ class Schedule:
         for _, ledger in self._counted:
             ledger.close()
 
-    def validate(self) -> None:
-        """Raise AssertionError where an invariant of the queues does not hold."""
-        queued = sorted([*self._ready, *(-rank for rank in self._partway), *self._sources])
-        assert len(queued) == len(set(queued)), f"an operator is queued twice: {queued}"
-        active = [operator.rank for operator in self.operators if operator.active]
-        assert queued == active, f"operators {queued} are queued, but {active} are marked so"
-
     def _is_full_behind(self, rank: int) -> bool:
         """Return whether a worker is owed more than its share, and some of it behind the operator of a rank."""
         for peer in self.outstanding.over:

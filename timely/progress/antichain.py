@@ -229,12 +229,6 @@ class MutableAntichain:
         """Iterate over the times whose count is not zero, with their counts."""
         return iter(self._counts.items())
 
-    def validate(self) -> None:
-        """Check the invariants; costs a pass over all counts. For tests."""
-        assert all(self._counts.values()), "a count of zero is kept"
-        positive = Antichain(time for time, count in self._counts.items() if count > 0)
-        assert self._frontier == positive, "the frontier is not the minimal times with a positive count"
-
     def __bool__(self) -> bool:
         return bool(self._counts)
 

@@ -112,7 +112,7 @@ class _Nesting:
     def advancing(self, edges: list[Edge]) -> int:
         """Return the first coordinate that an edge of a strongly connected set adds to; all edges must keep it."""
         coordinate = min(
-            (place for edge in edges for place, more in enumerate(edge.summary.increments) if more), default=None
+            [place for edge in edges for place, more in enumerate(edge.summary.increments) if more], default=None
         )
         for edge in edges:
             if coordinate is None or edge.summary.keep <= coordinate:

@@ -41,7 +41,7 @@ Antichain([(3,)])
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from heapq import heappop, heappush
 
 from timely.errors import BuildError
@@ -185,11 +185,9 @@ class Tracker:
             and time in self._fronts[location]
         )
 
-    def pointstamps(self) -> Iterator[tuple[int, Time, int]]:
-        """Iterate over (location, time, count) as of the last `propagate`; no count is zero, some may be negative."""
-        for location, own in enumerate(self._own):
-            for time, count in own.items():
-                yield location, time, count
+    def pointstamps(self) -> list[tuple[int, Time, int]]:
+        """Return (location, time, count) as of the last `propagate`; no count is zero, some may be negative."""
+        return [(location, time, count) for location, own in enumerate(self._own) for time, count in own.items()]
 
     def holders(self, location: int, time: Time) -> list[tuple[int, Time, int]]:
         """Return (location, time, count) of the live pointstamps that could-result-in `time` at `location`.
@@ -206,44 +204,6 @@ class Tracker:
         """
         paths = summaries_to(location, self._lengths[location], self._edges)
         return lambda holder, at: any(_within(path, at, time) for path in paths.get(holder, ()))
-
-    def validate(self) -> None:
-        """Check the invariants against a computation from scratch; costs a pass over everything. For tests."""
-        assert not self._pending, "changes are pending although propagation has ended"
-        assert not self._agenda, "keys are on the agenda although propagation has ended"
-        assert self._nonzero == sum(map(len, self._own)), "the number of pointstamps is wrong"
-        recomputed = self._recompute()
-        supports: list[dict[Time, int]] = [{} for _ in self._lengths]
-        for location, time, count in self.pointstamps():
-            assert count, f"a count of zero is kept at {self._describe(location)} for {time}"
-            if count > 0:
-                supports[location][time] = 1
-        for edge in self._edges:
-            for element in self._fronts[edge.source]:
-                if (image := edge.summary.results_in(element)) is not None:
-                    support = supports[edge.target]
-                    support[image] = support.get(image, 0) + 1
-        for location, support in enumerate(supports):
-            name, front = self._describe(location), self._fronts[location]
-            assert self._support[location] == support, f"supports at {name} are not what its sources give"
-            assert front == minimal(list(support)), f"the frontier at {name} is not the minimal supported times"
-            assert set(front) == recomputed[location], f"the frontier at {name} supports itself"
-            assert self.frontier(location).elements == front, f"the cached frontier at {name} is out of date"
-
-    def _recompute(self) -> list[set[Time]]:
-        """Return the frontiers, computed from the live pointstamps alone by following every path."""
-        reached: list[set[Time]] = [set() for _ in self._lengths]
-        pending = [(location, time) for location, time, count in self.pointstamps() if count > 0]
-        while pending:
-            location, time = pending.pop()
-            known = reached[location]
-            if any(less_equal(other, time) for other in known):
-                continue
-            reached[location] = {other for other in known if not less_equal(time, other)} | {time}
-            for edge in self._edges:
-                if edge.source == location and (image := edge.summary.results_in(time)) is not None:
-                    pending.append((edge.target, image))
-        return reached
 
     def _absorb(self) -> None:
         """Apply the recorded updates to the counts; a pointstamp that becomes live or ends changes its support."""

@@ -21,6 +21,7 @@ from differential.trace.batch import Batch, frontier_table
 from differential.trace.batcher import NOT_DUE, Batcher
 from differential.trace.columns import Columns, Rows
 from differential.trace.description import Description
+from tests.invariants import check
 from tests.oracle.trace import consolidated
 from tests.strategies_batches import frontiers, rows_of, rows_of_batch, times, updates
 from timely.progress.antichain import Antichain
@@ -93,7 +94,7 @@ def test_what_is_sealed_at_once_is_what_is_pushed_and_sealed(
         assert fast.upper == slow.upper == Antichain([(0, 0)])
     else:
         assert found is not None
-        found.validate()
+        check(found)
         assert rows_of_batch(found) == rows_of_batch(expected)
         assert (found.lower, found.upper) == (expected.lower, expected.upper)
         assert fast.upper == slow.upper == upper
@@ -112,7 +113,7 @@ def test_few_rows_are_split_into_what_is_due_and_what_waits(rows: Rows, upper: A
     if count:
         assert (len(due[0]), len(due[4])) == (count, distinct)
         lower = Antichain([(0, 0)])
-        Batch(Columns(count, distinct, 2, passed, None), Description(lower, Antichain(), lower)).validate()
+        check(Batch(Columns(count, distinct, 2, passed, None), Description(lower, Antichain(), lower)))
     assert (rows_of(due) if count else []) == consolidated(row for row in rows_of(rows) if not upper.less_equal(row[2]))
     rest = rows_of(columns_of(waiting)) if left else []
     assert (len(rest), sorted(rest)) == (left, sorted(row for row in rows_of(rows) if upper.less_equal(row[2])))

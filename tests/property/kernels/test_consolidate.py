@@ -19,6 +19,7 @@ from differential.trace.batch import Batch
 from differential.trace.columns import Columns, Rows
 from differential.trace.description import Description
 from differential.trace.parts import consolidated as consolidated_parts
+from tests.invariants import check
 from tests.oracle.trace import consolidated
 from tests.strategies_batches import rows_of, rows_of_batch, updates
 from timely.progress.antichain import Antichain
@@ -30,7 +31,7 @@ def _check(columns: Rows) -> None:
     before = [column.copy() for column in columns]
     together = consolidate(*columns)
     batch = Batch(Columns.of(together), Description(Antichain([(0,) * columns[4].shape[1]]), Antichain(), Antichain()))
-    batch.validate()
+    check(batch)
     assert rows_of_batch(batch) == consolidated(rows_of(columns))
     assert all(np.array_equal(column, old) for column, old in zip(columns, before)), "the input was changed"
     *spelled, times = columns
@@ -72,7 +73,7 @@ def test_rows_in_several_parts_consolidate_as_in_one(data: Any) -> None:
         batch = Batch(
             Columns.of(consolidated_parts(parts)), Description(Antichain([(0,) * depth]), Antichain(), Antichain())
         )
-    batch.validate()
+    check(batch)
     assert rows_of_batch(batch) == expected
     assert not parts
 
@@ -148,7 +149,7 @@ def test_columns_absent_from_some_parts_are_combined_with_those_of_others(
     batch = Batch(
         Columns.of(consolidated_parts([one, bare, bare])), Description(Antichain([(0,)]), Antichain(), Antichain())
     )
-    batch.validate()
+    check(batch)
     assert rows_of_batch(batch) == consolidated([row for part in (one, bare, bare) for row in rows_of(part)])
 
 

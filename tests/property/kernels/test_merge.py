@@ -13,6 +13,7 @@ from differential.trace import merge as module
 from differential.trace.batch import Batch
 from differential.trace.description import Description
 from differential.trace.merge import Merge, merge_at_once
+from tests.invariants import check
 from tests.oracle.trace import compacted
 from tests.strategies_batches import batches, frontiers, rows_of_batches
 from timely.progress.antichain import Antichain
@@ -40,7 +41,7 @@ def test_a_merge_in_small_steps_sums_and_compacts(data: Any) -> None:
         result = merge.work(data.draw(st.integers(1, 5)))
         steps += 1
         assert steps <= len(merge) + 1, "no progress"
-    result.validate()
+    check(result)
     assert rows_of_batches([result]) == compacted(rows_of_batches([first, second]), since)
     assert result.since == since
 
@@ -51,7 +52,7 @@ def test_a_merge_can_be_completed_at_once(data: Any) -> None:
     depth, (first, second) = data.draw(neighbours(2))
     since = data.draw(frontiers(depth))
     result = Merge(first, second, since).complete()
-    result.validate()
+    check(result)
     assert rows_of_batches([result]) == compacted(rows_of_batches([first, second]), since)
 
 
@@ -61,7 +62,7 @@ def test_few_rows_of_many_batches_are_merged_at_once(data: Any) -> None:
     depth, found = data.draw(neighbours(data.draw(st.integers(1, 4))))
     since = data.draw(frontiers(depth))
     result = merge_at_once(found, since)
-    result.validate()
+    check(result)
     assert rows_of_batches([result]) == compacted(rows_of_batches(found), since)
 
 
@@ -77,7 +78,7 @@ def test_large_batches_with_long_histories_are_merged() -> None:
     first, second = batch(6000, least), batch(2500, all_time)
     for since in (Antichain([(0, 0)]), Antichain([(3, 5), (5, 2)]), Antichain([(7, 7)]), Antichain()):
         result = Merge(first, second, since).complete()
-        result.validate()
+        check(result)
         assert rows_of_batches([result]) == compacted(rows_of_batches([first, second]), since)
 
 
@@ -88,7 +89,7 @@ def test_diffs_are_written_out_when_rows_coincide() -> None:
         np.array([8000]), NOTHING, NOTHING, NOTHING, np.array([[1]]), Description(middle, Antichain(), least)
     )
     result = Merge(first, second, middle).complete()
-    result.validate()
+    check(result)
     assert result.diffs.sum() == 9001
     assert result.diffs[8000] == 2
     apart = Merge(first, second, least).complete()
@@ -113,7 +114,7 @@ def test_a_time_whose_rows_all_cancel_is_dropped(monkeypatch: pytest.MonkeyPatch
     while result is None:
         result = merge.work(1)
         steps += 1
-    result.validate()
+    check(result)
     assert result.times.tolist() == [[0], [2]]
     assert result.keys.tolist() == np.flatnonzero(index != 1).tolist()
     assert result.time_index.tolist() == [0, 1] * (rows // 3)
@@ -156,7 +157,7 @@ def test_batches_of_all_shapes_are_merged_with_any_fuel(seed: int, monkeypatch: 
     result = None
     while result is None:
         result = merge.work(fuel)
-    result.validate()
+    check(result)
     assert rows_of_batches([result]) == compacted(rows_of_batches([first, second]), since)
 
 
@@ -214,5 +215,5 @@ def test_rows_that_coincide_are_found_at_the_ends_too(one: Any, other: Any, swap
         second.described(Description(middle, all_time, least)),
     )
     result = Merge(first, second, middle).complete()
-    result.validate()
+    check(result)
     assert rows_of_batches([result]) == compacted(rows_of_batches([first, second]), middle)

@@ -8,6 +8,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
+from tests.invariants import check
 from tests.oracle.progress import Frontiers, Graph, advances, at_or_before, simple_cycles
 from tests.strategies_progress import check_cycles, graphs, pointstamps, times, updates
 from tests.thorough import examples
@@ -90,7 +91,7 @@ def check_frontiers(data: st.DataObject) -> None:
         assert [set(tracker.frontier(place)) for place in range(len(graph.lengths))] == expected
         assert sorted(changed) == [place for place, frontier in enumerate(expected) if frontier != before[place]]
         assert {(*stamp, count) for stamp, count in counts.items() if count} == set(tracker.pointstamps())
-        tracker.validate()
+        check(tracker)
         before = expected
 
 

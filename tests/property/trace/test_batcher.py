@@ -12,6 +12,7 @@ from differential.kernels.compile import NOTHING
 from differential.trace import batcher as module
 from differential.trace.batcher import Batcher
 from differential.trace.columns import Rows
+from tests.invariants import check
 from tests.oracle.trace import Row, consolidated
 from tests.strategies_batches import frontiers, rows_of, rows_of_batch, updates
 from timely.progress.antichain import Antichain
@@ -44,7 +45,7 @@ def test_each_seal_takes_the_updates_that_its_frontier_has_passed(data: Any) -> 
             due = consolidated(row for row in held if not upper.less_equal(row[2]))
             assert (batch is None) == (not due)
             if batch is not None:
-                batch.validate()
+                check(batch)
                 assert (batch.lower, batch.upper, batch.since) == (lower, upper, Antichain([(0,) * depth]))
                 assert rows_of_batch(batch) == due
             assert batcher.upper == (lower if batch is None else upper)

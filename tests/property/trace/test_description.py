@@ -8,6 +8,7 @@ from hypothesis import given
 from differential.kernels.times import advance
 from differential.trace.batch import frontier_table
 from differential.trace.description import Description
+from tests.invariants import check
 from tests.strategies_batches import frontiers, times
 from timely.order import Time, less_equal
 from timely.progress.antichain import Antichain
@@ -26,7 +27,7 @@ def test_of_adjacent_descriptions_exactly_one_covers_each_time_of_both(
     assert first.precedes(second)
     both = first.through(second, lower)
     for each in (first, second, both):
-        each.validate()
+        check(each)
     assert _covers(first, time) + _covers(second, time) == _covers(both, time)
 
 

@@ -18,6 +18,7 @@ from differential.trace.entered import Entered
 from differential.trace.handle import TraceHandle
 from differential.trace.spine import Spine
 from differential.trace.storage import Storage
+from tests.invariants import check
 from tests.oracle.trace import Row, as_of
 from tests.strategies_batches import frontiers, rows_of, times, updates
 from tests.thorough import examples
@@ -130,7 +131,7 @@ class Run:
             self.readers.pop(self.data.draw(st.integers(0, len(self.readers) - 1))).handle.drop()
 
     def check(self) -> None:
-        self.spine.validate()
+        check(self.spine)
         for reader in self.readers:
             handle = reader.handle
             time = self.data.draw(times(self.depth, top=6))
@@ -242,7 +243,7 @@ def test_layers_are_logarithmically_many_and_each_row_moves_logarithmically_ofte
     assert spine.statistics().rows == inserted
     assert most_layers <= 2 * np.log2(inserted)
     assert most_moved <= 0
-    spine.validate()
+    check(spine)
 
 
 def test_memory_follows_the_collection_and_not_its_history() -> None:
@@ -256,7 +257,7 @@ def test_memory_follows_the_collection_and_not_its_history() -> None:
         reader.set_logical_compaction(Antichain([(epoch,)]))
         reader.set_physical_compaction(Antichain([(epoch + 1,)]))
         assert spine.statistics().rows < 3 * 2000
-    spine.validate()
+    check(spine)
 
 
 def test_a_layer_with_a_history_is_compacted_even_if_nothing_is_merged_with_it() -> None:

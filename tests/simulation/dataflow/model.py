@@ -17,10 +17,12 @@ on. So the seeds decide everything, and `Cluster.trace` is the same whenever the
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from random import Random
 from unittest.mock import patch
 
 from benchmarks.simulated import SimulatedNetwork
+from tests.invariants import check
 from tests.simulation.dataflow.programs import FUEL, NUMBERS, Step, as_columns, build
 from tests.simulation.trace import Trace, TracedNetwork
 from timely import Config, Input, Time, Worker, new_input
@@ -216,7 +218,9 @@ class Cluster:
             assert site.dataflow.is_complete, f"not all is over\n{self.explain()}"
             assert not site.worker.dataflows
             assert not list(site.dataflow.tracker.pointstamps())
-            site.dataflow.tracker.validate()
+            check(site.dataflow.tracker)
+            for output in chain.from_iterable(operator.outputs for operator in site.dataflow.operators):
+                check(output)
             assert not site.worker.allocator.last_refusal
         assert not list(self.live())
 

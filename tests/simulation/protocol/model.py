@@ -11,7 +11,7 @@ The truth is the set of all tokens. No worker's frontier may be ahead of it:
     for each token (l, t) and each worker: the worker's frontier at l has an element at or before t
 
 which is checked for each token as it is made, and for all tokens at the locations where a frontier changes.
-(A tracker's frontiers are closed under the edges, which `Tracker.validate` checks; so the token's location is
+(A tracker's frontiers are closed under the edges, which `check(tracker)` checks; so the token's location is
 enough.)
 """
 
@@ -23,6 +23,7 @@ from collections.abc import Iterator, Sequence
 
 import msgpack
 
+from tests.invariants import check
 from tests.oracle.progress import Graph, step
 from tests.simulation.trace import Trace
 from timely.order import Changes, Time
@@ -177,7 +178,7 @@ class Cluster:
     def check_drained(self) -> None:
         """Check that every worker knows that it is over, and keeps nothing back."""
         for worker, site in enumerate(self.sites):
-            site.tracker.validate()
+            check(site.tracker)
             stuck = list(site.tracker.pointstamps())
             assert site.tracker.is_idle, f"worker {worker} still counts {stuck}"
             assert not site.protocol.holding, f"worker {worker} keeps something back"
@@ -239,7 +240,7 @@ class Run:
         self.cluster.propagate(worker)
         self.cluster.notify(worker)
         if self.rng.random() < 0.02:
-            self.cluster.sites[worker].tracker.validate()
+            check(self.cluster.sites[worker].tracker)
 
     def work(self, worker: int) -> None:
         """Consume a message, or do something with a capability."""

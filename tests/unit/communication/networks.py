@@ -13,6 +13,7 @@ from threading import Thread
 from typing import Any
 
 from benchmarks.simulated import SimulatedNetwork
+from tests.invariants import check
 from timely.communication.allocator import Allocator
 from timely.communication.message import Message
 from timely.communication.sockets import SocketAllocator, socket_allocators
@@ -112,7 +113,7 @@ def connected(settings: Sequence[Config]) -> Iterator[list[Allocator]]:
         yield [*allocators]
         for allocator in allocators:
             for link in allocator._links.values():
-                link.validate()
+                check(link)
     finally:
         for allocator in allocators:
             allocator.close()

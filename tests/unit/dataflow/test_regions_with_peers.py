@@ -15,6 +15,7 @@ import timely.dataflow.region as regions
 from benchmarks.simulated import SimulatedNetwork
 from differential import Collection, InputSession, Variable, new_input
 from differential.graphs import bfs, strongly_connected_components, weakly_connected_components
+from tests.invariants import check
 from timely import Config, Probe, Scope, Worker
 from timely.communication.message import Data
 from timely.order import Time
@@ -95,8 +96,8 @@ class Cluster:
                 break
         assert not any(worker.dataflows for worker in self.workers), self.workers[0].explain(patience=0)
         for scope in self.scopes:
-            scope.dataflow.tracker.validate()
-            scope.dataflow.schedule.validate()
+            check(scope.dataflow.tracker)
+            check(scope.dataflow.schedule)
         return {change: diff for change, diff in self.changes.items() if diff}
 
 

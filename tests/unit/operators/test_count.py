@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from differential import new_input
+from tests.invariants import check
 from tests.oracle.grid import Update, on_workers, run
 from timely import Worker, execute_directly
 
@@ -42,7 +43,7 @@ def test_epochs_that_are_sealed_together_are_counted_one_by_one(epochs: int) -> 
         session.advance_to(epochs)
         worker.step_while(lambda: spine.upper.less_equal((epochs - 1,)))
         assert [len(batch.times) for batch in spine.batches()] == [epochs]
-        spine.validate()
+        check(spine)
         session.close()
         while worker.step():
             pass

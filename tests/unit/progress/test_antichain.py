@@ -5,6 +5,7 @@ from itertools import combinations, product
 
 from hypothesis import given, strategies as st
 
+from tests.invariants import check
 from timely.order import less_equal
 from timely.progress.antichain import Antichain, MutableAntichain, minimal
 
@@ -86,7 +87,7 @@ def test_the_frontier_of_counts_is_that_of_the_positive_ones(
         assert counts.frontier == Antichain(time for time, count in expected.items() if count > 0)
         assert changed == (counts.frontier != before)
         assert dict(counts.items()) == {time: count for time, count in expected.items() if count}
-        counts.validate()
+        check(counts)
     assert all(counts.count(time) == count for time, count in expected.items())
 
 

@@ -10,6 +10,7 @@ from differential.kernels.times import in_advance
 from differential.trace.batch import Batch, frontier_table, table_of
 from differential.trace.columns import Columns
 from differential.trace.description import Description
+from tests.invariants import check
 from timely.progress.antichain import Antichain
 
 LOWER, UPPER = Antichain([(0,)]), Antichain([(9,)])
@@ -22,7 +23,7 @@ def _batch() -> Batch:
 
 def test_a_batch_is_built_sorted_by_key_value_and_time() -> None:
     batch = _batch()
-    batch.validate()
+    check(batch)
     assert batch.keys.tolist() == [1, 1, 2]
     assert batch.vals.tolist() == [6, 7, 5]
     assert batch.times.tolist() == [[3], [4]]
@@ -50,7 +51,7 @@ def test_entering_appends_a_zero_and_shares_the_columns_of_many_rows() -> None:
     assert many.enter().times.tolist() == [[3, 0]]
     batch = _batch()
     inner = batch.enter()
-    inner.validate()
+    check(inner)
     assert inner.times.tolist() == [[3, 0], [4, 0]]
     for ours, theirs in zip(inner.columns.rows[:4], batch.columns.rows[:4]):
         assert ours.tolist() == theirs.tolist()
@@ -104,4 +105,4 @@ def test_a_broken_invariant_is_named(change: dict[str, np.ndarray], words: str) 
     columns = rows["keys"], rows["vals"], rows["time_index"], rows["diffs"], rows["times"]
     batch = Batch(Columns.of(columns), Description(LOWER, UPPER, LOWER))
     with pytest.raises(AssertionError, match=words):
-        batch.validate()
+        check(batch)

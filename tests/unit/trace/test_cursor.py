@@ -9,6 +9,7 @@ from differential.kernels.compile import NOTHING
 from differential.trace.batch import Batch
 from differential.trace.cursor import accumulate
 from differential.trace.description import Description
+from tests.invariants import check
 from timely.order import Time
 from timely.progress.antichain import Antichain
 
@@ -70,7 +71,7 @@ def test_the_columns_are_copies_of_those_of_the_batch(rows: int) -> None:
     batch = batch_of(*((key, 1, (0,), 2) for key in range(rows)))
     for column in accumulate([batch], (0,)):
         column[:] = -1
-    batch.validate()
+    check(batch)
     assert contents(batch, time=(0,)) == [(key, 1, 2) for key in range(rows)]
 
 

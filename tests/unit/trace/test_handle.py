@@ -19,6 +19,7 @@ from differential.trace.entered import Entered
 from differential.trace.handle import TraceHandle
 from differential.trace.reader import Reader
 from differential.trace.spine import Spine
+from tests.invariants import check
 from timely.errors import TimelyError
 from timely.progress.antichain import Antichain
 
@@ -246,7 +247,7 @@ def test_batches_stay_valid_after_merging(spine: Spine) -> None:
         _insert(spine, epoch)
         handle.set_physical_compaction(_at(epoch + 1))
     for batch in before:
-        batch.validate()
+        check(batch)
     assert [batch.keys.tolist() for batch in before] == [[0], [1], [2]]
 
 

@@ -9,6 +9,7 @@ from differential.kernels.compile import NOTHING
 from differential.trace.batch import Batch
 from differential.trace.description import Description
 from differential.trace.merge import Merge
+from tests.invariants import check
 from timely.progress.antichain import Antichain
 
 
@@ -25,7 +26,7 @@ def _batch(lower: int, upper: int, *updates: tuple[int, int, int]) -> Batch:
 
 def _merged(first: Batch, second: Batch, since: int) -> Batch:
     result = Merge(first, second, _at(since)).complete()
-    result.validate()
+    check(result)
     return result
 
 

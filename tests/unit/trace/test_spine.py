@@ -16,6 +16,7 @@ from differential.trace.description import Description
 from differential.trace.handle import TraceHandle
 from differential.trace.spine import EFFORT, FEW, LEAST_EFFORT, TINY, Spine
 from differential.trace.storage import Storage, is_mapped
+from tests.invariants import check
 from timely.progress.antichain import Antichain
 
 NOTHING = np.empty(0, np.int64)
@@ -53,7 +54,7 @@ def test_layers_are_merged_when_the_reader_that_might_cut_between_them_advances(
     reader.set_physical_compaction(spine.upper)
     for _ in range(20):
         spine.exert(1000)
-    spine.validate()
+    check(spine)
     assert spine.statistics()[:3] == (1, 0, sum(rows))
 
 
@@ -63,12 +64,12 @@ def test_an_epoch_without_changes_after_a_merge_that_is_under_way_becomes_part_o
     reader.set_physical_compaction(Antichain())
     for epoch, rows in enumerate((5000, 5000, 0, 0)):
         spine.insert(batch_of(rows, epoch))
-        spine.validate()
+        check(spine)
     assert spine.statistics()[:2] == (1, 1)
     assert [batch.upper for batch in spine.batches()] == [Antichain([(1,)]), Antichain([(4,)])]
     while spine.exert(1000):
         pass
-    spine.validate()
+    check(spine)
     assert [(len(batch), batch.upper) for batch in spine.batches()] == [(10_000, Antichain([(4,)]))]
 
 
@@ -85,7 +86,7 @@ def test_epochs_without_changes_leave_nothing_behind_even_if_no_reader_looks() -
         assert spine.statistics().layers <= 2
         assert reader.batches_through(Antichain([(1,)])) == (first,)
         assert reader.batches_through(Antichain([(epoch,)]))[:1] == (first,)
-        spine.validate()
+        check(spine)
 
 
 def test_an_observer_and_a_watch_receive_every_merge_that_is_done_in_steps() -> None:
@@ -163,7 +164,7 @@ def test_every_layer_unites_times_that_have_become_equal_even_if_nothing_is_merg
         spine.exert(5000)
     assert [(len(batch), len(batch.times)) for batch in spine.batches()] == [(4000, 1), (900, 1), (100, 1)]
     assert spine.statistics().moved == 5000
-    spine.validate()
+    check(spine)
 
 
 @pytest.mark.parametrize(("distinct", "left"), [(100, 13), (63, 8)])
@@ -185,7 +186,7 @@ def test_a_layer_of_many_times_is_compacted_before_as_many_rows_are_inserted_as_
     few = left - 1 if distinct == 100 else distinct
     assert [(len(batch), len(batch.times)) for batch in spine.batches()] == [(rows, few)]
     assert spine.statistics().moved == (rows if few < distinct else 0)
-    spine.validate()
+    check(spine)
 
 
 @pytest.mark.parametrize(("distinct", "inserts"), [(100, 8), (4, 1000)])
@@ -319,7 +320,7 @@ def test_a_purged_trace_holds_few_rows_after_epochs_without_changes_none_of_whic
         most = max(most, work.taken())
     assert (spine.statistics().layers, spine.statistics().rows) == (2, 0)  # the reader may cut before the last epoch
     assert LEAST_EFFORT <= most <= 2 * LEAST_EFFORT
-    spine.validate()
+    check(spine)
 
 
 @pytest.mark.interpreted
@@ -336,7 +337,7 @@ def test_a_purged_trace_holds_few_rows_after_some_idle_steps_and_then_stays_unch
     assert 2 * ROWS / LEAST_EFFORT <= steps <= 4 * ROWS / LEAST_EFFORT
     assert most <= 2 * LEAST_EFFORT
     assert not spine.tend()
-    spine.validate()
+    check(spine)
 
 
 @pytest.mark.interpreted
@@ -371,7 +372,7 @@ def test_rows_whose_times_have_become_equal_are_merged_even_if_most_times_differ
         pass
     assert spine.statistics().rows == 98
     assert len(spine.batches()[0].times) == 98
-    spine.validate()
+    check(spine)
 
 
 @pytest.mark.parametrize("distinct", [3, 100])
@@ -481,7 +482,7 @@ def test_with_upkeep_after_each_small_change_each_row_moves_logarithmically_ofte
     statistics = spine.statistics()
     assert statistics.inserted > 5 * rows
     assert statistics.moved - moved <= statistics.inserted * np.log2(statistics.inserted)
-    spine.validate()
+    check(spine)
 
 
 @pytest.mark.interpreted
@@ -502,4 +503,4 @@ def test_layers_that_a_late_reader_kept_apart_are_merged_a_bounded_number_of_row
         moved = now.moved
     assert most <= 2 * LEAST_EFFORT + FEW
     assert spine.statistics().layers <= 3
-    spine.validate()
+    check(spine)

@@ -15,6 +15,7 @@ from differential.trace.description import Description
 from differential.trace.handle import TraceHandle
 from differential.trace.spine import Spine
 from differential.trace.storage import Storage, is_mapped
+from tests.invariants import check
 from timely.errors import SpillError
 from timely.progress.antichain import Antichain
 
@@ -36,7 +37,7 @@ def test_large_batches_and_the_results_of_their_merges_are_in_unnamed_files(tmp_
         reader.allow_compaction(Antichain([(epoch + 1,)]))
     while spine.exert(1000):
         pass
-    spine.validate()
+    check(spine)
     batches = reader.batches()
     assert len(batches) < 6
     assert all(is_mapped(batch.keys) for batch in batches)
