@@ -102,7 +102,11 @@ class Interned(ColumnLike):
         return np.asarray(self)[rows]
 
     def __contains__(self, value: object) -> bool:
-        return bool(np.any(self == value))
+        raise TypeError(
+            f"`{value!r:.80} in column` is about a whole column of text: np.strings.find(column, {value!r:.80}) >= 0 "
+            "finds a text in that of each row, np.isin(column, values) each row's text among some, and "
+            "column.tolist() makes a list"
+        )
 
     def __repr__(self) -> str:
         return repr(np.asarray(self))
@@ -120,8 +124,8 @@ class Interned(ColumnLike):
         return self.interner.to_list(self.codes, is_text=self.dtype.kind == "T")
 
     def astype(self, dtype: Any, *args: Any, **options: Any) -> Any:
-        """Return the column for its own type, else a converted array."""
-        if np.dtype(dtype) == self.dtype:
+        """Return the column for its own type, or Python's name of it, else a converted array."""
+        if np.dtype(dtype) == self.dtype or (self.dtype.kind == "T" and np.dtype(dtype) == np.dtype(str)):
             return self
         return np.asarray(self).astype(dtype, *args, **options)
 

@@ -78,7 +78,8 @@ def count_of(duration: Any, like: Array) -> int:
         raise DataError(f"{duration!r} is no duration for event times of {dtype}: give a whole number")
     if not isinstance(duration, (dt.timedelta, np.timedelta64)):
         raise DataError(f"{duration!r} is no duration for event times of {dtype}: give a timedelta")
-    units, rest = in_units(np.timedelta64(duration), dtype)
+    exact = getattr(duration, "to_timedelta64", None)  # of Pandas, whose durations count nanoseconds
+    units, rest = in_units(np.timedelta64(duration) if exact is None else exact(), dtype)
     if rest or abs(units) > LARGEST:
         raise DataError(f"{duration} is no whole number of units of a column of {dtype}")
     return units

@@ -42,16 +42,14 @@ def quotient(sums: Any, counts: Any) -> Any:
     >>> quotient(np.array([3, -1], "m8[D]"), np.array([2, 3])).tolist()
     [datetime.timedelta(days=1, seconds=43200), datetime.timedelta(days=-1, seconds=57600)]
     """
+    sums = np.asarray(sums)
     if sums.dtype.kind == "m":
-        return _mean_durations(np.asarray(sums), counts)
+        return _mean_durations(sums, counts)
     divided = sums / counts
     if divided.dtype == np.object_:
         return divided.astype(np.float64)  # decimals, which may have any number of digits
-    if (
-        isinstance(sums, np.ndarray)
-        and sums.dtype.kind == "i"
-        and (large := np.flatnonzero((sums >= _EXACT) | (sums <= -_EXACT))).size
-    ):
+    if sums.dtype.kind in "iu":
+        large = np.flatnonzero((sums >= _EXACT) | (sums < -_EXACT if sums.dtype.kind == "i" else False))
         divided[large] = [one / count for one, count in zip(sums[large].tolist(), counts[large].tolist())]
     return divided
 

@@ -14,6 +14,7 @@ import reprlib
 from collections.abc import Sequence
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
+from types import NoneType
 from typing import Any, Final, cast
 
 import numpy as np
@@ -305,7 +306,8 @@ def _of_items(items: Sequence[Any]) -> Array:
         return column
     if all(issubclass(each, _NUMBERS) for each in types):
         return _of_numbers(items, types)
-    if types and all(issubclass(each, _MOMENTS) for each in types):
+    known = types - {NoneType}
+    if known and all(issubclass(each, _MOMENTS) for each in known):
         return _of_moments(items)
     if types <= {list, tuple, np.ndarray}:
         raise DataError(
@@ -328,19 +330,20 @@ _MOMENTS = (date, time, timedelta, np.datetime64, np.timedelta64)
 
 
 def _of_moments(items: Sequence[Any]) -> Array:
-    """Return a column of dates, timestamps, times or durations, of the type of the first."""
-    first = items[0]
+    """Return a column of dates, timestamps, times or durations, of the type of the first, with nulls for None."""
+    known = [item for item in items if item is not None]
+    first = known[0]
     if isinstance(first, (np.datetime64, np.timedelta64)):
-        name = time_name(np.array(items).dtype)
+        name = time_name(np.array(known).dtype)
     elif isinstance(first, datetime):
-        unit = unit_of(items)
+        unit = unit_of(known)
         name = f"timestamp[{unit}]" if first.tzinfo is None else f"timestamp[{unit}, {zone_of(first)}]"
     elif isinstance(first, date):
         name = "date"
     elif isinstance(first, time):
         name = "time[us]"
     else:
-        name = f"duration[{unit_of(items)}]"
+        name = f"duration[{unit_of(known)}]"
     return cast(Array, typed(items, name))
 
 

@@ -19,10 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from timely.data.column_like import ColumnLike
-from timely.data.logical import TEXT, Array, LogicalType
+from timely.data.logical import OBJECT, TEXT, Array, LogicalType
 from timely.data.moments import as_operand, time_name
 from timely.data.nullable import of_strings
-from timely.data.numeric import Booleans, Floats, Numbers
+from timely.data.numeric import Booleans, Decimals, Floats, Numbers
 from timely.data.types import logical_type
 from timely.data.units import applied
 from timely.errors import DataError
@@ -79,7 +79,7 @@ class Typed(ColumnLike):
         return array.copy() if copy else array
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
-        if method == "__call__" and not options and any(map(_is_strict, inputs)):
+        if method == "__call__" and not options and any(map(_leaves_nulls_out, inputs)):
             return _skipping_nulls(ufunc, inputs)
         plain = list(map(_plain, inputs))
         if self.dtype.kind in "mM":
@@ -122,7 +122,9 @@ class Typed(ColumnLike):
 
     def astype(self, dtype: Any, *args: Any, **options: Any) -> Any:
         """Return the values converted to a type of NumPy: of rows that are not null, where nulls have no place."""
-        if self.type.is_strict:
+        if self.type.stores == "T" and np.dtype(dtype) == np.dtype(str):
+            return self
+        if self.type.is_strict or (np.dtype(dtype).kind in "TU" and is_null(self).any()):
             return _skipping_nulls(lambda array: array.astype(dtype), (self,))
         return np.asarray(self).astype(dtype, *args, **options)
 
@@ -280,8 +282,11 @@ def _fingerprint(item: Any, known: dict[Any, int]) -> int:
     return found
 
 
-def _is_strict(value: Any) -> bool:
-    return isinstance(value, Typed) and value.type.is_strict
+def _leaves_nulls_out(value: Any) -> bool:
+    """Return whether functions see only the other rows of a column: of a strict type, or of decimals with a null."""
+    if not isinstance(value, Typed) or value.type.is_strict:
+        return isinstance(value, Typed)
+    return isinstance(value.type, Decimals) and bool(is_null(value).any())
 
 
 def _plain(value: Any) -> Any:
@@ -314,13 +319,19 @@ def _skipping_nulls(function: Callable[..., Any], inputs: tuple[Any, ...]) -> An
 
 
 def _rows(value: Any, rows: Array) -> Any:
+    if isinstance(value, Typed) and not value.type.is_strict:
+        return value[rows]
     if isinstance(value, ColumnLike):
         return np.asarray(cast(Array, value)[rows])
     return value[rows] if isinstance(value, np.ndarray) and value.ndim else value
 
 
-def _result(values: Array, missing: NDArray[np.bool_]) -> Typed:
-    """Return a column of values in the rows that are not missing."""
+def _result(values: Array, missing: NDArray[np.bool_]) -> Typed | Array:
+    """Return a column of values in the rows that are not missing; of objects an array, with None elsewhere."""
+    if values.dtype == OBJECT:
+        column = np.full(len(missing), None, OBJECT)
+        column[~missing] = values
+        return column
     name = values.dtype.name if values.dtype.kind in "bf" else {"i": "int64", "u": "uint64"}.get(values.dtype.kind, "")
     if values.dtype.kind in "Mm":
         name = time_name(values.dtype)

@@ -21,6 +21,7 @@ it received int64[3]; functions receive whole columns, which are read-only; ...
 from __future__ import annotations
 
 from collections.abc import Callable
+from decimal import InvalidOperation
 from dis import opmap
 from inspect import signature
 from sys import getrefcount
@@ -145,7 +146,7 @@ def _applied(function: Callable[..., Any], before: tuple[Any, ...], views: tuple
     return function(*before, *views)
 
 
-_MISTAKES: Final = (TypeError, ValueError, AttributeError)
+_MISTAKES: Final = (TypeError, ValueError, AttributeError, InvalidOperation)
 """Errors raised by functions that were not written for columns."""
 
 
@@ -225,7 +226,19 @@ def _kept(value: Any, views: tuple[Array, ...], columns: tuple[Array, ...], limi
     if type(value) is tuple:
         inner = _limits[2] if getrefcount(value) <= limit_of_tuple else 0
         return tuple([_kept(each, views, columns, inner, 0) for each in value])
+    if type(value) is str:
+        _refuse_text_of_columns(value, views)
     return as_column(value) if isinstance(value, np.ndarray) else value
+
+
+def _refuse_text_of_columns(text: str, views: tuple[Array, ...]) -> None:
+    """Raise DataError if a text for all rows has a whole column in it, as an f-string with a column makes it."""
+    for view in views:
+        if str(view) in text:
+            raise DataError(
+                f"a function returned one text for all rows, with a whole column in it: {text!r:.80}; rowwise(function)"
+                " calls a function, such as one with an f-string, for each row, and + joins columns of text"
+            )
 
 
 def _is_ours(value: Array, columns: tuple[Array, ...]) -> bool:

@@ -330,3 +330,52 @@ def test_times_of_numpy_and_python_are_of_one_column() -> None:
     assert found == [dt.datetime(2026, 3, 1), dt.datetime(2026, 3, 1, 0, 0, 0, 1), dt.datetime(2026, 3, 2), None]
     spans = typed([np.timedelta64(1, "ns"), dt.timedelta(1)], "duration[ns]").tolist()
     assert spans == [np.timedelta64(1, "ns"), np.timedelta64(1, "D")]
+
+
+NULLABLE = {
+    "int64?": ([1, None, 3], 1),
+    "text?": (["a", None, "c"], "a"),
+    "date": ([dt.date(2026, 1, 1), None, dt.date(2026, 1, 3)], dt.date(2026, 1, 1)),
+    "timestamp[us, UTC]": (
+        [dt.datetime(2026, 1, 1, tzinfo=dt.UTC), None, dt.datetime(2026, 1, 3, tzinfo=dt.UTC)],
+        dt.datetime(2026, 1, 1, tzinfo=dt.UTC),
+    ),
+    "duration[us]": ([dt.timedelta(1), None, dt.timedelta(3)], dt.timedelta(1)),
+    "decimal(18, 2)": ([Decimal("1.00"), None, Decimal("3.00")], Decimal("1.00")),
+}
+"""Columns of three rows, of which the second is a null, and the value of the first."""
+
+
+@pytest.mark.parametrize("name", ["int64?", "text?", "decimal(18, 2)"])
+def test_a_comparison_with_a_null_is_a_null(name: str) -> None:
+    values, first = NULLABLE[name]
+    column = typed(values, name)
+    assert [(column == first).tolist(), (column != first).tolist()] == [[True, None, False], [False, None, True]]
+    assert [(column <= first).tolist(), (column > first).tolist()] == [[True, None, False], [False, None, True]]
+    assert as_mask(~(column > first), 3).tolist() == [True, False, False]
+    assert (column[:1] == first).tolist() == [True]
+
+
+@pytest.mark.parametrize("name", NULLABLE)
+def test_the_text_of_a_null_is_a_null(name: str) -> None:
+    texts = typed(NULLABLE[name][0], name).astype(str)
+    assert is_null(texts).tolist() == [False, True, False]
+
+
+def test_arithmetic_leaves_null_decimals_out() -> None:
+    column = typed([Decimal("1.50"), None], "decimal(18, 2)")
+    assert (column + 1).tolist() == [Decimal("2.50"), None]
+    assert typed(-column, "decimal(18, 2)").tolist() == [Decimal("-1.50"), None]
+    assert (column * typed([2, 2], "int64?")).tolist() == [Decimal("3.00"), None]
+
+
+def test_dates_and_times_of_python_are_a_column_with_nulls_for_none() -> None:
+    for values, name in (
+        ([None, dt.date(2026, 1, 1)], "date"),
+        ([dt.datetime(2026, 1, 1), None], "timestamp[us]"),
+        ([None, dt.timedelta(1)], "duration[us]"),
+        ([None, dt.time(1)], "time[us]"),
+    ):
+        column = as_column(values)
+        assert name_of(column) == name
+        assert column.tolist() == values

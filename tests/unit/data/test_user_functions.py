@@ -16,7 +16,7 @@ from differential import CoGroups, Collection, Groups, example, new_input
 from differential.delta import Prefixes
 from timely import Columns, Exchange, Pipeline, Stream, execute_directly
 from timely.data.user_functions import call, consult, freeze
-from timely.errors import OperatorError
+from timely.errors import DataError, OperatorError
 from timely.graphlinq import Aggregator, Graph, VertexProgram
 
 Function = Callable[..., Any]
@@ -391,4 +391,25 @@ def test_a_hole_in_a_masked_result_is_refused(operator: Function) -> None:
             operator(Collection.of(scope, np.array([1, 2])), lambda column: holed)
 
     with pytest.raises(OperatorError, match="masked values, as at row 1"):
+        execute_directly(program)
+
+
+NAMES = np.array(["ann", "joanna"], np.dtypes.StringDType())
+
+
+def test_a_text_for_all_rows_with_a_whole_column_in_it_is_refused() -> None:
+    numbers = np.array([1, 2])
+    with pytest.raises(DataError, match=r"one text for all rows, with a whole column in it: 'item-\[1 2\]'; rowwise"):
+        call(lambda column: f"item-{column}", (numbers,))
+    with pytest.raises(DataError, match=r"whole column in it: \"\['ann' 'joanna'\]-\[1 2\]\""):
+        call(lambda names, column: (column, f"{names}-{column}"), (NAMES, numbers))
+    assert call(lambda column: "item", (numbers,)) == "item"
+
+
+def test_whether_a_column_has_a_text_is_no_condition_on_its_rows() -> None:
+    def program(worker: Any) -> None:
+        with worker.dataflow() as scope:
+            Collection.of(scope, NAMES, np.array([1, 2])).filter(lambda name, number: "ann" in name)
+
+    with pytest.raises(OperatorError, match=r"`'ann' in column` is about a whole column of text: np\.strings\.find"):
         execute_directly(program)

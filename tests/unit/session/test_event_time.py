@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -502,3 +503,18 @@ def test_a_watermark_before_the_least_integer_is_the_least_one() -> None:
         visits.insert(name="b", at=1)
         db.commit()
         assert (visits.watermark, len(visits)) == (-4, 2)
+
+
+def test_durations_of_pandas_keep_their_nanoseconds() -> None:
+    at = np.array([100, 1400, 2900]).view("M8[ns]")
+    with Session() as db:
+        visits = db.table("visits", {"at": at})
+        late = db.table("late", {"at": at}).event_time("at", lateness=pd.Timedelta("900ns"))
+        db.commit()
+        for size in (pd.Timedelta("1500ns"), np.timedelta64(1500, "ns")):
+            counts = db.ask(lambda t, size=size: t.visits.window(tumbling(size), at="at").count()).records()
+            assert [count for _, _, count in counts] == [2, 1]
+        gap = pd.Timedelta("1400ns")
+        assert len(db.ask(lambda t: t.visits.window(sessions(gap), at="at").count()).records()) == 2
+        assert late.watermark == np.datetime64(2000, "ns")
+        assert len(visits) == 3

@@ -11,8 +11,11 @@ import numpy as np
 import pytest
 
 from differential import Session
+from timely import rowwise
 from timely.errors import DataError, SessionError
 from timely.lowlevel import typed
+
+NEW_YEAR = dt.date(2026, 1, 1)
 
 NULLABLE = {
     "number": (int | None, 7),
@@ -169,3 +172,36 @@ def test_unsigned_numbers_beyond_signed_ones_are_inserted_and_deleted(of: str, m
         table.delete(x=made(2**63))
         db.commit()
         assert table.records() == [(2**64 - 2,)]
+
+
+def test_columns_of_text_are_made_of_columns_of_text_and_others() -> None:
+    with Session() as db:
+        db.table("people", {"id": [1, 2], "name": ["ann", "bob"], "nick": ["a", None], "born": [NEW_YEAR, None]})
+        db.commit()
+        label = db.ask(lambda t: t.people.select(label=lambda r: r.name.astype(str) + ":" + r.id.astype(str)))
+        assert label.records() == [("ann:1",), ("bob:2",)]
+        nulls = db.ask(lambda t: t.people.select(nick=lambda r: r.nick.astype(str), born=lambda r: r.born.astype(str)))
+        assert nulls.records() == [("a", "2026-01-01"), (None, None)]
+
+
+def test_a_function_of_rows_may_return_none_beside_a_date() -> None:
+    with Session() as db:
+        people = db.table("people", {"id": int, "born": dt.date}, key="id")
+        after = rowwise(lambda r: r.born and r.born + dt.timedelta(days=1))
+        later = db.view("later", lambda t: t.people.select("id", later=after))
+        people.insert([(1, NEW_YEAR), (2, None)])
+        db.commit()
+        assert later.records() == [(1, dt.date(2026, 1, 2)), (2, None)]
+
+
+def test_a_condition_on_a_null_decimal_leaves_the_row_out() -> None:
+    with Session() as db:
+        orders = db.table("orders", {"id": int, "price": typed([], "decimal(18, 2)")}, key="id")
+        large = db.view("large", lambda t: t.orders.filter(lambda r: r.price > Decimal(2)))
+        small = db.view("small", lambda t: t.orders.filter(lambda r: ~(r.price > Decimal(2))))
+        orders.insert(id=1, price=Decimal("5.00"))
+        db.commit()
+        orders.insert([(2, None), (3, Decimal("1.50"))])
+        db.commit()
+        assert large.records() == [(1, Decimal("5.00"))]
+        assert small.records() == [(3, Decimal("1.50"))]
