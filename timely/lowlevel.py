@@ -57,7 +57,7 @@ from timely.config import Config
 from timely.data.buffers import Buffers, columns_from_buffers, columns_to_buffers
 from timely.data.column_like import ColumnLike
 from timely.data.columns import as_column, rows_and_columns, starts_of_runs
-from timely.data.container import Batch, Columns, Container, as_columns, as_mask, bytes_of, register
+from timely.data.container import Batch, Columns, Container, as_columns, as_mask, as_row_mask, bytes_of, register
 from timely.data.exact import wrapped
 from timely.data.logical import NULL, LogicalType
 from timely.data.moments import Durations, time_name, unit_of, zone_of
@@ -142,6 +142,7 @@ __all__ = [
     "as_columns",
     "as_integer",
     "as_mask",
+    "as_row_mask",
     "as_time",
     "attributed",
     "bytes_of",

@@ -10,7 +10,7 @@ from differential.collection import Arrangement, Collection
 from differential.data.updates import Updates
 from differential.delta.half_join import count_rows, half_join, split
 from differential.operators.linear import linear
-from timely.lowlevel import as_columns, as_mask, call, consult
+from timely.lowlevel import as_columns, as_row_mask, call, consult
 
 
 class AltNeu(Enum):
@@ -76,7 +76,7 @@ class Prefixes:
         """
 
         def apply(updates: Updates) -> Updates:
-            return updates.take(as_mask(consult(predicate, split(updates.columns, self._hidden)[0]), len(updates)))
+            return updates.take(as_row_mask(consult(predicate, split(updates.columns, self._hidden)[0]), len(updates)))
 
         return Prefixes(linear(self._prefixes, apply, name=name))
 

@@ -8,7 +8,7 @@ from typing import Any
 from differential.arrangement.core import C
 from differential.data.updates import Updates
 from differential.operators.linear import linear
-from timely.lowlevel import as_mask, consult
+from timely.lowlevel import as_row_mask, consult
 
 
 def filter(collection: C, predicate: Callable[..., Any], *, name: str = "filter") -> C:
@@ -19,7 +19,7 @@ def filter(collection: C, predicate: Callable[..., Any], *, name: str = "filter"
     """
 
     def transform(updates: Updates) -> Updates:
-        mask = as_mask(consult(predicate, updates.columns), len(updates))
+        mask = as_row_mask(consult(predicate, updates.columns), len(updates))
         return updates if mask.all() else updates.take(mask)
 
     return linear(collection, transform, name=name)

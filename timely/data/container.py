@@ -239,26 +239,35 @@ def as_mask(mask: Any, length: int) -> NDArray[np.bool_]:
 
     A null is False.
 
-    >>> as_mask([True, False], 2)
-    array([ True, False])
-    >>> as_mask("an" in np.array(["ann", "an"]), 2)
+    >>> as_mask([True, False], 2), as_mask(True, 2)
+    (array([ True, False]), array([ True,  True]))
+    """
+    array = np.asarray(as_filter(mask))
+    if array.dtype.kind != "b" or array.shape not in ((), (length,)):
+        raise DataError(
+            f"a predicate must return a boolean column of length {length}, got dtype {array.dtype}, shape {array.shape}"
+        )
+    return array if array.ndim else np.full(length, array)
+
+
+def as_row_mask(mask: Any, length: int) -> NDArray[np.bool_]:
+    """Return what `as_mask` does, but raise `DataError` for one value.
+
+    Whether a batch has a value, say, is no condition on its rows, and differs for the batch in which a row is retracted.
+
+    >>> as_row_mask("an" in np.array(["ann", "an"]), 2)
     Traceback (most recent call last):
     ...
     timely.errors.DataError: a predicate must return a boolean column of length 2, and returned one value, True: ...
     """
-    array = np.asarray(as_filter(mask))
-    if not array.ndim and array.dtype.kind == "b":
+    if isinstance(mask, (bool, np.bool_)):
         raise DataError(
             f"a predicate must return a boolean column of length {length}, and returned one value, {mask}: it receives "
             "whole columns. `in`, `is None` and `len` of a column are about the column; for each row there are "
             "np.isin, np.strings.find, is_null and np.strings.str_len, and rowwise for everything else. "
             "np.full(len(column), True) is True for each row"
         )
-    if array.dtype.kind != "b" or array.shape != (length,):
-        raise DataError(
-            f"a predicate must return a boolean column of length {length}, got dtype {array.dtype}, shape {array.shape}"
-        )
-    return array
+    return as_mask(mask, length)
 
 
 def rowwise(function: Callable[..., Any]) -> Callable[..., Any]:

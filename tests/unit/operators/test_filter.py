@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from differential import Collection, example
 from tests.oracle.grid import on_workers, run
+from timely.errors import OperatorError
 
 
 @on_workers
@@ -23,3 +25,9 @@ def test_a_filter_keeps_the_key() -> None:
         return kept.count()
 
     assert example(program) == [((1, "a", 1), 1), ((2, "a", 1), 1)]
+
+
+def test_one_answer_for_all_rows_is_refused() -> None:
+    for predicate in (lambda number: 2 in number, lambda number: np.bool_(True), lambda number: number is None):
+        with pytest.raises(OperatorError, match="length 3, and returned one value, (True|False): it receives whole"):
+            example(lambda scope, kept=predicate: Collection.of(scope, np.arange(3)).filter(kept))

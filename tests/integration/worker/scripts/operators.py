@@ -161,7 +161,7 @@ def vector(numbers):
 
 
 def on_the_first(scope, stream):
-    return stream.filter(lambda column, *_: np.full(len(column), scope.index == 0))
+    return stream.filter(lambda *_: scope.index == 0)
 
 
 PROGRAMS = {

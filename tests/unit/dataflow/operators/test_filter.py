@@ -16,9 +16,9 @@ def test_records_of_lists_are_kept_one_by_one() -> None:
     assert collected(lambda scope: scope.to_stream(["a", "bc"]).filter(lambda text: len(text) > 1)) == ["bc"]
 
 
-def test_one_answer_for_a_whole_column_is_refused() -> None:
-    with pytest.raises(TimelyError, match="length 3, and returned one value, True: it receives whole columns"):
-        collected(lambda scope: scope.to_stream(range(3)).filter(lambda x: 2 in x))
+def test_one_answer_for_all_keeps_all_or_none() -> None:
+    assert collected(lambda scope: scope.to_stream(range(3)).filter(lambda x: True)) == [0, 1, 2]
+    assert collected(lambda scope: scope.to_stream(range(3)).filter(lambda x: False)) == []
 
 
 def test_a_value_that_is_not_a_mask_is_refused_and_the_operator_named() -> None:
