@@ -30,8 +30,8 @@ class Interned(ColumnLike):
     """A column of interned text or bytes. It behaves as the read-only NumPy array of its strings.
 
     Slices, masks, positions, `take`, `repeat`, `np.concatenate` and `np.where` of such columns make another one, and
-    `==` and `!=` compare numbers; `tolist` and iteration make Python's strings, and all else the array. `in` is refused:
-    it looks like a condition on each row's text.
+    `==` and `!=` compare numbers; `tolist` and iteration make Python's strings, and all else the array. `in` is
+    refused: it looks like a condition on each row's text.
 
     >>> column = interned(np.array(["to", "be"], TEXT), Interner())
     >>> column[::-1].tolist(), (column == "be").tolist(), len(column), column.dtype

@@ -253,7 +253,7 @@ def as_mask(mask: Any, length: int) -> NDArray[np.bool_]:
 def as_row_mask(mask: Any, length: int) -> NDArray[np.bool_]:
     """Return what `as_mask` does, but raise `DataError` for one value.
 
-    Whether a batch has a value, say, is no condition on its rows, and differs for the batch in which a row is retracted.
+    Whether a batch has a value, say, is no condition on its rows. It may differ for the batch that retracts a row.
 
     >>> as_row_mask("an" in np.array(["ann", "an"]), 2)
     Traceback (most recent call last):

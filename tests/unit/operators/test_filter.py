@@ -29,5 +29,5 @@ def test_a_filter_keeps_the_key() -> None:
 
 def test_one_answer_for_all_rows_is_refused() -> None:
     for predicate in (lambda number: 2 in number, lambda number: np.bool_(True), lambda number: number is None):
-        with pytest.raises(OperatorError, match="length 3, and returned one value, (True|False): it receives whole"):
+        with pytest.raises(OperatorError, match=r"length 3, and returned one value, (True|False): it receives whole"):
             example(lambda scope, kept=predicate: Collection.of(scope, np.arange(3)).filter(kept))
