@@ -63,6 +63,7 @@ from timely.data.logical import NULL, LogicalType
 from timely.data.moments import Durations, time_name, unit_of, zone_of
 from timely.data.numeric import Decimals, code_floats, float_codes
 from timely.data.opaque import Items, hashable
+from timely.data.strings import plain_string
 from timely.data.text import text_column
 from timely.data.typed import Typed, fill_null, is_null, name_of, nullable, typed
 from timely.data.types import logical_type
@@ -169,6 +170,7 @@ __all__ = [
     "new_input",
     "notify",
     "nullable",
+    "plain_string",
     "poller",
     "read_only_views",
     "register",

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from differential.data.interning import Codes, Interner
 from differential.data.strings import TEXT
-from timely.lowlevel import ColumnLike, Typed
+from timely.lowlevel import ColumnLike, Typed, plain_string
 
 Array = NDArray[Any]
 
@@ -75,7 +75,7 @@ class Interned(ColumnLike):
             one, other = inputs
             if isinstance(one, Interned) and isinstance(other, Interned) and one.is_like(other):
                 return ufunc(one.codes, other.codes)
-            column, value = (one, other) if isinstance(one, Interned) else (other, one)
+            column, value = (one, plain_string(other)) if isinstance(one, Interned) else (other, plain_string(one))
             if type(value) is (str if column.dtype.kind == "T" else bytes):
                 return ufunc(column.codes, column.interner.number_of(value))
         return getattr(ufunc, method)(*map(_spelled_out, inputs), **_all_spelled_out(options))
@@ -223,13 +223,13 @@ def is_interned(column: object) -> bool:
 
 
 def _spelled_out(value: Any) -> Any:
-    """Return a value with every column in it as an array of its strings."""
+    """Return a value with every column in it as an array of its strings, and every text as NumPy leaves it."""
     kind = type(value)
     if kind is Interned:
         return np.asarray(value)
     if kind is tuple or kind is list:
         return kind(map(_spelled_out, value))
-    return value
+    return plain_string(value)
 
 
 def _all_spelled_out(values: Any) -> Any:

@@ -21,7 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from timely.data.column_like import ColumnLike
+from timely.data.logical import objects
 from timely.data.moments import time_name, unit_of, zone_of
+from timely.data.strings import plain_string
 from timely.data.typed import typed
 from timely.errors import DataError
 
@@ -297,13 +299,11 @@ def _of_items(items: Sequence[Any]) -> Array:
     types = set(map(type, items))
     if all(issubclass(each, str) for each in types) and types:
         try:
-            return np.asarray(items, TEXT)
+            return np.asarray(items if types == {str} else [plain_string(item) for item in items], TEXT)
         except UnicodeEncodeError as error:
             raise DataError(f"cannot make a column of text that is not valid Unicode: {error}") from None
     if all(issubclass(each, bytes) for each in types) and types:
-        column = np.empty(len(items), np.object_)
-        column[:] = items
-        return column
+        return objects(items if types == {bytes} else [plain_string(item) for item in items])
     if all(issubclass(each, _NUMBERS) for each in types):
         return _of_numbers(items, types)
     known = types - {NoneType}

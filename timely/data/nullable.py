@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from timely.data.logical import TEXT, Array, LogicalType, nulled, objects
+from timely.data.strings import plain_string
 from timely.errors import DataError
 
 LAST = "\U0010ffff"
@@ -55,8 +56,8 @@ class NullableBytes(LogicalType):
 
     def store(self, values: Any) -> Array:
         items = values.tolist() if isinstance(values, np.ndarray) else list(values)
-        of_strings([b"" if item is None else item for item in items], self.name, bytes)
-        return objects([b"\1" if item is None else b"\0" + item for item in items])
+        contents = of_strings([b"" if item is None else item for item in items], self.name, bytes).tolist()
+        return objects([b"\1" if item is None else b"\0" + content for item, content in zip(items, contents)])
 
     def array(self, storage: Array) -> Array:
         return objects([item[1:] for item in storage.tolist()])
@@ -77,6 +78,8 @@ def of_strings(items: list[Any], name: str, of: type) -> Array:
         if not isinstance(item, of):
             what = "is a null" if item is None else f"is of class {type(item).__name__}"
             raise LogicalType(name).refused(items, row, what)
+    if set(map(type, items)) - {of}:
+        items = [plain_string(item) for item in items]
     if of is bytes:
         return objects(items)
     try:

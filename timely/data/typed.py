@@ -23,6 +23,7 @@ from timely.data.logical import OBJECT, TEXT, Array, LogicalType
 from timely.data.moments import as_operand, time_name
 from timely.data.nullable import of_strings
 from timely.data.numeric import Booleans, Decimals, Floats, Numbers
+from timely.data.strings import plain_string
 from timely.data.types import logical_type
 from timely.data.units import applied
 from timely.errors import DataError
@@ -79,6 +80,7 @@ class Typed(ColumnLike):
         return array.copy() if copy else array
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+        inputs = tuple(map(plain_string, inputs))
         if method == "__call__" and not options and any(map(_leaves_nulls_out, inputs)):
             return _skipping_nulls(ufunc, inputs)
         plain = list(map(_plain, inputs))
@@ -290,12 +292,12 @@ def _leaves_nulls_out(value: Any) -> bool:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value with every typed column in it as an array."""
+    """Return a value with every typed column in it as an array, and every text as NumPy leaves it."""
     if isinstance(value, Typed):
         return np.asarray(value)
     if type(value) is tuple or type(value) is list:
         return type(value)(map(_plain, value))
-    return value
+    return plain_string(value)
 
 
 def _all_plain(values: Any) -> Any:
