@@ -63,7 +63,7 @@ from timely.data.logical import NULL, LogicalType
 from timely.data.moments import Durations, time_name, unit_of, zone_of
 from timely.data.numeric import Decimals, code_floats, float_codes
 from timely.data.opaque import Items, hashable
-from timely.data.strings import plain_string
+from timely.data.strings import exact_operand, plain_string
 from timely.data.text import text_column
 from timely.data.typed import Typed, fill_null, is_null, name_of, nullable, typed
 from timely.data.types import logical_type
@@ -155,6 +155,7 @@ __all__ = [
     "consult",
     "derived",
     "destinations",
+    "exact_operand",
     "fill_null",
     "float_codes",
     "hash_columns",

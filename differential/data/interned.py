@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from differential.data.interning import Codes, Interner
 from differential.data.strings import TEXT
-from timely.lowlevel import ColumnLike, Typed, plain_string
+from timely.lowlevel import ColumnLike, Typed, exact_operand, plain_string
 
 Array = NDArray[Any]
 
@@ -223,13 +223,14 @@ def is_interned(column: object) -> bool:
 
 
 def _spelled_out(value: Any) -> Any:
-    """Return a value with every column in it as an array of its strings, and every text as NumPy leaves it."""
+    """Return a value with every column in it as an array of its strings, and other strings as NumPy keeps them."""
     kind = type(value)
     if kind is Interned:
         return np.asarray(value)
-    if kind is tuple or kind is list:
+    operand = exact_operand(value)
+    if operand is value and (kind is tuple or kind is list):
         return kind(map(_spelled_out, value))
-    return plain_string(value)
+    return operand
 
 
 def _all_spelled_out(values: Any) -> Any:

@@ -9,8 +9,9 @@ import numpy as np
 
 from differential import Collection
 from differential.arguments import check_rows
+from timely.lowlevel import as_column
 
-Nodes: TypeAlias = int | str | Sequence[int] | Sequence[str]
+Nodes: TypeAlias = int | str | bytes | Sequence[int] | Sequence[str] | Sequence[bytes]
 
 
 def nodes_of(name: str, edges: Collection, roots: Collection | Nodes) -> Collection:
@@ -19,7 +20,7 @@ def nodes_of(name: str, edges: Collection, roots: Collection | Nodes) -> Collect
     >>> example(lambda scope: nodes_of("bfs", Collection.of(scope, 1, 2), [1, 2]))
     [((1,), 1), ((2,), 1)]
     """
-    if isinstance(roots, (int, str, list, tuple, np.ndarray, np.generic)):
-        return Collection.of(edges.scope, np.atleast_1d(np.array(roots)))
+    if isinstance(roots, (int, str, bytes, list, tuple, np.ndarray, np.generic)):
+        return Collection.of(edges.scope, as_column(list(roots) if isinstance(roots, tuple) else roots))
     check_rows(name, roots=roots)
     return roots  # type: ignore[return-value]

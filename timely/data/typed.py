@@ -23,7 +23,7 @@ from timely.data.logical import OBJECT, TEXT, Array, LogicalType
 from timely.data.moments import as_operand, time_name
 from timely.data.nullable import of_strings
 from timely.data.numeric import Booleans, Decimals, Floats, Numbers
-from timely.data.strings import plain_string
+from timely.data.strings import exact_operand
 from timely.data.types import logical_type
 from timely.data.units import applied
 from timely.errors import DataError
@@ -80,7 +80,7 @@ class Typed(ColumnLike):
         return array.copy() if copy else array
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
-        inputs = tuple(map(plain_string, inputs))
+        inputs = tuple(map(exact_operand, inputs))
         if method == "__call__" and not options and any(map(_leaves_nulls_out, inputs)):
             return _skipping_nulls(ufunc, inputs)
         plain = list(map(_plain, inputs))
@@ -292,12 +292,13 @@ def _leaves_nulls_out(value: Any) -> bool:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value with every typed column in it as an array, and every text as NumPy leaves it."""
+    """Return a value with every typed column in it as an array, and every string as one that NumPy keeps."""
     if isinstance(value, Typed):
         return np.asarray(value)
-    if type(value) is tuple or type(value) is list:
+    operand = exact_operand(value)
+    if operand is value and (type(value) is tuple or type(value) is list):
         return type(value)(map(_plain, value))
-    return plain_string(value)
+    return operand
 
 
 def _all_plain(values: Any) -> Any:
