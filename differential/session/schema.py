@@ -162,14 +162,19 @@ def _stated(column: Column, found: AnyKind, kind: LogicalType) -> Column:
                 raise _other(column, found, kind)
         else:
             column = _fitting(column, widened)
-    elif not isinstance(found, Kind) and base.startswith("timestamp") and ("," in found.name) != ("," in base):
-        raise _other(column, found, kind)  # without a zone it is not known which instant a time is
+    elif not isinstance(found, Kind) and _has_zone(found.name) != _has_zone(base):
+        raise _other(column, found, kind)  # without a zone it is not known which instant a time is, or its date
     try:
         return cast(Column, typed(column, kind.name))
     except (DataError, TypeError, ValueError) as error:
         if has_no_nulls:  # one of its values stands for a null
             raise DataError(f"holds {_shown(kind)}, but {error}") from None
         raise _other(column, found, kind) from None
+
+
+def _has_zone(name: str) -> bool:
+    """Return whether the type of this name is one of instants."""
+    return name.startswith("timestamp") and "," in name
 
 
 def _other(column: Column, found: AnyKind, kind: AnyKind) -> DataError:

@@ -430,6 +430,20 @@ def test_timestamps_with_and_without_a_zone_are_not_taken_for_each_other(of: str
         assert db.commit() == 1
 
 
+def test_an_instant_is_no_date_because_its_date_depends_on_the_zone() -> None:
+    midnight = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
+    with Session() as db:
+        days = db.table("days", {"id": int, "day": dt.date})
+        polars = pytest.importorskip("polars", reason="the extra `test` has it")
+        frame = polars.DataFrame({"id": [1], "day": [midnight]})
+        for data in {"id": 1, "day": midnight}, [(1, midnight)], frame, frame.to_arrow(), frame.to_pandas():
+            with pytest.raises(DataError, match=r"'day' of table 'days' holds date, and not timestamp\[us, UTC\]"):
+                days.insert(data)
+        days.insert(id=1, day=midnight.replace(tzinfo=None))
+        assert db.commit() == 1
+        assert days.records() == [(1, dt.date(2026, 1, 1))]
+
+
 def test_a_time_that_pandas_does_not_count_in_nanoseconds_may_be_far_away() -> None:
     pandas = pytest.importorskip("pandas", reason="the extra `test` has it")
     end = pandas.Timestamp("9999-12-31").as_unit("us")
