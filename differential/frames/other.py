@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import date, time
 from typing import Any
 
 import numpy as np
@@ -110,20 +109,20 @@ def columns_of_pandas(frame: Any) -> tuple[list[str], list[Any]]:
 def _objects_of(series: Any) -> list[Any] | None:
     """Return the values of a series of objects, with None for nulls; None if Arrow reads the series as it is.
 
-    Arrow infers one type and converts the values to it: it cuts the hours off a time beside a date, and the zone off an
-    instant beside a time without one.
+    Arrow infers one type and converts the values to it: it cuts the hours off a time beside a date, the zone off an
+    instant beside a time without one, and the nanoseconds off a duration.
     """
     if series.dtype != object:
         return None
     missing = series.isna().to_numpy()
     classes = set(map(type, series[~missing]))
-    if not classes or (len(classes) == 1 and not issubclass(classes.pop(), _CHANGED)):
+    if not classes or (len(classes) == 1 and classes <= _UNCHANGED):
         return None
     return [None if is_null else value for value, is_null in zip(series, missing)]
 
 
-_CHANGED = (int, date, time, list, tuple, dict, np.ndarray)
-"""Classes of which Arrow changes, or refuses without a reason, some values, even if all are of one class."""
+_UNCHANGED = {str, bytes, bool, float}
+"""Classes of which Arrow reads all values as a list of them is read, if there are no others among them."""
 
 
 def refuse_objects_of_polars(frame: Any) -> None:
