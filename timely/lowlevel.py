@@ -65,7 +65,7 @@ from timely.data.numeric import Decimals, code_floats, float_codes
 from timely.data.opaque import Items, hashable
 from timely.data.strings import exact_operand, plain_string
 from timely.data.text import text_column
-from timely.data.typed import Typed, fill_null, is_null, name_of, nullable, typed
+from timely.data.typed import Typed, fill_null, is_null, is_stated, name_of, nullable, stated, typed
 from timely.data.types import logical_type
 from timely.data.user_functions import call, consult, read_only_views
 from timely.dataflow.activator import Activator
@@ -164,6 +164,7 @@ __all__ = [
     "inline_timed",
     "is_null",
     "is_ours",
+    "is_stated",
     "less_equal",
     "logical_type",
     "merged",
@@ -181,6 +182,7 @@ __all__ = [
     "sink",
     "split",
     "starts_of_runs",
+    "stated",
     "text_column",
     "time_name",
     "typed",

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from timely.errors import DataError
-from timely.lowlevel import NULL, Typed, logical_type, text_column, typed
+from timely.lowlevel import NULL, Typed, logical_type, stated, text_column, typed
 
 Column = NDArray[Any]
 
@@ -103,7 +103,7 @@ def _unsigned(array: pa.ChunkedArray) -> Column:
 def _floats(array: pa.ChunkedArray) -> Column:
     values = _numpy(_filled(array, 0))
     if not array.null_count:
-        return values
+        return values if len(values) else stated(values)
     of = logical_type(f"{values.dtype.name}?")
     stored = of.store(values)
     stored[_missing(array)] = NULL

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from differential.frames.needed import needs
 from timely.errors import DataError
-from timely.lowlevel import Typed
+from timely.lowlevel import Typed, stated
 
 Column = NDArray[Any]
 
@@ -89,14 +89,15 @@ def columns_of_pandas(frame: Any) -> tuple[list[str], list[Any]]:
     for name, series in (frame.reset_index(level=named) if named else frame).items():
         names.append(name)
         if isinstance(series.dtype, np.dtype) and series.dtype.kind in "iufbmM":
-            columns.append(series.to_numpy())
+            columns.append(series.to_numpy() if len(series) else stated(series.to_numpy()))
         elif (objects := _objects_of(series)) is not None:
             columns.append(objects)
         else:
             try:
                 array = _array_of_series(series)
                 is_untyped = pa.types.is_null(array.type)
-                columns.append(array.to_pylist() if is_untyped else column_of(pa.chunked_array([array])))
+                whole = array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array])
+                columns.append(array.to_pylist() if is_untyped else column_of(whole))
             except pa.ArrowException as error:
                 raise DataError(
                     f"column {name!r}: Arrow cannot read {series.dtype}: {error}; convert it first"

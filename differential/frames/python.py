@@ -13,7 +13,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from timely.errors import DataError
-from timely.lowlevel import ColumnLike, Typed, as_column, hashable, nullable, time_name, typed, unit_of, zone_of
+from timely.lowlevel import (
+    ColumnLike,
+    Typed,
+    as_column,
+    hashable,
+    is_stated,
+    nullable,
+    time_name,
+    typed,
+    unit_of,
+    zone_of,
+)
 
 Column = NDArray[Any]
 
@@ -33,7 +44,7 @@ def column_of(values: Any, name: str) -> Column:
     try:
         if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
             return _of_masked(values)
-        if isinstance(values, np.ndarray) and values.dtype.kind != "O":
+        if isinstance(values, np.ndarray) and (values.dtype.kind != "O" or is_stated(values)):
             if values.dtype.kind == "u" and values.dtype.itemsize == 8:
                 return typed(values, "uint64")  # type: ignore[no-any-return]
             return widened(_one_dimensional(as_column(values)))

@@ -15,7 +15,7 @@ from differential.frames.frame import Frame
 from differential.frames.needed import needs
 from differential.frames.python import columns_of_rows, names_of
 from timely.errors import DataError
-from timely.lowlevel import typed
+from timely.lowlevel import stated, typed
 
 Column = NDArray[Any]
 Named = tuple[Sequence[str] | None, Sequence[Any]]
@@ -127,7 +127,7 @@ def columns_of(data: Any) -> Named:
 
 
 def plain(values: Any, name: str) -> Any:
-    """Return other values than a series of pandas or Polars, or an array of Arrow, which become the column of a frame.
+    """Return a series of pandas or Polars, or an array of Arrow, as the column of a frame; other values as they are.
 
     A column of nulls alone, which has no type, is a list.
 
@@ -137,8 +137,11 @@ def plain(values: Any, name: str) -> Any:
     pandas, polars, arrow = map(sys.modules.get, ("pandas", "polars", "pyarrow"))
     if pandas is not None and isinstance(values, (pandas.Series, pandas.Index, pandas.api.extensions.ExtensionArray)):
         of = values.dtype
-        if isinstance(values, pandas.MultiIndex) or (isinstance(of, np.dtype) and of.kind in "iufbmM"):
+        if isinstance(values, pandas.MultiIndex):
             return values
+        if isinstance(of, np.dtype) and of.kind in "iufbmM":
+            array = values.to_numpy()
+            return array if len(array) else stated(array)
         frame = pandas.DataFrame({name: getattr(values, "array", values)})
     elif polars is not None and isinstance(values, polars.Series):
         frame = values.to_frame(name)

@@ -36,7 +36,7 @@ from differential.session.rows import Rows
 from differential.session.site import Definition, Site
 from differential.session.sources.feed import REJECTS
 from differential.session.status import Status
-from differential.session.table_data import columns_of, is_type, refuse_names_of_types
+from differential.session.table_data import declared_by, refuse_names_of_types
 from timely import Config
 from timely.errors import SessionError
 from timely.lowlevel import Origin, user_origin
@@ -159,7 +159,7 @@ class Session:
         if data is None and key is None and added is None:
             return existing(self._catalog, name, Table)
         refuse_names_of_types(name, data)
-        names, columns = columns_of({} if data is None else data, None)
+        names, columns, declared = declared_by({} if data is None else data)
         chosen = names[:1] if key is None else (key,) if isinstance(key, (str, int)) else tuple(key)
         if not names or not chosen or not set(chosen) <= set(names) or len(set(chosen)) < len(chosen):
             raise SessionError(
@@ -167,9 +167,6 @@ class Session:
                 f"{', '.join(names) or 'none'}, the key {', '.join(map(str, chosen)) or 'none'}"
             )
         refuse_name(name)
-        declared = {}
-        if isinstance(data, Mapping):
-            declared = {each: column for each, column in zip(names, columns) if is_type(data[each])}
         if self._catalog.storage is not None:
             from differential.session.restoring import adopted
 

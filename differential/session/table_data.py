@@ -20,7 +20,7 @@ from differential.frames.other import without_columns
 from differential.frames.python import column_of, names_of, with_none
 from differential.frames.read import columns_of as columns_of_data, plain
 from timely.errors import DataError, SessionError
-from timely.lowlevel import Typed, as_column, as_columns, float_codes, is_null, typed, user_origin
+from timely.lowlevel import Typed, as_column, as_columns, float_codes, is_null, is_stated, typed, user_origin
 
 Column = np.ndarray[Any, Any]
 NAMES: dict[type, str] = {
@@ -48,7 +48,24 @@ def columns_of(data: Any, names: Sequence[str] | None) -> tuple[tuple[str, ...],
     >>> columns_of({"a": [1, 2], "b": ["x", "y"]}, None)
     (('a', 'b'), (array([1, 2]), array(['x', 'y'], dtype=StringDType())))
     """
-    found = _given(data, names)
+    return _equally_long(_given(data, names))
+
+
+def declared_by(data: Any) -> tuple[tuple[str, ...], tuple[Column, ...], dict[str, Column]]:
+    """Return the names and the columns of `data`, and those of the columns without rows whose types it states.
+
+    Types state one, and empty columns and frames of a type; an empty list does not.
+
+    >>> declared_by({"a": int, "b": []})[2]
+    {'a': array([], dtype=int64)}
+    """
+    given = _given(data, None)
+    names, columns = _equally_long(given)
+    return names, columns, {name: column for name, column in zip(names, columns) if _is_type(given[name], name)}
+
+
+def _equally_long(found: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[Column, ...]]:
+    """Return the names and the columns of what is given by name. Raises SessionError where lengths differ."""
     columns = {name: _column(name, values) for name, values in found.items()}
     if len({len(column) for column in columns.values()}) > 1:
         lengths = ", ".join(f"{name!r} has {len(column)}" for name, column in columns.items())
@@ -115,14 +132,19 @@ def is_untyped(column: Column) -> bool:
     return isinstance(column, Typed) and column.type.name == "value" and len(column) > 0 and bool(is_null(column).all())
 
 
-def is_type(values: Any) -> bool:
-    """Return whether what is given for a column is a type, or an empty column of one."""
-    if isinstance(values, Typed):
-        return not len(values)
-    if isinstance(values, np.ndarray):
-        # NumPy makes an array of 64-bit floats of an empty list, whatever the program means.
-        return not len(values) and values.dtype not in (np.dtype(np.float64), np.dtype(np.object_))
+def _is_class(values: Any) -> bool:
+    """Return whether what is given for a column is a class, or classes joined by `|`."""
     return isinstance(values, type) or get_origin(values) in (Union, UnionType)
+
+
+def _is_type(values: Any, name: str) -> bool:
+    """Return whether what is given for a column is a type, or an empty column of one."""
+    if _is_class(values):
+        return True
+    if not hasattr(values, "__len__") or len(values):
+        return False
+    column = plain(values, name)
+    return isinstance(column, Typed) or (isinstance(column, np.ndarray) and is_stated(column))
 
 
 def refuse_names_of_types(table: str, data: Any) -> None:
@@ -158,7 +180,8 @@ def _given(data: Any, names: Sequence[str] | None) -> Mapping[str, Any]:
     found, columns = columns_of_data(data)
     given = found or names or [f"c{place}" for place in range(len(columns))]
     frame = Frame(given, [_of_nulls(each) for each in columns])
-    return dict(zip(frame.names, frame.columns))
+    has_type = [len(frame) > 0 or not isinstance(each, list) for each in columns]
+    return {name: column if typed else [] for name, column, typed in zip(frame.names, frame.columns, has_type)}
 
 
 def _of_nulls(column: Any) -> Any:
@@ -190,9 +213,9 @@ def _column(name: str, values: Any) -> Column:
     values = plain(values, name)
     if isinstance(values, Typed):
         return cast(Column, values)
-    if not isinstance(values, np.ndarray) and is_type(values):
+    if _is_class(values):
         return _empty(name, values)
-    if isinstance(values, np.ndarray) and values.dtype.kind == "O" and values.ndim == 1:
+    if isinstance(values, np.ndarray) and values.dtype.kind == "O" and values.ndim == 1 and not is_stated(values):
         values = values.tolist()
     values = with_none(values) if isinstance(values, list) else with_none([values])[0]
     try:

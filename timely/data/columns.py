@@ -24,7 +24,7 @@ from timely.data.column_like import ColumnLike
 from timely.data.logical import objects
 from timely.data.moments import time_name, unit_of, zone_of
 from timely.data.strings import plain_string
-from timely.data.typed import typed
+from timely.data.typed import is_stated, typed
 from timely.errors import DataError
 
 Array = NDArray[Any]
@@ -125,7 +125,7 @@ def as_column(value: Any) -> Array:
     kind = column.dtype.kind
     if kind == "O":
         if not column.size:
-            return column.astype(TEXT)
+            return column if is_stated(column) else column.astype(TEXT)
         items = _of_items(column.reshape(-1).tolist())
         return items if isinstance(items, ColumnLike) else items.reshape(column.shape)
     if isinstance(column, np.ma.MaskedArray):

@@ -265,11 +265,30 @@ def _as_plain(values: Any, name: str, base: Any) -> Array:
     values = np.asarray(values) if isinstance(values, ColumnLike) else values
     if name not in ("text", "bytes"):
         make = Booleans if name == "bool" else Numbers if name == "int64" else Floats
-        return make(name, name).plain(values)
+        made = make(name, name).plain(values)
+        return made if len(made) else stated(made)
     if isinstance(values, np.ndarray) and values.dtype == TEXT and name == "text":
         return values
     items = values.tolist() if isinstance(values, np.ndarray) else list(values)
-    return of_strings(items, name, str if name == "text" else bytes)
+    made = of_strings(items, name, str if name == "text" else bytes)
+    return made if items else stated(made)
+
+
+def stated(column: Array) -> Array:
+    """Return a plain column without rows as one whose type a program states, which `is_stated` distinguishes.
+
+    >>> is_stated(typed([], "float64")), is_stated(stated(np.array([]))), is_stated(np.array([]))
+    (True, True, False)
+    """
+    return np.empty(0, np.dtype(column.dtype, metadata={"stated": True}) if column.dtype.kind in "fO" else column.dtype)
+
+
+def is_stated(column: Array) -> bool:
+    """Return whether an array without rows has the type that it is to have.
+
+    NumPy makes 64-bit floats of an empty list, and programs make objects of anything, whatever the array is for.
+    """
+    return column.dtype not in (np.float64, np.object_) or bool(column.dtype.metadata)
 
 
 def _restored(name: str, storage: Array) -> Typed:

@@ -122,6 +122,58 @@ def test_a_table_without_rows_has_the_types_of_its_columns() -> None:
         assert [str(field.type) for field in table.to_arrow().schema] == expected
 
 
+STATED = {
+    "id": "int64",
+    "price": "double",
+    "small": "float",
+    "when": "timestamp[us]",
+    "raw": "binary",
+    "word": "string",
+}
+
+
+def _without_rows(kind: str) -> Any:
+    if kind == "typed":
+        names = ["int64", "float64", "float32", "timestamp[us]", "bytes", "text"]
+        return {name: typed([], of) for name, of in zip(STATED, names)}
+    arrow = pytest.importorskip("pyarrow", reason="the extra `test` has it")
+    types = [arrow.int64(), arrow.float64(), arrow.float32(), arrow.timestamp("us"), arrow.binary(), arrow.string()]
+    table = arrow.schema(zip(STATED, types)).empty_table()
+    if kind == "pandas":
+        of_pandas = pytest.importorskip("pandas", reason="the extra `test` has it").ArrowDtype
+        return table.to_pandas().astype({"raw": of_pandas(arrow.binary()), "word": of_pandas(arrow.string())})
+    if kind == "polars":
+        return pytest.importorskip("polars", reason="the extra `test` has it").from_arrow(table)
+    return table
+
+
+@pytest.mark.parametrize("is_whole", [True, False])
+@pytest.mark.parametrize("kind", ["typed", "pandas", "polars", "pyarrow"])
+def test_a_frame_without_rows_states_the_types_of_its_columns(kind: str, is_whole: bool) -> None:
+    frame = _without_rows(kind)
+    with Session() as db:
+        table = db.table("prices", frame if is_whole else {name: frame[name] for name in STATED})
+        assert {field.name: str(field.type) for field in table.to_arrow().schema} == STATED
+        row = {"id": 1, "price": 2, "small": np.float32(2), "when": dt.datetime(2026, 3, 1), "raw": b"x", "word": "y"}
+        table.insert(**row)
+        db.commit()
+        assert {field.name: str(field.type) for field in table.to_arrow().schema} == STATED
+        for name, value in {"price": "2.5", "when": "yesterday", "raw": "text", "word": b"z"}.items():
+            with pytest.raises(DataError, match=f"column '{name}' of table 'prices' holds .*, and not "):
+                table.insert(row | {name: value})
+
+
+def test_columns_without_rows_or_types_take_those_of_the_first_row() -> None:
+    pandas = pytest.importorskip("pandas", reason="the extra `test` has it")
+    nothing: list[int] = []
+    with Session() as db:
+        for number, data in enumerate([{"x": nothing}, {"x": np.array(nothing)}, pandas.DataFrame(columns=["x"])]):
+            table = db.table(f"t{number}", data)
+            table.insert(x="text")
+            db.commit()
+            assert table.records() == [("text",)]
+
+
 def test_a_view_without_rows_becomes_a_frame() -> None:
     with Session() as db:
         db.table("people", {"name": str, "age": int})
