@@ -18,11 +18,13 @@ timely.errors.DataError: column 'item' of table 'stock' holds text, and not inte
 from __future__ import annotations
 
 from collections.abc import Sequence
+from decimal import Decimal
 from typing import cast
 
 import numpy as np
 
 from differential.data.codes import FLOAT_TYPES, AnyKind, Kind, kind_of
+from differential.frames.python import type_of
 from differential.operators.input import owned
 from differential.session.table_data import NAMES, Column, is_untyped
 from timely.errors import DataError
@@ -169,7 +171,33 @@ def _stated(column: Column, found: AnyKind, kind: LogicalType) -> Column:
     except (DataError, TypeError, ValueError) as error:
         if has_no_nulls:  # one of its values stands for a null
             raise DataError(f"holds {_shown(kind)}, but {error}") from None
-        raise _other(column, found, kind) from None
+        raise (_beyond(column, kind) if _are_decimals(found, kind) else _other(column, found, kind)) from None
+
+
+def _are_decimals(*kinds: AnyKind) -> bool:
+    return all(type_name(kind).startswith("decimal") for kind in kinds)
+
+
+def _beyond(column: Column, kind: LogicalType) -> DataError:
+    """Return the error for decimals of which one is no value of a type of decimals, with a type that has it."""
+    value = next(each for each in column.tolist() if each is not None and not _is_of(each, kind))
+    precision, scale = map(int, kind.name.removeprefix("decimal(").removesuffix(")").split(", "))
+    try:
+        wider = type_of([value, Decimal((0, (9,) * precision, -scale))])
+    except DataError as error:  # of more digits than any type has
+        return DataError(f"holds {_shown(kind)}, and not {value!r:.80}: {error}")
+    return DataError(
+        f"holds {_shown(kind)}, and not {value!r:.80}: typed([], '{wider}') as its type in db.table() makes a column "
+        "that may have it"
+    )
+
+
+def _is_of(value: Decimal, kind: LogicalType) -> bool:
+    try:
+        typed([value], kind.name)
+    except DataError:
+        return False
+    return True
 
 
 def _has_zone(name: str) -> bool:

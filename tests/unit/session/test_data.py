@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 from decimal import Decimal
 from typing import Any
 
@@ -161,6 +162,30 @@ def test_a_frame_without_rows_states_the_types_of_its_columns(kind: str, is_whol
         for name, value in {"price": "2.5", "when": "yesterday", "raw": "text", "word": b"z"}.items():
             with pytest.raises(DataError, match=f"column '{name}' of table 'prices' holds .*, and not "):
                 table.insert(row | {name: value})
+
+
+def test_decimals_of_a_frame_and_of_a_list_have_one_type_and_those_that_do_not_fit_a_remedy() -> None:
+    pandas = pytest.importorskip("pandas", reason="the extra `test` has it")
+    prices = {"price": [Decimal("1.10"), Decimal("2.22")]}
+    with Session() as db:
+        for number, data in enumerate([prices, pandas.DataFrame(prices)]):
+            table = db.table(f"t{number}", data)
+            table.insert(price=Decimal("10.00"))
+            with pytest.raises(DataError, match=re.escape(_too_wide(f"t{number}", "decimal(38, 3)"))):
+                table.insert(price=[Decimal("1.10"), Decimal("1.001")])
+        narrow = db.table("narrow", {"price": typed([], "decimal(4, 3)")})
+        with pytest.raises(DataError, match=r"not Decimal\('10.1'\): .*typed\(\[\], 'decimal\(18, 3\)'\)"):
+            narrow.insert(price=Decimal("10.1"))
+        precise = db.table("precise", {"price": typed([], "decimal(76, 75)")})
+        with pytest.raises(DataError, match=r"not Decimal\('100'\): decimals of 78 digits: at most 76 fit"):
+            precise.insert(price=[Decimal(1), Decimal(100)])
+
+
+def _too_wide(table: str, name: str) -> str:
+    return (
+        f"column 'price' of table '{table}' holds decimal(18, 2), and not Decimal('1.001'): typed([], '{name}') as "
+        "its type in db.table() makes a column that may have it"
+    )
 
 
 def test_columns_without_rows_or_types_take_those_of_the_first_row() -> None:
