@@ -90,6 +90,7 @@ class Catalog:
             self.blocks.refuse_other_task()
             self.check(item)
             columns = item.schema.fit(item.name, names, statement.columns)
+            item.schema.fit_lists(item.name, names, columns)
             statement = Statement(statement.kind, columns, statement.origin)
             self.clocks.check(item, statement)
             if len(columns[0]):
@@ -136,6 +137,7 @@ class Catalog:
                 item.schema.forget()
             for item, statement in self._pending:
                 item.schema.fit(item.name, item.names or (), statement.columns)
+                item.schema.fit_lists(item.name, item.names or (), statement.columns)
 
     @contextmanager
     def transaction(self) -> Iterator[None]:

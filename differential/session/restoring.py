@@ -108,4 +108,7 @@ def _table(catalog: Catalog, storage: Storage, name: str, kept: Kept) -> tuple[I
     item = Item(name, "table", user_origin(), workers, kept.columns, kept.shown, kept.keys, kept.has_key)
     for column, example in storage.examples(name).items():
         item.schema.declare(column, example)
-    return item, storage.rows(name)
+    rows = storage.rows(name)
+    for column, values in zip(kept.columns, () if rows is None else rows.columns):
+        item.schema.learn_lists(column, values)
+    return item, rows

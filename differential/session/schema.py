@@ -26,7 +26,8 @@ import numpy as np
 from differential.data.codes import FLOAT_TYPES, AnyKind, Kind, kind_of
 from differential.frames.python import type_of
 from differential.operators.input import owned
-from differential.session.table_data import NAMES, Column, is_untyped
+from differential.session.lists import joined, shape_of
+from differential.session.table_data import NAMES, Column, is_opaque, is_untyped
 from timely.errors import DataError
 from timely.lowlevel import LogicalType, Typed, is_null, typed
 
@@ -40,6 +41,8 @@ class Schema:
     def __init__(self) -> None:
         self._kinds: dict[str, AnyKind] = {}
         self._committed: dict[str, AnyKind] = {}
+        self._shapes: dict[str, str] = {}
+        self._shapes_committed: dict[str, str] = {}
 
     def declare(self, name: str, example: Column) -> None:
         """Fix the kind of a column to that of an array."""
@@ -62,6 +65,29 @@ class Schema:
         self._kinds = kinds
         return tuple(fitting)
 
+    def fit_lists(self, table: str, names: Sequence[str], columns: Sequence[Column]) -> None:
+        """Learn what the lists in columns hold. Raises DataError where a column has held lists of another type."""
+        shapes = dict(self._shapes)
+        for name, column in zip(names, columns):
+            for value in np.asarray(column).tolist() if is_opaque(column) else ():
+                if (shape := shape_of(value)) is not None:
+                    known = shapes.get(name, shape)
+                    both = joined(known, shape)
+                    if both is None:
+                        raise DataError(
+                            f"column {name!r} of table {table!r} holds {known}, and not {shape} such as {value!r:.40}"
+                        )
+                    shapes[name] = both
+        self._shapes = shapes
+
+    def learn_lists(self, name: str, column: Column) -> None:
+        """Learn what the lists in a column of committed rows hold, from the first that has an item."""
+        for row in range(len(column)) if is_opaque(column) else ():
+            shape = shape_of(np.asarray(column[row : row + 1]).tolist()[0])
+            if shape is not None and shape != "lists":
+                self._shapes[name] = self._shapes_committed[name] = shape
+                return
+
     def types(self) -> dict[str, str]:
         """Return the names of the types of the columns whose kinds are known, by the columns' names."""
         return {name: type_name(kind) for name, kind in self._kinds.items()}
@@ -73,11 +99,11 @@ class Schema:
 
     def keep(self) -> None:
         """Keep the kinds that are known now: rows of these kinds are committed."""
-        self._committed = dict(self._kinds)
+        self._committed, self._shapes_committed = dict(self._kinds), dict(self._shapes)
 
     def forget(self) -> None:
         """Forget kinds that only rows had that are not committed."""
-        self._kinds = dict(self._committed)
+        self._kinds, self._shapes = dict(self._committed), dict(self._shapes_committed)
 
 
 _TYPES = {
@@ -210,7 +236,9 @@ def _other(column: Column, found: AnyKind, kind: AnyKind) -> DataError:
 
 
 def _shown(kind: AnyKind) -> str:
-    return kind.value if isinstance(kind, Kind) else kind.name
+    if isinstance(kind, Kind):
+        return kind.value
+    return "lists or dicts" if kind.name == "value" else kind.name
 
 
 def as_type(column: Column, name: str) -> Column:

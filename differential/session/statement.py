@@ -5,8 +5,10 @@ The statement has the columns of the table, in their order, whatever the form in
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+import numpy as np
 
 from differential.session.item import Item
 from differential.session.table_data import Column, columns_of
@@ -23,10 +25,13 @@ def statement_of(item: Item, kind: Kind, data: Any, named: dict[str, Any]) -> St
     if (data is None) == (not named):
         raise SessionError(f"{kind.value} on {item} needs either data or columns by name")
     names = item.names or ()
+    data = named if data is None else data
+    lists = [name for name, of in item.schema.types().items() if of == "value"]
     try:
-        given, values = columns_of(named if data is None else data, item.columns(0))
+        given, values = columns_of(_one_row(data, lists) if isinstance(data, Mapping) else data, item.columns(0))
     except SessionError as error:
-        raise SessionError(f"{kind.value} on {item} (at {user_origin()}): {error}") from None
+        hint = "; a list of rows, as [(1, ['a'])], shows which lists are values" if lists else ""
+        raise SessionError(f"{kind.value} on {item} (at {user_origin()}): {error}{hint}") from None
     key = names[: item.keys]
     wanted = names
     if kind is Kind.DELETE and set(given) == set(key) != set(names):
@@ -34,6 +39,25 @@ def statement_of(item: Item, kind: Kind, data: Any, named: dict[str, Any]) -> St
     elif kind is not Kind.DELETE and isinstance(data, (list, tuple)):
         given, values = _with_nulls(item, given, values)
     return Statement(kind, _spread(item, wanted, given, values), user_origin())
+
+
+def _one_row(data: Mapping[str, Any], lists: Sequence[str]) -> Mapping[str, Any]:
+    """Return data in which a list is the value of one row: of a column of lists, beside scalars, unless it has lists.
+
+    >>> _one_row({"id": 1, "tags": ["a", "b"]}, ["tags"]), _one_row({"id": [1, 2], "tags": ["a", "b"]}, ["tags"])
+    ({'id': 1, 'tags': [['a', 'b']]}, {'id': [1, 2], 'tags': ['a', 'b']})
+    """
+    others = [value for name, value in data.items() if name not in lists]
+    if any(hasattr(value, "__len__") and not isinstance(value, (str, bytes)) for value in others):
+        return data
+    return {name: [value] if name in lists and _is_one(value) else value for name, value in data.items()}
+
+
+def _is_one(value: Any) -> bool:
+    """Return whether a value is a list, and no column of lists, dicts and nulls."""
+    if not isinstance(value, (list, tuple)):
+        return False
+    return not value or not all(item is None or isinstance(item, (list, tuple, dict, np.ndarray)) for item in value)
 
 
 def _with_nulls(

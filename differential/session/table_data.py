@@ -129,7 +129,12 @@ def are_in_order(keys: Sequence[Column]) -> bool:
 
 def is_untyped(column: Column) -> bool:
     """Return whether a column has nulls alone, which have no type of their own."""
-    return isinstance(column, Typed) and column.type.name == "value" and len(column) > 0 and bool(is_null(column).all())
+    return is_opaque(column) and len(column) > 0 and bool(is_null(column).all())
+
+
+def is_opaque(column: Column) -> bool:
+    """Return whether a column holds lists or dicts."""
+    return isinstance(column, Typed) and column.type.name == "value"
 
 
 def _is_class(values: Any) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import re
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -186,6 +187,66 @@ def _too_wide(table: str, name: str) -> str:
         f"column 'price' of table '{table}' holds decimal(18, 2), and not Decimal('1.001'): typed([], '{name}') as "
         "its type in db.table() makes a column that may have it"
     )
+
+
+@pytest.mark.parametrize(
+    ("first", "held", "second", "other"),
+    [
+        (["a", "b"], "lists of text", [1, 2], "lists of numbers"),
+        ([1, None, 2.5], "lists of numbers", [True], "lists of booleans"),
+        ([[], ["a"]], "lists of lists of text", ["a"], "lists of text"),
+        (["a"], "lists of text", ["a", 1], "lists of values of several types"),
+        ({"a": 1}, "dicts", [dt.date(2026, 3, 1)], "lists of dates"),
+    ],
+)
+def test_a_column_of_lists_refuses_those_of_another_type(first: Any, held: str, second: Any, other: str) -> None:
+    message = f"column 'tags' of table 't' holds {held}, and not {re.escape(f'{other} such as {second!r}')}$"
+    with Session() as db:
+        table = db.table("t", {"id": [1, 2, 3], "tags": [None, [] if isinstance(first, list) else {}, first]})
+        for _ in range(2):
+            with pytest.raises(DataError, match=message):
+                table.insert([(4, second)])
+            db.commit()
+        table.insert([(4, first), (5, None)])
+        with pytest.raises(DataError, match=message):
+            table.insert([(6, first), (7, second)])
+        db.commit()
+        assert table.to_arrow().num_rows == 5
+
+
+def test_what_the_lists_of_a_column_hold_is_forgotten_with_the_rows_and_known_in_the_next_session(
+    tmp_path: Path,
+) -> None:
+    with Session(state=tmp_path) as db:
+        table = db.table("t", {"id": int, "tags": list})
+        table.insert(id=1, tags=["a"])
+        db.rollback()
+        table.insert(id=1, tags=[1])
+        db.commit()
+    with Session(state=tmp_path) as db:
+        table = db.table("t", {"id": int, "tags": list})
+        with pytest.raises(DataError, match=r"'tags' of table 't' holds lists of numbers, and not lists of text"):
+            table.insert(id=2, tags=["a"])
+
+
+def test_a_list_beside_scalars_is_the_value_of_one_row() -> None:
+    with Session() as db:
+        table = db.table("t", {"id": int, "tags": list}, key="id")
+        table.insert(id=1, tags=["a"])
+        table.insert(id=2, tags=["a", "b"])
+        table.insert({"id": 3, "tags": []})
+        table.insert(id=4, tags=[["c", None]])
+        table.insert(id=[5], tags=[["d"]])
+        table.upsert(id=6, tags=("e", "f"))
+        table.insert(id=7, tags=None)
+        table.delete(id=1, tags=["a"])
+        db.commit()
+        values = [("a", "b"), (), ("c", None), ("d",), ("e", "f"), None]
+        assert table.records() == list(enumerate(values, 2))
+        with pytest.raises(SessionError, match=r"'id' has 1, 'tags' has 2; a list of rows, as \[\(1, \['a'\]\)\]"):
+            table.insert(id=8, tags=[["a"], ["b"]])
+        with pytest.raises(DataError, match="'tags' of table 't' holds lists or dicts, and not text such as 'a'"):
+            table.insert(id=[8, 9], tags=["a", "b"])
 
 
 def test_columns_without_rows_or_types_take_those_of_the_first_row() -> None:

@@ -1,0 +1,51 @@
+"""What the lists of a column hold: items of one type, without which no frame of another library has the column.
+
+Lists that hold several types are possible, as JSON has them: a column whose first list is one takes any other.
+
+>>> shape_of([["a"], []]), shape_of([1, None, 2.5]), shape_of([1, "a"])
+('lists of lists of text', 'lists of numbers', 'lists of values of several types')
+>>> joined("lists", "lists of text"), joined("lists of text", "lists of numbers")
+('lists of text', None)
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from functools import reduce
+from typing import Any
+
+SEVERAL = "values of several types"
+_SHAPES: tuple[tuple[type, str], ...] = (
+    (bool, "booleans"),
+    (int, "numbers"),
+    (float, "numbers"),
+    (str, "text"),
+    (bytes, "bytes"),
+    (dt.datetime, "timestamps"),
+    (dt.date, "dates"),
+    (dt.time, "times of day"),
+    (dt.timedelta, "durations"),
+    (dict, "dicts"),
+)
+"""What values of these classes are, a class before one that it is derived from."""
+
+
+def shape_of(value: Any) -> str | None:
+    """Return what a value of a list is, in the plural; None for a null."""
+    if value is None:
+        return None
+    if not isinstance(value, list):
+        return next((shape for of, shape in _SHAPES if isinstance(value, of)), SEVERAL)
+    held = {shape for shape in map(shape_of, value) if shape is not None}
+    return f"lists of {reduce(_either, sorted(held))}" if held else "lists"
+
+
+def joined(known: str, shape: str) -> str | None:
+    """Return what both values of a known shape and of another one are; None if a column cannot hold both."""
+    if shape.startswith(known):
+        return shape
+    return known if known.startswith(shape) or known.endswith(SEVERAL) else None
+
+
+def _either(one: str, other: str) -> str:
+    return joined(one, other) or SEVERAL
