@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from importlib import import_module
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -23,11 +24,10 @@ Named = tuple[Sequence[str] | None, Sequence[Any]]
 
 _READERS = {
     ".arrow": ("feather", "read_table"),
-    ".csv": ("csv", "read_csv"),
     ".feather": ("feather", "read_table"),
     ".parquet": ("parquet", "read_table"),
 }
-"""What reads files, by the ending of their names: a module of pyarrow, and its function."""
+"""What reads files, except CSV, by the ending of their names: a module of pyarrow, and its function."""
 
 
 def read(data: Any, names: Sequence[str] | None = None, *, types: Mapping[str, str] | None = None) -> Frame:
@@ -55,7 +55,7 @@ def read(data: Any, names: Sequence[str] | None = None, *, types: Mapping[str, s
     >>> read([("ann", 41), ("bob", 28)], ["name", "age"], types={"age": "int64?"}).types
     {'name': 'text', 'age': 'int64?'}
     """
-    found, columns = columns_of(data)
+    found, columns = columns_of(data, types or {})
     if names is None:
         names = found if found is not None else [f"c{place}" for place in range(len(columns))]
     if types and (unknown := set(types) - set(names)):
@@ -78,8 +78,10 @@ def _stated(names: Sequence[str], columns: Sequence[Any], types: Mapping[str, st
     return made
 
 
-def columns_of(data: Any) -> Named:
+def columns_of(data: Any, types: Mapping[str, str] = MappingProxyType({})) -> Named:
     """Return the names and the columns of whatever `read` reads; of Python values, and of nulls alone, lists.
+
+    `types` are the types with which columns of a file are read that does not state any.
 
     >>> columns_of({"a": [1, 2]})
     (['a'], [[1, 2]])
@@ -87,7 +89,7 @@ def columns_of(data: Any) -> Named:
     if isinstance(data, Frame):
         return data.names, data.columns
     if isinstance(data, (str, os.PathLike)):
-        return _of_file(os.fspath(data))
+        return _of_file(os.fspath(data), types)
     if isinstance(data, dict):
         return names_of(data), [plain(values, name) for name, values in data.items()]
     if isinstance(data, np.ndarray):
@@ -175,14 +177,24 @@ def _of_arrow(data: Any) -> Named:
     return table.column_names, columns_of(table)
 
 
-def _of_file(path: str) -> Named:
+def _of_file(path: str, types: Mapping[str, str]) -> Named:
     needs_arrow("a file")
     ending = os.path.splitext(path)[1].lower()
+    if ending == ".csv":
+        from differential.frames.csv_in import table_of
+
+        return _of_arrow(table_of(path, types))
     reader = _READERS.get(ending)
     if reader is None:
-        raise DataError(f"{path}: a file to read ends in {', '.join(sorted(_READERS))}; convert it, or rename it")
+        endings = ", ".join(sorted([".csv", *_READERS]))
+        raise DataError(f"{path}: a file to read ends in {endings}; convert it, or rename it")
+    import pyarrow as pa
+
     module, function = reader
-    return _of_arrow(getattr(import_module(f"pyarrow.{module}"), function)(path))
+    try:
+        return _of_arrow(getattr(import_module(f"pyarrow.{module}"), function)(path))
+    except pa.ArrowException as error:
+        raise DataError(f"{path}: {error}") from None
 
 
 def needs_arrow(what: str) -> None:

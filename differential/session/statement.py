@@ -26,9 +26,11 @@ def statement_of(item: Item, kind: Kind, data: Any, named: dict[str, Any]) -> St
         raise SessionError(f"{kind.value} on {item} needs either data or columns by name")
     names = item.names or ()
     data = named if data is None else data
-    lists = [name for name, of in item.schema.types().items() if of == "value"]
+    types = item.schema.types()
+    lists = [name for name, of in types.items() if of == "value"]
     try:
-        given, values = columns_of(_one_row(data, lists) if isinstance(data, Mapping) else data, item.columns(0))
+        data = _one_row(data, lists) if isinstance(data, Mapping) else data
+        given, values = columns_of(data, item.columns(0), types)
     except SessionError as error:
         hint = "; a list of rows, as [(1, ['a'])], shows which lists are values" if lists else ""
         raise SessionError(f"{kind.value} on {item} (at {user_origin()}): {error}{hint}") from None

@@ -10,7 +10,7 @@ import datetime as dt
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from operator import itemgetter
-from types import NoneType, UnionType
+from types import MappingProxyType, NoneType, UnionType
 from typing import Any, Union, cast, get_args, get_origin
 
 import numpy as np
@@ -39,16 +39,19 @@ NAMES: dict[type, str] = {
 """The types of columns that classes of Python stand for. With `| None` they may have nulls."""
 
 
-def columns_of(data: Any, names: Sequence[str] | None) -> tuple[tuple[str, ...], tuple[Column, ...]]:
+def columns_of(
+    data: Any, names: Sequence[str] | None, types: Mapping[str, str] = MappingProxyType({})
+) -> tuple[tuple[str, ...], tuple[Column, ...]]:
     """Return the names and the columns of `data`, which are arrays of equal length.
 
-    `names` are those of rows that are tuples. Scalars are columns of one row, types (`int`, `str`, ...) empty columns.
+    `names` are those of rows that are tuples, `types` those of columns in a file that states none. Scalars are columns
+    of one row, types (`int`, `str`, ...) empty columns.
     Raises SessionError for what is no table, DataError for what cannot be a column; both name the column.
 
     >>> columns_of({"a": [1, 2], "b": ["x", "y"]}, None)
     (('a', 'b'), (array([1, 2]), array(['x', 'y'], dtype=StringDType())))
     """
-    return _equally_long(_given(data, names))
+    return _equally_long(_given(data, names, types))
 
 
 def declared_by(data: Any) -> tuple[tuple[str, ...], tuple[Column, ...], dict[str, Column]]:
@@ -168,7 +171,9 @@ def refuse_names_of_types(table: str, data: Any) -> None:
         )
 
 
-def _given(data: Any, names: Sequence[str] | None) -> Mapping[str, Any]:
+def _given(
+    data: Any, names: Sequence[str] | None, types: Mapping[str, str] = MappingProxyType({})
+) -> Mapping[str, Any]:
     """Return what is given for each column, by name."""
     if isinstance(data, Mapping):
         names_of(data)
@@ -182,7 +187,7 @@ def _given(data: Any, names: Sequence[str] | None) -> Mapping[str, Any]:
         )
     if callable(data):
         raise SessionError("a function is no table: db.ask(function) returns rows, which insert and delete take")
-    found, columns = columns_of_data(data)
+    found, columns = columns_of_data(data, types)
     given = found or names or [f"c{place}" for place in range(len(columns))]
     frame = Frame(given, [_of_nulls(each) for each in columns])
     has_type = [len(frame) > 0 or not isinstance(each, list) for each in columns]

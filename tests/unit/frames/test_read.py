@@ -106,6 +106,46 @@ def test_a_file_is_read(tmp_path: Path, ending: str, write: Any) -> None:
     assert read(path).records() == read(str(path)).records() == RECORDS
 
 
+def _csv(path: Path, text: str) -> Path:
+    path.write_text(text)
+    return path
+
+
+@pytest.mark.parametrize(
+    "numbers", ["9223372036854775808", "1\n-12345678901234567890123", "9007199254740993\n0.5", "9" * 36]
+)
+def test_whole_numbers_that_would_be_rounded_are_refused_in_a_file(tmp_path: Path, numbers: str) -> None:
+    path = _csv(tmp_path / "a.csv", f"id\n{numbers}\n")
+    with pytest.raises(DataError, match=r"a\.csv: column 'id' has -?\d{16,}, a whole number .* rounded; .*'text'"):
+        read(path)
+    assert read(path, types={"id": "text"})["id"].tolist() == numbers.split()
+    assert read(path, types={"id": "decimal(38, 1)"})["id"].tolist() == [Decimal(each) for each in numbers.split()]
+
+
+def test_floats_and_integers_of_64_bits_are_read_from_a_file(tmp_path: Path) -> None:
+    path = _csv(tmp_path / "a.csv", "a,b,c\n9223372036854775806,1e300,9007199254740992\n,-inf,0.5\n1,9e15,\n")
+    assert read(path).types == {"a": "int64?", "b": "float64", "c": "float64?"}
+    assert read(path).to_dict()["a"] == [2**63 - 2, None, 1]
+
+
+def test_an_empty_field_of_a_file_is_a_null_unless_its_column_has_none(tmp_path: Path) -> None:
+    for fields, expected in {"x,,y": ["x", None, "y"], ',"",': [None, None, None], "NA,,x": ["NA", None, "x"]}.items():
+        path = _csv(tmp_path / "a.csv", "n,s\n" + "".join(f"1,{field}\n" for field in fields.split(",")))
+        assert read(path, types={"s": "text?"})["s"].tolist() == expected
+        if any(expected):
+            assert read(path)["s"].tolist() == expected
+            assert read(path, types={"s": "text"})["s"].tolist() == [each or "" for each in expected]
+
+
+@pytest.mark.parametrize("text", ["", "a,b\n1\n", "a\nx\n"])
+def test_what_is_wrong_with_a_file_is_reported_with_its_name(tmp_path: Path, text: str) -> None:
+    with pytest.raises(DataError, match=r"a\.csv: (Empty CSV|CSV parse error|In column 'a':)"):
+        read(_csv(tmp_path / "a.csv", text), types={"a": "decimal(18, 2)"} if text else None)
+    for ending in (".parquet", ".arrow"):
+        with pytest.raises(DataError, match=rf"a\{ending}: "):
+            read(_csv(tmp_path / f"a{ending}", "no file of this form"))
+
+
 @pytest.mark.parametrize(
     ("array", "name"),
     [(np.array([1, 2]), "int64?"), (np.array([0.5, 2], "f4"), "float32?"), (np.array(["a", ""]), "text?")],

@@ -673,3 +673,30 @@ def test_a_row_that_is_none_names_the_table_and_the_line() -> None:
         ):
             with pytest.raises(SessionError, match=rf"insert on table 'pairs' \(at .*test_data.py:\d+\): .*{why}"):
                 table.insert(rows)
+
+
+def test_a_file_is_read_with_the_types_that_the_columns_of_a_table_have(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    types = {"zip": str, "name": str | None, "price": typed([], "decimal(18, 2)"), "is_new": bool, "n": float}
+    with Session() as db:
+        table = db.table("t", types, key="zip")
+        path.write_text("zip,name,price,is_new,n\n00123,007,1.5,1,1\n,,2,false,0.5\n")
+        table.insert(path)
+        path.write_text("n,zip,name,price,is_new\n2,1,,0.01,true\n")
+        table.upsert(str(path))
+        assert db.commit() == 1
+        assert table.records() == [
+            ("", None, Decimal("2.00"), False, 0.5),
+            ("00123", "007", Decimal("1.50"), True, 1.0),
+            ("1", None, Decimal("0.01"), True, 2.0),
+        ]
+        path.write_text("zip\n00123\n")
+        table.delete(path)
+        path.write_text("zip,name,price,is_new,n\n1,,x,1,1\n")
+        with pytest.raises(DataError, match=r"a\.csv: In column 'price': The string 'x' is not a valid decimal"):
+            table.insert(path)
+        path.write_text("zip,name,price,is_new,n\n1,,1,1,x\n")
+        with pytest.raises(DataError, match="column 'n' of table 't' holds floats, and not text such as 'x'"):
+            table.insert(path)
+        db.commit()
+        assert len(table) == 2
