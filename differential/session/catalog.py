@@ -6,7 +6,7 @@ whole, and a `transaction()` block is its thread's alone. Reading needs no lock,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from threading import RLock
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -22,10 +22,11 @@ from differential.session.interrupt import Deferral
 from differential.session.item import Item, failure
 from differential.session.live import Watch, Watches
 from differential.session.near import meant
+from differential.session.netting import Nets, Stated, changes_of, net_of
 from differential.session.rows import Rows
 from differential.session.site import Definition, Site
 from differential.session.table_data import Column
-from differential.session.transaction import Kind, Net, Statement, plan, settled
+from differential.session.transaction import Kind, Net, Statement
 from timely.errors import OperatorError, SessionError
 from timely.lowlevel import notify
 
@@ -44,7 +45,9 @@ class Catalog:
         self.items: dict[str, Item] = {}
         self.last = 0
         """The last commit."""
-        self._pending: list[tuple[Item, Statement]] = []
+        self._pending: list[Stated] = []
+        self.begun: set[Item] = set()
+        """Tables that begin with rows that are not committed."""
         self.watches = Watches()
         self.blocks = Blocks()
         self.feeds = Feeds()
@@ -129,15 +132,27 @@ class Catalog:
             return self.feeds.gather()
 
     def rollback(self, kept: int = 0) -> None:
-        """Forget all but the first statements of the transaction."""
+        """Forget all but the first statements of the transaction, and the tables that they leave without first rows."""
         with self.exclusive():
             self.blocks.refuse_other_task()
+            forgotten = {item for item, _ in self._pending[kept:]} - {item for item, _ in self._pending[:kept]}
             del self._pending[kept:]
             for item in self.items.values():
                 item.schema.forget()
             for item, statement in self._pending:
                 item.schema.fit(item.name, item.names or (), statement.columns)
                 item.schema.fit_lists(item.name, item.names or (), statement.columns)
+            self._unmake(self.begun & forgotten)
+
+    def _unmake(self, tables: set[Item]) -> None:
+        """Drop tables without their first rows, except those that views, sources or event times use."""
+        self.begun -= tables
+        read = {each for item in self.items.values() for each in item.reads.values()}
+        used = read | {feed.item for feed in self.feeds.all} | {*self.clocks.all}
+        for item in tables - used if not self.is_over else ():
+            if item.error is None:
+                self._drop(item, "was rolled back with the rows that it began with: db.table() makes it again")
+                self.drop(item.name)
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -172,6 +187,7 @@ class Catalog:
 
         def done(call: Call[int]) -> None:
             self.last = call.results[0]
+            self.begun.difference_update(item for item, _ in pending)
             for item in tuple(self.items.values()):
                 item.publish(self.last)
 
@@ -209,47 +225,17 @@ class Catalog:
             raise refused
         return number
 
-    def _changes(self) -> dict[str, tuple[Item, Net]]:
-        """Return the changes of each table, by the program and by sources. After an error the transaction is empty.
+    def _changes(self) -> Nets:
+        """Return the changes of each table, by the program and by sources. After an error the transaction is empty."""
 
-        A source whose changes cannot be made stops.
-        """
+        def net(statements: Sequence[Stated]) -> Nets:
+            return net_of(statements, self.engine, self.clocks, self.feeds)
+
         try:
-            return self._net([*self._pending, *self.feeds.statements()])
-        except SessionError:
-            pass
-        try:
-            self._net(self._pending)
+            return changes_of(self._pending, self.feeds, net)
         except SessionError:
             self.rollback()
             raise
-        good = [feed for feed in self.feeds.all if feed.is_waiting]
-        for feed in tuple(good):
-            others = [each for each in self.feeds.all if each not in good[: good.index(feed) + 1]]
-            try:
-                self._net([*self._pending, *self.feeds.statements(*others)])
-            except SessionError as error:
-                feed.fail(error)
-                good.remove(feed)
-        return self._net([*self._pending, *self.feeds.statements()])
-
-    def _net(self, pending: list[tuple[Item, Statement]]) -> dict[str, tuple[Item, Net]]:
-        """Return the changes of each table that statements make. Raises SessionError where a row is not there."""
-        statements: dict[Item, list[Statement]] = {}
-        reckoning = self.clocks.reckon([each for each in pending if each[0].error is None], self.feeds)
-        for item, statement in reckoning.punctual:
-            statements.setdefault(item, []).append(statement)
-        plans = {item: plan(each, item.keys) for item, each in statements.items()}
-        wanted = {item.name: (item, keys) for item, made in plans.items() if (keys := made.wanted) is not None}
-        found = self.engine.call(Site.look_up, wanted) if wanted else []
-        made = {}
-        for item, each in plans.items():
-            shares = self.engine.call(Site.read, item) if each.is_cleared else []
-            cleared = [Net(*share) for share in shares if len(share.counts)]
-            there = [at[item.name] for at in found if item.name in at]
-            made[item.name] = item, settled(each, there, item.name, cleared)
-        left = {name: (item, changes) for name, (item, changes) in made.items() if changes is not None}
-        return reckoning.finish(plans, left)
 
     # Tables and views
 
@@ -434,9 +420,9 @@ class Catalog:
             self.watches.add(watch)
         return watch
 
-    def _drop(self, item: Item) -> None:
+    def _drop(self, item: Item, why: str = "was dropped") -> None:
         """Drop an item. Should an interrupt come, workers drop it in their next step."""
-        self.engine.fail(item, SessionError(f"{item} was dropped"))
+        self.engine.fail(item, SessionError(f"{item} {why}"))
         self.engine.call(Site.sweep)
         self.deliveries.leave(item)
         item.end()

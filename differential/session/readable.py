@@ -111,6 +111,9 @@ class Readable:
         """
         if callback is None:
             callback = Cell(self)
+        elif not callable(callback):
+            where = user_origin()
+            raise SessionError(f"watch (at {where}) takes a function of a change, and not {callback!r:.80}")
         return self._catalog.watch(Watch(self.changes(), callback))
 
     def publish(self, address: str, *, keys: str) -> Publication:

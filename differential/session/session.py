@@ -184,6 +184,7 @@ class Session:
         if len(columns[0]):
             try:
                 table.insert(dict(zip(names, columns)))
+                self._catalog.begun.add(item)
             except BaseException:
                 self._catalog.drop(name)
                 raise
@@ -294,7 +295,7 @@ class Session:
         return await in_thread(self._catalog.commit, engine.patience, engine.interrupt)
 
     def rollback(self) -> None:
-        """Forget all changes since the last commit."""
+        """Forget all changes since the last commit, and the tables made with rows since then that nothing uses yet."""
         self._catalog.rollback()
 
     def transaction(self) -> AbstractContextManager[None]:

@@ -127,6 +127,36 @@ def test_a_transaction_that_fails_forgets_its_changes_alone(db: Session) -> None
     assert orders(db).records() == [(1, 20), (1, 30), (2, 5), (5, 5), (7, 7)]
 
 
+def test_a_rollback_drops_a_table_whose_first_rows_it_forgets_unless_something_uses_it(db: Session) -> None:
+    made, used, empty = db.table("made", {"x": [1]}), db.table("used", {"x": [1]}), db.table("empty", {"x": int})
+    db.view("user", lambda t: t.used)
+    db.rollback()
+    with pytest.raises(SessionError, match=r"table 'made' was rolled back with the rows that it began with"):
+        made.records()
+    assert "made" not in db
+    db.table("made", {"x": [2]})
+    used.insert(x=3)
+    empty.insert(x=4)
+    db.commit()
+    db.rollback()
+    assert (db["made"].records(), db["user"].records(), empty.records()) == ([(2,)], [(3,)], [(4,)])
+
+
+def test_a_block_that_fails_drops_the_tables_made_in_it(db: Session) -> None:
+    before = db.table("before", {"x": [1]})
+
+    def fails() -> None:
+        with db.transaction():
+            db.table("within", {"x": [2]})
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fails()
+    assert "within" not in db
+    db.commit()
+    assert before.records() == [(1,)]
+
+
 def test_upsert_needs_a_key_that_was_named(db: Session) -> None:
     words = db.table("words", {"word": ["a"], "times": [1]})
     with pytest.raises(SessionError, match="has no key"):
@@ -325,6 +355,13 @@ def test_a_watch_is_called_at_each_commit_that_changes_something(db: Session) ->
     orders(db).insert(customer=4, total=4)
     db.commit()
     assert len(seen) == 1
+
+
+def test_a_watch_needs_a_function(db: Session) -> None:
+    with pytest.raises(
+        SessionError, match=r"watch \(at .*test_session.py:\d+\) takes a function of a change, and not 5"
+    ):
+        orders(db).watch(5)  # type: ignore[arg-type]
 
 
 def test_a_watch_that_fails_ends_and_the_error_comes_out_of_the_commit(db: Session) -> None:

@@ -1,0 +1,59 @@
+"""The changes that a commit makes: what statements add up to, given the rows that are committed.
+
+`differential.session.transaction` computes them, and reads nothing. Here the workers look up the rows that it needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from differential.session.clock import Clocks
+from differential.session.engine import Engine
+from differential.session.feeds import Feeds
+from differential.session.item import Item
+from differential.session.site import Site
+from differential.session.transaction import Net, Statement, plan, settled
+from timely.errors import SessionError
+
+Stated = tuple[Item, Statement]
+Nets = dict[str, tuple[Item, Net]]
+"""The changes of each table, by its name."""
+
+
+def net_of(statements: Sequence[Stated], engine: Engine, clocks: Clocks, feeds: Feeds) -> Nets:
+    """Return the changes of each table that statements make. Raises SessionError where a row is not there."""
+    by_table: dict[Item, list[Statement]] = {}
+    reckoning = clocks.reckon([each for each in statements if each[0].error is None], feeds)
+    for item, statement in reckoning.punctual:
+        by_table.setdefault(item, []).append(statement)
+    plans = {item: plan(each, item.keys) for item, each in by_table.items()}
+    wanted = {item.name: (item, keys) for item, made in plans.items() if (keys := made.wanted) is not None}
+    found = engine.call(Site.look_up, wanted) if wanted else []
+    made = {}
+    for item, each in plans.items():
+        shares = engine.call(Site.read, item) if each.is_cleared else []
+        cleared = [Net(*share) for share in shares if len(share.counts)]
+        there = [at[item.name] for at in found if item.name in at]
+        made[item.name] = item, settled(each, there, item.name, cleared)
+    left = {name: (item, changes) for name, (item, changes) in made.items() if changes is not None}
+    return reckoning.finish(plans, left)
+
+
+def changes_of(pending: Sequence[Stated], feeds: Feeds, net: Callable[[Sequence[Stated]], Nets]) -> Nets:
+    """Return the changes of each table, by the program and by sources.
+
+    A source whose changes cannot be made stops. Raises SessionError where those of the program cannot be made.
+    """
+    try:
+        return net([*pending, *feeds.statements()])
+    except SessionError:
+        net(pending)
+    good = [feed for feed in feeds.all if feed.is_waiting]
+    for feed in tuple(good):
+        others = [each for each in feeds.all if each not in good[: good.index(feed) + 1]]
+        try:
+            net([*pending, *feeds.statements(*others)])
+        except SessionError as error:
+            feed.fail(error)
+            good.remove(feed)
+    return net([*pending, *feeds.statements()])
