@@ -92,6 +92,22 @@ def refuse_stranger(what: str, other: object) -> None:
         )
 
 
+def refuse_names(known: tuple[str, ...] | None, names: Sequence[object], keys: int) -> None:
+    """Raise BuildError for what cannot be the names of the columns of a collection, which may have names already."""
+    where = f"named (at {user_origin()})"
+    are_texts = all(isinstance(name, str) for name in names)
+    if not are_texts or len(set(names)) < len(names) or not names or len(names) < keys:
+        raise BuildError(
+            f"{where}: {', '.join(map(repr, names))} cannot be the names of the columns: each "
+            "column has a text of its own as its name, and key columns have names, too"
+        )
+    if known is not None and len(known) != len(names):
+        raise BuildError(
+            f"{where}: the collection has the {len(known)} columns {', '.join(known)}, but {len(names)} names: "
+            f"{', '.join(map(str, names))}; select('column', ...) keeps some of the columns"
+        )
+
+
 def refuse_other_columns(what: str, names: tuple[str, ...] | None, other: tuple[str, ...] | None) -> None:
     """Raise BuildError if columns that are put together by position are others, or in another order.
 

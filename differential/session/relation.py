@@ -26,7 +26,7 @@ from differential.session.aggregate import Aggregate, check_aggregates, quotient
 from differential.session.alike import Alike
 from differential.session.guesses import GROUPS, RELATION, absent
 from differential.session.joined import On, joined
-from differential.session.near import joined_names, known_columns, refuse_stranger
+from differential.session.near import joined_names, known_columns, refuse_names, refuse_stranger
 from differential.session.row import Row, by_name, is_of_the_library, of_row, refuse_values
 from differential.session.windows import WINDOW, Kind, Sessions, assigned
 from timely import Stream
@@ -61,17 +61,12 @@ class Relation(Alike):
     def named(self, *names: str) -> Relation:
         """Return the same collection with these names of columns, one for each position.
 
-        Raises BuildError where two are equal, or there are fewer than key columns.
+        Raises BuildError where two are equal, or their number is another one than that of the columns, as far as known.
 
         >>> example(lambda scope: Relation.of(scope, np.array([3])).named("x").filter(lambda x: x > 2))
         [((3,), 1)]
         """
-        are_texts = all(isinstance(name, str) for name in names)
-        if not are_texts or len(set(names)) < len(names) or not names or len(names) < self.keys:
-            raise BuildError(
-                f"named (at {user_origin()}): {', '.join(map(repr, names))} cannot be the names of the columns: each "
-                "column has a text of its own as its name, and key columns have names, too"
-            )
+        refuse_names(self.names, names, self.keys)
         relation = copy(self)
         relation.names, relation._narrow = names, None
         relation.event_time = self.event_time if self.event_time in names else None

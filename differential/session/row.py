@@ -10,7 +10,7 @@ import numpy as np
 
 from differential.session.near import known
 from timely import rowwise
-from timely.errors import BuildError
+from timely.errors import BuildError, DataError
 from timely.lowlevel import ColumnLike, is_ours, name_of, user_origin
 
 
@@ -24,28 +24,30 @@ class Row:
     Row(total: int64[2], sum of all: int64[2])
     """
 
-    __slots__ = ("_columns",)
+    __slots__ = ("__columns",)
 
     def __init__(self, names: Sequence[str], columns: Sequence[Any]) -> None:
-        self._columns = dict(zip(names, columns))
+        if len(names) != len(columns):
+            raise DataError(f"the collection has {len(columns)} columns, but {len(names)} names: {', '.join(names)}")
+        self.__columns = dict(zip(names, columns))
 
     def __getattr__(self, name: str) -> Any:
         try:
-            return self._columns[name]
+            return self.__columns[name]
         except KeyError:
-            raise AttributeError(f"there is no column {name!r}: {known(name, self._columns)}") from None
+            raise AttributeError(f"there is no column {name!r}: {known(name, self.__columns)}") from None
 
     def __getitem__(self, name: str) -> Any:
-        return self._columns[name] if name in self._columns else self.__getattr__(name)
+        return self.__columns[name] if name in self.__columns else self.__getattr__(name)
 
     def __repr__(self) -> str:
-        return f"Row({', '.join(f'{name}: {_shown(column)}' for name, column in self._columns.items())})"
+        return f"Row({', '.join(f'{name}: {_shown(column)}' for name, column in self.__columns.items())})"
 
     def __iter__(self) -> Iterator[Any]:
-        return iter(self._columns.values())
+        return iter(self.__columns.values())
 
     def __dir__(self) -> list[str]:
-        return [*super().__dir__(), *self._columns]
+        return [*super().__dir__(), *self.__columns]
 
 
 def _shown(column: Any) -> str:

@@ -1,8 +1,8 @@
 """The names and kinds of a table's columns, which every row must fit.
 
-A kind is that of the first values, or of a type given for the column. Values that fit exactly are converted: booleans
-and whole numbers to floats, booleans to whole numbers, unsigned integers to signed ones, narrow floats to wide ones,
-and values without nulls to a type that may have them. Nulls are of every type that has a place for them. Anything else
+A kind is that of the first values, or of a type given for the column. Values that fit exactly are converted: whole
+numbers to floats, unsigned integers to signed ones, narrow floats to wide ones, and values without nulls to a type that
+may have them. Booleans are no numbers. Nulls are of every type that has a place for them. Anything else
 is refused, in the statement that has it, so that nothing that a table holds can be refused later.
 
 >>> schema = Schema()
@@ -170,9 +170,7 @@ def _fitting(column: Column, kind: AnyKind) -> Column:
     if not isinstance(kind, Kind):
         return _stated(column, found, kind)
     wider = column
-    if kind is Kind.INT and found is Kind.BOOL:
-        wider = column.astype(np.int64)
-    elif kind in _WIDTH and (found in (Kind.INT, Kind.BOOL) or (found in _WIDTH and _WIDTH[found] < _WIDTH[kind])):
+    if kind in _WIDTH and (found is Kind.INT or (found in _WIDTH and _WIDTH[found] < _WIDTH[kind])):
         wider = column.astype(FLOAT_TYPES[kind])
     if wider is column or not ((wider.astype(column.dtype) == column) | (wider != wider)).all():
         raise _other(column, found, kind)
@@ -186,7 +184,7 @@ def _stated(column: Column, found: AnyKind, kind: LogicalType) -> Column:
     if not has_no_nulls and isinstance(found, Kind):
         widened = next((each for each, name in _TYPES.items() if name == base), None)
         if widened is None:
-            if base != "uint64" or found not in (Kind.INT, Kind.BOOL):
+            if base != "uint64" or found is not Kind.INT:
                 raise _other(column, found, kind)
         else:
             column = _fitting(column, widened)

@@ -207,6 +207,10 @@ def _of_rows(rows: Sequence[Any], names: Sequence[str] | None) -> Mapping[str, A
         if not found:
             raise SessionError(f"{rows!r:.80} has no values: a row is a dictionary of values by the names of columns")
         return {name: [row.get(name) for row in rows] for name in found}
+    if any(hasattr(kind, "_fields") for kind in kinds):
+        if len({getattr(kind, "_fields", None) for kind in kinds}) > 1:
+            raise SessionError(f"{rows!r:.80} has named tuples beside other rows: give all rows the same names")
+        return {name: list(map(itemgetter(place), rows)) for place, name in enumerate(rows[0]._fields)}
     if names is None:
         raise SessionError("rows that are tuples need names of columns: give a dictionary of columns instead")
     if not all(issubclass(kind, (tuple, list)) for kind in kinds) or set(map(len, rows)) - {len(names)}:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+from collections import namedtuple
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -86,6 +87,21 @@ def test_a_field_that_a_row_lacks_is_null_and_one_that_is_unknown_is_refused() -
             table.insert([{"name": "cem", "age": 3}, {"name": "dan", "age": 4, "size": 5}])
         with pytest.raises(DataError, match=r"column 'name' of table 'people' holds text and no nulls: `str [|] None`"):
             table.insert([{"name": "cem", "age": 3}, {"age": 4}])
+
+
+def test_named_tuples_are_found_by_name() -> None:
+    trade, other = namedtuple("trade", "bought sold"), namedtuple("other", "sold price")
+    with Session() as db:
+        table = db.table("trades", {"sold": int, "bought": int})
+        table.insert([trade(bought=1, sold=2)])
+        table.insert((trade(3, 4),))
+        db.commit()
+        assert table.records() == [(2, 1), (4, 3)]
+        assert db.table("again", [trade(1, 2)]).columns == ("bought", "sold")
+        with pytest.raises(SessionError, match="here, 'bought' missing, 'price' unknown"):
+            table.insert([other(1, 2)])
+        with pytest.raises(SessionError, match="has named tuples beside other rows: give all rows the same names"):
+            table.insert([trade(1, 2), (3, 4)])
 
 
 @pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow"])
@@ -352,7 +368,7 @@ def test_text_and_bytes_keep_their_kind() -> None:
 def test_numbers_that_fit_exactly_are_converted() -> None:
     with Session() as db:
         table = db.table("prices", {"item": int, "price": float})
-        table.insert(item=True, price=3)
+        table.insert(item=1, price=3)
         table.insert({"item": np.array([2], np.uint8), "price": np.array([0.5], np.float32)})
         db.commit()
         assert table.records() == [(1, 3.0), (2, 0.5)]
@@ -366,6 +382,8 @@ def test_numbers_that_fit_exactly_are_converted() -> None:
         ({"item": 0.5, "price": 1.0}, "column 'item' of table 'prices' holds integers, and not floats such as 0.5"),
         ({"item": 1, "price": 2**53 + 1}, "column 'price' .* and not integers such as 9007199254740993"),
         ({"item": 2**64 - 1, "price": 1.0}, "column 'item' of table 'prices' holds 18446744073709551615"),
+        ({"item": True, "price": 1.0}, "column 'item' of table 'prices' holds integers, and not booleans such as True"),
+        ({"item": 1, "price": np.array([True])}, "column 'price' of table 'prices' holds floats, and not booleans"),
         ({"item": None, "price": 1.0}, "column 'item'"),
         ({"item": [1, None], "price": [1.0, 2.0]}, "column 'item'"),
         ({"item": 1}, "has the columns item, price; here, 'price' missing"),

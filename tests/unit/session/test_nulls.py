@@ -69,11 +69,13 @@ def test_values_without_nulls_go_into_a_column_that_may_have_them() -> None:
     with Session() as db:
         table = db.table("people", {"name": ["ann", None], "age": [41, None]})
         table.insert(name="bob", age=28)
-        table.insert({"name": ["cem", "dan"], "age": [True, False]})
+        table.insert({"name": ["cem", "dan"], "age": [1, 0]})
         db.commit()
         assert table.records() == [("ann", 41), ("bob", 28), ("cem", 1), ("dan", 0), (None, None)]
         with pytest.raises(DataError, match=r"column 'age' of table 'people' holds integers, and not text such as 'x'"):
             table.insert(name="eve", age="x")
+        with pytest.raises(DataError, match=r"column 'age' .* holds integers, and not booleans such as True"):
+            table.insert({"name": ["eve", "fay"], "age": [True, False]})
 
 
 @pytest.mark.parametrize(

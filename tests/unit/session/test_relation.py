@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from differential import Collection, Session, example, graphs
-from differential.errors import BuildError, DataError, SessionError
+from differential.errors import BuildError, DataError, SessionError, TimelyError
 from differential.graphs import bfs
 from differential.session import Relation
 from differential.session.row import by_row
@@ -232,6 +232,11 @@ def test_functions_of_several_parameters_receive_columns() -> None:
         (lambda made: made.named("a", "a"), "cannot be the names"),
         (lambda made: made.named(), "cannot be the names"),
         (lambda made: made.named(1, 2), "1, 2 cannot be the names .* each column has a text of its own"),
+        (
+            lambda made: made.named("a", "b"),
+            "the collection has the 3 columns customer, total, item, but 2 names: a, b",
+        ),
+        (lambda made: made.named("a", "b", "c", "d"), "but 4 names: a, b, c, d"),
         (lambda made: made.join(made, on="customer"), "both sides have a column 'item', 'total' besides the key"),
         (lambda made: made.group_by("total").sum("total"), "is what the groups are equal in"),
         (lambda made: made.group_by("item").aggregate(), "name at least one aggregate"),
@@ -402,9 +407,19 @@ def test_functions_of_one_row_receive_a_row_or_its_values() -> None:
 def test_a_column_may_have_the_name_of_anything_that_a_row_has() -> None:
     def build(scope: Scope) -> Any:
         made: Any = Relation.of(scope, np.array([1, 2]), np.array([6, 7])).named("_columns", "__class__")
-        return made.filter(lambda r: (r["_columns"] == 2) & (r["__class__"] == 7))
+        return made.filter(lambda r: (r["_columns"] == 2) & (r["__class__"] == 7) & (r._columns == 2))
 
     assert records(build) == [(2, 7)]
+
+
+@pytest.mark.parametrize("names", [("a", "b"), ("a", "b", "c", "d")])
+@pytest.mark.parametrize("use", [lambda made: made.select("a"), lambda made: made.filter(lambda r: r.a > 0)])
+def test_names_of_another_number_than_the_columns_of_a_map_are_refused(names: tuple[str, ...], use: Any) -> None:
+    def build(scope: Scope) -> Any:
+        return use(orders(scope).map(lambda *columns: columns).named(*names))
+
+    with pytest.raises(TimelyError, match=rf"the collection has 3 columns, but {len(names)} names: a, b"):
+        example(build)
 
 
 @pytest.mark.parametrize("on", [3, lambda r: r.customer, None.__class__])
