@@ -15,7 +15,7 @@ from differential.session.blocks import TORN, Blocks
 from differential.session.call import Call
 from differential.session.changes import Changes
 from differential.session.clock import Clocks
-from differential.session.deliveries import Deliveries
+from differential.session.deliveries import Deliveries, show_ended
 from differential.session.engine import Engine
 from differential.session.feeds import Feeds
 from differential.session.interrupt import Deferral
@@ -286,7 +286,10 @@ class Catalog:
                 raise SessionError(f"{item} (at {item.origin}) reads {former}, which it replaces: give it another name")
             self.items[item.name] = item
             if former is not None:
+                ended = self.deliveries.ended(former)
+                self.deliveries.leave_to_successor(former, self.last)
                 self._drop(former)
+                show_ended(f"{former} is replaced", ended)
             return item
 
     def ask(self, item: Item, definition: Definition) -> Rows:
@@ -341,6 +344,7 @@ class Catalog:
         item = self.items.get(name)
         if item is None:
             raise SessionError(f"there is no table or view {name!r}{meant(name, self.items)}")
+        ended = self.deliveries.ended(item)
         if item.kind == "view":
             self._refuse_readers(item, "dropped")
             item.is_dropped = True
@@ -362,6 +366,7 @@ class Catalog:
                 self.storage.drop(item)
             for each in beside:
                 self.drop(each.name)
+        show_ended(f"{item} is dropped", ended)
 
     def _beside(self, item: Item) -> tuple[Item, ...]:
         """Return the tables that exist because of a table; those of earlier sessions, too, if it is durable."""
@@ -404,10 +409,10 @@ class Catalog:
 
     # Changes
 
-    def follow(self, item: Item) -> Changes:
-        """Return what each commit from now on changes."""
+    def follow(self, item: Item, made_by: str | None = None) -> Changes:
+        """Return what each commit from now on changes. `made_by` is the method that the program has called."""
         self.check(item)
-        changes = Changes(item.leave)
+        changes = Changes(item.leave, made_by)
         call: Call[None] = Call(Site.collect, (item,), self.engine.workers, done=lambda call: item.follow(changes))
         self.engine.submit(call)
         call.wait()

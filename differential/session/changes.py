@@ -85,8 +85,10 @@ class Changes:
     left
     """
 
-    def __init__(self, leave: Callable[[Changes], object]) -> None:
+    def __init__(self, leave: Callable[[Changes], object], made_by: str | None = None) -> None:
         self._leave = leave
+        self.made_by = made_by
+        """The method by which the program follows the changes; None if the session does so by itself."""
         self._ready: deque[Change] = deque()
         self._condition = Condition()
         self._is_over = False

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 
 from differential.session.changes import Change, Changes
 from differential.session.item import Item
 from differential.session.rows import Rows
 from differential.session.sinks.delivery import Delivery
-from differential.session.sinks.history import Reach
+from differential.session.sinks.history import Left, Reach
 from timely.errors import SessionError
+from timely.lowlevel import notify, user_origin
+
+
+def show_ended(what: str, ended: list[str]) -> None:
+    """Print, if anything has ended with a view, what has."""
+    if ended:
+        notify(
+            f"{what} (at {user_origin()}), which ends {', '.join(ended)}: to go on, call write_to(), changes() or "
+            "watch() of the view that takes its place"
+        )
 
 
 class Deliveries:
@@ -18,15 +29,20 @@ class Deliveries:
     def __init__(self) -> None:
         self.all: tuple[tuple[Delivery, Changes | None], ...] = ()
         """Each delivery with the changes of its view, or None if the view is durable."""
+        self._left: dict[tuple[str, str], Left] = {}
+        """What sinks have of views that were replaced, by the names of the view and the sink."""
 
-    def add(self, delivery: Delivery, changes: Changes | None) -> None:
-        """Add a delivery. Raises SessionError if its view has an open delivery to a sink of the same name."""
+    def add(self, delivery: Delivery, changes: Changes | None, number: int) -> None:
+        """Add a delivery after commit `number`. Raises SessionError if its view writes to a sink of this name."""
         same = [each for each, _ in self.all if (each.item, each.name) == (delivery.item, delivery.name)]
         if any(not each.is_over for each in same):
             raise SessionError(
                 f"{delivery.item} is written to {delivery.name!r} already: name=... gives the sink another name"
             )
         self.all = (*(each for each in self.all if each[0] not in same), (delivery, changes))
+        left = None if changes is None else self._left.pop((delivery.item.name, delivery.name), None)
+        if left is not None:
+            delivery.succeed(left, number)
 
     def forget(self, delivery: Delivery) -> None:
         """Close and remove a delivery."""
@@ -45,11 +61,24 @@ class Deliveries:
         errors = [delivery.deliver(number, is_closing) for delivery, _ in self.all if delivery.item.error is None]
         return next((error for error in errors if error is not None), None)
 
+    def leave_to_successor(self, item: Item, number: int) -> None:
+        """Note what the sinks of a view have that is replaced after commit `number`, unless the view is durable."""
+        for delivery, changes in self.all:
+            if delivery.item is item and changes is not None and (left := delivery.left(number)) is not None:
+                self._left[item.name, delivery.name] = left
+
     def leave(self, item: Item) -> None:
         """Close the deliveries of a view that is dropped or replaced."""
         for delivery, _ in self.all:
             if delivery.item is item:
                 self.forget(delivery)
+
+    def ended(self, item: Item) -> list[str]:
+        """Return, for people, what follows a view and ends with it: its sinks, and what the program has made of it."""
+        sinks = [f"its sink {each.name!r}" for each, _ in self.all if each.item is item and not each.is_over]
+        followers = [each for follower in item.followers if (each := follower()) is not None]
+        made_by = Counter(each.made_by for each in followers if each.made_by is not None and not each.is_over)
+        return [*sinks, *(f"{number} of {method}" for method, number in made_by.items())]
 
     def end(self) -> None:
         """Close all deliveries."""

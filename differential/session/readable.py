@@ -102,19 +102,20 @@ class Readable:
 
     def changes(self) -> Changes:
         """Return what each commit from now on changes, as long as the program keeps or reads the result."""
-        return self._catalog.follow(self._item)
+        return self._catalog.follow(self._item, "changes()")
 
     def watch(self, callback: Callable[[Change], object] | None = None) -> Watch:
         """Call `callback(change)` at the end of each commit that changes this, in the thread that commits.
 
         Without a callback, show a table in a notebook that follows the commits. Returns what `close` ends.
         """
+        made_by = "watch()" if callback is not None else None  # a cell shows by itself that it has ended
         if callback is None:
             callback = Cell(self)
         elif not callable(callback):
             where = user_origin()
             raise SessionError(f"watch (at {where}) takes a function of a change, and not {callback!r:.80}")
-        return self._catalog.watch(Watch(self.changes(), callback))
+        return self._catalog.watch(Watch(self._catalog.follow(self._item, made_by), callback))
 
     def publish(self, address: str, *, keys: str) -> Publication:
         """Publish this to other sessions, which read it with the source `arrow_socket`; return what `close` ends.

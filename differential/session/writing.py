@@ -31,7 +31,7 @@ def written(catalog: Catalog, item: Item, sink: Sink, patience: float, existing:
         history = None if catalog.storage is None else catalog.storage.retained(item, sink.name)
         delivery = Delivery(sink, item, history, contents, patience, existing)
         changes = None if history is not None else catalog.follow(item)
-        catalog.deliveries.add(delivery, changes)
+        catalog.deliveries.add(delivery, changes, catalog.last)
         try:
             error = delivery.deliver(catalog.last, lambda: catalog.engine.is_closing)
             if error is not None:

@@ -88,7 +88,7 @@ BETWEEN_LAYERS = {
     "Collection": {"indexed"},
     "Columns": {"from_buffers", "to_buffers"},
     "Database": {"begin_round", "confirm", "end", "forget"},
-    "Delivery": {"deliver", "take"},
+    "Delivery": {"deliver", "left", "succeed", "take"},
     "Feed": {"end", "fail", "gather", "open", "restore", "settle", "statements", "take"},
     "Input": {"send_owned"},
     "InputPort": {"arrive", "deliver", "locate", "pusher", "received", "take_only"},

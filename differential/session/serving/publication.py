@@ -38,7 +38,7 @@ class Publication:
         self._is_closed = False
         self._begun: tuple[int, bytes] | None = None
         with catalog.exclusive():
-            self._changes, self._since = catalog.follow(item), catalog.last
+            self._changes, self._since = catalog.follow(item, "publish()"), catalog.last
             past = None if catalog.storage is None else catalog.storage.past(item)
         if past is not None:
             self._label, self._since = past.label, past.since

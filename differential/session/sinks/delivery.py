@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Literal
 
 from differential.session.changes import Change
 from differential.session.item import Item
-from differential.session.sinks.history import Contents, Reach
+from differential.session.sinks.history import Contents, Left, Reach
 from differential.session.sinks.sink import Mark, Outlet, Sink, SinkWriter
 from timely.errors import SessionError, StoreError, TimelyError
 from timely.lowlevel import user_origin
@@ -81,6 +81,8 @@ class Delivery:
         self._reach: Reach | None = None
         """How far the sink is; None before it has the contents of the view."""
         self._pending: list[Change] = []
+        self._first: list[Change] = []
+        """What the next commit changes beside its own changes."""
         self._is_complete = False
         """Whether `_pending` has all changes after the reach."""
 
@@ -96,10 +98,31 @@ class Delivery:
             return f"{'stopped' if self.is_over else f'waits after {self.attempts} attempt(s)'}: {_text(self.error)}"
         return "is closed" if self.is_over else "is up to date"
 
+    def left(self, number: int) -> Left | None:
+        """Return what the sink has, for a view that replaces this one after commit `number`; None if it lacks any."""
+        if self.is_over or self._reach is None or self.commit != number or self._first:
+            return None
+        return Left(self._own_stream, self._reach, self.item.names, self._contents())
+
+    def succeed(self, left: Left, number: int) -> None:
+        """Continue a sink after commit `number` with what has changed since a former view wrote to it.
+
+        If the mark of the sink is that of this commit, the next one has the difference. If the sink cannot have the
+        rows of both views, it is refused, as any other.
+        """
+        time = max(number, left.reach.applied + 1)
+        changes = left.difference(self.item.names, self._contents(), time)
+        if changes is not None:
+            self._own_stream, self._reach = left.stream, Reach(left.reach.applied, number)
+            self._pending, self._first = (changes, []) if time == number else ([], changes)
+            self._is_complete = True
+
     def take(self, changes: Sequence[Change] | None) -> None:
         """Collect the changes of a commit; None if they must be read again from the durable view."""
         if self.is_over:
             return
+        if changes is not None:
+            changes, self._first = [*self._first, *changes], []
         if changes is None:
             self._is_complete = False
             self._close()  # the view may have begun anew, so the mark is read again
@@ -185,7 +208,7 @@ class Delivery:
                 )
             writer.clear()
         if mark is None or why is not None:
-            self._reach, self._pending, self._is_complete = None, [], False
+            self._reach, self._pending, self._first, self._is_complete = None, [], [], False
             if self._history is not None:
                 self._history.retain(Reach(number, number))
             return

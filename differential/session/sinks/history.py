@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+import numpy as np
+
+from differential.data.codes import kind_of
 from differential.session.changes import Change
+from differential.session.table_data import order_of, ordered
+from timely.lowlevel import starts_of_runs
 
 
 class Reach(NamedTuple):
@@ -27,6 +32,35 @@ class Reach(NamedTuple):
         """Return the reach that `to_text` has written as this text."""
         applied, through = map(int, str(text).split())
         return cls(applied, through)
+
+
+class Left(NamedTuple):
+    """What a sink has of a view that was replaced: its contents, under the mark of this stream."""
+
+    stream: str
+    reach: Reach
+    names: tuple[str, ...] | None
+    contents: list[Change]
+
+    def difference(self, names: tuple[str, ...] | None, contents: list[Change], time: int) -> list[Change] | None:
+        """Return the changes that make other contents of these; None if the columns are not the same.
+
+        >>> first, second = (Change(1, ("x",), (np.array(each),), np.ones(2, np.int64)) for each in ([1, 2], [2, 3]))
+        >>> Left("session 1", Reach(1, 1), ("x",), [first]).difference(("x",), [second], 2)[0].records()
+        [((1,), -1), ((3,), 1)]
+        """
+        changes = [*self.contents, *contents]
+        if names != self.names or len({(each.columns, tuple(map(kind_of, each.rows))) for each in changes}) > 1:
+            return None
+        if not changes:
+            return []
+        columns = tuple(np.concatenate(parts) for parts in zip(*(each.rows for each in changes)))
+        diffs = np.concatenate([*(-each.diff for each in self.contents), *(each.diff for each in contents)])
+        order = order_of(columns)
+        starts = starts_of_runs([ordered(column[order]) for column in columns])
+        sums = np.add.reduceat(diffs[order], starts)
+        rows = order[starts][sums != 0]
+        return [Change(time, changes[0].columns, tuple(column[rows] for column in columns), sums[sums != 0])]
 
 
 Contents = Callable[[], list[Change]]

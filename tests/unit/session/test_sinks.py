@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 import os
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -242,6 +243,76 @@ def test_a_sink_of_a_view_that_was_another_one_is_refused(tmp_path: Path, how: s
             view.write_to(sink)
         view.write_to(sink, existing="replace")
     assert sink.contents() == ({(2,): 1} if how == "dropped" else {("one",): 1, ("two",): 1})
+
+
+@pytest.mark.parametrize("how", ["replaced", "dropped"])
+def test_what_ends_with_a_view_that_is_replaced_or_dropped_is_named(
+    how: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with Session(progress=False) as db:
+        db.table("numbers", {"x": [1, 2]})
+        view = db.view("all", lambda t: t.numbers)
+        delivery = view.write_to(Memory())
+        view.write_to(Memory(name="other")).close()
+        kept, watch = [view.changes(), view.changes()], view.watch(print)
+        db.commit()
+        capsys.readouterr()
+        if how == "replaced":
+            db.view("all", lambda t: t.numbers.filter(lambda x: x > 1))
+        else:
+            db.drop("all")
+        shown = capsys.readouterr().err
+        assert re.fullmatch(
+            rf"timely: view 'all' is {how} \(at .*test_sinks.py:\d+\), which ends its sink 'memory', 2 of changes\(\), "
+            r"1 of watch\(\): .*\n",
+            shown,
+        )
+        assert delivery.is_over
+        assert all(each.is_over for each in kept)
+        db.view("all", lambda t: t.numbers.filter(lambda x: x > 1))
+        db.drop("all")
+        assert capsys.readouterr().err == ""
+        watch.close()
+
+
+@pytest.mark.parametrize("failures", [[], ["before"], ["after"]])
+@pytest.mark.parametrize("between", [False, True])
+def test_a_view_that_replaces_one_of_its_name_takes_over_its_sink(failures: list[Failure], between: bool) -> None:
+    sink = Memory()
+    with Session(progress=False) as db:
+        numbers = db.table("numbers", {"x": [1, 1, 2]})
+        db.view("some", lambda t: t.numbers.filter(lambda x: x < 2)).write_to(sink)
+        db.commit()
+        if between:
+            db.view("some", lambda t: t.numbers)
+            numbers.insert(x=5)
+            db.commit()
+        sink.failures = list(failures)
+        delivery = db.view("some", lambda t: t.numbers.filter(lambda x: x > 0)).write_to(sink)
+        expected = Counter({(1,): 2, (2,): 1, (5,): 1} if between else {(1,): 2})
+        assert sink.contents() == expected
+        numbers.insert(x=3)
+        last = db.commit()
+        assert sink.contents() == expected | {(2,): 1, (3,): 1}
+        assert {time for _, time, _ in sink.log} == {*range(1, last + 1)}
+        db.commit()
+        assert (delivery.commit, delivery.state) == (last + 1, "is up to date")
+        names = db.view("some", lambda t: t.numbers.map(lambda x: -x).named("y"))
+        with pytest.raises(SessionError, match="what another view or session has written"):
+            names.write_to(sink)
+
+
+def test_a_sink_that_was_emptied_before_it_is_taken_over_begins_with_the_contents() -> None:
+    sink = Memory()
+    with Session(progress=False) as db:
+        numbers = db.table("numbers", {"x": [1, 2]})
+        db.view("some", lambda t: t.numbers.filter(lambda x: x < 2)).write_to(sink)
+        db.commit()
+        sink.log, sink.at = [], None
+        db.view("some", lambda t: t.numbers).write_to(sink)
+        numbers.insert(x=3)
+        db.commit()
+    assert sink.contents() == {(1,): 1, (2,): 1, (3,): 1}
 
 
 @pytest.mark.parametrize("existing", ["stop", "replace"])
