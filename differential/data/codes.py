@@ -76,6 +76,16 @@ _KIND_OF = {
 _FLOATS = {8: Kind.FLOAT, 4: Kind.FLOAT32, 2: Kind.FLOAT16}
 """The kinds of floats by the bytes of one."""
 FLOAT_TYPES = {Kind.FLOAT: np.float64, Kind.FLOAT32: np.float32, Kind.FLOAT16: np.float16}
+TYPE_NAMES = {
+    Kind.INT: "int64",
+    Kind.BOOL: "bool",
+    Kind.FLOAT: "float64",
+    Kind.FLOAT32: "float32",
+    Kind.FLOAT16: "float16",
+    Kind.TEXT: "text",
+    Kind.BYTES: "bytes",
+}
+"""The names of the types of columns of these kinds."""
 _STRINGS = {Kind.TEXT, Kind.BYTES}
 _BYTES = Kind.BYTES
 _STORED = {"i": Kind.INT, "T": Kind.TEXT, "O": Kind.BYTES}
@@ -219,6 +229,11 @@ class Encoder:
     def describe(self) -> str:
         """Return the kinds of the columns, for people."""
         return " and ".join([kind.value for kind in self.kinds or ()]) or "nothing"
+
+    def differs_in_nulls(self, other: Encoder) -> bool:
+        """Return whether the columns of another encoder are of the same types, but some may have nulls on one side."""
+        both = [[_plain_name(kind) for kind in each.kinds or ()] for each in (self, other)]
+        return self.kinds != other.kinds and both[0] == both[1]
 
     def _strings(self) -> tuple[int, ...]:
         return tuple(position for position, kind in enumerate(self.kinds or ()) if is_string(kind))
@@ -396,3 +411,8 @@ def _remedy(one: AnyKind, other: AnyKind) -> str:
     of = one if isinstance(one, LogicalType) else other
     by = f" with typed(column, {of.name!r})" if isinstance(of, LogicalType) else ""
     return f"convert it{by}, so that it is always the same"
+
+
+def _plain_name(kind: AnyKind) -> str:
+    """Return the name of the type of a column of a kind, without the mark of one that may have nulls."""
+    return TYPE_NAMES[kind] if isinstance(kind, Kind) else kind.name.removesuffix("?")

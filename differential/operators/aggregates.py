@@ -14,7 +14,7 @@ from differential.operators.reduction import BuiltIn, Pending, reduce_arrangemen
 from differential.operators.selected import Ordered, SameValues
 from differential.trace.columns import Columns
 from timely.errors import DataError
-from timely.lowlevel import LogicalType
+from timely.lowlevel import LogicalType, user_origin
 
 
 def sum(collection: Keyed[C], *, name: str = "sum") -> C:
@@ -60,7 +60,9 @@ def top_k(collection: Keyed[C], k: int, *, smallest: bool = False, name: str = "
     [((1, 20), 1), ((1, 30), 1)]
     """
     if not isinstance(k, Integral) or not 1 <= k <= _MOST:
-        raise DataError(f"top_k needs a whole number, at most {_MOST} and at least 1, not {k!r:.80}")
+        raise DataError(
+            f"top_k (at {user_origin()}) needs a whole number, at most {_MOST} and at least 1, not {k!r:.80}"
+        )
     kind = kernels.SMALLEST if smallest else kernels.LARGEST
     return _by_order(collection, kind, kind, int(k), name)
 

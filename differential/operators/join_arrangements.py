@@ -136,10 +136,15 @@ class Joiner:
         """Raise DataError if the keys are of different kinds."""
         if self._are_unlike:
             ours, theirs = self._left.key, self._right.key
+            remedy = ", so that none could ever be equal; convert one side, as typed(column, name) does"
+            if ours.differs_in_nulls(theirs):
+                remedy = (
+                    ". One side may have nulls, and the other not: nullable(column), of differential.frames, makes "
+                    "them alike, as in select('name', id=lambda r: nullable(r.id))"
+                )
             raise DataError(
                 f"{self._output.operator}: the keys joined are of different kinds: {ours.describe()} on the left, "
-                f"{theirs.describe()} on the right, so that none could ever be equal; convert one side, as "
-                "typed(column, name) or nullable(column) do"
+                f"{theirs.describe()} on the right{remedy}"
             )
 
     def _compact(self) -> bool:

@@ -28,7 +28,7 @@ def check_aggregates(groups: Sequence[str], aggregates: Mapping[str, Any]) -> No
     for name, of in aggregates.items():
         if name in groups:
             raise BuildError(f"{where}: {name!r} is a column of the groups, so an aggregate needs another name")
-        if of != "count" and not (isinstance(of, tuple) and len(of) == 2 and of[1] in KINDS):
+        if of != "count" and not (isinstance(of, tuple) and len(of) == 2 and isinstance(of[0], str) and of[1] in KINDS):
             raise BuildError(
                 f"{where}: {name}={of!r:.80} is neither 'count' nor a column and one of {', '.join(KINDS)}, {example}"
             )

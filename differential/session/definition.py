@@ -103,9 +103,14 @@ class Tables:
         return found.select(*names, keys=keys).at(event_time)
 
     def __getattr__(self, name: str) -> Relation:
+        item = self._item(name)
+        if self._scope.dataflow.built:
+            raise SessionError(
+                f"{item} is used in a function of rows (at {user_origin()}): join it to the collection whose rows the "
+                f"function receives, as in join(t.{name}, on='column')"
+            )
         if name in self._made:
             return self._made[name]
-        item = self._item(name)
         part = item.parts[self._scope.index]
         if part is None or item.error is not None:
             raise SessionError(f"{item} was dropped") from item.error

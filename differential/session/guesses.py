@@ -38,7 +38,11 @@ RELATION = {
 """Names that other libraries have for what a definition does with a collection."""
 
 _OTHERS = "there are count, sum, min, max and mean; keyed_by('column').reduce(function) computes any other aggregate"
+_AROUND = "before window(...) and group_by('column'), or after an aggregate such as count()"
+_BEFORE = "filter", "select", "map", "join"
 GROUPS = {
+    "window": "window(...) comes before group_by('column')",
+    **{each: f"{each}(...) comes {_AROUND}" for each in _BEFORE},
     "agg": "aggregate(n='count', spent=('total', 'sum')) makes several",
     "size": "count() counts the records of each group",
     "len": "count() counts the records of each group",

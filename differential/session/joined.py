@@ -55,7 +55,7 @@ def joined(left: R, right: R, on: On, name: str) -> R:
 
     Raises BuildError if one of these does not exist, or a column besides the key has the same name in both.
     """
-    if not isinstance(on, Iterable):
+    if not isinstance(on, Iterable) or not on:
         raise BuildError(
             f"join (at {user_origin()}): on={on!r:.80} names no column: on='city' and on=['city', 'year'] name columns "
             "that both sides have, and on={'city': 'name'} one here and one of the other side"

@@ -37,15 +37,18 @@ def meant(name: object, names: Iterable[str]) -> str:
 
 
 def known_columns(
-    names: tuple[str, ...] | None, what: str, wanted: Sequence[Any], where: str = "there is"
+    names: tuple[str, ...] | None, what: str, wanted: Sequence[Any], where: str = "there is", unnamed: str | None = None
 ) -> tuple[str, ...]:
     """Return the names of all columns. Raises BuildError unless the wanted ones are among them, and different.
+
+    `unnamed` is the reason why there are no names, if it is known.
 
     >>> known_columns(("customer", "total"), "group_by", ["customer"])
     ('customer', 'total')
     """
     here = f"{what} (at {user_origin()})"
     if names is None:
+        refuse_unnamed(what, unnamed)
         raise BuildError(f"{here}: the columns have no names here; give them with .named(name, ...)")
     if not wanted and what in ("group_by", "keyed_by"):
         raise BuildError(
@@ -73,13 +76,36 @@ def joined_names(left: tuple[str, ...], right: tuple[str, ...], is_named: bool) 
     ('customer', 'total', 'city')
     """
     names = (*left, *right)
-    twice = sorted({each for each in names if names.count(each) > 1})
+    twice = names_twice(names)
     if twice and is_named:
         raise BuildError(
             f"join (at {user_origin()}): both sides have a column {', '.join(map(repr, twice))} besides the key: "
             "give one another name with select()"
         )
     return None if twice else names
+
+
+def names_twice(names: Sequence[str]) -> list[str]:
+    """Return the names that occur more than once, sorted.
+
+    >>> names_twice(["b", "a", "b"])
+    ['b']
+    """
+    return sorted({each for each in names if names.count(each) > 1})
+
+
+def lost_names(names: Sequence[str]) -> str:
+    """Return why the columns of a join have no names: two of them would have the same."""
+    return f"join (at {user_origin()}) has the columns {', '.join(map(repr, names_twice(names)))} of both sides"
+
+
+def refuse_unnamed(what: str, unnamed: str | None) -> None:
+    """Raise BuildError if columns have no names for a reason that is known."""
+    if unnamed is not None:
+        raise BuildError(
+            f"{what} (at {user_origin()}): the columns have no names, because {unnamed}: join(other, on='column') "
+            "after select(new='old') of one side keeps them, and named(name, ...) gives others"
+        )
 
 
 def refuse_stranger(what: str, other: object) -> None:
@@ -102,9 +128,22 @@ def refuse_names(known: tuple[str, ...] | None, names: Sequence[object], keys: i
             "column has a text of its own as its name, and key columns have names, too"
         )
     if known is not None and len(known) != len(names):
+        remedy = "; select('column', ...) keeps some of the columns" if len(names) < len(known) else ""
         raise BuildError(
             f"{where}: the collection has the {len(known)} columns {', '.join(known)}, but {len(names)} names: "
-            f"{', '.join(map(str, names))}; select('column', ...) keeps some of the columns"
+            f"{', '.join(map(str, names))}{remedy}"
+        )
+
+
+def refuse_keys(what: str, keys: object, columns: int) -> None:
+    """Raise BuildError for what is not a number of key columns, of this many columns.
+
+    >>> refuse_keys("select", 1, 2)
+    """
+    if not isinstance(keys, int) or not 1 <= keys <= columns:
+        raise BuildError(
+            f"{what} (at {user_origin()}): `keys` is the number of key columns, here from 1 to {columns}, and not "
+            f"{keys!r:.80}; a column is renamed or computed under another name, and named() gives it this one"
         )
 
 

@@ -14,7 +14,7 @@ from differential.session.event_time import begin, expired
 from differential.session.guesses import RELATION, TABLE, absent
 from differential.session.item import Item, negative_rows
 from differential.session.live import Cell, Watch
-from differential.session.near import meant
+from differential.session.near import meant, refuse_name
 from differential.session.plotting import Shape, plotted
 from differential.session.reading import attached, rejects_of
 from differential.session.relation import Relation
@@ -425,7 +425,13 @@ def _absent(readable: Readable, name: str) -> str:
 
 def existing(catalog: Catalog, name: str, of: type[Named]) -> Named:
     """Return the table or view of a name. Raises SessionError if there is none, or if it is not of this class."""
-    kind, item = of.__name__.lower(), catalog.items.get(name)
+    kind = of.__name__.lower()
+    if callable(name):
+        raise SessionError(
+            f"{kind} (at {user_origin()}) takes a name before the definition, as in db.{kind}('name', definition)"
+        )
+    refuse_name(name)
+    item = catalog.items.get(name)
     if item is None:
         near = meant(name, [each.name for each in catalog.items.values() if each.kind == kind])
         made = "{'column': type}" if kind == "table" else "definition"

@@ -71,6 +71,7 @@ class Run:
     """
 
     def __init__(self, catalog: Catalog, every: float) -> None:
+        _check("start", every, None)
         catalog.engine.refuse_ended()
         self._catalog = catalog
         self._stop = Event()
@@ -107,11 +108,23 @@ class Run:
             self._error = error
 
 
+def _check(what: str, every: object, until: object) -> None:
+    """Raise SessionError for what is no number of seconds, or no function."""
+    if not isinstance(every, (int, float)) or not every >= 0:
+        raise SessionError(f"{what} (at {user_origin()}): every={every!r:.80} is not a number of seconds")
+    if until is not None and not callable(until):
+        raise SessionError(
+            f"{what} (at {user_origin()}): until={until!r:.80} is no function, which returns whether to end"
+        )
+
+
 def run(catalog: Catalog, every: float, until: Callable[[], bool] | None, forever: bool = False) -> int:
     """Commit what sources deliver, until all have ended or `until()`; return the number of the last commit.
 
     `every` is the least time, in seconds, between two commits. With `forever` the end of all sources is none.
     """
+
+    _check("run", every, until)
 
     def loaded() -> dict[Feed, Extent] | None:
         if forever:  # nobody waits for it

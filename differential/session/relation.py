@@ -26,9 +26,16 @@ from differential.session.aggregate import Aggregate, check_aggregates, quotient
 from differential.session.alike import Alike
 from differential.session.guesses import GROUPS, RELATION, absent
 from differential.session.joined import On, joined
-from differential.session.near import joined_names, known_columns, refuse_names, refuse_stranger
-from differential.session.row import Row, by_name, is_of_the_library, of_row, refuse_values
-from differential.session.windows import WINDOW, Kind, Sessions, assigned
+from differential.session.near import (
+    joined_names,
+    known_columns,
+    lost_names,
+    refuse_keys,
+    refuse_names,
+    refuse_stranger,
+)
+from differential.session.row import Row, by_name, chosen, is_of_the_library, of_row, refuse_values
+from differential.session.windows import WINDOW, Kind, Sessions, assigned, refuse_windows
 from timely import Stream
 from timely.errors import BuildError
 from timely.lowlevel import user_origin
@@ -51,6 +58,8 @@ class Relation(Alike):
 
     event_time: str | None = None
     """The column of event times; None if the table has none, or the relation no longer has the column."""
+    _unnamed: str | None = None
+    """Why the columns have no names, if that is known."""
     _narrow: Callable[[Sequence[str]], Relation] | None = None
     """Makes a relation that has these columns, and may lack others, where that costs less than to select them."""
 
@@ -112,25 +121,17 @@ class Relation(Alike):
         """
         if not names and not computed:
             raise BuildError(f"select (at {user_origin()}) needs a column, as in select('kept', new='old')")
-        if callable(keys):
-            raise BuildError(
-                f"select (at {user_origin()}): `keys` is the number of key columns, so a column is computed under "
-                "another name, and named() gives it this one"
-            )
+        refuse_keys("select", keys, len(names) + len(computed))
         refuse_values("select", computed)
         renamed = [made for made in computed.values() if isinstance(made, str)]
-        self._known("select", [*names, *renamed])
+        self._known("select", names)
+        self._known("select", [*dict.fromkeys(renamed)])
         whole = self if len(renamed) < len(computed) else self.narrowed([*names, *renamed])
         known = whole.names or ()
         places = {name: known.index(name) for name in (*names, *renamed)}
         made: list[int | Callable[[Row], Any]] = [places[name] for name in names]
         made += [places[each] if isinstance(each, str) else of_row(known, each) for each in computed.values()]
-
-        def chosen(*columns: Any) -> tuple[Any, ...]:
-            row = Row(known, columns)
-            return tuple([columns[each] if isinstance(each, int) else each(row) for each in made])
-
-        made_of = whole.map(chosen, keys=keys, name="select").named(*names, *computed)
+        made_of = whole.map(chosen(known, made), keys=keys, name="select").named(*names, *computed)
         return made_of.at(self.event_time) if self.event_time in names else made_of
 
     def map(self, function: Callable[..., Any], *, keys: int = 1, name: str = "map") -> Self:
@@ -200,7 +201,10 @@ class Relation(Alike):
         if self.names is None or not isinstance(other, Relation) or other.names is None:
             return result
         columns = joined_names(self.names, other.names[other.keys :], False)
-        return result if columns is None else result.named(*columns)
+        if columns is not None:
+            return result.named(*columns)
+        result._unnamed = lost_names((*self.names, *other.names[other.keys :]))
+        return result
 
     def narrowed(self, names: Sequence[str]) -> Relation:
         """Return a relation that has at least these columns, without others that a join need not index for them.
@@ -244,19 +248,16 @@ class Relation(Alike):
 
     def _by_name(self, what: str, function: Callable[..., Any]) -> Callable[..., Any]:
         """Return a function of columns that does what one of a `Row` does; any other function as it is."""
-        if not callable(function):
-            raise BuildError(
-                f"{what} (at {user_origin()}) takes a function of a row of columns, and not {function!r:.80}"
-            )
-        return function if self.names is None else by_name(what, self.names, function)
+        return by_name(what, self.names, function, self._unnamed)
 
     def _alike(self, made: object) -> Relation:
         relation = cast(Relation, made)
+        relation._unnamed = self._unnamed
         return relation if self.names is None else relation.named(*self.names).at(self.event_time)
 
     def _known(self, what: str, names: Sequence[Any]) -> tuple[str, ...]:
         """Return the names of all columns; raise BuildError unless the given ones are among them."""
-        return known_columns(self.names, what, names)
+        return known_columns(self.names, what, names, unnamed=self._unnamed)
 
     if not TYPE_CHECKING:
 
@@ -339,24 +340,27 @@ class Groups:
 
     def count(self, name: str = "count") -> Relation:
         """Return how many records each group has, in a column of this name."""
+        if name in self._names:
+            raise BuildError(f"count (at {user_origin()}): {name!r} is a column of the groups: take another name")
         return self._made(self._counts(), name)
 
     def sum(self, column: str) -> Relation:
         """Return the sum of a column in each group."""
-        return self._made(self._values(column).sum(), column)
+        return self._made(self._values("sum", column).sum(), column)
 
     def min(self, column: str) -> Relation:
         """Return the smallest value of a column in each group."""
-        return self._made(self._values(column).min(), column)
+        return self._made(self._values("min", column).min(), column)
 
     def max(self, column: str) -> Relation:
         """Return the largest value of a column in each group."""
-        return self._made(self._values(column).max(), column)
+        return self._made(self._values("max", column).max(), column)
 
     def mean(self, column: str) -> Relation:
         """Return the mean of a column in each group, as a float; of durations as one in microseconds or nanoseconds."""
+        known_columns(self._columns, "mean", [column])
         groups = self._only([column])
-        sums, counts = groups._values(column).sum(), groups._counts()
+        sums, counts = groups._values("mean", column).sum(), groups._counts()
         divided = sums.join_map(counts, lambda *both: (*both[:-2], quotient(*both[-2:])), keys=len(self._names))
         return self._made(divided, column)
 
@@ -380,10 +384,11 @@ class Groups:
         is_indexed = whole.names is not None and whole.names[: whole.keys] == self._names
         return cast(Relation, (whole if is_indexed else whole.select(*self._names, keys=keys)).count())
 
-    def _values(self, column: str) -> Relation:
-        """Return (group, value of a column), indexed by group."""
+    def _values(self, what: str, column: str) -> Relation:
+        """Return (group, value of a column), indexed by group. Raises BuildError for what is no other column."""
+        known_columns(self._columns, what, [column])
         if column in self._names:
-            raise BuildError(f"group_by (at {user_origin()}): {column!r} is what the groups are equal in")
+            raise BuildError(f"{what} (at {user_origin()}): {column!r} is what the groups are equal in")
         if column not in self._indexed:
             wanted, keys = (*self._names, column), len(self._names)
             whole = self._records()
@@ -427,7 +432,8 @@ class Windows(Groups):
                 f"window (at {user_origin()}): no column of event times is known here: window(..., at='column') names "
                 "it, and db.table(...).event_time('column') does so for all views"
             )
-        names = known_columns(relation.names, "window", [column])
+        names = relation._known("window", [column])
+        refuse_windows(names)
         super().__init__(self.rows, WINDOW, (*names, *WINDOW))
         self._whole, self._kind, self._column = relation, kind, column
 
@@ -435,7 +441,7 @@ class Windows(Groups):
         """Return each record once for each of its windows; sessions are those of records that are equal in `by`."""
         known = known_columns(self._whole.names, "rows", by)
         places = tuple(known.index(name) for name in by)
-        made = assigned(self._whole, self._kind, known.index(self._column), places)
+        made = assigned(self._whole, self._kind, known.index(self._column), places, self._column)
         return cast(Relation, made).named(*known, *WINDOW).at(self._column)
 
     def group_by(self, *names: str) -> Groups:

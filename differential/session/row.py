@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from differential.session.near import known
+from differential.session.near import known, refuse_unnamed
 from timely import rowwise
 from timely.errors import BuildError, DataError
 from timely.lowlevel import ColumnLike, is_ours, name_of, user_origin
@@ -110,11 +110,21 @@ def refuse_values(what: str, computed: Mapping[str, object]) -> None:
             )
 
 
-def by_name(what: str, names: Sequence[str], function: Callable[..., Any]) -> Callable[..., Any]:
+def by_name(
+    what: str, names: Sequence[str] | None, function: Callable[..., Any], unnamed: str | None = None
+) -> Callable[..., Any]:
     """Return a function of columns that calls one of a `Row`, or any other function as it is.
 
-    Raises BuildError if that has the names of all columns as parameters, in another order.
+    `unnamed` is the reason why columns have no names, if it is known. Raises BuildError for what is no function, for a
+    function of a `Row` of several columns without names, and for one that has the names of all columns as parameters,
+    in another order.
     """
+    if not callable(function):
+        raise BuildError(f"{what} (at {user_origin()}) takes a function of a row of columns, and not {function!r:.80}")
+    if names is None:
+        if takes_a_row(function):
+            refuse_unnamed(what, unnamed)
+        return function
     if takes_a_row(function, names):
         return by_row(names, function)
     if not is_of_the_library(function):
@@ -138,6 +148,8 @@ def by_row(names: Sequence[str], function: Callable[..., Any]) -> Callable[..., 
         except AttributeError as error:
             if error.name == names[0] and error.obj is column:
                 error.args = (f"{error}: there is one column, which the function receives",)
+            else:
+                name_column(error, names, (column,))
             raise
 
     return of_column
@@ -154,11 +166,40 @@ def of_columns(names: Sequence[str], function: Callable[..., Any]) -> Callable[.
     """
     of_one = getattr(function, "rowwise", None)
     if of_one is None:
-        return lambda *columns: function(Row(names, columns))
+        return chosen(names, function)
     if takes_a_row(function, names):
         return rowwise(lambda *values: of_one(Row(names, values)))
     refuse_other_order("rowwise", names, function)
     return function
+
+
+def chosen(
+    names: Sequence[str], made: Callable[[Row], Any] | Sequence[int | Callable[[Row], Any]]
+) -> Callable[..., Any]:
+    """Return a function of columns that returns what a function of a `Row` makes, or several, and columns by position.
+
+    >>> chosen(["a", "b"], [1, lambda r: r.a + r.b])(np.array([3, 4]), np.array([7, 7]))
+    (array([7, 7]), array([10, 11]))
+    """
+
+    def of_columns(*columns: Any) -> Any:
+        row = Row(names, columns)
+        try:
+            if callable(made):
+                return made(row)
+            return tuple([columns[each] if isinstance(each, int) else each(row) for each in made])
+        except AttributeError as error:
+            name_column(error, names, columns)
+            raise
+
+    return of_columns
+
+
+def name_column(error: AttributeError, names: Sequence[str], columns: Sequence[Any]) -> None:
+    """Add the name of the column that does not have an attribute to the error."""
+    name = next((name for name, column in zip(names, columns) if column is error.obj), None)
+    if name is not None:
+        error.args = (f"column {name!r}: {error}",)
 
 
 def of_row(names: Sequence[str], function: Callable[..., Any]) -> Callable[[Row], Any]:

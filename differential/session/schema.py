@@ -23,7 +23,7 @@ from typing import cast
 
 import numpy as np
 
-from differential.data.codes import FLOAT_TYPES, AnyKind, Kind, kind_of
+from differential.data.codes import FLOAT_TYPES, TYPE_NAMES, AnyKind, Kind, kind_of
 from differential.frames.python import type_of
 from differential.operators.input import owned
 from differential.session.lists import joined, shape_of
@@ -106,24 +106,13 @@ class Schema:
         self._kinds, self._shapes = dict(self._committed), dict(self._shapes_committed)
 
 
-_TYPES = {
-    Kind.INT: "int64",
-    Kind.BOOL: "bool",
-    Kind.FLOAT: "float64",
-    Kind.FLOAT32: "float32",
-    Kind.FLOAT16: "float16",
-    Kind.TEXT: "text",
-    Kind.BYTES: "bytes",
-}
-
-
 def type_name(kind: AnyKind) -> str:
     """Return the name of the type of a column of a kind.
 
     >>> type_name(Kind.INT)
     'int64'
     """
-    return _TYPES[kind] if isinstance(kind, Kind) else kind.name
+    return TYPE_NAMES[kind] if isinstance(kind, Kind) else kind.name
 
 
 def _of_nulls(column: Column, kind: AnyKind | None) -> Column:
@@ -182,7 +171,7 @@ def _stated(column: Column, found: AnyKind, kind: LogicalType) -> Column:
     base = kind.name.removesuffix("?")
     has_no_nulls = type_name(found) == base
     if not has_no_nulls and isinstance(found, Kind):
-        widened = next((each for each, name in _TYPES.items() if name == base), None)
+        widened = next((each for each, name in TYPE_NAMES.items() if name == base), None)
         if widened is None:
             if base != "uint64" or found is not Kind.INT:
                 raise _other(column, found, kind)

@@ -28,7 +28,7 @@ from differential.collection import Collection
 from differential.data.ticks import count_of, of_ticks, ticks
 from differential.operators.groups import Groups
 from timely.errors import BuildError, DataError
-from timely.lowlevel import user_origin
+from timely.lowlevel import is_null, user_origin
 
 WINDOW = ("window_start", "window_end")
 """The columns of the bounds of a window."""
@@ -96,11 +96,23 @@ def sessions(gap: Duration) -> Sessions:
     return Sessions(gap)
 
 
-def assigned(collection: Collection, kind: Kind, at: int, by: tuple[int, ...]) -> Collection:
+def refuse_windows(names: tuple[str, ...]) -> None:
+    """Raise BuildError if a collection has the columns of another window."""
+    if taken := [name for name in WINDOW if name in names]:
+        kept = "".join(f"{name!r}, " for name in names if name not in WINDOW)
+        raise BuildError(
+            f"window (at {user_origin()}): the columns {', '.join(taken)} are those of another window: give them other "
+            f"names, as in select({kept}start={taken[0]!r}).window(..., at='start')"
+        )
+
+
+def assigned(
+    collection: Collection, kind: Kind, at: int, by: tuple[int, ...], column: str = "event time"
+) -> Collection:
     """Return each record once for each of its windows, with the window's start and end as further columns.
 
-    The key stays the same. `at` is the position of the column of event times. Sessions are found for each group of
-    records that are equal in the columns at the positions `by`.
+    The key stays the same. `at` is the position of the column of event times, which is named `column`. Sessions are
+    found for each group of records that are equal in the columns at the positions `by`.
 
     >>> def program(scope):
     ...     minutes = Collection.of(scope, np.array([3, 9, 40]))
@@ -109,13 +121,23 @@ def assigned(collection: Collection, kind: Kind, at: int, by: tuple[int, ...]) -
     [((3, 3, 39), 1), ((9, 3, 39), 1), ((40, 40, 70), 1)]
     """
     if isinstance(kind, Sliding):
-        return _slid(collection, kind, at)
-    return _joined(collection, kind.gap, at, by)
+        return _slid(collection, kind, at, column)
+    return _joined(collection, kind.gap, at, by, column)
 
 
-def _slid(collection: Collection, kind: Sliding, at: int) -> Collection:
+def _times(column: Any, name: str) -> Any:
+    """Return event times as counts. Raises DataError, which names the column and what leaves out nulls."""
+    if is_null(column).any():
+        raise DataError(
+            f"column {name!r}: an event time is null: filter(lambda r: ~is_null(r.{name})) before window(...) leaves "
+            "such records out, with is_null of differential.frames"
+        )
+    return ticks(column)
+
+
+def _slid(collection: Collection, kind: Sliding, at: int, column: str) -> Collection:
     def windows(*columns: Any) -> tuple[Any, ...]:
-        times = ticks(columns[at])
+        times = _times(columns[at], column)
         size, step = count_of(kind.size, columns[at]), count_of(kind.step, columns[at])
         offset = 0 if kind.offset is None else count_of(kind.offset, columns[at])
         _refuse_far(times, size + step + abs(offset))
@@ -131,11 +153,11 @@ def _slid(collection: Collection, kind: Sliding, at: int) -> Collection:
     return collection.flat_map(windows, keys=collection.keys, name="window")
 
 
-def _joined(collection: Collection, gap: Duration, at: int, by: tuple[int, ...]) -> Collection:
+def _joined(collection: Collection, gap: Duration, at: int, by: tuple[int, ...], column: str) -> Collection:
     group = len(by) + 1  # a group of all records needs a key, too
 
     def in_cells(*columns: Any) -> tuple[Any, ...]:
-        cells = ticks(columns[at]) // count_of(gap, columns[at])
+        cells = _times(columns[at], column) // count_of(gap, columns[at])
         return (np.zeros(len(cells), np.int64), *(columns[place] for place in by), cells, *columns)
 
     def span(groups: Groups) -> tuple[Any, ...]:

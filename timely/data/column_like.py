@@ -42,7 +42,11 @@ class ColumnLike(NDArrayOperatorsMixin):
         if name.startswith("__"):
             raise AttributeError(name)
         if not hasattr(np.ndarray, name):
-            raise AttributeError(f"'{type(self).__name__}' object has no attribute {name!r}", name=name, obj=self)
+            error = AttributeError(f"'{type(self).__name__}' object has no attribute {name!r}", name=name, obj=self)
+            error.add_note(
+                "functions receive whole columns; timely.rowwise(f) makes one of a function f of one row's values"
+            )
+            raise error
         return getattr(np.asarray(self), name)
 
     def __bool__(self) -> bool:
