@@ -2,11 +2,13 @@
 
 A block belongs to its thread, and the lock of the session makes other threads wait for its end. The lock does not
 separate tasks of one event loop, which share a thread: while a task awaits in its block, another one would change the
-same transaction, and lose its changes with those of the block. So each block is noted in the context of its task.
+same transaction, and lose its changes with those of the block. So each block is noted in the context of its task, and
+with the task itself if it is one of asyncio, because tasks that it makes in the block have its context.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -24,14 +26,23 @@ TORN = (
 
 
 class _Open(NamedTuple):
-    """A block that is not inside of another: its thread, and what is set when it is over."""
+    """A block that is not inside of another: its thread, its task of asyncio, and what is set when it is over."""
 
     thread: Thread
+    task: object
     is_over: Event
 
 
 _INSIDE: ContextVar[frozenset[_Open]] = ContextVar("_INSIDE", default=frozenset())
 """Blocks in which the present context was. One that ended in another context stays in it, and is no block any more."""
+
+
+def _task() -> object:
+    """Return the task of asyncio that runs in this thread; None if there is none."""
+    try:
+        return asyncio.current_task()
+    except RuntimeError:
+        return None
 
 
 class Blocks:
@@ -56,7 +67,8 @@ class Blocks:
     @property
     def is_inside(self) -> bool:
         """Whether the present task, or the thread if there is none, is in a block."""
-        return self._open in _INSIDE.get()
+        block = self._open
+        return block is not None and block in _INSIDE.get() and block.task in (None, _task())
 
     def wait(self, refuse: Callable[[], object]) -> None:
         """Wait, before taking the lock, for the end of blocks of another thread, which may never come.
@@ -89,13 +101,13 @@ class Blocks:
         if self._open is not None and self._open.thread is current_thread() and not self.is_inside:
             raise SessionError(
                 "another task of this event loop awaits inside of a transaction() block: a block that awaits nothing "
-                "lets no other task run before its end"
+                "lets no other task run before its end (what create_task() or gather() runs in a block is another task)"
             )
 
     @contextmanager
     def block(self) -> Iterator[None]:
         """Note a block, until its end."""
-        block = self._open or _Open(current_thread(), Event())
+        block = self._open or _Open(current_thread(), _task(), Event())
         # Handlers of signals run at calls. There is none between here and `try`, nor before the end is noted below.
         self.depth += 1
         self._open = block

@@ -525,6 +525,33 @@ def test_a_block_is_its_tasks_alone(db: Session) -> None:
     asyncio.run(asyncio.wait_for(program(), WAIT))
 
 
+def test_a_task_that_is_made_in_a_block_is_another_one(db: Session) -> None:
+    """It has the context of the task that has made it."""
+
+    async def other() -> None:
+        orders(db).insert(customer=6, total=6)
+
+    async def program() -> None:
+        with db.transaction():
+            with pytest.raises(SessionError, match="another task of this event loop awaits inside of a transaction"):
+                await asyncio.create_task(other())
+            with pytest.raises(SessionError, match="leave out commit"):
+                await db.commit_async()
+            with db.transaction():
+                await own()
+            orders(db).insert(customer=4, total=4)
+
+    async def own() -> None:
+        await asyncio.sleep(0)
+        orders(db).insert(customer=5, total=5)
+
+    asyncio.run(asyncio.wait_for(program(), WAIT))
+    assert len(orders(db)) == 5
+    with db.transaction():  # all tasks of a loop that runs in a block are in the block
+        asyncio.run(other())
+    assert len(orders(db)) == 6
+
+
 def test_changes_that_nobody_keeps_are_not_collected(db: Session) -> None:
     kept = orders(db).changes()
     orders(db).changes()
