@@ -63,9 +63,10 @@ from timely.data.logical import NULL, LogicalType
 from timely.data.moments import Durations, time_name, unit_of, zone_of
 from timely.data.numeric import Decimals, code_floats, float_codes
 from timely.data.opaque import Items, hashable
+from timely.data.stated import is_stated, stated
 from timely.data.strings import exact_operand, plain_string
 from timely.data.text import text_column
-from timely.data.typed import Typed, fill_null, is_null, is_stated, name_of, nullable, stated, typed
+from timely.data.typed import Typed, fill_null, is_null, name_of, nullable, typed
 from timely.data.types import logical_type
 from timely.data.user_functions import call, consult, read_only_views
 from timely.dataflow.activator import Activator

@@ -23,8 +23,9 @@ from numpy.typing import NDArray
 from timely.data.column_like import ColumnLike
 from timely.data.logical import objects
 from timely.data.moments import time_name, unit_of, zone_of
+from timely.data.stated import is_stated
 from timely.data.strings import plain_string
-from timely.data.typed import is_stated, typed
+from timely.data.typed import typed
 from timely.errors import DataError
 
 Array = NDArray[Any]

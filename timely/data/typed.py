@@ -23,6 +23,7 @@ from timely.data.logical import OBJECT, TEXT, Array, LogicalType
 from timely.data.moments import as_operand, time_name
 from timely.data.nullable import of_strings
 from timely.data.numeric import Booleans, Decimals, Floats, Numbers
+from timely.data.stated import stated
 from timely.data.strings import exact_operand
 from timely.data.types import logical_type
 from timely.data.units import applied
@@ -272,23 +273,6 @@ def _as_plain(values: Any, name: str, base: Any) -> Array:
     items = values.tolist() if isinstance(values, np.ndarray) else list(values)
     made = of_strings(items, name, str if name == "text" else bytes)
     return made if items else stated(made)
-
-
-def stated(column: Array) -> Array:
-    """Return a plain column without rows as one whose type a program states, which `is_stated` distinguishes.
-
-    >>> is_stated(typed([], "float64")), is_stated(stated(np.array([]))), is_stated(np.array([]))
-    (True, True, False)
-    """
-    return np.empty(0, np.dtype(column.dtype, metadata={"stated": True}) if column.dtype.kind in "fO" else column.dtype)
-
-
-def is_stated(column: Array) -> bool:
-    """Return whether an array without rows has the type that it is to have.
-
-    NumPy makes 64-bit floats of an empty list, and programs make objects of anything, whatever the array is for.
-    """
-    return column.dtype not in (np.float64, np.object_) or bool(column.dtype.metadata)
 
 
 def _restored(name: str, storage: Array) -> Typed:
