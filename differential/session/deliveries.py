@@ -78,7 +78,10 @@ class Deliveries:
         sinks = [f"its sink {each.name!r}" for each, _ in self.all if each.item is item and not each.is_over]
         followers = [each for follower in item.followers if (each := follower()) is not None]
         made_by = Counter(each.made_by for each in followers if each.made_by is not None and not each.is_over)
-        return [*sinks, *(f"{number} of {method}" for method, number in made_by.items())]
+        made = [
+            f"what {method} has returned" + f" ({number} times)" * (number > 1) for method, number in made_by.items()
+        ]
+        return [*sinks, *made]
 
     def end(self) -> None:
         """Close all deliveries."""

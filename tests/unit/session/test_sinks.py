@@ -263,8 +263,8 @@ def test_what_ends_with_a_view_that_is_replaced_or_dropped_is_named(
             db.drop("all")
         shown = capsys.readouterr().err
         assert re.fullmatch(
-            rf"timely: view 'all' is {how} \(at .*test_sinks.py:\d+\), which ends its sink 'memory', 2 of changes\(\), "
-            r"1 of watch\(\): .*\n",
+            rf"timely: view 'all' is {how} \(at .*test_sinks.py:\d+\), which ends its sink 'memory', what changes\(\) "
+            r"has returned \(2 times\), what watch\(\) has returned: .*\n",
             shown,
         )
         assert delivery.is_over
