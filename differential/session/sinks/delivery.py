@@ -21,7 +21,7 @@ from differential.session.changes import Change
 from differential.session.item import Item
 from differential.session.sinks.history import Contents, Left, Reach
 from differential.session.sinks.sink import Mark, Outlet, Sink, SinkWriter
-from timely.errors import SessionError, StoreError, TimelyError
+from timely.errors import DataError, SessionError, StoreError, TimelyError
 from timely.lowlevel import user_origin
 
 if TYPE_CHECKING:
@@ -99,10 +99,16 @@ class Delivery:
         return "is closed" if self.is_over else "is up to date"
 
     def left(self, number: int) -> Left | None:
-        """Return what the sink has, for a view that replaces this one after commit `number`; None if it lacks any."""
+        """Return what the sink has, for a view that replaces this one after commit `number`.
+
+        Return None if the sink lacks anything, or if rows of the view occur a negative number of times.
+        """
         if self.is_over or self._reach is None or self.commit != number or self._first:
             return None
-        return Left(self._own_stream, self._reach, self.item.names, self._contents())
+        try:
+            return Left(self._own_stream, self._reach, self.item.names, self._contents())
+        except DataError:
+            return None
 
     def succeed(self, left: Left, number: int) -> None:
         """Continue a sink after commit `number` with what has changed since a former view wrote to it.

@@ -302,6 +302,21 @@ def test_a_view_that_replaces_one_of_its_name_takes_over_its_sink(failures: list
             names.write_to(sink)
 
 
+def test_a_view_whose_rows_cannot_be_read_is_replaced_though_a_sink_follows_it() -> None:
+    with Session(progress=False) as db:
+        numbers = db.table("numbers", {"x": int})
+        view = db.view("some", lambda t: t.numbers.negate())
+        view.write_to(Memory())
+        numbers.insert(x=1)
+        db.commit()
+        with pytest.raises(DataError, match="negative"):
+            len(view)
+        again = db.view("some", lambda t: t.numbers)
+        assert again.records() == [(1,)]
+        with pytest.raises(SessionError, match="was dropped"):
+            view.records()
+
+
 def test_a_sink_that_was_emptied_before_it_is_taken_over_begins_with_the_contents() -> None:
     sink = Memory()
     with Session(progress=False) as db:
