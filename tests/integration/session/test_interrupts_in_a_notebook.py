@@ -64,7 +64,7 @@ def endless(x):
     return x
 
 
-db = dd.Session()
+db = dd.Session(progress=False)
 numbers = db.table("numbers", {"x": [1, 2]}, key="x")
 view = db.view("all", lambda t: t.numbers)
 db.commit()
