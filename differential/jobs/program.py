@@ -110,8 +110,9 @@ class Run:
         if given is not None or self._timed:
             total = None if given is None else given.total
             self._display.begin("making changes", total, is_endless=self._task.options.follow)
-        if self._timed and isinstance(given, Changes):
-            given.begin_after(max(int(edges.time.max()) for edges in self._timed if edges.time is not None))
+        if isinstance(given, Changes):
+            times = (int(edges.time.max()) for edges in self._timed if edges.time is not None)
+            given.begin_after(max(times, default=0))
         for changes in (self._arrivals(), () if given is None else given.epochs()):
             for chunk in _chunks(changes, AHEAD, self._wait):
                 self._change(chunk)

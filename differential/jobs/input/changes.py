@@ -84,7 +84,7 @@ class Changes:
         self.label = source.label
 
     def begin_after(self, time: int) -> None:
-        """Number the changes after a time until which others were made; an epoch before it is a fault."""
+        """Number the changes after the last epoch of the graph; an epoch before it is a fault."""
         self._ordinal = time
         self._source.order.begin(time)
 
@@ -140,7 +140,7 @@ class Order:
         self._begin = self._last = int(np.iinfo(np.int64).min)
 
     def begin(self, time: int) -> None:
-        """Let no epoch be before a time of the graph."""
+        """Let no epoch be before the last one of the graph."""
         self._begin = self._last = time
 
     def late(self, epoch: Ints) -> Ints:
@@ -149,8 +149,11 @@ class Order:
         self._last = int(reached[-1])
         return np.flatnonzero(epoch < reached[1:])
 
-    def reason(self, epoch: int) -> str:
-        """Return what is wrong with an epoch that is late."""
+    def fault(self, epoch: int) -> tuple[str, str]:
+        """Return what is wrong with an epoch that is late, and what to do about it."""
         if epoch < self._begin:
-            return f"the epoch {epoch} is before the last time of the graph, {self._begin}"
-        return f"the epoch {epoch} is less than one before it"
+            return (
+                f"the epoch {epoch} is before the last epoch of the graph, {self._begin}",
+                f"Let the epochs of changes begin at {self._begin}",
+            )
+        return f"the epoch {epoch} is less than one before it", "Sort the changes by epoch"

@@ -42,9 +42,8 @@ class TableChanges:
             batch = Batch(epoch, numbers, source, target, columns.get("weight"), columns["sign"])
             late = np.empty(0, np.int64) if epoch is None else self.order.late(epoch)
             for place in late.tolist():
-                reason = self.order.reason(int(columns["epoch"][place]))
+                reason, remedy = self.order.fault(int(columns["epoch"][place]))
                 text = f"epoch={columns['epoch'][place]}"
-                remedy = "Sort the changes by epoch"
                 self._faults.add(Fault(self.label, int(numbers[place]), text, reason, remedy, "row"))
             yield batch.without(late)
 

@@ -74,8 +74,7 @@ class TextChanges:
             texts = {line.number: line.shown for line in lines(block.data, block.line())}
             for place in late.tolist():
                 number = int(rows.lines[place])
-                reason = self.order.reason(int(epoch[place]))
-                self._faults.add(Fault(self.label, number, texts[number], reason, "Sort the changes by epoch"))
+                self._faults.add(Fault(self.label, number, texts[number], *self.order.fault(int(epoch[place]))))
         return late
 
 

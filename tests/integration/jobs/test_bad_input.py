@@ -121,6 +121,17 @@ def test_a_change_may_remove_what_it_adds_in_any_order(graph: Path, tmp_path: Pa
     assert [column.tolist() for column in found.answer.columns] == [each.tolist() for each in without.answer.columns]
 
 
+def test_an_epoch_before_that_of_the_graph_is_refused(graph: Path, tmp_path: Path) -> None:
+    changes = write_lines(tmp_path / "changes.tsv", [(-2, "+", 3, 4), (-1, "+", 3, 5), (0, "+", 4, 5)])
+    with pytest.raises(
+        DataError, match=r"changes.tsv, line 1: the epoch -2 is before the last epoch of the graph, 0: '-2\\t\+"
+    ):
+        outcome("components", [graph, changes])
+    found, deltas = outcome("components", [graph, changes, "--on-error", "skip"])
+    assert found.report.rejected == 2
+    assert [label for label, _ in deltas] == [0, 0]
+
+
 @pytest.mark.lengthy
 def test_an_unknown_node_is_named_with_those_it_resembles(tmp_path: Path) -> None:
     graph = write_lines(tmp_path / "graph.tsv", [("Oslo", "Bergen"), ("Bergen", "Voss")])

@@ -262,7 +262,7 @@ def test_changes_of_edges_with_times_come_after_these(begin: int, tmp_path: Path
     assert [label for label, _ in deltas] == [min(0, begin), begin, begin + 8, begin + 9]
 
     late = write_lines(tmp_path / "late.tsv", [(begin + 6, "+", "b", "c")])
-    with pytest.raises(DataError, match=rf"line 1: the epoch {begin + 6} is before the last time .*, {begin + 7}:"):
+    with pytest.raises(DataError, match=rf"line 1: the epoch {begin + 6} is before the last epoch .*, {begin + 7}:"):
         outcome("distances", [graph, late, "--time", "3"])
     at_once = write_lines(tmp_path / "at_once.tsv", [(begin + 7, "+", "b", "c")])
     _, deltas = outcome("distances", [graph, at_once, "--time", "3", "--from", "a"])
