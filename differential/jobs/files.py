@@ -152,12 +152,15 @@ def refuse_same(outputs: Mapping[str, str], inputs: Iterable[str | None] = ()) -
 
 
 def print_lines(lines: Iterable[str], stream: IO[str] | None) -> None:
-    """Print the lines of a summary. Raises DataError where the stream is closed, or cannot be written.
+    """Print the lines of a summary. Raises DataError where standard output is closed, or a stream cannot be written.
 
-    Python has None in the place of a standard stream that was closed before the program started.
+    Python has None in the place of a standard stream that was closed before the program started. A summary for a
+    standard error that is closed is dropped, so that the answer, which goes elsewhere, is written.
     """
     if stream is None:
-        raise DataError("cannot write the summary: its stream is closed")
+        if sys.stdout is None:
+            raise DataError("cannot write the summary: its stream is closed")
+        return
     with _writing("the summary"):
         print(*lines, sep="\n", file=stream, flush=True)
 

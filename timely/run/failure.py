@@ -102,7 +102,8 @@ def fail(text: str) -> int:
             return PEER_FAILED
         except OSError:
             pass  # the launcher has ended and removed its directory
-    print(written.decode(), file=sys.stderr)
+    if sys.stderr is not None:  # closed before the program started; `print` would write to standard output
+        print(written.decode(), file=sys.stderr)
     return FAILED
 
 

@@ -193,6 +193,17 @@ def test_a_full_standard_output_is_named_in_one_line(graph: Path, given: list[st
 
 
 @pytest.mark.lengthy
+def test_a_closed_standard_error_does_not_cost_the_answer(graph: Path, tmp_path: Path) -> None:
+    table = tmp_path / "answer.csv"
+    job = [sys.executable, "examples/components.py", str(graph), "--changes", "-", "--csv", str(table)]
+    command = ["sh", "-c", 'exec "$@" 2>&-', "sh", *job]
+    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, timeout=SECONDS)
+    assert done.returncode == 0
+    assert all(line.startswith("0\t+\t") for line in done.stdout.splitlines())
+    assert len(table.read_text().splitlines()) == 6
+
+
+@pytest.mark.lengthy
 def test_an_answer_of_several_processes_goes_to_standard_output_as_it_is(graph: Path, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "timely", "run", "-n", "2"]
     job = ["examples/components.py", str(graph), "--quiet", "--parquet"]

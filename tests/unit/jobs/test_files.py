@@ -9,6 +9,7 @@ import pytest
 
 from differential.jobs.files import OutputFile, empty_standard_output, print_lines, refuse_same, write_changes
 from differential.jobs.status import status_of
+from timely import fail
 from timely.errors import DataError
 
 
@@ -35,6 +36,15 @@ def test_a_standard_output_that_is_closed_is_an_error_of_one_line(
     empty_standard_output()
     assert status_of("degrees", lambda: print_lines(["3 nodes"], sys.stdout)) == 1
     assert capsys.readouterr().err == "degrees: cannot write the summary: its stream is closed\n"
+
+
+def test_a_summary_for_a_standard_error_that_is_closed_is_dropped(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "stderr", None)
+    assert status_of("degrees", lambda: print_lines(["3 nodes"], sys.stderr)) == 0
+    assert fail("degrees: an error") == 1
+    assert capsys.readouterr().out == ""
 
 
 @pytest.mark.parametrize("name", ["a\tb", "a\nb", "b\r", " a", "a "])
