@@ -11,6 +11,7 @@ all that it reads and writes, and the dataflows that its first worker had are dr
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Callable
 from contextlib import nullcontext, redirect_stdout
 from pathlib import Path
@@ -38,6 +39,9 @@ class _HasBuilt(SystemExit):
 def draw(output: str | None, target: list[str], is_module: bool) -> int:
     """Draw what a script or module builds, to a file or as text to stdout; return the exit status."""
     shapes: list[Shape] = []
+    stopped = threading.Event()
+    if output is None:
+        _note_output(target, is_module)
 
     def around(build: Callable[[Worker], Any]) -> Callable[[Worker], Any]:
         if (build.__module__ or "").startswith(SESSIONS):
@@ -45,6 +49,7 @@ def draw(output: str | None, target: list[str], is_module: bool) -> int:
 
         def program(worker: Worker) -> None:
             def stop() -> NoReturn:
+                stopped.set()
                 if worker.index == 0 and not shapes:  # others have the same, and are stepped again
                     shapes.extend(map(shape_of, worker.dataflows))
                 raise _HasBuilt(0)
@@ -60,7 +65,7 @@ def draw(output: str | None, target: list[str], is_module: bool) -> int:
         with nullcontext() if output is not None else redirect_stdout(sys.stderr):  # the drawing alone is printed there
             status = run_target(target, is_module, bool(sys.flags.safe_path))
     except SystemExit:  # ours, or what the script makes of it
-        if not shapes:
+        if not stopped.is_set() and not shapes:
             raise
         status = 0
     finally:
@@ -75,6 +80,19 @@ def draw(output: str | None, target: list[str], is_module: bool) -> int:
     else:
         save(shapes, Path(output))
     return 0
+
+
+def _note_output(target: list[str], is_module: bool) -> None:
+    """Print a note about an option `-o FILE` that follows the script, to which it goes."""
+    given = next((at for at, text in enumerate(target) if at and text in ("-o", "--output")), None)
+    if given is None:
+        return
+    option = " ".join(target[given : given + 2])
+    program = f"-m {target[0]}" if is_module else target[0]
+    print(
+        f"timely: {option} goes to the script; for a drawing in this file: timely viz {option} {program}",
+        file=sys.stderr,
+    )
 
 
 def _watched(build: Callable[[Worker], Any], shapes: list[Shape]) -> Callable[[Worker], Any]:

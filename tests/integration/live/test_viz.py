@@ -134,6 +134,27 @@ def test_what_cannot_be_drawn_is_refused(script: Path, tmp_path: Path) -> None:
     assert "cannot read" in viz("-o", tmp_path / "graph.dot", "nowhere.py").stderr
 
 
+@pytest.mark.parametrize("end", ["execute(program)", "sys.exit(execute(program))", "execute_directly(program)"])
+def test_a_program_without_a_dataflow_is_refused(end: str, tmp_path: Path) -> None:
+    script = tmp_path / "ok.py"
+    head = "import sys\nfrom timely import execute, execute_directly\nprogram = lambda worker: None\n"
+    script.write_text(f"{head}{end}\n")
+    refused = viz("-o", tmp_path / "graph.dot", script)
+    assert refused.returncode == 2
+    assert f"{script} builds no dataflow before it steps a worker" in refused.stderr
+    assert not (tmp_path / "graph.dot").exists()
+    script.write_text("import sys\nsys.exit(3)\n")
+    assert viz(script).returncode == 3
+
+
+def test_an_output_after_the_script_is_noticed(script: Path) -> None:
+    drawn = viz(script, "-o", "graph.svg")
+    assert drawn.returncode == 0
+    assert drawn.stdout.startswith("digraph")
+    note = f"timely: -o graph.svg goes to the script; for a drawing in this file: timely viz -o graph.svg {script}"
+    assert note in drawn.stderr.splitlines()
+
+
 def texts_of(path: Path) -> set[str]:
     """Return the texts in a picture."""
     root = ElementTree.parse(path).getroot()
