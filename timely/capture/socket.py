@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from timely.capture.codec import FRAME, PREFIX, body_length, check, decode, encode
 from timely.capture.event import Event
 from timely.config import is_loopback
-from timely.errors import CaptureError, TransportError
+from timely.errors import BuildError, CaptureError, TransportError
 
 if TYPE_CHECKING:
     import socket
@@ -47,10 +47,11 @@ class EventSocketWriter:
     """
 
     def __init__(self, address: Address, *, timeout: float = 30.0) -> None:
-        _check_loopback(address)
-        self.address = address
+        self.address = _checked(address)
+        if not self.address[1]:
+            raise BuildError("a writer needs a port, such as that which `EventSocketReader.listen()` returns, not 0")
         self._pieces: list[bytes | memoryview] = [PREFIX]
-        self._socket: socket.socket | None = _connected(address, timeout)
+        self._socket: socket.socket | None = _connected(self.address, timeout)
         self._socket.settimeout(timeout)
         self._broken = ""
 
@@ -100,8 +101,7 @@ class EventSocketReader:
     """
 
     def __init__(self, address: Address) -> None:
-        _check_loopback(address)
-        self.address = address
+        self.address = _checked(address)
         self.exhausted = False
         self._listener: socket.socket | None = None
         self._socket: socket.socket | None = None
@@ -206,13 +206,19 @@ def _connected(address: Address, timeout: float) -> socket.socket:
             clock.sleep(0.05)
 
 
-def _check_loopback(address: Address) -> None:
-    host = address[0]
+def _checked(address: object) -> Address:
+    """Return an address of this machine; raise BuildError if it is no address, TransportError if of another machine."""
+    match address:
+        case (str(host), int(port)) if 0 <= port < 1 << 16:
+            pass
+        case _:
+            raise BuildError(f"an address is (host, port), a text and an integer up to 65535, not {address!r}")
     if not is_loopback(host):
         raise TransportError(
             f"captured events are sent unprotected, so only between programs on one machine: {host} is not a loopback "
             "address; use 127.0.0.1 and a tunnel"
         )
+    return host, port
 
 
 def _shown(address: Address) -> str:

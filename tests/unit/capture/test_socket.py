@@ -15,7 +15,7 @@ from tests.unit.capture.events import EVENTS, EXPECTED, Unknown, read
 from tests.unit.communication.networks import together
 from timely.capture import EventSocketReader, EventSocketWriter, socket as event_socket
 from timely.capture.codec import FRAME, PREFIX, encode
-from timely.errors import CaptureError, TransportError
+from timely.errors import BuildError, CaptureError, TransportError
 
 
 class Clock:
@@ -256,6 +256,22 @@ def test_only_loopback_addresses_are_accepted() -> None:
         EventSocketReader(("0.0.0.0", 0))
     with pytest.raises(TransportError, match="not a loopback address"):
         EventSocketWriter(("example.org", 80))
+
+
+@pytest.mark.parametrize("kind", [EventSocketReader, EventSocketWriter])
+@pytest.mark.parametrize(
+    "address",
+    ["127.0.0.1:5555", "localhost", None, ("localhost", "x"), ("localhost", 99999), ("localhost", -1), ("localhost",)],
+)
+def test_an_address_is_a_host_and_a_port(kind: Any, address: Any) -> None:
+    with pytest.raises(BuildError, match=r"^an address is \(host, port\), .* 65535, not ") as refused:
+        kind(address)
+    assert str(refused.value).endswith(repr(address))
+
+
+def test_a_writer_needs_the_port_of_its_reader() -> None:
+    with pytest.raises(BuildError, match=r"such as that which `EventSocketReader.listen\(\)` returns"):
+        EventSocketWriter(("127.0.0.1", 0))
 
 
 def test_a_writer_reports_a_missing_listener() -> None:
