@@ -199,10 +199,13 @@ class Config:
         for worker in range(self.peers):
             other = taken.setdefault(self.endpoint(worker), worker)
             if other != worker:
+                remedy = "each process needs an address of its own"
+                if self.workers > 1:
+                    workers = self.workers
+                    remedy = f"a process with {workers} workers uses {workers} consecutive ports, starting with its own"
                 raise ConfigError(
                     f"processes {self.process_of(other)} and {self.process_of(worker)} would both listen at "
-                    f"{self.endpoint(worker)}; a process with {self.workers} workers uses {self.workers} consecutive "
-                    "ports, starting with its own"
+                    f"{self.endpoint(worker)}; {remedy}"
                 )
 
     @staticmethod

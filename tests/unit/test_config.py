@@ -65,7 +65,14 @@ def test_the_place_for_batches_comes_from_the_environment(tmp_path: Path) -> Non
         ({"spill_above": -1}, "spill_above must not be negative"),
         ({"spill_dir": "/nowhere"}, "spill_dir must be a directory"),
         ({"spill_dir": "/"}, r"spill_above is missing: .*--spill-above BYTES"),
-        ({"processes": 2, "addresses": ("tcp://127.0.0.1:1", "tcp://127.0.0.1:1")}, "would both listen at"),
+        (
+            {"processes": 2, "addresses": ("tcp://127.0.0.1:1", "tcp://127.0.0.1:1")},
+            "processes 0 and 1 would both listen at tcp://127.0.0.1:1; each process needs an address of its own",
+        ),
+        (
+            {"processes": 2, "workers": 2, "addresses": ("tcp://127.0.0.1:1", "tcp://127.0.0.1:2")},
+            "would both listen at tcp://127.0.0.1:2; a process with 2 workers uses 2 consecutive ports, starting with",
+        ),
         ({"processes": 2, "workers": 3, "addresses": LOCAL}, "processes 0 and 1 .* 3 consecutive ports"),
         ({"processes": 2, "addresses": ("udp://a:1", "udp://b:1")}, "neither ipc://PATH nor tcp://HOST:PORT"),
         ({"processes": 2, "addresses": ("tcp://a", "tcp://b")}, "not tcp://HOST:PORT"),
