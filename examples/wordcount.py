@@ -213,7 +213,7 @@ def options_of(arguments: list[str] | None = None) -> argparse.Namespace:
     """Return the options of the command line."""
     parser = parser_of(str(__doc__), EPILOG)
     add = parser.add_argument
-    add("files", metavar="FILE", nargs="+", help="a text, also compressed (.gz, .zst); '-' is standard input")
+    add("files", metavar="FILE", nargs="+", help="a text, also compressed (.gz, .zst, .bz2); '-' is standard input")
     add("--top", type=at_least(0), default=10, metavar="N", help="print the N most frequent words (default 10)")
     add("--lines", type=at_least(1), default=1000, metavar="N", help="lines in an epoch (default 1000)")
     add(

@@ -17,8 +17,8 @@ Number = TypeVar("Number", int, float)
 
 GRAPH = """\
 where the graph comes from: a file of edges as text (separated by tabs, commas or blanks; comments; with or without a
-header; nodes are integers or names), also compressed (.gz, .zst); Parquet, Arrow, .npy or Matrix Market; '-' for
-standard input; random:NODES,EDGES[,SEED]; or rmat:SCALE,FACTOR[,SEED]"""
+header; nodes are integers or names), also compressed (.gz, .zst, .bz2); Parquet, Arrow, .npy or Matrix Market; '-'
+for standard input; random:NODES,EDGES[,SEED]; or rmat:SCALE,FACTOR[,SEED]"""
 
 CHANGES = """\
 a file of changes: lines of '+' or '-', a source and a target, after an epoch if lines with the same epoch happen

@@ -28,6 +28,16 @@ def test_an_unknown_name_is_refused_with_those_it_resembles(capsys: pytest.Captu
     assert "no job is called 'wordcuont'; did you mean wordcount?" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("name", ["components", "wordcount"])
+def test_the_help_names_every_compression(
+    name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", [""])
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    assert main([name, "--help"]) == 0
+    assert "also compressed (.gz, .zst, .bz2)" in " ".join(capsys.readouterr().out.split())
+
+
 def test_jobs_about_streams_run_without_the_libraries_of_the_extra(tmp_path: Path) -> None:
     for name in ("matplotlib", "networkx", "pyarrow", "rich", "scipy"):
         (tmp_path / f"{name}.py").write_text(f"raise ModuleNotFoundError(name={name!r})")
