@@ -33,7 +33,7 @@ from differential.jobs.input.open_changes import open_changes
 from differential.jobs.input.replacements import PREFIX, Replacements
 from differential.jobs.interrupt import Interrupt
 from differential.jobs.job import Answer, Edges, Job, Shown
-from differential.jobs.outputs import CHECKED
+from differential.jobs.outputs import CHECKED, require
 from differential.jobs.picture import draw
 from differential.jobs.program import Outcome, Run, Task
 from differential.jobs.status import CheckError, status_of
@@ -104,10 +104,11 @@ def _work(worker: Worker, task: Task) -> None:
 
 
 def _open(stack: ExitStack, task: Task) -> dict[str, OutputFile]:
-    """Open all files to write, before anything is read."""
+    """Open all files to write, and import what writes them, before anything is read."""
     options, files = task.options, {}
     given = {option: getattr(options, option) for option in ("changes_to", "json", "csv", "parquet", "rejects", "plot")}
     names = {option: name for option, name in given.items() if name is not None}
+    require(names)
     refuse_same(names, (options.graph, options.changes))
     for option, name in names.items():
         binary = option in ("csv", "parquet", "plot")

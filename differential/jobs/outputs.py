@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -48,6 +48,19 @@ class Result:
     """The columns that hold text, which no record shows if there is none."""
 
 
+def require(outputs: Container[str]) -> None:
+    """Raise ConfigError, before the work and not after it, if a library is missing that an output needs.
+
+    >>> require(["csv", "json"])
+    """
+    if "plot" in outputs:
+        with needed_for("--plot"):
+            import matplotlib  # noqa: F401
+    if "parquet" in outputs:
+        with needed_for("--parquet"):
+            import pyarrow  # noqa: F401
+
+
 class Outputs:
     """The outputs that the options ask for, opened before anything is read. Only worker 0 has any.
 
@@ -66,7 +79,7 @@ class Outputs:
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
-            self._require()
+            require(self._names)
             refuse_same(self._names)
             for option, name in self._names.items():
                 is_live = option == "changes_to" and getattr(self._options, "follow", False)
@@ -78,15 +91,6 @@ class Outputs:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self._stack.__exit__(kind, error, traceback)
-
-    def _require(self) -> None:
-        """Raise ConfigError, before the work and not after it, if a library is missing that an output needs."""
-        if "plot" in self._names:
-            with needed_for("--plot"):
-                import matplotlib  # noqa: F401
-        if "parquet" in self._names:
-            with needed_for("--parquet"):
-                import pyarrow  # noqa: F401
 
     @property
     def has_changes(self) -> bool:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import gzip
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from differential.jobs.command_line import parse
+from differential.jobs.entry import run as run_job
 from tests.integration.jobs.running import job, outcome, write_lines
 from tests.integration.launcher.launching import ROOT
 from timely.errors import DataError
@@ -172,6 +174,18 @@ def test_an_option_that_the_question_does_not_take_is_refused_before_anything_is
 def test_an_output_that_cannot_be_written_is_named_before_anything_is_read(graph: Path, option: str) -> None:
     name = "/proc/absent/file.svg"
     assert refused(graph, option, name).startswith(f"components: cannot write {name}")
+
+
+def test_a_library_that_a_picture_needs_is_missed_before_anything_is_computed(
+    graph: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    asked = replace(job("components"), question=lambda inputs, options: pytest.fail("computes an answer"))
+    outputs = ["--csv", str(tmp_path / "answer.csv"), "--plot", str(tmp_path / "answer.svg")]
+    assert run_job(asked, [str(graph), "--quiet", *outputs], "components") == 1
+    line = "components: --plot needs matplotlib: pip install 'timely-dataflow[jobs]'\n"
+    assert capsys.readouterr().err == line
+    assert list(tmp_path.iterdir()) == [graph]
 
 
 @pytest.mark.lengthy
