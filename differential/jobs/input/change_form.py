@@ -10,7 +10,6 @@ from collections.abc import Sequence
 
 from differential.jobs.input.form import CANDIDATES, INTEGER, MARK, Column, Form, Kind, lines, split, weight_column
 from differential.jobs.input.layout import Layout, WeightKind, weight_kind
-from timely.errors import DataError
 
 SIGNS = ("+", "-")
 SIGN_NAMES = ("sign", "diff", "op", "change")
@@ -18,10 +17,12 @@ SIGN_NAMES = ("sign", "diff", "op", "change")
 USAGE = "[EPOCH] +|- SOURCE TARGET [WEIGHT]"
 
 
-def change_form(label: str, head: bytes, layout: Layout, has_names: bool, weight: WeightKind | None) -> Form | None:
-    """Return the form of changes from the complete lines at their beginning, or None if there are no changes.
+def change_form(
+    label: str, head: bytes, layout: Layout, has_names: bool, weight: WeightKind | None
+) -> Form | str | None:
+    """Return the form of changes from the complete lines at their beginning, or None if there are no lines.
 
-    `weight` is the type of the graph's weights. Raises DataError if no line has the form of a change.
+    If no line has the form of a change, the reason is returned. `weight` is the type of the graph's weights.
     """
     mark = len(MARK) if head.startswith(MARK) else 0
     found = list(lines(head[mark:]))
@@ -37,17 +38,20 @@ def change_form(label: str, head: bytes, layout: Layout, has_names: bool, weight
     fields = rows[separator]
     data = _changes(fields, sign)
     if not data:
-        raise DataError(
+        return (
             f"{label}, line {found[0].number}: a change is a line {USAGE}, separated like edges, not {found[0].shown!r}"
         )
     header = layout.header is not False and sign < len(fields[0]) and fields[0][sign].lower() in SIGN_NAMES
-    width = Counter(map(len, data)).most_common(1)[0][0]
+    least = sign + (3 if layout.weight is None else 4)
+    width = Counter([len(row) for row in data if len(row) >= least] or map(len, data)).most_common(1)[0][0]
     kind: Kind = "name" if has_names else "integer"
     columns = [Column("epoch", 0, "integer")] if sign else []
     columns.append(Column("sign", sign, "sign"))
     columns += [Column("source", sign + 1, kind), Column("target", sign + 2, kind)]
     if layout.weight is not None:
-        place = _weight_place(label, fields[0] if header else [], layout, sign, width)
+        place = _weight_place(fields[0] if header else [], layout, sign, width)
+        if place is None:
+            return f"{label} has no weights, but the edges do: a change is a line {USAGE}"
         columns.append(Column("weight", place, weight or weight_column(data, place, layout)))
     body, line = (found[0].end, found[0].number + 1) if header else (0, 1)
     return Form(separator, width, tuple(columns), mark + body, line)
@@ -59,10 +63,9 @@ def _changes(rows: Sequence[Sequence[str]], sign: int) -> list[Sequence[str]]:
     return [row for row in long if INTEGER.fullmatch(row[0])] if sign else long
 
 
-def _weight_place(label: str, header: Sequence[str], layout: Layout, sign: int, width: int) -> int:
+def _weight_place(header: Sequence[str], layout: Layout, sign: int, width: int) -> int | None:
+    """Return the column of weights, or None if there is none."""
     name, _ = weight_kind(layout.weight)
     if name is not None and name in header:
         return list(header).index(name)
-    if width < sign + 4:
-        raise DataError(f"{label} has no weights, but the edges do: a change is a line {USAGE}")
-    return sign + 3
+    return None if width < sign + 4 else sign + 3

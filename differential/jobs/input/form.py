@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from io import BytesIO
 from typing import Literal, NamedTuple
 
-from differential.jobs.input.layout import BLANKS, Layout, Places, WeightKind, places, weight_kind
+from differential.jobs.input.layout import BLANKS, Layout, Places, WeightKind, least_width, places, weight_kind
 from timely.errors import DataError
 
 Kind = Literal["integer", "float", "name", "sign"]
@@ -28,7 +28,6 @@ COMMENTS = ("#", "%", "//")
 """What a comment begins with, after blanks."""
 CANDIDATES = ("\t", ",", ";", BLANKS)
 SEPARATED = "; `--separator` states what is between columns"
-"""What helps where text has too few columns."""
 
 
 class Column(NamedTuple):
@@ -129,9 +128,15 @@ def edge_form(label: str, head: bytes, layout: Layout) -> Form:
     data = rows[1:] if header else rows
     if separator in (",", ";"):
         _refuse_quotes(label, found[-len(data) :], data)
-    width = _width(data or rows)
-    where = places(label, layout, width, rows[0] if header else None, SEPARATED)
-    return Form(separator, width, _columns(data, where, layout), mark + body, line)
+    width = _width(data or rows, layout)
+    where = places(label, layout, width, rows[0] if header else None, _remedy(layout))
+    regular = [row for row in data if len(row) == width]  # the other rows are faults
+    return Form(separator, width, _columns(regular, where, layout), mark + body, line)
+
+
+def _remedy(layout: Layout) -> str:
+    """Return what helps where text has too few columns."""
+    return SEPARATED if layout.separator is None else f" with the separator {layout.separator!r}"
 
 
 def _refuse_quotes(label: str, found: Sequence[Line], rows: Sequence[Sequence[str]]) -> None:
@@ -175,9 +180,15 @@ def integers(rows: Sequence[Sequence[str]], where: Places) -> float:
     return sum(found) / len(rows)
 
 
-def _width(rows: Sequence[Sequence[str]]) -> int:
-    """Return how many columns most rows have; of two numbers that equally many have, the larger one."""
-    return max(Counter(map(len, rows)).items(), key=lambda each: each[::-1])[0]
+def _width(rows: Sequence[Sequence[str]], layout: Layout) -> int:
+    """Return how many columns most rows have that can be edges; of two numbers that equally many have, the larger one.
+
+    If no row has enough columns for an edge, all rows count.
+    """
+    least = least_width(layout)
+    widths = [len(row) for row in rows]
+    enough = [width for width in widths if width >= least] or widths
+    return max(Counter(enough).items(), key=lambda each: each[::-1])[0]
 
 
 def _header(label: str, rows: Sequence[Sequence[str]], layout: Layout) -> bool:
@@ -189,7 +200,7 @@ def _header(label: str, rows: Sequence[Sequence[str]], layout: Layout) -> bool:
         return True
     if given or len(rows) < 2:
         return False
-    where = places(label, layout, _width(rows[1:]), rows[0], SEPARATED)
+    where = places(label, layout, _width(rows, layout), rows[0], _remedy(layout))
     nodes = [rows[0][place] for place in (where.source, where.target) if place < len(rows[0])]
     return not any(map(INTEGER.fullmatch, nodes)) and integers(rows[1:], where) > 0.5
 
@@ -199,7 +210,7 @@ def _separator(label: str, found: Sequence[Line], layout: Layout) -> str:
     best, best_score = BLANKS, (0.0, 0.0)
     for separator in CANDIDATES:
         rows = [split(line.text, separator) for line in found]
-        width = _width(rows)
+        width = _width(rows, layout)
         try:
             where = places(label, layout, width, rows[0])
         except DataError:

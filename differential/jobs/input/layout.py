@@ -70,6 +70,16 @@ def weight_kind(weight: str | None) -> tuple[str | None, WeightKind | None]:
     return weight, None
 
 
+def least_width(layout: Layout) -> int:
+    """Return how many columns a row has at least if it is an edge.
+
+    >>> least_width(Layout()), least_width(Layout(weight="cost")), least_width(Layout(time="7"))
+    (2, 3, 7)
+    """
+    stated = [column for column in (weight_kind(layout.weight)[0], layout.time) if column is not None]
+    return max([2 + len(stated), *(int(column) for column in stated if _is_number(column))])
+
+
 def places(label: str, layout: Layout, width: int, header: Sequence[str] | None, remedy: str = "") -> Places:
     """Return the columns of an edge in a table of `width` columns, whose names are `header` if it has any.
 
@@ -94,7 +104,7 @@ def places(label: str, layout: Layout, width: int, header: Sequence[str] | None,
 def _place(label: str, column: str | None, role: str, width: int, header: Sequence[str] | None) -> int | None:
     if column is None:
         return None
-    is_number = column.isascii() and column.isdecimal()
+    is_number = _is_number(column)
     if is_number and 1 <= int(column) <= width:
         return int(column) - 1
     if header is not None and column in header:
@@ -106,6 +116,10 @@ def _place(label: str, column: str | None, role: str, width: int, header: Sequen
             f"{label}: no header names a column {column!r}; give the column of the {role} by its number, or `--header`"
         )
     raise DataError(f"{label}: no column is named {column!r}; the columns are {', '.join(map(repr, header))}")
+
+
+def _is_number(column: str) -> bool:
+    return column.isascii() and column.isdecimal()
 
 
 def _count(width: int) -> str:

@@ -36,18 +36,28 @@ class TextChanges:
         self.order = Order()
 
     def parser(self, head: bytes) -> tuple[Form, Parser] | None:
-        """Return the form that whole lines show and a parser for it, or None if they have no changes."""
+        """Return the form that whole lines show and a parser for it, or None if they have no changes.
+
+        Raises DataError for lines that are no changes, if faults stop the run.
+        """
         refuse_binary(self.label, head)
         form = change_form(self.label, head, self._layout, self._names is not None, self._weight)
+        if isinstance(form, str):
+            if self._faults.policy == "stop":
+                raise DataError(form)
+            return None
         return None if form is None else (form, Parser(self.label, form, self._faults, with_lines=True))
 
     def parser_of_some(self, piece: Piece) -> tuple[Form, Parser] | None:
-        """Return the same for the first lines of a text that grows; without a change among them, each is a fault."""
+        """Return the same for some lines of a text; without a change among them, each is a fault."""
         try:
-            return self.parser(piece.data)
+            found = self.parser(piece.data)
         except DataError:
             if self._faults.policy == "stop":
                 raise
+            found = None
+        if found is not None:
+            return found
         for line in lines(piece.data, piece.line):
             self._faults.add(Fault(self.label, line.number, line.shown, f"is not a change, which is {USAGE}"))
         return None
@@ -78,6 +88,11 @@ class TextChanges:
         return late
 
 
+def _body(piece: Piece, form: Form) -> Block:
+    """Return lines without what is before the first row, where they begin with the form's header."""
+    return Block(piece.data[form.body :], form.body, functools.partial(int, piece.line + form.line - 1))
+
+
 class FileChanges:
     """Changes in a text that has an end."""
 
@@ -86,15 +101,20 @@ class FileChanges:
         self._changes = changes
         self.label = text.label
         self.order = changes.order
-        self._parser = changes.parser(head_of(text, lambda data: next(lines(data), None) is not None))
+        self._found = changes.parser(head_of(text, lambda data: next(lines(data), None) is not None))
 
     def batches(self) -> Iterator[Batch | None]:
         """Yield all rows."""
-        if self._parser is not None:
-            form, parser = self._parser
-            with reading(self.label):
-                for block in self._text.blocks(0, 1, ignore):
-                    yield self._changes.batch(parser, without_header(block, form))
+        found = self._found
+        with reading(self.label):
+            for block in self._text.blocks(0, 1, ignore):
+                if found is not None:
+                    yield self._changes.batch(found[1], without_header(block, found[0]))
+                    continue
+                piece = Piece(block.data, block.line())
+                found = self._changes.parser_of_some(piece)
+                if found is not None:
+                    yield self._changes.batch(found[1], _body(piece, found[0]))
 
 
 class FollowedChanges:
@@ -116,13 +136,13 @@ class FollowedChanges:
                     if not self._followed.is_ended:
                         yield None
                     continue
-                start, line = 0, piece.line
-                if found is None or (line == 1 and found[0].line > 1):  # a file that was replaced has a header, too
+                block = Block(piece.data, 0, functools.partial(int, piece.line))
+                # A file that was replaced has a header, too.
+                if found is None or (piece.line == 1 and found[0].line > 1):
                     found = self._changes.parser_of_some(piece)
                     if found is None:
                         continue
-                    start, line = found[0].body, line + found[0].line - 1
-                block = Block(piece.data[start:], start, functools.partial(int, line))
+                    block = _body(piece, found[0])
                 yield self._changes.batch(found[1], block)
         finally:
             self._followed.close()

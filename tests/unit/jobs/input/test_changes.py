@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from differential.jobs.input import Change, Changes, Faults, Layout, Names, blocks, open_changes, open_graph, parse
+from differential.jobs.input.faults import Policy
 from tests.unit.jobs.input.reading import PLAIN
 from timely.errors import DataError
 
@@ -185,6 +186,42 @@ def test_a_text_that_has_no_changes_is_refused(tmp_path: Path) -> None:
     path.write_text("# edges\n1 2\n3 4\n")
     with pytest.raises(DataError, match=r"line 2: a change is a line \[EPOCH\] \+\|- SOURCE TARGET \[WEIGHT\].*'1 2'"):
         of(path)
+
+
+@pytest.mark.parametrize("policy", ["skip", "report"])
+@pytest.mark.parametrize("good", ["", "+ 5 6\n"])
+def test_lines_before_any_change_are_faults(
+    tmp_path: Path, good: str, policy: Policy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for each in ("BLOCK", "LEAST_HEAD", "MOST_HEAD"):
+        monkeypatch.setattr(blocks, each, 16)
+    path = tmp_path / "changes"
+    path.write_text("1 * 3 4\n2 * 3 4\n3 * 3 4\n4 * 3 4\n" + good)
+    faults = Faults(policy)
+    found = read(open_changes(str(path), None, PLAIN, faults))
+    assert found == ([(1, 5, [(1, 5, 6)])] if good else [])
+    assert faults.count == 4
+    kept = [(fault.line, fault.text) for fault in faults.take()]
+    assert kept == ([] if policy == "skip" else [(each, f"{each} * 3 4") for each in (1, 2, 3, 4)])
+
+
+@pytest.mark.parametrize("good", [0, 1])
+def test_changes_without_a_weight_are_faults(tmp_path: Path, good: int) -> None:
+    path = tmp_path / "changes"
+    path.write_text("+ 1 2\n+ 2 3\n" + "+ 3 4 7\n" * good)
+    faults = Faults("report")
+    assert read(open_changes(str(path), None, Layout(weight="3"), faults)) == [(1, 3, [(1, 3, 4, 7)])] * good
+    assert [fault.line for fault in faults.take()] == [1, 2]
+    with pytest.raises(DataError, match="has no weights" if not good else "line 1: has 3 columns instead of 4"):
+        of(path, Layout(weight="3"))
+
+
+@pytest.mark.parametrize("data", [b"\0\1\n", "+ 1 2\n".encode("utf-16")])
+def test_a_file_that_is_no_text_is_refused_even_if_faults_are_skipped(tmp_path: Path, data: bytes) -> None:
+    path = tmp_path / "changes"
+    path.write_bytes(data)
+    with pytest.raises(DataError, match=r"is neither a text nor|is a text in UTF-16"):
+        open_changes(str(path), None, PLAIN, Faults("skip"))
 
 
 @pytest.mark.parametrize("format", ["parquet", "ipc", "stream"])

@@ -114,6 +114,38 @@ def test_lines_in_the_head_that_are_faults(tmp_path: Path) -> None:
 
 
 @pytest.mark.lengthy
+@pytest.mark.parametrize("separator", [None, "tab"])
+@pytest.mark.parametrize(
+    ("text", "layout", "expected", "bad"),
+    [
+        ("1\t2\n3\n", PLAIN, [(1, 2)], {2}),
+        ("3\n1\t2\n", PLAIN, [(1, 2)], {1}),
+        ("1\t2\n3\n4\n", PLAIN, [(1, 2)], {2, 3}),
+        ("a\tb\nc\n", PLAIN, [("a", "b")], {2}),
+        ("1\t2\t5\n3\t4\n", Layout(weight="3"), [(1, 2, 5)], {2}),
+        ("1\t2\t5\n3\t4\n5\t6\n", Layout(time="3"), [(1, 2, 5)], {2, 3}),
+    ],
+)
+def test_lines_with_too_few_columns_are_faults_beside_a_single_edge(
+    tmp_path: Path, text: str, layout: Layout, expected: list[Any], bad: set[int], separator: str | None
+) -> None:
+    path = tmp_path / "graph"
+    path.write_text(text)
+    found, reasons = with_faults(path, layout._replace(separator=separator))
+    assert found == expected
+    assert set(reasons) == bad
+    assert f"FILE, line {min(bad)}: has " in refusal(path, layout._replace(separator=separator))
+
+
+@pytest.mark.lengthy
+def test_a_separator_that_is_given_is_named_where_there_are_too_few_columns(tmp_path: Path) -> None:
+    path = tmp_path / "graph"
+    path.write_text("1 2\n3 4\n")
+    expected = "FILE: an edge needs two columns, but there is only one column with the separator 'tab'"
+    assert refusal(path, Layout(separator="tab")) == expected
+
+
+@pytest.mark.lengthy
 @pytest.mark.parametrize("peers", [1, 3])
 def test_all_bytes_of_a_compressed_file_are_reported(
     tmp_path: Path, peers: int, monkeypatch: pytest.MonkeyPatch
