@@ -51,6 +51,26 @@ def test_the_chosen_worker_receives_everything_and_the_others_nothing(workers: i
         assert all(changes == [] and contents == {} for changes, contents in seen)
 
 
+def test_an_output_adds_up_diffs_beyond_64_bits_and_an_arrangement_refuses_them() -> None:
+    def updates(scope: Scope) -> Collection:
+        large = [Collection.of(scope, 1).explode(lambda one: (one, one * 2**62)) for _ in range(5)]
+        return large[0].concat(*large[1:])
+
+    assert example(updates) == [((1,), 5 * 2**62)]
+    with pytest.raises(OperatorError, match="how often 1 occurs does not fit into 64 bits"):
+        example(lambda scope: updates(scope).consolidate())
+
+
+def test_an_output_takes_large_unsigned_integers_of_a_function_and_an_arrangement_refuses_them() -> None:
+    def numbers(scope: Scope) -> Collection:
+        return Collection.of(scope, [1, 2]).map(lambda x: x.astype(np.uint64) + np.uint64(2**63))
+
+    assert example(numbers) == [((2**63 + 1,), 1), ((2**63 + 2,), 1)]
+    for arranged in (Collection.count, Collection.distinct, Collection.consolidate):
+        with pytest.raises(OperatorError, match=r"too large for a 64-bit integer: typed\(column, 'uint64'\)"):
+            example(lambda scope, arranged=arranged: arranged(numbers(scope)))  # type: ignore[misc]
+
+
 def test_an_output_is_read_once_the_dataflow_is_complete() -> None:
     def program(worker: Worker) -> None:
         with worker.dataflow() as scope:
