@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from decimal import Decimal
 
 import numpy as np
 import pytest
@@ -10,6 +11,8 @@ import pytest
 from differential import Collection, example
 from differential.graphs import (
     bfs,
+    colouring,
+    independent_set,
     label_propagation,
     pagerank,
     shortest_distances,
@@ -18,6 +21,7 @@ from differential.graphs import (
 )
 from tests.oracle.grid import contents, run
 from timely import Scope
+from timely.data.typed import typed
 from timely.errors import BuildError, OperatorError
 
 FAR = 2**63 - 1
@@ -61,6 +65,28 @@ def test_records_with_other_columns_are_refused_with_the_line_and_the_columns(
         example(definition)
     assert "<lambda>" not in str(refusal.value)
     assert "along()" not in str(refusal.value)
+
+
+NULLS = [
+    [(1, 2), (None, 1)],
+    [(1, 2), (2, None), (None, 3), (3, 1), (None, None)],
+    [(1, None), (2, None), (1, 1), (None, 1)],
+]
+
+
+@pytest.mark.parametrize("edges", NULLS)
+@pytest.mark.parametrize("definition", [colouring, independent_set, weakly_connected_components])
+def test_nulls_among_decimal_nodes_answer_as_those_among_integers(
+    definition: Callable[[Collection], Collection], edges: list[tuple[int | None, int | None]]
+) -> None:
+    def answer(kind: str, node: Callable[[int], object]) -> list[object]:
+        ends = [[None if end is None else node(end) for end in column] for column in zip(*edges)]
+        return example(lambda scope: definition(Collection.of(scope, *(typed(each, kind) for each in ends))))
+
+    found = answer("decimal(18, 2)", Decimal)
+    assert found == answer("int64?", int)
+    named = {record[0] for record, _ in found}  # type: ignore[misc, index]
+    assert definition is independent_set or named == {end for edge in edges for end in edge}
 
 
 @pytest.mark.parametrize("lengths", [[2**53 + 1], [0.5]])
