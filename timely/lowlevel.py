@@ -52,6 +52,7 @@ class that they were given.
 [3, 4]
 """
 
+from timely.arguments import check_functions
 from timely.capture.event import as_integer, checked_time, register as register_event
 from timely.config import Config
 from timely.data.buffers import Buffers, columns_from_buffers, columns_to_buffers
@@ -149,6 +150,7 @@ __all__ = [
     "attributed",
     "bytes_of",
     "call",
+    "check_functions",
     "checked_time",
     "code_floats",
     "columns_from_buffers",

@@ -30,7 +30,7 @@ from differential.trace.columns import Rows
 from differential.trace.parts import first_wide_pair, table_of_parts
 from timely import Stream
 from timely.errors import DataError
-from timely.lowlevel import as_columns, call
+from timely.lowlevel import as_columns, call, check_functions
 
 PIECE = 1 << 19
 """The operator yields to others after about this many pairs."""
@@ -61,6 +61,7 @@ def half_join(
     >>> example(program)
     [(('ann', 30, 'Rome'), 1)]
     """
+    check_functions(name, function=function)
     hidden = 0 if prefixes.scope.width == 1 else prefixes.scope.width
 
     def ask(updates: Updates, initial: Ints, pasts: list[Past]) -> Pairs:
@@ -90,6 +91,7 @@ def count_rows(
     >>> example(program)
     [((1, 2), 1)]
     """
+    check_functions(name, function=function)
     hidden = 0 if prefixes.scope.width == 1 else prefixes.scope.width
 
     def ask(updates: Updates, initial: Ints, pasts: list[Past]) -> Numbers:

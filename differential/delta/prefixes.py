@@ -10,7 +10,7 @@ from differential.collection import Arrangement, Collection
 from differential.data.updates import Updates
 from differential.delta.half_join import count_rows, half_join, split
 from differential.operators.linear import linear
-from timely.lowlevel import as_columns, as_row_mask, call, consult
+from timely.lowlevel import as_columns, as_row_mask, call, check_functions, consult
 
 
 class AltNeu(Enum):
@@ -61,6 +61,7 @@ class Prefixes:
         >>> example(lambda scope: Prefixes.of(Collection.of(scope, np.array([1, 2]))).map(lambda x: -x).results())
         [((-2,), 1), ((-1,), 1)]
         """
+        check_functions(name, function=function)
 
         def apply(updates: Updates) -> Updates:
             own, initial = split(updates.columns, self._hidden)
@@ -74,6 +75,7 @@ class Prefixes:
         >>> example(lambda scope: Prefixes.of(Collection.of(scope, np.array([1, 2]))).filter(lambda x: x > 1).results())
         [((2,), 1)]
         """
+        check_functions(name, predicate=predicate)
 
         def apply(updates: Updates) -> Updates:
             return updates.take(as_row_mask(consult(predicate, split(updates.columns, self._hidden)[0]), len(updates)))

@@ -7,6 +7,7 @@ from typing import Any
 
 from differential import Collection, Variable, innermost
 from differential.arguments import check_collections, check_rows
+from timely.lowlevel import check_functions
 
 
 def propagate(edges: Collection, labels: Collection, *, rounds: Callable[..., Any] | None = None) -> Collection:
@@ -23,6 +24,8 @@ def propagate(edges: Collection, labels: Collection, *, rounds: Callable[..., An
     >>> example(program)
     [((1, 5), 1), ((2, 5), 1), ((3, 5), 1)]
     """
+    if rounds is not None:
+        check_functions("propagate", rounds=rounds)
     check_collections("propagate", edges=edges)
     check_rows("propagate", labels=labels)
     edges, labels = innermost(edges, labels)

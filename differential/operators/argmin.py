@@ -9,6 +9,7 @@ from differential.arrangement.core import ArrangementCore, C
 from differential.keys import columns_of
 from differential.operators.aggregates import max, min
 from differential.operators.map import map
+from timely.lowlevel import check_functions
 
 
 def argmin(collection: C, function: Callable[..., Any], *, name: str = "argmin") -> C:
@@ -44,6 +45,7 @@ def argmax(collection: C, function: Callable[..., Any], *, name: str = "argmax")
 
 
 def _with_rank(collection: C, function: Callable[..., Any], name: str) -> ArrangementCore[C]:
+    check_functions(name, function=function)
     keys = columns_of(collection.keys, name)
 
     def ranked(*columns: Any) -> Any:

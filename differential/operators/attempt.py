@@ -21,7 +21,7 @@ from differential.arrangement.core import C
 from differential.data.raised import raised
 from differential.data.updates import Array, Updates
 from timely import Stream
-from timely.lowlevel import Batch, Time, as_columns, call, split
+from timely.lowlevel import Batch, Time, as_columns, call, check_functions, split
 
 
 class Outcome(NamedTuple):
@@ -104,6 +104,7 @@ def attempt(collection: C, function: Callable[..., Any], *, keys: int = 1, name:
     >>> example(program)
     [(('x', "ValueError: invalid literal for int() with base 10: 'x'"), 1)]
     """
+    check_functions(name, function=function)
     return Attempt(collection, function, keys, name)
 
 

@@ -13,6 +13,7 @@ from differential.operators.concat import concat
 from differential.operators.groups import Groups
 from differential.operators.reduce import reduce_groups
 from differential.operators.vectors import as_part
+from timely.lowlevel import check_functions
 
 
 class CoGroups(NamedTuple):
@@ -48,6 +49,7 @@ def cogroup(left: C, right: C, function: Callable[[CoGroups], Any], *, name: str
     >>> example(program)
     [(('bolt', 1), 1), (('nut', -1), 1)]
     """
+    check_functions(name, function=function)
     check_rows(name, right=right)
 
     def both(groups: Groups) -> Any:

@@ -10,7 +10,7 @@ from differential.arrangement.core import C
 from differential.data.updates import Updates
 from differential.operators.linear import linear
 from timely.errors import DataError
-from timely.lowlevel import LIMIT, Moment, Time, as_time, less_equal
+from timely.lowlevel import LIMIT, Moment, Time, as_time, check_functions, less_equal
 
 
 def delay(collection: C, function: Callable[[Time], Moment], *, name: str = "delay") -> C:
@@ -26,6 +26,7 @@ def delay(collection: C, function: Callable[[Time], Moment], *, name: str = "del
     >>> _ = example(hourly)
     (1,) (60,) 1
     """
+    check_functions(name, function=function)
 
     def transform(updates: Updates) -> Updates:
         return updates.with_times(np.array([later(tuple(time)) for time in updates.times.tolist()], np.int64))

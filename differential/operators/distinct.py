@@ -14,7 +14,7 @@ from differential.operators.reduction import BuiltIn, Reduction, reduce_arrangem
 from differential.operators.selected import SameValues
 from differential.operators.threshold_in_order import threshold_in_order
 from timely.errors import DataError
-from timely.lowlevel import consult
+from timely.lowlevel import check_functions, consult
 
 
 def distinct(collection: Keyed[C], *, name: str = "distinct") -> C:
@@ -41,6 +41,7 @@ def threshold(collection: Keyed[C], function: Callable[[Codes], Codes], *, name:
     >>> example(lambda scope: Collection.of(scope, np.array([1, 2, 1])).threshold(lambda n: n // 2))
     [((1,), 1)]
     """
+    check_functions(name, function=function)
 
     def checked(counts: Codes) -> Codes:
         result = np.asarray(consult(function, (counts,)))

@@ -9,7 +9,7 @@ from differential.arrangement.core import C
 from differential.operators.passages import entering_at
 from timely import Scope
 from timely.errors import BuildError
-from timely.lowlevel import inline_timed
+from timely.lowlevel import check_functions, inline_timed
 
 
 def enter_at(collection: C, scope: Scope, rounds: Callable[..., Any], *, name: str = "enter_at") -> C:
@@ -29,6 +29,7 @@ def enter_at(collection: C, scope: Scope, rounds: Callable[..., Any], *, name: s
     (1,) (0, 10) 1
     (2,) (0, 20) 1
     """
+    check_functions(name, rounds=rounds)
     outside = collection.scope
     if not scope.is_within(outside) or scope.width != outside.width + 1:
         raise BuildError(f"enter_at goes into a loop directly inside {outside}; {scope} is not one")

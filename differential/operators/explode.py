@@ -12,7 +12,7 @@ from differential.data.overflow import multiplied
 from differential.data.updates import Array, Ints, Updates
 from differential.operators.linear import linear
 from timely.errors import DataError
-from timely.lowlevel import as_columns, call
+from timely.lowlevel import as_columns, call, check_functions
 
 
 def explode(collection: C, function: Callable[..., Any], *, keys: int = 1, name: str = "explode") -> C:
@@ -30,6 +30,7 @@ def explode(collection: C, function: Callable[..., Any], *, keys: int = 1, name:
     >>> example(sales)
     [(('rice', 4), 1), (('tea', 5), 1)]
     """
+    check_functions(name, function=function)
 
     def transform(updates: Updates) -> Updates:
         result = call(function, updates.columns)

@@ -8,7 +8,7 @@ from typing import Any
 from differential.arrangement.core import C
 from differential.data.updates import Updates
 from differential.operators.linear import linear
-from timely.lowlevel import call, rows_and_columns
+from timely.lowlevel import call, check_functions, rows_and_columns
 
 
 def flat_map(collection: C, function: Callable[..., Any], *, keys: int = 1, name: str = "flat_map") -> C:
@@ -25,6 +25,7 @@ def flat_map(collection: C, function: Callable[..., Any], *, keys: int = 1, name
     >>> example(lambda scope: Collection.of(scope, np.array([1, 2]), np.array([2, 3])).flat_map(both_ends))
     [((1,), 1), ((2,), 2), ((3,), 1)]
     """
+    check_functions(name, function=function)
 
     def transform(updates: Updates) -> Updates:
         rows, columns = rows_and_columns(call(function, updates.columns), len(updates))

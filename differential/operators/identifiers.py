@@ -21,7 +21,7 @@ from differential.operators.groups import Groups, ranks
 from differential.operators.iterate import iterate
 from differential.operators.map import map
 from differential.operators.reduce import reduce
-from timely.lowlevel import hash_columns
+from timely.lowlevel import check_functions, hash_columns
 
 LARGEST = (1 << 63) - 1
 
@@ -44,6 +44,7 @@ def identifiers(
     >>> example(program)
     [((True, 2), 1)]
     """
+    check_functions(name, hash=hash)
     keys = collection.keys
 
     def candidate(columns: tuple[Array, ...], attempt: Any) -> Ints:

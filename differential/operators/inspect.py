@@ -8,7 +8,7 @@ from typing import Any
 from differential.arrangement.core import C
 from differential.data.updates import Updates
 from differential.operators.linear import linear
-from timely.lowlevel import Time
+from timely.lowlevel import Time, check_functions
 
 
 def inspect(collection: C, look: Callable[[tuple[Any, ...], Time, int], object], *, name: str = "inspect") -> C:
@@ -19,6 +19,7 @@ def inspect(collection: C, look: Callable[[tuple[Any, ...], Time, int], object],
     >>> _ = example(lambda scope: Collection.of(scope, np.array([7])).inspect(print))
     (7,) (0,) 1
     """
+    check_functions(name, look=look)
 
     def transform(updates: Updates) -> Updates:
         for row in updates.rows():
@@ -36,6 +37,7 @@ def inspect_batch(collection: C, look: Callable[[Updates], object], *, name: str
     >>> _ = example(lambda scope: Collection.of(scope, np.arange(5)).inspect_batch(lambda batch: print(len(batch))))
     5
     """
+    check_functions(name, look=look)
 
     def transform(updates: Updates) -> Updates:
         look(updates.as_read_only())

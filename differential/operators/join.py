@@ -12,7 +12,7 @@ from differential.operators.innermost import apart
 from differential.operators.join_arrangements import join_arrangements
 from differential.operators.negate import negate
 from timely.errors import BuildError, DataError
-from timely.lowlevel import user_origin
+from timely.lowlevel import check_functions, user_origin
 
 
 def join_map(
@@ -34,6 +34,7 @@ def join_map(
     >>> example(grandchildren)
     [((1, 3), 1), ((1, 4), 1)]
     """
+    check_functions(name, function=function)
     first, second = _together(left, right, name)
     return first.with_updates(join_arrangements(first, second, function, name=name), keys)
 

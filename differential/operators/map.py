@@ -7,6 +7,7 @@ from typing import Any
 
 from differential.arrangement.core import C
 from differential.operators.linear import linear, mapped
+from timely.lowlevel import check_functions
 
 
 def map(collection: C, function: Callable[..., Any], *, keys: int = 1, name: str = "map") -> C:
@@ -19,5 +20,5 @@ def map(collection: C, function: Callable[..., Any], *, keys: int = 1, name: str
     >>> example(lambda scope: Collection.of(scope, np.array([1, 2])).map(lambda x: (x % 2, x)))
     [((0, 2), 1), ((1, 1), 1)]
     """
-
+    check_functions(name, function=function)
     return linear(collection, mapped(function), keys=keys, name=name)

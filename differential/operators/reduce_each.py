@@ -11,6 +11,7 @@ from differential.arrangement.core import C, Keyed
 from differential.operators.groups import Groups
 from differential.operators.reduce import reduce
 from timely.errors import DataError
+from timely.lowlevel import check_functions
 
 
 def reduce_each(
@@ -32,6 +33,7 @@ def reduce_each(
     >>> example(lambda scope: Collection.of(scope, np.array([1, 1, 1]), np.array([9, 2, 4])).reduce_each(median))
     [((1, 4), 1)]
     """
+    check_functions(name, function=function)
 
     def batched(groups: Groups) -> Any:
         keys = _rows(groups.keys, len(groups))

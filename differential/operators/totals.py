@@ -15,7 +15,7 @@ from differential.operators.explode import occurrences
 from differential.operators.linear import linear
 from differential.operators.vectors import reduce_parts
 from timely.errors import BuildError
-from timely.lowlevel import consult
+from timely.lowlevel import check_functions, consult
 
 
 def totals(collection: C, *functions: Callable[..., Any], name: str = "totals") -> C:
@@ -35,6 +35,8 @@ def totals(collection: C, *functions: Callable[..., Any], name: str = "totals") 
     """
     if not functions:
         raise BuildError(f"{name}: there is nothing to add up: pass one function, or several")
+    for function in functions:
+        check_functions(name, function=function)
     keys, parts = columns_of(collection.keys, name), len(functions)
 
     def transform(updates: Updates) -> Updates:

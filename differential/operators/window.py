@@ -36,7 +36,7 @@ from differential.operators.hold import hold
 from differential.operators.linear import linear
 from timely import Scope
 from timely.errors import BuildError, DataError, LateWarning
-from timely.lowlevel import LIMIT, consult, user_origin
+from timely.lowlevel import LIMIT, check_functions, consult, user_origin
 
 
 def window(
@@ -71,6 +71,10 @@ def window(
     ('ann', 3) (15,) -1
     ('bob', 5) (15,) -1
     """
+    if at is not None:
+        check_functions(name, at=at)
+    if late is not None:
+        check_functions(name, late=late)
     if not (isinstance(size, Integral) and isinstance(slide, Integral) and size >= 1 and slide >= 1):
         raise BuildError(f"{name}: a window of size {size} and slide {slide}: both must be whole numbers of at least 1")
 

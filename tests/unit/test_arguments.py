@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 
 from differential import Collection, example, graphs
-from timely import Input, Scope, Worker, execute_directly, new_input, rowwise
+from differential.delta.half_join import count_rows, half_join
+from timely import Input, OperatorBuilder, Pipeline, Scope, Worker, execute_directly, new_input, rowwise, source
 from timely.errors import BuildError
 
 NOT_COLLECTIONS = (None, [1, 2], 7, np.array([1]), Collection, "edges")
@@ -149,3 +152,63 @@ def test_a_collection_of_another_dataflow_is_refused_with_the_way_to_share_it() 
                     build()  # type: ignore[operator]
 
     execute_directly(program)
+
+
+def _operators_of_collections(scope: Scope, bad: Any) -> dict[str, Callable[[], object]]:
+    edges, inner = Collection.of(scope, 1, 2), scope.iterative()
+    one = ("map", "attempt", "flat_map", "filter", "explode", "delay", "inspect", "inspect_batch", "threshold")
+    more = ("reduce", "reduce_each", "totals", "argmin", "argmax")
+    arranged = edges.arrange_by_key()
+    return {name: partial(getattr(edges, name), bad) for name in (*one, *more)} | {
+        "join_map": lambda: edges.join_map(edges, bad),
+        "cogroup": lambda: edges.cogroup(edges, bad),
+        "identifiers": lambda: edges.identifiers(hash=bad),
+        "window": lambda: edges.window(2, at=bad),
+        "enter_at": lambda: edges.enter_at(inner, bad),
+        "propagate": lambda: graphs.propagate(edges, edges, rounds=bad),
+        "half_join": lambda: half_join(edges, arranged, bad),
+        "count_rows": lambda: count_rows(edges, arranged, bad),
+    }
+
+
+def _operators_of_streams(scope: Scope, bad: Any) -> dict[str, Callable[[], object]]:
+    stream, here = scope.to_stream([1]), Pipeline()
+    one = ("map", "filter", "flat_map", "map_batch", "inspect", "inspect_batch", "inspect_time", "delay", "branch")
+    more = ("exchange", "branch_when", "ok_err", "state_machine", "aggregate", "all_reduce", "all_reduce_by_tree")
+    return {name: partial(getattr(stream, name), bad) for name in (*one, *more)} | {
+        "accumulate": lambda: stream.accumulate(0, bad),
+        "partition": lambda: stream.partition(2, bad),
+        "sink": lambda: stream.sink(here, bad),
+        "unary": lambda: stream.unary(here, bad),
+        "unary_frontier": lambda: stream.unary_frontier(here, bad),
+        "unary_notify": lambda: stream.unary_notify(here, bad),
+        "binary": lambda: stream.binary(stream, here, here, bad),
+        "binary_frontier": lambda: stream.binary_frontier(stream, here, here, bad),
+        "binary_notify": lambda: stream.binary_notify(stream, here, here, bad),
+        "source": lambda: source(scope, bad),
+        "rowwise": lambda: rowwise(bad),
+        "mine": lambda: OperatorBuilder(scope, "mine").build(bad),
+    }
+
+
+@pytest.mark.parametrize("operators", [_operators_of_collections, _operators_of_streams])
+@pytest.mark.parametrize("bad", ["x", 3])
+def test_an_operator_refuses_what_is_no_function_when_it_is_built(operators: Callable[..., Any], bad: Any) -> None:
+    refusals: dict[str, str] = {}
+
+    def program(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            for name, build in operators(scope, bad).items():
+                try:
+                    build()
+                except BuildError as error:
+                    refusals[name] = str(error)
+                else:
+                    refusals[name] = "accepted"
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        execute_directly(program)
+    expected = rf"^\S+ \(at {__file__}:\d+\): `\w+` must be a function, not {bad!r}$"
+    assert {name: words for name, words in refusals.items() if not re.match(expected, words)} == {}
+    assert {name for name, words in refusals.items() if not words.startswith(name)} == set()

@@ -23,6 +23,7 @@ from typing import Any, ClassVar, Protocol, Self, TypeVar, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from timely.arguments import check_functions
 from timely.data.buffers import Buffers, columns_from_buffers, columns_to_buffers
 from timely.data.column_like import ColumnLike
 from timely.data.columns import Array as Array, as_column as as_column, as_columns as as_columns, stacked
@@ -280,6 +281,7 @@ def rowwise(function: Callable[..., Any]) -> Callable[..., Any]:
     >>> rowwise(lambda name, times: name * times)(np.array(["ab", "c"]), np.array([2, 3])).tolist()
     ['abab', 'ccc']
     """
+    check_functions("rowwise", function=function)
 
     def over_columns(*columns: Any) -> Any:
         if not all(isinstance(column, (np.ndarray, ColumnLike)) and column.ndim for column in columns):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Generic
 
+from timely.arguments import check_functions
 from timely.dataflow.capability import Capability
 from timely.dataflow.operator import Logic, Operator
 from timely.dataflow.pact import Pact
@@ -151,6 +152,7 @@ class OperatorBuilder(Generic[S]):
         """
         self._refuse_if_built()
         dataflow, operator = self.scope.dataflow, self.operator
+        check_functions(operator.name, constructor=constructor)
         if not operator.ports:
             raise BuildError(f"{operator} has no input and no output: nothing would ever have it run")
         self._is_built = True

@@ -11,6 +11,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
+from timely.arguments import check_functions
 from timely.data.container import Array, Batch, Columns, as_columns, take
 from timely.data.user_functions import call
 from timely.dataflow.routing import Destinations, Hashes, destinations, hash_columns, hash_record
@@ -84,6 +85,8 @@ class Exchange:
     name = "exchange"
 
     def __init__(self, route: Callable[..., Any] | None = None) -> None:
+        if route is not None:
+            check_functions(self.name, route=route)
         self._route = route
 
     def split(self, batch: Batch, peers: int) -> Iterator[tuple[int, Batch]] | None:

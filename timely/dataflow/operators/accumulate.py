@@ -6,6 +6,7 @@ from collections.abc import Callable
 from copy import deepcopy
 from typing import Any
 
+from timely.arguments import check_functions
 from timely.data.container import Batch, of_columns
 from timely.data.user_functions import consult
 from timely.dataflow.operators.each_time import fold_each_time
@@ -23,6 +24,7 @@ def accumulate(stream: S, initial: Any, fold: Callable[..., Any], *, name: str =
     >>> example(lambda scope: scope.to_stream(range(5)).accumulate(0, lambda total, x: total + int(x.sum())))
     [10]
     """
+    check_functions(name, fold=fold)
 
     def include(state: Any, batch: Batch) -> Any:
         later = fold(state, batch) if isinstance(batch, list) else consult(fold, of_columns(batch), state)

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from timely.arguments import check_functions
 from timely.data.columns import starts_of_runs
 from timely.data.container import Array, Columns, as_columns
 from timely.data.user_functions import call
@@ -64,6 +65,7 @@ def combine_everywhere(stream: S, reduction: Reduction, *, keys: int = 1, name: 
 
 def grouped(stream: S, pact: Pact, reduction: Reduction, keys: int, name: str) -> S:
     """Return the keys that arrive here after `pact`, with the reduction of their values at each time."""
+    check_functions(name, reduction=reduction)
     if keys < 1:
         raise BuildError(f"{name}: with keys={keys} there is nothing to group by; it is at least 1")
 

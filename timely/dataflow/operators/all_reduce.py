@@ -26,6 +26,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from timely.arguments import check_functions
 from timely.data.container import Array, Batch
 from timely.dataflow.operators.each_time import fold_each_time
 from timely.dataflow.operators.generic import unary
@@ -49,6 +50,7 @@ def all_reduce(stream: S, ufunc: np.ufunc = np.add, *, name: str = "all_reduce")
     >>> example(lambda scope: scope.to_stream(vectors).all_reduce())
     [array([1.5 , 2.25])]
     """
+    check_functions(name, ufunc=ufunc)
     own = _local_total(stream, ufunc, f"{name} locally")
     if stream.scope.peers == 1:
         return own
@@ -62,6 +64,7 @@ def all_reduce_by_tree(stream: S, ufunc: np.ufunc = np.add, *, name: str = "all_
     >>> example(lambda scope: scope.to_stream(vectors).all_reduce_by_tree(np.maximum))
     [array([5, 2])]
     """
+    check_functions(name, ufunc=ufunc)
     own = _local_total(stream, ufunc, f"{name} locally")
     worker, peers = stream.scope.index, stream.scope.peers
     if peers == 1:

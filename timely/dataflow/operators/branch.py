@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from timely.arguments import check_functions
 from timely.data.container import Batch, as_mask, of_columns, take
 from timely.data.user_functions import consult
 from timely.dataflow.inline import split
@@ -22,6 +23,7 @@ def branch(stream: S, predicate: Callable[..., Any], *, name: str = "branch") ->
     >>> example(lambda scope: scope.to_stream(range(6)).branch(lambda x: x > 3)[1])
     [4, 5]
     """
+    check_functions(name, predicate=predicate)
 
     def divide(time: Time, batch: Batch) -> Iterator[tuple[int, Batch]]:
         if isinstance(batch, list):
@@ -41,5 +43,6 @@ def branch_when(stream: S, condition: Callable[[Time], bool], *, name: str = "br
     >>> example(lambda scope: scope.to_stream(range(3)).branch_when(lambda time: time < (1,))[1])
     [0, 1, 2]
     """
+    check_functions(name, condition=condition)
     earlier, later = split(stream, lambda time, batch: [(int(bool(condition(time))), batch)], 2, name=name)
     return earlier, later

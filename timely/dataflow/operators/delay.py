@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from timely.arguments import check_functions
 from timely.data.container import Array, Batch, Columns, as_columns, records, take
 from timely.data.user_functions import consult
 from timely.dataflow.notificator import Notificator
@@ -27,6 +28,7 @@ def delay(stream: S, later: Callable[..., Any], *, name: str = "delay") -> S:
     >>> example(lambda scope: scope.to_stream(range(3)).delay(lambda time, x: time[0] + 2 - x))
     [2, 1, 0]
     """
+    check_functions(name, later=later)
     waiting: dict[Time, list[Batch]] = {}
 
     def logic(input: InputPort, output: OutputPort, notificator: Notificator) -> None:

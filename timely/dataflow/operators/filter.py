@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from timely.arguments import check_functions
 from timely.data.container import Batch, Columns, as_mask, of_columns
 from timely.data.user_functions import consult
 from timely.dataflow.inline import inline
@@ -20,6 +21,7 @@ def filter(stream: S, predicate: Callable[..., Any], *, name: str = "filter") ->
     >>> example(lambda scope: scope.to_stream(range(6)).filter(lambda x: x % 2 == 0))
     [0, 2, 4]
     """
+    check_functions(name, predicate=predicate)
 
     def transform(batch: Batch) -> Batch:
         if isinstance(batch, list):

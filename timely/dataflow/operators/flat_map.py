@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from timely.arguments import check_functions
 from timely.data.columns import rows_and_columns
 from timely.data.container import Batch, Columns, of_columns
 from timely.data.user_functions import call
@@ -27,6 +28,7 @@ def flat_map(stream: S, function: Callable[..., Any], *, name: str = "flat_map")
     >>> example(lambda scope: scope.to_stream(range(4)).flat_map(repeated))
     [1, 2, 2, 3, 3, 3]
     """
+    check_functions(name, function=function)
 
     def transform(batch: Batch) -> Batch:
         if isinstance(batch, list):

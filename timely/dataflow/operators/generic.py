@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import partial
 
+from timely.arguments import check_functions
 from timely.dataflow.activator import Activator
 from timely.dataflow.builder import OperatorBuilder
 from timely.dataflow.capability import Capability
@@ -47,6 +48,7 @@ def source(
     >>> example(lambda scope: source(scope, countdown))
     [3, 2, 1]
     """
+    check_functions(name, constructor=constructor)
     builder = OperatorBuilder(scope, name)
     output, stream = builder.add_output(initial=True)
 
@@ -72,6 +74,7 @@ def sink(stream: S, pact: Pact, logic: Callable[[InputPort], None], *, name: str
     >>> execute_directly(program)
     all there is: [3, 4]
     """
+    check_functions(name, logic=logic)
     builder = OperatorBuilder(stream.scope, name)
     input = builder.add_input(stream, pact, frontier=True)
     builder.build(lambda _: lambda: logic(input))
@@ -86,6 +89,7 @@ def unary(stream: S, pact: Pact, logic: UnaryLogic, *, name: str = "unary") -> S
     >>> example(lambda scope: unary(scope.to_stream([1, 2]), Pipeline(), double))
     [2, 4]
     """
+    check_functions(name, logic=logic)
     builder = OperatorBuilder(stream.scope, name)
     input = builder.add_input(stream, pact)
     output, result = builder.add_output()
@@ -115,6 +119,7 @@ def unary_frontier(
     >>> example(lambda scope: unary_frontier(scope.to_stream(range(5)), Exchange(), count))
     [5]
     """
+    check_functions(name, constructor=constructor)
     builder = OperatorBuilder(stream.scope, name)
     input = builder.add_input(stream, pact, frontier=True)
     output, result = builder.add_output(initial=True)
@@ -136,6 +141,7 @@ def binary(left: S, right: S, left_pact: Pact, right_pact: Pact, logic: BinaryLo
     >>> example(lambda scope: scope.to_stream([1, 2]).binary(scope.to_stream([3]), Pipeline(), Pipeline(), marked))
     [('left', 1), ('left', 2), ('right', 3)]
     """
+    check_functions(name, logic=logic)
     builder = OperatorBuilder(left.scope, name)
     first = builder.add_input(left, left_pact)
     second = builder.add_input(right, right_pact)
@@ -167,6 +173,7 @@ def binary_frontier(
     >>> example(lambda scope: scope.to_stream([1, 2]).binary_frontier(scope.to_stream([3]), Gather(), Gather(), sizes))
     [(2, 1)]
     """
+    check_functions(name, constructor=constructor)
     builder = OperatorBuilder(left.scope, name)
     first = builder.add_input(left, left_pact, frontier=True)
     second = builder.add_input(right, right_pact, frontier=True)
@@ -196,6 +203,7 @@ def unary_notify(
     >>> example(lambda scope: unary_notify(scope.to_stream(range(5)), Exchange(), count))
     [5]
     """
+    check_functions(name, logic=logic)
     builder = OperatorBuilder(stream.scope, name)
     input = builder.add_input(stream, pact, frontier=True)
     output, result = builder.add_output(initial=True)
@@ -235,6 +243,7 @@ def binary_notify(
     ...     scope.to_stream([3]), Pipeline(), Pipeline(), meet))
     [(3, 3)]
     """
+    check_functions(name, logic=logic)
     builder = OperatorBuilder(left.scope, name)
     first = builder.add_input(left, left_pact, frontier=True)
     second = builder.add_input(right, right_pact, frontier=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from timely.arguments import check_functions
 from timely.data.container import Batch, as_read_only, records
 from timely.dataflow.inline import inline, inline_timed
 from timely.dataflow.streams import S
@@ -18,6 +19,7 @@ def inspect(stream: S, look: Callable[[Any], object], *, name: str = "inspect") 
     0
     1
     """
+    check_functions(name, look=look)
 
     def transform(batch: Batch) -> Batch:
         for record in records(batch):
@@ -33,6 +35,7 @@ def inspect_batch(stream: S, look: Callable[[Time, Batch], object], *, name: str
     >>> _ = example(lambda scope: scope.to_stream(range(2)).inspect_batch(lambda time, batch: print(time, len(batch))))
     (0,) 2
     """
+    check_functions(name, look=look)
 
     def transform(time: Time, batch: Batch) -> tuple[Time, Batch]:
         look(time, as_read_only(batch))
@@ -48,6 +51,7 @@ def inspect_time(stream: S, look: Callable[[Time, Any], object], *, name: str = 
     (0,) 0
     (0,) 1
     """
+    check_functions(name, look=look)
 
     def look_at_all(time: Time, batch: Batch) -> None:
         for record in records(batch):

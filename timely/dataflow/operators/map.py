@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from timely.arguments import check_functions
 from timely.data.container import Batch, Columns, as_columns, of_columns
 from timely.data.user_functions import call
 from timely.dataflow.inline import inline
@@ -20,6 +21,7 @@ def map(stream: S, function: Callable[..., Any], *, name: str = "map") -> S:
     >>> example(lambda scope: scope.to_stream(range(3)).map(lambda x: (x, x * x)))
     [(0, 0), (1, 1), (2, 4)]
     """
+    check_functions(name, function=function)
 
     def transform(batch: Batch) -> Batch:
         if isinstance(batch, list):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from timely.arguments import check_functions
 from timely.data.container import Batch, Columns, as_columns, of_columns
 from timely.data.user_functions import call
 from timely.dataflow.inline import inline
@@ -21,6 +22,7 @@ def map_batch(stream: S, function: Callable[..., Any], *, name: str = "map_batch
     >>> example(lambda scope: scope.to_stream(np.array([3, 1, 3])).map_batch(np.unique))
     [1, 3]
     """
+    check_functions(name, function=function)
 
     def transform(batch: Batch) -> Batch:
         if isinstance(batch, list):

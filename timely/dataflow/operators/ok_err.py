@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from timely.arguments import check_functions
 from timely.data.container import Batch, Columns, as_columns, as_mask, of_columns
 from timely.data.user_functions import call
 from timely.dataflow.inline import split
@@ -29,6 +30,7 @@ def ok_err(stream: S, function: Callable[..., Any], *, name: str = "ok_err") -> 
     >>> example(lambda scope: scope.to_stream(range(4)).ok_err(halve)[1])
     [(1, 'odd'), (3, 'odd')]
     """
+    check_functions(name, function=function)
 
     def divide(time: Time, batch: Batch) -> Iterator[tuple[int, Batch]]:
         if isinstance(batch, list):

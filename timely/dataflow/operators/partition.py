@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from timely.arguments import check_functions
 from timely.data.container import Batch, Columns, records
 from timely.data.user_functions import consult
 from timely.dataflow.inline import split
@@ -28,6 +29,7 @@ def partition(stream: S, parts: int, route: Callable[..., Any], *, name: str = "
     >>> example(lambda scope: scope.to_stream(range(7)).partition(3, lambda x: x % 3)[1])
     [1, 4]
     """
+    check_functions(name, route=route)
     if not isinstance(parts, Integral) or parts < 1:
         raise BuildError(f"{name}: a stream is divided into a whole number of parts, at least 1, and not {parts!r:.80}")
 

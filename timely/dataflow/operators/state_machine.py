@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from timely.arguments import check_functions
 from timely.data.container import Array, Columns
 from timely.data.user_functions import consult
 from timely.dataflow.operators.aggregate import in_groups
@@ -32,6 +33,7 @@ def state_machine(stream: S, transition: Transition, *, name: str = "state_machi
     >>> example(lambda scope: scope.to_stream((np.array([1, 2, 1]), np.array([5, 6, 7]))).state_machine(running_total))
     [(1, 12), (2, 6)]
     """
+    check_functions(name, transition=transition)
     states: dict[Any, Any] = {}
 
     def move(key: Any, columns: list[Array]) -> Iterable[Any]:
