@@ -401,6 +401,11 @@ def gathered(changes: list[Change], time: Time) -> Updates:
     return Updates.at(time, columns, np.concatenate(each))
 
 
+def are_columns(record: tuple[Any, ...]) -> bool:
+    """Return whether a record from `owned` is columns, and not scalars."""
+    return type(record[0]) in _ARRAYS
+
+
 def _rows_of(record: tuple[Any, ...]) -> int:
     """Return how many rows a record from `owned` has."""
     return len(record[0]) if type(record[0]) in _ARRAYS else 1

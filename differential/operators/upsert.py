@@ -25,7 +25,7 @@ from differential.kernels.compile import NOTHING
 from differential.kernels.consolidate import consolidate
 from differential.kernels.join import join
 from differential.keys import check_keys
-from differential.operators.input import Change, check_open, gathered, owned
+from differential.operators.input import Change, are_columns, check_open, gathered, owned
 from differential.trace.batch import Batch, table_of
 from differential.trace.batcher import Batcher
 from differential.trace.columns import Columns
@@ -146,7 +146,7 @@ class UpsertSession:
     def _order(self, record: tuple[Any, ...]) -> int | Ints:
         """Return the place of a statement among all of its epoch; one for each row of columns."""
         start = self._next
-        if type(record[0]) is not np.ndarray:
+        if not are_columns(record):
             self._next += 1
             return start
         length = len(record[0])

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,6 +13,7 @@ import pytest
 from differential import UpsertSession, new_upsert_input
 from timely import Worker, execute_directly
 from timely.errors import BuildError, DataError
+from timely.lowlevel import typed
 
 
 def changes_of(statements: Callable[[UpsertSession], None], keys: int = 1) -> list[object]:
@@ -98,3 +102,47 @@ def test_times_of_two_coordinates_are_refused() -> None:
 
     with pytest.raises(BuildError, match="totally ordered"):
         execute_directly(program)
+
+
+DAYS = [dt.date(2026, 1, 1), dt.date(2026, 1, 2)]
+MOMENTS = [dt.datetime(2026, 1, 1, 12), dt.datetime(2026, 1, 2)]
+KEYS: list[Any] = [
+    DAYS,
+    MOMENTS,
+    [moment.replace(tzinfo=dt.UTC) for moment in MOMENTS],
+    [dt.timedelta(1), dt.timedelta(2)],
+    ["a", "b"],
+    [b"a", b"b"],
+    [0.5, 1.5],
+    [True, False],
+    np.array(["2026-01-01", "2026-01-02"], "M8[ns]"),
+    typed([Decimal("1.10"), Decimal("2.20")], "decimal(18, 2)"),
+    typed([7, None], "int64?"),
+    typed([None, "a"], "text?"),
+]
+
+
+@pytest.mark.parametrize("keys", KEYS, ids=repr)
+def test_keys_of_every_type_are_set_and_unset_column_by_column(keys: Any) -> None:
+    def statements(session: UpsertSession) -> None:
+        session.set(keys, [1, 2])
+        session.set(keys, [3, 4])
+        session.unset(keys[:1])
+        session.set(keys[:0], [])
+
+    _, other = keys
+    assert changes_of(statements) == [((other, 4), (1,), 1)]
+
+
+@pytest.mark.parametrize("keys", KEYS[:8], ids=repr)
+def test_keys_of_every_type_are_set_and_unset_one_by_one(keys: Any) -> None:
+    one, other = keys
+
+    def statements(session: UpsertSession) -> None:
+        session.set(one, 1)
+        session.set(other, 2)
+        session.set(one, 3)
+        session.set(other, 4)
+        session.unset(one)
+
+    assert changes_of(statements) == [((other, 4), (1,), 1)]
