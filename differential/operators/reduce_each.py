@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from differential.arrangement.core import C, Keyed
-from differential.operators.groups import Groups
+from differential.operators.groups import Groups, ranks
 from differential.operators.reduce import reduce
 from timely.errors import DataError
-from timely.lowlevel import check_functions
+from timely.lowlevel import Typed, check_functions
 
 
 def reduce_each(
@@ -22,11 +22,13 @@ def reduce_each(
 ) -> C:
     """Return (key, value) for every value in `function(key, values)`, called for each key that has changed.
 
-    `values` is a list of (value, count) in ascending order, never empty; keys and values of several columns are
-    tuples. A call costs Python objects for every value of the key, some microseconds in all. Try
-    things out in this form; for large collections use `reduce`, which receives all keys at once.
+    `values` is a list of (value, count) in ascending order, never empty: NaN is greater than all numbers, and null
+    greater than all. Keys and values of several columns are tuples. A call costs Python objects for every value of the
+    key, some microseconds in all. Try things out in this form; for large collections use `reduce`, which receives all
+    keys at once.
 
-    A DataError ends the run where `function` returns no list of values, or values of several kinds.
+    A DataError ends the run where `function` returns no list of values, or values of several kinds or of different
+    numbers of columns.
 
     >>> def median(key, values):
     ...     return [values[len(values) // 2][0]]
@@ -37,18 +39,21 @@ def reduce_each(
 
     def batched(groups: Groups) -> Any:
         keys = _rows(groups.keys, len(groups))
-        values = _rows(groups.values, len(groups.counts))
-        pairs = list(zip(values, groups.counts.tolist()))
+        columns, counts = groups.values, groups.counts
+        as_in_python = all(map(_is_as_in_python, columns))
+        if not as_in_python:
+            order = np.lexsort((*(ranks(column) for column in reversed(columns)), groups.index))
+            columns, counts = tuple(column[order] for column in columns), counts[order]
+        pairs = list(zip(_rows(columns, len(counts)), counts.tolist()))
         bounds = groups.offsets.tolist()
         index: list[int] = []
         found: list[Any] = []
         for group, key in enumerate(keys):
-            returned = _values(function(key, sorted(pairs[bounds[group] : bounds[group + 1]])), key)
+            values = pairs[bounds[group] : bounds[group + 1]]
+            returned = _values(function(key, sorted(values) if as_in_python else values), key)
             index += [group] * len(returned)
             found += returned
-        if found and isinstance(found[0], tuple):
-            return (np.array(index, np.int64), *(list(field) for field in zip(*found, strict=True)))
-        return np.array(index, np.int64), found
+        return (np.array(index, np.int64), *_columns(found))
 
     return reduce(collection, batched, name=name)
 
@@ -58,6 +63,25 @@ def _values(returned: Any, key: Any) -> list[Any]:
     if isinstance(returned, Iterable) and not isinstance(returned, (str, bytes)):
         return list(returned)
     raise DataError(f"the function of reduce_each must return a list of values, not {returned!r:.80} for {key!r:.80}")
+
+
+def _is_as_in_python(column: Any) -> bool:
+    """Return whether Python orders the values of a column as their type does; it has no order of NaN and nulls."""
+    return not isinstance(column, Typed) and column.dtype.kind in "biuTO"
+
+
+def _columns(found: list[Any]) -> tuple[list[Any], ...]:
+    """Return the values that a function has returned as columns: of tuples their fields, else one column."""
+    if not found or not isinstance(found[0], tuple):
+        return (found,)
+    width = len(found[0])
+    others = [value for value in found if not isinstance(value, tuple) or len(value) != width]
+    if others:
+        raise DataError(
+            f"the function of reduce_each returned {found[0]!r:.80} as one value and {others[0]!r:.80} as another: all "
+            "values have the same number of columns"
+        )
+    return tuple(list(field) for field in zip(*found))
 
 
 def _rows(columns: tuple[Any, ...], length: int) -> list[Any]:

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import datetime as dt
+from decimal import Decimal
 from typing import Any
 
-from differential import Collection
+import numpy as np
+import pytest
+
+from differential import Collection, example
 from tests.oracle.grid import on_workers, run
+from timely.errors import OperatorError
+from timely.lowlevel import typed
 
 UPDATES = [((1, "c"), (0,), 2), ((1, "a"), (0,), 1), ((2, "b"), (1,), 1), ((1, "a"), (2,), -1), ((1, "c"), (3,), -2)]
 
@@ -42,3 +49,48 @@ def test_keys_and_values_of_several_columns_are_tuples(workers: int) -> None:
 def test_a_key_may_have_no_results(workers: int) -> None:
     changes = run(lambda one: one.reduce_each(lambda key, values: [] if key == 1 else [key]), UPDATES, workers=workers)
     assert changes == [((2, 2), (1,), 1)]
+
+
+VALUES: list[tuple[Any, list[Any]]] = [
+    (np.array([2.0, np.nan, -1.0, np.inf, -np.inf]), [-np.inf, -1.0, 2.0, np.inf, np.nan]),
+    (typed([2, None, 1], "int64?"), [1, 2, None]),
+    (typed([2.0, None, np.nan, 1.0], "float64?"), [1.0, 2.0, np.nan, None]),
+    (typed(["b", None, "a"], "text?"), ["a", "b", None]),
+    (typed([Decimal("2.00"), None, Decimal("-10.00")], "decimal(18, 2)"), [Decimal("-10.00"), Decimal("2.00"), None]),
+    (typed([dt.date(2026, 1, 1), None, dt.date(1960, 1, 1)], "date"), [dt.date(1960, 1, 1), dt.date(2026, 1, 1), None]),
+]
+
+
+@pytest.mark.parametrize(("column", "expected"), VALUES, ids=repr)
+def test_values_are_in_the_order_of_their_type(column: Any, expected: list[Any]) -> None:
+    number = len(column)
+    given: dict[int, list[tuple[Any, int]]] = {}
+
+    def look(key: int, values: list[tuple[Any, int]]) -> list[int]:
+        given[key] = values
+        return []
+
+    for order in (np.arange(number), np.arange(number)[::-1]):
+        for second in (False, True):
+            keys, values = np.repeat([1, 2], number), column[np.tile(order, 2)]
+            columns = (keys, np.full(2 * number, 7), values) if second else (keys, values)
+            given.clear()
+            example(lambda scope, columns=columns: Collection.of(scope, *columns).reduce_each(look))  # type: ignore[misc]
+            wanted = [((7, value) if second else value, 1) for value in expected]
+            assert {key: repr(values) for key, values in given.items()} == dict.fromkeys([1, 2], repr(wanted))
+
+
+@pytest.mark.parametrize(
+    ("found", "words"),
+    [
+        ([(1, 2), (3,)], r"\(1, 2\) as one value and \(3,\) as another"),
+        ([(1, 2), 3], r"\(1, 2\) as one value and 3 as another"),
+        ([(1, 2), "ab"], r"\(1, 2\) as one value and 'ab' as another"),
+        ([(1, 2), None], r"\(1, 2\) as one value and None as another"),
+        ([3, (1, 2)], r"cannot make a column of \(1, 2\)"),
+    ],
+    ids=repr,
+)
+def test_values_of_several_kinds_are_refused(found: list[Any], words: str) -> None:
+    with pytest.raises(OperatorError, match=rf"'reduce_each' failed .* DataError: .*{words}"):
+        example(lambda scope: Collection.of(scope, 1, 2).reduce_each(lambda key, values: found))
