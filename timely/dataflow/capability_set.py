@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from timely.dataflow.capability import Capability, Holder
 from timely.dataflow.ports import InputCapability
@@ -48,7 +49,7 @@ class CapabilitySet:
         times = list(self._held.keys())
         return sorted(times) if len(times) > 1 else times
 
-    def insert(self, right: Capability | InputCapability) -> None:
+    def insert(self, right: Capability | InputCapability | Any) -> None:
         """Hold what `right`, a capability or what came with a message, permits on this output. It stays the caller's.
 
         Raises CapabilityError where it permits nothing there.

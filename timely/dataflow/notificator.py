@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from heapq import heappop, heappush
+from typing import Any
 
 from timely.dataflow.capability import Capability
 from timely.dataflow.ports import InputCapability, InputPort, OutputPort
@@ -65,11 +66,16 @@ class FrontierNotificator:
     def __len__(self) -> int:
         return sum(map(len, self._pending.values()))
 
-    def notify_at(self, capability: Capability, guarantee: Moment | None = None) -> None:
+    def notify_at(self, capability: Capability | Any, guarantee: Moment | None = None) -> None:
         """Request a notification for `guarantee` (by default the capability's time), and take the capability.
 
-        Raises CapabilityError where the capability was dropped.
+        Raises CapabilityError where it is no capability, or was dropped.
         """
+        if not isinstance(capability, Capability):
+            raise CapabilityError(
+                f"notify_at takes a capability that lasts, and not {capability!r:.80}: retain() returns one for a "
+                "message; notify_after(time) takes none"
+            )
         if capability.output is None:
             raise CapabilityError(f"cannot ask for a notification with {capability!r}")
         asked = self._asked(capability.time if guarantee is None else as_time(guarantee))
@@ -170,11 +176,11 @@ class Notificator:
         """The frontiers of the inputs."""
         return [input.frontier for input in self._inputs]
 
-    def notify_at(self, capability: Capability | InputCapability, *, guarantee: Moment | None = None) -> None:
+    def notify_at(self, capability: Capability | InputCapability | Any, *, guarantee: Moment | None = None) -> None:
         """Request a notification for `guarantee` (by default the capability's time), when it is complete on all inputs.
 
-        The capability may be that of a message, or one held, which is taken over. Raises CapabilityError where
-        `guarantee` is not a time of the operator's scope.
+        The capability may be that of a message, or one held, which is taken over. Raises CapabilityError where it is
+        neither, and where `guarantee` is not a time of the operator's scope.
         """
         if not isinstance(capability, (Capability, InputCapability)):
             raise CapabilityError(

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NoReturn
 
 from timely.data.container import Batch, Columns, as_read_only, check_batch, for_other_worker
 from timely.data.weight import weight_of
@@ -70,6 +70,18 @@ class InputCapability:
         """Return a capability on the operator's `output` that may be held after the message was handled."""
         holder = self.input.operator.holder(output)
         return Capability(holder, holder.time_of(self))
+
+    def downgrade(self, time: Any) -> NoReturn:
+        """Raise CapabilityError: `retain` returns a capability that moves."""
+        self._refuse("downgraded")
+
+    def drop(self) -> NoReturn:
+        """Raise CapabilityError: `retain` returns a capability to drop."""
+        self._refuse("dropped")
+
+    def _refuse(self, done: str) -> NoReturn:
+        ends = f"the right of a message at {self.time} ends with the activation in which it came"
+        raise CapabilityError(f"{ends}, and cannot be {done}: retain() returns a capability that can be {done}")
 
 
 class InputPort:

@@ -25,7 +25,7 @@ from timely import (
     new_input,
 )
 from timely.dataflow.ports import InputCapability
-from timely.errors import OperatorError
+from timely.errors import CapabilityError, OperatorError
 
 
 def counter(input: InputPort, output: OutputPort, notificator: Notificator) -> None:
@@ -191,3 +191,15 @@ def settle(worker: Worker) -> None:
     worker.step()
     while not worker.is_stalled:
         worker.step()
+
+
+def test_requests_refuse_what_is_no_capability() -> None:
+    def ask(notificator: Notificator, right: InputCapability) -> None:
+        for given in (right, right.time, None):
+            with pytest.raises(CapabilityError, match=r"takes a capability that lasts, .*retain\(\)"):
+                FrontierNotificator().notify_at(given)
+        for other in (right.time, 7, None):
+            with pytest.raises(CapabilityError, match=r"that of a message, .*notify_after\(time\) takes none"):
+                notificator.notify_at(other)
+
+    assert asking(ask) == []
