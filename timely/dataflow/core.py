@@ -48,6 +48,8 @@ class DataflowCore:
         """What operators have done while they were counted (`Log.count`)."""
         self.running: Schedulable | None = None
         """The operator that runs, while a step of this dataflow is under way."""
+        self.sending: Schedulable | None = None
+        """The input on which the program sends, while functions that run in line receive a batch of it."""
         self.is_logged = True
         """Whether the worker's log records what happens here."""
         self.is_closed = False

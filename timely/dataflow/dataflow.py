@@ -239,12 +239,14 @@ class Dataflow(DataflowCore):
     def step(self) -> bool:
         """Run what is ready. Return whether anything ran; if not, `has_moved` states whether a frontier moved.
 
-        Raises BuildError where one of its own operators calls this, whose changes are not all made yet. After an error
-        or an interrupt nothing runs any more: where peers would wait for what is lost, DataflowFailed is raised.
+        Raises BuildError where one of its own operators calls this, whose changes are not all made yet, or a function
+        to which the program sends. After an error or an interrupt nothing runs any more: where peers would wait for
+        what is lost, DataflowFailed is raised.
         """
-        if self.running is not None:
+        busy = self.running or self.sending
+        if busy is not None:
             raise BuildError(
-                f"{self.running} steps the worker while it runs, and {self} cannot go on before it returns: "
+                f"{busy} steps the worker while it runs, and {self} cannot go on before it returns: "
                 "step in the program, or have worker.call() do what needs steps"
             )
         if self.loss:

@@ -22,10 +22,12 @@ from timely import (
     OutputPort,
     Pipeline,
     Probe,
+    Stream,
     Worker,
     execute,
     execute_directly,
     new_input,
+    new_unordered_input,
     source,
 )
 from timely.capture import EventQueue
@@ -523,3 +525,38 @@ def test_an_operator_that_steps_its_own_dataflow_is_refused(workers: int) -> Non
 
     with pytest.raises(OperatorError, match="steps the worker while it runs"):
         execute(program, Config(workers=workers))
+
+
+@pytest.mark.composed
+@pytest.mark.parametrize("attach", [Stream.map, Stream.inspect, lambda stream, look: stream.filter(look).exchange()])
+def test_a_function_that_steps_the_worker_while_the_program_sends_is_refused(attach: Callable[..., Stream]) -> None:
+    def program(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            first, numbers = new_input(scope)
+            second, others = new_unordered_input(scope)
+            for stream in (numbers, others):
+                attach(stream, lambda _: worker.step()).probe()
+        for send in (lambda: first.send_batch([1]), lambda: second.send_batch(second.capability, [1])):
+            with pytest.raises(OperatorError, match="steps the worker while it runs"):
+                send()
+        worker.step()
+
+    execute(program)
+
+
+@pytest.mark.composed
+def test_a_function_may_send_to_an_input_and_drop_its_dataflow_while_the_program_sends() -> None:
+    found: list[int] = []
+
+    def program(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            first, numbers = new_input(scope)
+            second, others = new_input(scope)
+            numbers.inspect(lambda number: second.send_batch([number + 1]))
+            others.inspect(found.append).inspect(lambda _: worker.drop_dataflow(scope.dataflow))
+        first.send_batch([1])
+        assert worker.dataflows == []
+        worker.step()
+
+    execute(program)
+    assert found == [2]

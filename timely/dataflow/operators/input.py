@@ -150,11 +150,14 @@ class Input:
         dataflow = self._builder.scope.dataflow
         dataflow.refuse_if_failed()
         self._meter.count(batch)
+        before, dataflow.sending = dataflow.sending, self._builder.operator
         try:
             self._output.give(capability, batch)
         except KeyboardInterrupt as error:
             dataflow.lose(error)
             raise
+        finally:
+            dataflow.sending = before
 
     def flush(self) -> None:
         """Send what `send` has gathered.

@@ -94,7 +94,12 @@ class UnorderedInput:
             raise CapabilityError(f"{capability!r} was dropped and permits nothing any more")
         self._output.time_of(capability)
         self._meter.count(batch)
-        self._output.give(capability, batch)
+        dataflow = self._builder.scope.dataflow
+        before, dataflow.sending = dataflow.sending, self._builder.operator
+        try:
+            self._output.give(capability, batch)
+        finally:
+            dataflow.sending = before
 
     def close(self) -> None:
         """Drop all capabilities that are left, those that the program holds, too."""
