@@ -29,6 +29,7 @@ Found(place=array([0]), values=(array([3]),), counts=array([1]))
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -151,10 +152,11 @@ class Cursor:
             _refuse_negative(codes[place], vals, counts, self._key, self._value, self.time)
         return Found(place, own_strings(self._value.decode(vals, len(place))), counts)
 
-    def below(self, limit: int) -> Contents:
+    def below(self, limit: float) -> Contents:
         """Return the records whose key is less than a number. Keys are one column of integers.
 
-        It costs a binary search for each batch, and the records that are returned. Raises DataError for other keys.
+        It costs a binary search for each batch, and the records that are returned. Raises DataError for other keys,
+        and where `limit` is no number.
 
         >>> def program(worker):
         ...     with worker.dataflow() as scope:
@@ -166,7 +168,12 @@ class Cursor:
         """
         kinds = self._key.kinds
         if kinds and kinds != (Kind.INT,):
-            raise DataError("only keys that are one column of integers have an order in which `below` can search")
+            raise DataError(
+                "only keys that are one column of integers have an order in which `below` can search; the key holds "
+                f"{self._key.describe()}"
+            )
+        if not isinstance(limit, Real) or isinstance(limit, bool) or limit != limit:
+            raise DataError(f"the key holds integers, and `below` returns those below a number, not {limit!r:.80}")
         try:
             keys, vals, counts = below(self._batches, limit, self.time)
         except Overflow as fault:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gc
+import math
 import time as clock
+from typing import Any
 
 import numpy as np
 import pytest
@@ -213,6 +215,31 @@ def test_keys_that_end_in_zeros_are_found(one: object, other: object) -> None:
         cursor = trace.cursor(0)
         for key, value in ((one, 1), (other, 2), ([other], 2), ((other,), 2)):
             assert cursor[key].values[0].tolist() == [value]
+
+    execute_directly(program)
+
+
+@pytest.mark.parametrize("limit", ["x", b"x", math.nan, np.float32("nan"), None, [6], np.array([6]), 1j, True])
+def test_a_cursor_refuses_a_limit_that_is_not_a_number(limit: Any) -> None:
+    def program(worker: Worker) -> None:
+        session, trace = _edges(worker)
+        with pytest.raises(DataError, match=r"the key holds integers, .* below a number, not "):
+            trace.cursor(1).below(limit)
+        session.close()
+
+    execute_directly(program)
+
+
+@pytest.mark.parametrize("limit", [2, 2.0, 1.5, np.int8(2), np.float32(1.5), np.array(2)[()]])
+def test_a_limit_may_be_any_number(limit: Any) -> None:
+    def program(worker: Worker) -> None:
+        session, trace = _edges(worker)
+        cursor = trace.cursor(1)
+        assert {key for key, _ in cursor.below(limit).records()} == {1}
+        assert cursor.below(math.inf).records() == cursor.below(1 << 70).records() == trace.contents(1).records()
+        assert not cursor.below(-math.inf).records()
+        assert not cursor.below(-(1 << 70)).records()
+        session.close()
 
     execute_directly(program)
 
