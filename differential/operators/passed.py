@@ -16,6 +16,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from differential.arguments import check_rows, check_whole
 from differential.arrangement.core import C
 from differential.data.ticks import LARGEST, in_units, of_ticks, ticks
 from differential.data.updates import Array, Updates
@@ -41,7 +42,9 @@ def passed(moments: C, watermarks: C, sources: int, *, name: str = "passed") -> 
     for each source that has a watermark, which only a later one may replace. `sources` is the number of sources:
     nothing is passed before all of them have a watermark.
 
-    Raises BuildError in a loop, and DataError while the dataflow runs if watermarks are not of the type of the times.
+    Raises BuildError in a loop, and where `sources` is no whole number of at least 1. A DataError ends the run where
+    records have other columns, watermarks are not of the type of the times, one goes back, or more than `sources`
+    sources have one.
 
     >>> def program(scope):
     ...     ends = Collection.of(scope, np.array([10, 20, 30]))
@@ -49,6 +52,8 @@ def passed(moments: C, watermarks: C, sources: int, *, name: str = "passed") -> 
     >>> example(program)
     [((10,), 1), ((20,), 1)]
     """
+    check_rows(name, watermarks=watermarks)
+    check_whole(name, 1, sources=sources)
     if moments.scope.width != 1:
         raise BuildError(
             f"{name} (at {user_origin()}): a watermark grows from epoch to epoch, so it cannot be in a loop"
@@ -73,7 +78,9 @@ class Passing:
         self._held = CapabilitySet(output)
         self._batches: dict[Time, tuple[list[Updates], list[Updates]]] = defaultdict(lambda: ([], []))
         self._number = sources
-        self._sources: dict[Any, dict[Any, int]] = defaultdict(dict)
+        self._sources: dict[Any, dict[Any, int]] = {}
+        self._latest: dict[Any, Any] = {}
+        """The last watermark of each source."""
         self._passed: int | None = None
         self._waiting: dict[int, int] = {}
         self._order: list[int] = []
@@ -89,7 +96,10 @@ class Passing:
         due = sorted(time for time in self._batches if self._is_complete(time))
         for time in due:
             moments, watermarks = self._batches.pop(time)
-            found = self._step(moments, watermarks)
+            try:
+                found = self._step(moments, watermarks)
+            except DataError as error:
+                raise DataError(f"{self._name}: {error}", time) from None
             if found is not None:
                 self._output.give(self._held.covering(time), Updates.at(time, *found))
         if due:
@@ -100,14 +110,13 @@ class Passing:
 
     def _step(self, moments: list[Updates], watermarks: list[Updates]) -> tuple[tuple[Array, ...], Any] | None:
         """Take the changes of an epoch; return the changes of the output, or None if there are none."""
-        for updates in watermarks:
-            for (source, mark), _, diff in updates.rows():
-                marks = self._sources[source]
-                marks[mark] = marks.get(mark, 0) + diff
-                if not marks[mark]:
-                    del marks[mark]
+        self._take(watermarks)
         changed: dict[int, int] = {}
         for updates in moments:
+            if len(updates.columns) != 1:
+                raise DataError(
+                    f"the times are one column, and records of {len(updates.columns)} columns are not times"
+                )
             self._like = updates.columns[0][:0]
             for moment, diff in zip(ticks(updates.columns[0]).tolist(), updates.each_diff().tolist()):
                 changed[moment] = changed.get(moment, 0) + diff
@@ -130,6 +139,33 @@ class Passing:
             return None
         return (of_ticks(np.array(list(left), np.int64), self._like),), np.array(list(left.values()), np.int64)
 
+    def _take(self, watermarks: list[Updates]) -> None:
+        """Take the changes of the watermarks in an epoch."""
+        changed = set()
+        for updates in watermarks:
+            for record, _, diff in updates.rows():
+                if len(record) != 2:
+                    raise DataError(f"a watermark is a record (source, watermark), and not {record!r:.80}")
+                source, mark = record
+                marks = self._sources.setdefault(source, {})
+                marks[mark] = marks.get(mark, 0) + diff
+                if not marks[mark]:
+                    del marks[mark]
+                changed.add(source)
+        for source in changed:
+            marks = self._sources[source]
+            if not marks:
+                del self._sources[source]
+            elif len(marks) == 1:
+                (mark,) = marks
+                before = self._latest.setdefault(source, mark)
+                if type(mark) is type(before) and mark < before:
+                    raise DataError(f"the watermark of {source!r:.80} goes back, from {before} to {mark}")
+                self._latest[source] = mark
+        if len(self._sources) > self._number:
+            names = " and ".join(sorted(map(repr, self._sources)))
+            raise DataError(f"{names:.200} have watermarks, which are more than sources={self._number}")
+
     def _least(self, like: Array) -> int | None:
         """Return the least watermark, in the unit of the times; None if a source has none."""
         marks = [list(each) for each in self._sources.values()]
@@ -139,7 +175,7 @@ class Passing:
         try:
             return min(_counted(each[0], dtype) for each in marks)
         except (TypeError, ValueError) as error:
-            raise DataError(f"{self._name}: watermarks and times are of different types: {error}") from None
+            raise DataError(f"watermarks and times are of different types: {error}") from None
 
 
 def _counted(mark: Any, dtype: np.dtype[Any]) -> int:
