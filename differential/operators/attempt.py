@@ -21,7 +21,8 @@ from differential.arrangement.core import C
 from differential.data.raised import raised
 from differential.data.updates import Array, Updates
 from timely import Stream
-from timely.lowlevel import Batch, Time, as_columns, call, check_functions, split
+from timely.errors import DataError
+from timely.lowlevel import Batch, Time, Typed, as_column, as_columns, call, check_functions, split
 
 
 class Outcome(NamedTuple):
@@ -77,8 +78,20 @@ def _results(updates: Updates, made: Sequence[Outcome]) -> Updates:
         return updates.take(np.zeros(0, np.int64))
     if len(made[0].rows) == len(updates):
         return updates.with_columns(made[0].columns or ())
-    columns = tuple(np.concatenate(parts) for parts in zip(*(each.columns or () for each in made)))
+    widths = {len(each.columns or ()) for each in made}
+    if len(widths) > 1:
+        raise DataError(
+            f"the function of attempt returned {min(widths)} column(s) for some records, {max(widths)} for others"
+        )
+    columns = tuple(map(_whole, zip(*(each.columns or () for each in made))))
     return updates.take(np.concatenate([each.rows for each in made])).with_columns(columns)
+
+
+def _whole(parts: tuple[Array, ...]) -> Array:
+    """Return the parts of a column as one, of the type that it would have if the function had returned it whole."""
+    if any(isinstance(part, Typed) for part in parts) or len({part.dtype for part in parts}) == 1:
+        return np.concatenate(parts)
+    return as_column([value for part in parts for value in part.tolist()])
 
 
 def _rejects(updates: Updates, failed: Sequence[Outcome]) -> Updates:

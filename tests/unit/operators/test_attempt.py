@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections import Counter
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given, settings, strategies as st
 
-from differential import Session
+from differential import Collection, Session, example
 from differential.operators.attempt import outcomes
+from timely.errors import OperatorError
 
 ERROR = "integer division or modulo by zero"
 
@@ -90,3 +93,38 @@ def test_the_function_runs_once_though_both_results_and_rejects_are_read() -> No
         numbers.insert(x=0)
         db.commit()
         assert (lengths, both.records()) == ([2, 1], [("0",), ("0",), ("3",), ("4",)])
+
+
+def quotient(of_three: Any) -> Any:
+    """Return a function of columns that fails at 0, and whose result at 3 is given."""
+    return lambda numbers: [of_three if number == 3 else 12 // number for number in numbers.tolist()]
+
+
+@pytest.mark.parametrize(
+    ("of_three", "words"),
+    [
+        ("a", "cannot make a column of .*, all of one kind"),
+        (b"a", "cannot make a column of .*, all of one kind"),
+        (dt.date(2026, 1, 1), "a column of date beside one of int64: convert one"),
+    ],
+    ids=repr,
+)
+def test_results_of_several_kinds_are_refused(of_three: Any, words: str) -> None:
+    for numbers in [3, 0, 5, 2], [5, 0, 3], [0, 1, 0, 3, 0]:
+        with pytest.raises(OperatorError, match=rf"'attempt' failed .* DataError: {words}"):
+            example(lambda scope, given=numbers: Collection.of(scope, given).attempt(quotient(of_three)).results)  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("of_three", [0.5, True, 1 << 40], ids=repr)
+def test_results_of_several_types_of_numbers_are_those_of_one_column(of_three: Any) -> None:
+    found = example(lambda scope: Collection.of(scope, [3, 0, 5, 2]).attempt(quotient(of_three)).results)
+    assert found == sorted([((of_three,), 1), ((2,), 1), ((6,), 1)])
+
+
+def test_results_of_several_widths_are_refused() -> None:
+    def function(numbers: Any) -> Any:
+        found = [12 // number for number in numbers.tolist()]
+        return (found, found) if numbers[0] == 3 else found
+
+    with pytest.raises(OperatorError, match=r"DataError: .* 1 column\(s\) .* 2 "):
+        example(lambda scope: Collection.of(scope, [3, 0, 5, 2]).attempt(function).results)
