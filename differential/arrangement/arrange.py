@@ -11,7 +11,7 @@ from differential.data.codes import Codes, Encoder, watcher
 from differential.data.interning import hold_columns, interner_of
 from differential.data.overflow import named, refusing
 from differential.data.pact import Parts, Spreading
-from differential.data.updates import Updates
+from differential.data.updates import Updates, not_updates
 from differential.kernels.route import partition
 from differential.kernels.wide import Overflow
 from differential.keys import EVERY, described
@@ -167,7 +167,9 @@ class Arranger:
         # No reference to a message outlives its turn of the loop: sealing frees each part once it is packed.
         held = self._sealer.held
         for time, batch in self._input.drain():
-            updates = cast(Updates, batch)
+            if not isinstance(batch, Updates):
+                raise not_updates(batch)
+            updates = batch
             codes = self._encoded(updates)
             if codes is not None:
                 held.hold(time)
@@ -178,7 +180,9 @@ class Arranger:
 
         Then no capability is held: the message itself is the right to send at its time in this activation.
         """
-        updates, frontier = cast(Updates, message), self._input.frontier
+        if not isinstance(message, Updates):
+            raise not_updates(message)
+        updates, frontier = message, self._input.frontier
         codes = self._encoded(updates)
         if codes is not None:
             keys, vals = codes

@@ -8,9 +8,9 @@ worker, empty where it has no rows. It costs each worker a message to each peer,
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, cast
+from typing import Any
 
-from differential.data.updates import Updates
+from differential.data.updates import Updates, not_updates
 from timely.lowlevel import Batch, Typed
 
 
@@ -61,7 +61,9 @@ class Spreading(OfUpdates):
 
     def split(self, batch: Batch, peers: int) -> Parts:
         """Yield what `spread` does and, for kinds of columns that are new, an empty batch for every other worker."""
-        updates = cast(Updates, batch)
+        if not isinstance(batch, Updates):
+            raise not_updates(batch)
+        updates = batch
         # The one-letter code of a type does not contain a length, so there are few.
         kinds: tuple[str, ...] = tuple([column.dtype.char for column in updates.columns])
         if not _TYPED.isdisjoint(kinds):

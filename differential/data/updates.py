@@ -261,3 +261,19 @@ register(Updates)  # called, for classes with decorators are compiled to less (s
 def plain(column: Ints) -> Ints:
     """Return a column, or a table of times, as kernels take it."""
     return column if column.flags.carray else column.copy()
+
+
+def not_updates(batch: object) -> DataError:
+    """Return the error of a collection whose stream carries something else, as an ordinary stream does.
+
+    >>> raise not_updates([1, 2])
+    Traceback (most recent call last):
+    ...
+    timely.errors.DataError: the stream of a collection carries batches of updates (differential.data.updates.Updates),
+    not of type list: Collection.of(scope, ...) makes a collection of values, and new_input(scope) one that can change
+    """
+    return DataError(
+        "the stream of a collection carries batches of updates (differential.data.updates.Updates), not of type "
+        f"{type(batch).__name__}: Collection.of(scope, ...) makes a collection of values, and new_input(scope) one "
+        "that can change"
+    )

@@ -13,13 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
-from typing import Any, Generic, NamedTuple, cast
+from typing import Any, Generic, NamedTuple
 
 import numpy as np
 
 from differential.arrangement.core import C
 from differential.data.raised import raised
-from differential.data.updates import Array, Updates
+from differential.data.updates import Array, Updates, not_updates
 from timely import Stream
 from timely.errors import DataError
 from timely.lowlevel import Batch, Time, Typed, as_column, as_columns, call, check_functions, split
@@ -64,10 +64,11 @@ class Attempt(Generic[C]):
         """The streams of results and of rejects: the function is called once for each batch, even if both are read."""
 
         def divide(time: Time, batch: Batch) -> Iterator[tuple[int, Updates]]:
-            updates = cast(Updates, batch)
-            found = list(outcomes(self._function, updates.columns))
-            yield 0, _results(updates, [each for each in found if each.columns is not None])
-            yield 1, _rejects(updates, [each for each in found if each.error is not None])
+            if not isinstance(batch, Updates):
+                raise not_updates(batch)
+            found = list(outcomes(self._function, batch.columns))
+            yield 0, _results(batch, [each for each in found if each.columns is not None])
+            yield 1, _rejects(batch, [each for each in found if each.error is not None])
 
         return split(self._collection.stream, divide, 2, name=self._name)
 

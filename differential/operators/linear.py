@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 from differential.arrangement.core import C
-from differential.data.updates import Updates
+from differential.data.updates import Updates, not_updates
 from timely.lowlevel import Batch, as_columns, call, inline
 
 
@@ -14,7 +14,9 @@ def linear(collection: C, transform: Callable[[Updates], Updates], *, keys: int 
     """Return the collection whose updates are `transform(batch)` for each batch of updates."""
 
     def apply(batch: Batch) -> Updates:
-        return transform(cast(Updates, batch))
+        if not isinstance(batch, Updates):
+            raise not_updates(batch)
+        return transform(batch)
 
     return collection.with_stream(inline(collection.stream, apply, name=name), keys)
 

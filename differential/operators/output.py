@@ -10,7 +10,7 @@ from differential.arrangement.core import C
 from differential.data.codes import FLOAT_TYPES, AnyKind, kind_of, settled
 from differential.data.negative import negative_count
 from differential.data.pact import OfUpdates
-from differential.data.updates import Updates
+from differential.data.updates import Updates, not_updates
 from timely.errors import BuildError, DataError
 from timely.lowlevel import (
     Antichain,
@@ -171,9 +171,10 @@ class Output:
 
     def _gather(self) -> None:
         for _, batch in self._input.drain():
-            updates = cast(Updates, batch)
-            self._check(updates)
-            for record, time, diff in updates.rows():
+            if not isinstance(batch, Updates):
+                raise not_updates(batch)
+            self._check(batch)
+            for record, time, diff in batch.rows():
                 at = self._waiting.setdefault(time, {})
                 at[record] = at.get(record, 0) + diff
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from differential.data.updates import Updates
+from differential.data.updates import Updates, not_updates
 from differential.operators.rounds import Rounds
 from timely.errors import DataError
 from timely.lowlevel import LIMIT, Batch, Time, consult
@@ -20,7 +20,8 @@ def entering(suffix: Time) -> Passage:
     more = len(suffix)
 
     def enter(time: Time, batch: Batch) -> tuple[Time, Updates]:
-        assert isinstance(batch, Updates)
+        if not isinstance(batch, Updates):
+            raise not_updates(batch)
         return time + suffix, batch.entered(more)
 
     return enter
@@ -30,7 +31,8 @@ def entering_at(rounds: Callable[..., Any]) -> Passage:
     """Return what brings updates into a loop, each record at the round that `rounds` returns for it."""
 
     def enter(time: Time, batch: Batch) -> tuple[Time, Updates]:
-        assert isinstance(batch, Updates)
+        if not isinstance(batch, Updates):
+            raise not_updates(batch)
         given = np.asarray(consult(rounds, batch.columns))
         updates = None
         if given.dtype.kind in "iub" and given.shape in ((), (len(batch),)):
@@ -46,7 +48,8 @@ def leaving(keep: int) -> Passage:
     """Return what brings updates out of a scope, to one whose times have `keep` coordinates."""
 
     def leave(time: Time, batch: Batch) -> tuple[Time, Updates]:
-        assert isinstance(batch, Updates)
+        if not isinstance(batch, Updates):
+            raise not_updates(batch)
         return time[:keep], batch.left(keep)
 
     return leave
@@ -59,7 +62,8 @@ def going_round(step: int, rounds: Rounds) -> Passage:
     """
 
     def turn(time: Time, batch: Batch) -> tuple[Time, Updates]:
-        assert isinstance(batch, Updates)
+        if not isinstance(batch, Updates):
+            raise not_updates(batch)
         updates = batch.delayed(step)
         if time[-1] >= rounds.watched:
             rounds.look(time[-1] + step, updates)
