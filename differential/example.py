@@ -8,6 +8,7 @@ from typing import Any
 from differential.collection import Collection
 from timely import Scope, Worker, execute_directly
 from timely.errors import BuildError
+from timely.lowlevel import check_functions
 
 
 def example(program: Callable[[Scope], Collection]) -> list[tuple[tuple[Any, ...], int]]:
@@ -18,6 +19,8 @@ def example(program: Callable[[Scope], Collection]) -> list[tuple[tuple[Any, ...
     >>> example(lambda scope: Collection.of(scope, np.array([5, 5, 4])))
     [((4,), 1), ((5,), 2)]
     """
+
+    check_functions("example", program=program)
 
     def build(worker: Worker) -> list[tuple[tuple[Any, ...], int]]:
         with worker.dataflow("example") as scope:

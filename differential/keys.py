@@ -21,7 +21,7 @@ def check_keys(keys: int) -> None:
     ...
     timely.errors.BuildError: a key is of at least one column, so `keys` cannot be 0
     """
-    if not isinstance(keys, Integral) or keys < 1:
+    if not isinstance(keys, Integral) or isinstance(keys, bool) or keys < 1:
         raise BuildError(f"a key is of at least one column, so `keys` cannot be {keys!r:.80}")
 
 

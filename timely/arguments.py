@@ -19,3 +19,16 @@ def check_functions(name: str, /, **given: Any) -> None:
     for role, value in given.items():
         if not callable(value):
             raise BuildError(f"{name} (at {user_origin()}): `{role}` must be a function, not {value!r:.80}")
+
+
+def check_kind(name: str, kind: type[Any], what: str, /, **given: Any) -> None:
+    """Raise BuildError unless each of the arguments of the operator `name` is of a class, which `what` describes.
+
+    >>> check_kind("connect", int, "a number of a port", port="x")
+    Traceback (most recent call last):
+    ...
+    timely.errors.BuildError: connect (at ...): `port` must be a number of a port, not 'x'
+    """
+    for role, value in given.items():
+        if not isinstance(value, kind):
+            raise BuildError(f"{name} (at {user_origin()}): `{role}` must be {what}, not {value!r:.80}")

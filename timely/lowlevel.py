@@ -52,7 +52,7 @@ class that they were given.
 [3, 4]
 """
 
-from timely.arguments import check_functions
+from timely.arguments import check_functions, check_kind
 from timely.capture.event import as_integer, checked_time, register as register_event
 from timely.config import Config
 from timely.data.buffers import Buffers, columns_from_buffers, columns_to_buffers
@@ -79,13 +79,14 @@ from timely.dataflow.host import Host
 from timely.dataflow.inline import derived, inline, inline_timed, merged, split
 from timely.dataflow.operator import Logic, Operator
 from timely.dataflow.operator_core import OperatorCore
+from timely.dataflow.operators.capture import check_sink
 from timely.dataflow.operators.generic import UnaryLogic, sink
 from timely.dataflow.operators.input import Input, new_input
-from timely.dataflow.operators.replay import EVENTS_PER_RUN, poller
+from timely.dataflow.operators.replay import EVENTS_PER_RUN, check_sources, poller
 from timely.dataflow.pact import Broadcast, Exchange, Gather, Pact, Pipeline, scatter
 from timely.dataflow.ports import InputCapability, InputPort, OutputPort
 from timely.dataflow.routing import destinations, hash_columns
-from timely.dataflow.streams import S, ScopeCore, StreamCore
+from timely.dataflow.streams import S, ScopeCore, StreamCore, check_scope
 from timely.dataflow.tee import Push
 from timely.observe.events import StateResized
 from timely.observe.log import Log
@@ -151,6 +152,10 @@ __all__ = [
     "bytes_of",
     "call",
     "check_functions",
+    "check_kind",
+    "check_scope",
+    "check_sink",
+    "check_sources",
     "checked_time",
     "code_floats",
     "columns_from_buffers",

@@ -33,10 +33,13 @@ from differential.trace.handle import TraceHandle
 from differential.trace.reader import Reader
 from timely import Scope, Stream
 from timely.errors import BuildError
-from timely.lowlevel import inline, inline_timed
+from timely.lowlevel import StreamCore, check_kind, inline, inline_timed
 
 C = TypeVar("C", bound="CollectionCore")
 """The class of collections that an operator receives and returns."""
+
+
+_OF_UPDATES = "a stream of updates; Collection.of(scope, ...) makes a collection of values"
 
 
 class Keyed(Protocol[C]):
@@ -56,6 +59,7 @@ class CollectionCore(ABC):
     """A collection of records whose first `keys` columns are their key."""
 
     def __init__(self, stream: Stream, keys: int = 1) -> None:
+        check_kind("collection", StreamCore, _OF_UPDATES, stream=stream)
         check_keys(keys)
         self._scope = stream.scope
         self._stream: Stream | None = stream

@@ -39,6 +39,8 @@ from timely.lowlevel import (
     OperatorBuilder,
     OutputPort,
     Time,
+    check_scope,
+    check_sources,
     destinations,
     hash_columns,
     less_equal,
@@ -58,6 +60,8 @@ class ByRecord(Spreading):
 
 def replayed(scope: Scope, sources: Sequence[EventSource], name: str) -> Stream:
     """Return the updates that were captured (see `differential.replay_into`)."""
+    check_scope(name, scope)
+    check_sources(name, sources)
     handle, news = scope.feedback(name=f"{name}: news")
     reader, admission = Reader(list(sources[scope.index :: scope.peers])), Admission(scope)
     updates, statements = _read(scope, reader, f"{name}: read")

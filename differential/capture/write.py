@@ -12,7 +12,7 @@ from differential.data.updates import Updates
 from differential.operators.consolidate import consolidate
 from timely.capture import EventSink
 from timely.errors import BuildError
-from timely.lowlevel import Antichain, Gather, InputPort, OperatorBuilder, Pipeline, Time, sink as consume
+from timely.lowlevel import Antichain, Gather, InputPort, OperatorBuilder, Pipeline, Time, check_sink, sink as consume
 
 
 def capture_into(collection: C, sink: EventSink, *, after: Antichain | None = None, name: str = "capture") -> C:
@@ -37,6 +37,7 @@ def capture_into(collection: C, sink: EventSink, *, after: Antichain | None = No
     >>> queue.next_nowait()
     Statement(Antichain([(0,)]), Antichain([]), (((0,), 2),))
     """
+    check_sink(name, sink)
     scope = collection.scope
     lower = Antichain([scope.minimum]) if after is None else _checked(after, scope.width, name)
     builder = OperatorBuilder(scope, name)

@@ -59,7 +59,7 @@ def top_k(collection: Keyed[C], k: int, *, smallest: bool = False, name: str = "
     >>> example(lambda scope: Collection.of(scope, np.array([1, 1, 1]), np.array([10, 30, 20])).top_k(2))
     [((1, 20), 1), ((1, 30), 1)]
     """
-    if not isinstance(k, Integral) or not 1 <= k <= _MOST:
+    if not isinstance(k, Integral) or isinstance(k, bool) or not 1 <= k <= _MOST:
         raise DataError(
             f"top_k (at {user_origin()}) needs a whole number, at most {_MOST} and at least 1, not {k!r:.80}"
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from differential.arrangement.core import C
 from differential.operators.passages import entering
 from timely import Scope, Stream
-from timely.lowlevel import inline_timed
+from timely.lowlevel import check_scope, inline_timed
 
 
 def enter(collection: C, scope: Scope, *, name: str = "enter") -> C:
@@ -22,6 +22,7 @@ def enter(collection: C, scope: Scope, *, name: str = "enter") -> C:
     >>> _ = example(program)
     (7,) (0, 0) 1
     """
+    check_scope(name, scope)
     if scope is collection.scope:
         return collection
     summary = scope.summary_of_entering(collection.scope, "import its trace there (Trace.import_into)")

@@ -9,7 +9,7 @@ from differential.arrangement.core import C
 from differential.operators.passages import entering_at
 from timely import Scope
 from timely.errors import BuildError
-from timely.lowlevel import check_functions, inline_timed
+from timely.lowlevel import check_functions, check_scope, inline_timed
 
 
 def enter_at(collection: C, scope: Scope, rounds: Callable[..., Any], *, name: str = "enter_at") -> C:
@@ -30,6 +30,7 @@ def enter_at(collection: C, scope: Scope, rounds: Callable[..., Any], *, name: s
     (2,) (0, 20) 1
     """
     check_functions(name, rounds=rounds)
+    check_scope(name, scope)
     outside = collection.scope
     if not scope.is_within(outside) or scope.width != outside.width + 1:
         raise BuildError(f"enter_at goes into a loop directly inside {outside}; {scope} is not one")

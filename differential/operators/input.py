@@ -27,6 +27,7 @@ from timely.lowlevel import (
     Typed,
     as_columns,
     as_time,
+    check_scope,
     less_equal,
     new_input as new_stream_input,
 )
@@ -240,6 +241,7 @@ class InputSession:
 
 def constant(scope: Scope, columns: tuple[Any, ...]) -> Stream:
     """Return the updates of a collection that holds the rows of `columns` (worker 0's) from the least time on."""
+    check_scope("constant", scope)
     rows, _ = owned(columns)
     updates = interned_updates(Updates.at(scope.minimum, as_columns(rows)), scope.dataflow.host)
     builder = OperatorBuilder(scope, "constant", constant=True)

@@ -24,7 +24,7 @@ from differential.operators.passages import going_round
 from differential.operators.rounds import Rounds
 from timely import Scope, Stream
 from timely.errors import BuildError
-from timely.lowlevel import inline_timed, user_origin
+from timely.lowlevel import check_scope, inline_timed, user_origin
 
 
 class VariableCore(Generic[C]):
@@ -44,8 +44,9 @@ class VariableCore(Generic[C]):
         limit: int | None = None,
         name: str = "variable",
     ) -> None:
-        if limit is not None and (not isinstance(limit, Integral) or limit < step):
+        if limit is not None and (not isinstance(limit, Integral) or isinstance(limit, bool) or limit < step):
             raise BuildError(f"a loop takes whole rounds, at least one of {step}: its limit cannot be {limit}")
+        check_scope(name, scope)
         self._handle, stream = scope.feedback(step, name="variable")
         self._name = name
         self._step = step

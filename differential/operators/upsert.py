@@ -33,7 +33,15 @@ from differential.trace.description import NO_TIMES
 from differential.trace.handle import TraceHandle
 from timely import Scope
 from timely.errors import BuildError, DataError
-from timely.lowlevel import Antichain, InputPort, Moment, OperatorBuilder, Time, new_input as new_stream_input
+from timely.lowlevel import (
+    Antichain,
+    InputPort,
+    Moment,
+    OperatorBuilder,
+    Time,
+    check_scope,
+    new_input as new_stream_input,
+)
 
 STATEMENTS = 1 << 40
 """More statements than a session makes in an epoch."""
@@ -156,6 +164,7 @@ class UpsertSession:
 
 def upserted(scope: Scope, keys: int, name: str) -> tuple[UpsertSession, Arranged]:
     """Return a session that sets the value of keys, and the arrangement of (key, value) that follows it."""
+    check_scope(name, scope)
     if scope.width != 1:
         raise BuildError(f"{name}: the last statement is valid, so times must be totally ordered; see update_at()")
     check_keys(keys)

@@ -6,15 +6,28 @@ import inspect
 import re
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
 
-from differential import Collection, example, graphs
+import differential
+import timely
+from differential import Collection, Variable, example, graphs
 from differential.delta.half_join import count_rows, half_join
-from timely import Input, OperatorBuilder, Pipeline, Scope, Worker, execute_directly, new_input, rowwise, source
-from timely.errors import BuildError
+from timely import (
+    Input,
+    OperatorBuilder,
+    Pipeline,
+    Scope,
+    Worker,
+    execute_directly,
+    new_input,
+    new_unordered_input,
+    rowwise,
+    source,
+)
+from timely.errors import BuildError, DataError
 
 NOT_COLLECTIONS = (None, [1, 2], 7, np.array([1]), Collection, "edges")
 ALGORITHMS = {name: getattr(graphs, name) for name in graphs.__all__ if name != "grammar_reachability"}
@@ -212,3 +225,74 @@ def test_an_operator_refuses_what_is_no_function_when_it_is_built(operators: Cal
     expected = rf"^\S+ \(at {__file__}:\d+\): `\w+` must be a function, not {bad!r}$"
     assert {name: words for name, words in refusals.items() if not re.match(expected, words)} == {}
     assert {name for name, words in refusals.items() if not words.startswith(name)} == set()
+
+
+def _misplaced(scope: Scope) -> dict[str, Callable[[], object]]:
+    """Return calls that pass what has no meaning there, by the words of the error."""
+    edges, stream, bad = Collection.of(scope, 1, 2), scope.to_stream([1]), cast(Any, 3)
+    trace = edges.arrange_by_key().trace()
+    return {
+        "enter: `scope` must be a scope": lambda: edges.enter(bad),
+        "enter_at: `scope` must be a scope": lambda: edges.enter_at(bad, lambda *columns: 0),
+        "variable: `scope` must be a scope": lambda: Variable(bad),
+        "input: `scope` must be a scope": lambda: differential.new_input(bad),
+        "upsert: `scope` must be a scope": lambda: differential.new_upsert_input(bad),
+        "constant: `scope` must be a scope": lambda: Collection.of(bad, 1),
+        "import: `scope` must be a scope": lambda: trace.import_into(bad),
+        "replay: `scope` must be a scope": lambda: differential.replay_into(bad, []),
+        "replay takes a list of sources": lambda: differential.replay_into(scope, bad),
+        "capture takes what events are pushed into": lambda: edges.capture_into(bad),
+        "collection: `stream` must be a stream of updates": lambda: Collection(bad),
+        "lines: `scope` must be a scope": lambda: new_input(bad, name="lines"),
+        "unordered_input: `scope` must be a scope": lambda: new_unordered_input(bad),
+        "source: `scope` must be a scope": lambda: source(bad, lambda *_: lambda output: None),
+        "mine: `scope` must be a scope": lambda: OperatorBuilder(bad, "mine"),
+        "binary: `stream` must be a stream": lambda: stream.binary(bad, Pipeline(), Pipeline(), lambda *ports: None),
+        "probe_with: `probe` must be a probe": lambda: stream.probe_with(bad),
+        "connect_loop: `handle` must be the handle of a loop": lambda: stream.connect_loop(bad),
+    }
+
+
+def test_what_an_operator_cannot_use_is_named_with_what_was_expected() -> None:
+    refusals: dict[str, str] = {}
+
+    def program(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            for words, call in _misplaced(scope).items():
+                with pytest.raises(BuildError) as found:
+                    call()
+                refusals[words] = str(found.value)
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        execute_directly(program)
+    for words, message in refusals.items():
+        expected = words.replace(": ", rf" \(at {__file__}:\d+\): ")
+        assert re.match(rf"{expected}.*, (and )?not 3$", message), (words, message)
+
+
+@pytest.mark.parametrize(
+    "run", [timely.execute, execute_directly, timely.example, example, lambda bad: timely.execute_from_args([], bad)]
+)
+def test_a_program_that_is_no_function_is_refused(run: Callable[[Any], object]) -> None:
+    with pytest.raises(BuildError, match=rf"\(at {__file__}:\d+\): `(build|program)` must be a function, not 3"):
+        run(3)
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda edges: Collection.of(edges.scope, 1, 2, keys=True),
+        lambda edges: edges.map(lambda *columns: columns, keys=True),
+        lambda edges: edges.top_k(True),
+        lambda edges: edges.iterate(lambda inner: inner, limit=True),
+    ],
+)
+def test_a_truth_value_is_no_number(build: Callable[[Collection], object]) -> None:
+    def program(scope: Scope) -> Collection:
+        edges = Collection.of(scope, 1, 2)
+        with pytest.raises((BuildError, DataError), match="True"):
+            build(edges)
+        return edges
+
+    example(program)

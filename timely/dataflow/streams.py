@@ -6,8 +6,9 @@ calls on a stream, it can call on the result.
 
 from __future__ import annotations
 
-from typing import Generic, Self, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
+from timely.arguments import check_kind
 from timely.dataflow.core import DataflowCore
 from timely.dataflow.tee import Tee
 from timely.errors import BuildError
@@ -113,3 +114,25 @@ class ScopeCore(Generic[S]):
 
     def __str__(self) -> str:
         return f"scope {self.path!r}"
+
+
+def check_scope(name: str, scope: Any) -> None:
+    """Raise BuildError unless what is given to the operator `name` is a scope.
+
+    >>> check_scope("input", None)
+    Traceback (most recent call last):
+    ...
+    timely.errors.BuildError: input (at ...): `scope` must be a scope, as in `with worker.dataflow() as scope`, not None
+    """
+    check_kind(name, ScopeCore, "a scope, as in `with worker.dataflow() as scope`", scope=scope)
+
+
+def check_stream(name: str, stream: Any) -> None:
+    """Raise BuildError unless what is given to the operator `name` is a stream.
+
+    >>> check_stream("binary", [1, 2])
+    Traceback (most recent call last):
+    ...
+    timely.errors.BuildError: binary (at ...): `stream` must be a stream, as scope.to_stream(...) makes, not [1, 2]
+    """
+    check_kind(name, StreamCore, "a stream, as scope.to_stream(...) makes", stream=stream)

@@ -30,6 +30,7 @@ from traceback import walk_tb
 from types import FrameType
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from timely.arguments import check_functions
 from timely.closing import close_all
 from timely.communication.allocator import Allocator, broadcast
 from timely.communication.message import Failure, Goodbye
@@ -76,6 +77,7 @@ def execute(build: Callable[[Worker], Result], config: Config | None = None) -> 
     >>> execute(lambda worker: worker.index, Config(workers=3))
     [0, 1, 2]
     """
+    check_functions("execute", build=build)
     if not (config is None or isinstance(config, Config)):
         raise ConfigError(f"execute() takes a Config, such as Config(workers=2), not {config!r:.80}")
     install_hook()
@@ -135,6 +137,7 @@ def example(program: Callable[[Scope], Stream]) -> list[Any]:
     >>> example(lambda scope: scope.to_stream(range(3)).map(lambda x: 10 * x))
     [0, 10, 20]
     """
+    check_functions("example", program=program)
     found: list[Any] = []
 
     def build(worker: Worker) -> None:

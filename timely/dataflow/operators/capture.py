@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from timely.capture.event import EventSink, Messages, Progress
 from timely.data.container import for_other_worker
 from timely.dataflow.builder import OperatorBuilder
@@ -24,8 +26,7 @@ def capture_into(stream: S, sink: EventSink, *, name: str = "capture") -> S:
     >>> queue.next_nowait()
     Progress((((0,), -1),))
     """
-    if not hasattr(sink, "push"):
-        raise BuildError(f"{name} takes what events are pushed into, such as EventFileWriter(path), not {sink!r:.80}")
+    check_sink(name, sink)
     before = Antichain([stream.scope.minimum])
 
     builder = OperatorBuilder(stream.scope, name)
@@ -45,3 +46,15 @@ def capture_into(stream: S, sink: EventSink, *, name: str = "capture") -> S:
     builder.build(lambda _: logic)
     stream.scope.dataflow.when_complete(lambda: builder.operator.attempt(sink.close))
     return stream
+
+
+def check_sink(name: str, sink: Any) -> None:
+    """Raise BuildError unless events can be pushed into what is given to the operator `name`.
+
+    >>> check_sink("capture", None)
+    Traceback (most recent call last):
+    ...
+    timely.errors.BuildError: capture takes what events are pushed into, such as EventFileWriter(path), not None
+    """
+    if not hasattr(sink, "push"):
+        raise BuildError(f"{name} takes what events are pushed into, such as EventFileWriter(path), not {sink!r:.80}")

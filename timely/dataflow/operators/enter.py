@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from timely.dataflow.inline import inline_timed
-from timely.dataflow.streams import S, ScopeCore
+from timely.dataflow.streams import S, ScopeCore, check_scope
 
 
 def enter(stream: S, scope: ScopeCore[S], *, name: str = "enter") -> S:
@@ -17,6 +17,7 @@ def enter(stream: S, scope: ScopeCore[S], *, name: str = "enter") -> S:
     >>> example(program)
     [1, 2, 3]
     """
+    check_scope(name, scope)
     summary = scope.summary_of_entering(stream.scope, "what flows there can be captured, and replayed here")
     suffix = summary.suffix
     return inline_timed(stream, lambda time, batch: (time + suffix, batch), name=name, scope=scope, summary=summary)

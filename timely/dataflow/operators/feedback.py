@@ -5,6 +5,7 @@ from __future__ import annotations
 from numbers import Integral
 from typing import Any
 
+from timely.arguments import check_kind
 from timely.dataflow.builder import OperatorBuilder
 from timely.dataflow.capability import Capability
 from timely.dataflow.operator import Logic
@@ -88,6 +89,7 @@ def connect_loop(stream: S, handle: LoopHandle) -> None:
     >>> example(countdown)
     [3, 2, 1]
     """
+    check_kind("connect_loop", LoopHandle, "the handle of a loop, as scope.feedback() makes", handle=handle)
     handle.connect(stream)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from timely.arguments import check_kind
 from timely.dataflow.inline import derived
 from timely.dataflow.probe import Probe
 from timely.dataflow.streams import S, StreamCore
@@ -39,6 +40,7 @@ def probe_with(stream: S, probe: Probe) -> S:
     >>> execute_directly(program)
     Antichain([(2,)])
     """
+    check_kind("probe_with", Probe, "a probe, as Probe() and stream.probe() make", probe=probe)
     watched = derived(stream, name="probe")
     stream.tee.consumers.append(Forward(watched.tee))
     probe.watch(watched)

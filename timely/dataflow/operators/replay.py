@@ -13,7 +13,7 @@ from timely.dataflow.capability import Capability
 from timely.dataflow.capability_set import CapabilitySet
 from timely.dataflow.operator import Logic
 from timely.dataflow.ports import OutputPort
-from timely.dataflow.streams import S, ScopeCore
+from timely.dataflow.streams import S, ScopeCore, check_scope
 from timely.errors import BuildError, CapabilityError, CaptureError
 from timely.order import Time
 from timely.progress.antichain import Antichain, MutableAntichain
@@ -42,8 +42,8 @@ def replay_into(scope: ScopeCore[S], sources: Sequence[EventSource], *, name: st
     >>> sorted(example(lambda scope: replay_into(scope, queues)))
     [0, 1]
     """
-    if not isinstance(sources, (list, tuple)) or not all(hasattr(each, "next_nowait") for each in sources):
-        raise BuildError(f"{name} takes a list of sources, such as [EventFileReader(path)], and not {sources!r:.80}")
+    check_scope(name, scope)
+    check_sources(name, sources)
     share = list(sources[scope.index :: scope.peers])
     builder = OperatorBuilder(scope, name)
     output, stream = builder.add_output(initial=True)
@@ -56,6 +56,18 @@ def replay_into(scope: ScopeCore[S], sources: Sequence[EventSource], *, name: st
     for source in share:
         scope.dataflow.when_complete(partial(builder.operator.attempt, source.close))
     return stream
+
+
+def check_sources(name: str, sources: Any) -> None:
+    """Raise BuildError unless what is given to the operator `name` is a list of sources of events.
+
+    >>> check_sources("replay", 3)
+    Traceback (most recent call last):
+    ...
+    timely.errors.BuildError: replay takes a list of sources, such as [EventFileReader(path)], and not 3
+    """
+    if not isinstance(sources, (list, tuple)) or not all(hasattr(each, "next_nowait") for each in sources):
+        raise BuildError(f"{name} takes a list of sources, such as [EventFileReader(path)], and not {sources!r:.80}")
 
 
 def poller(builder: OperatorBuilder[Any]) -> Callable[[bool], None]:
