@@ -718,3 +718,14 @@ def test_a_file_is_read_with_the_types_that_the_columns_of_a_table_have(tmp_path
             table.insert(path)
         db.commit()
         assert len(table) == 2
+
+
+def test_in_a_large_statement_only_the_first_lists_are_looked_at() -> None:
+    with Session(progress=False) as db:
+        table = db.table("notes", {"id": [0], "tags": [["a"]]}, key="id")
+        db.commit()
+        table.insert({"id": [*range(1, 3001)], "tags": [["a"]] * 2999 + [[1]]})
+        with pytest.raises(DataError, match="holds lists of text, and not lists of numbers such as"):
+            table.insert({"id": [*range(3001, 6001)], "tags": [["a"]] * 999 + [[1]] * 2001})
+        assert db.commit() == 2
+        assert len(table) == 3001
