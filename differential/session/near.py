@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
+from numbers import Integral
 from typing import Any
 
 from timely.errors import BuildError, SessionError
@@ -140,7 +141,7 @@ def refuse_keys(what: str, keys: object, columns: int) -> None:
 
     >>> refuse_keys("select", 1, 2)
     """
-    if not isinstance(keys, int) or not 1 <= keys <= columns:
+    if not isinstance(keys, Integral) or isinstance(keys, bool) or not 1 <= int(keys) <= columns:
         raise BuildError(
             f"{what} (at {user_origin()}): `keys` is the number of key columns, here from 1 to {columns}, and not "
             f"{keys!r:.80}; a column is renamed or computed under another name, and named() gives it this one"

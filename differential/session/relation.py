@@ -70,7 +70,7 @@ class Relation(Alike):
     def named(self, *names: str) -> Relation:
         """Return the same collection with these names of columns, one for each position.
 
-        Raises BuildError where two are equal, or their number is another one than that of the columns, as far as known.
+        Raises BuildError where two are equal, or where it is known that there are more or fewer columns.
 
         >>> example(lambda scope: Relation.of(scope, np.array([3])).named("x").filter(lambda x: x > 2))
         [((3,), 1)]

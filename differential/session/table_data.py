@@ -190,8 +190,8 @@ def _given(
     found, columns = columns_of_data(data, types)
     given = found or names or [f"c{place}" for place in range(len(columns))]
     frame = Frame(given, [_of_nulls(each) for each in columns])
-    has_type = [len(frame) > 0 or not isinstance(each, list) for each in columns]
-    return {name: column if typed else [] for name, column, typed in zip(frame.names, frame.columns, has_type)}
+    are_typed = [len(frame) > 0 or not isinstance(each, list) for each in columns]
+    return {name: column if is_typed else [] for name, column, is_typed in zip(frame.names, frame.columns, are_typed)}
 
 
 def _of_nulls(column: Any) -> Any:

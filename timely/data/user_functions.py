@@ -234,7 +234,7 @@ def _kept(value: Any, views: tuple[Array, ...], columns: tuple[Array, ...], limi
 def _refuse_text_of_columns(text: str, views: tuple[Array, ...]) -> None:
     """Raise DataError if a text for all rows has a whole column in it, as an f-string with a column makes it."""
     for view in views:
-        if str(view) in text:
+        if len(view) and str(view) in text:
             raise DataError(
                 f"a function returned one text for all rows, with a whole column in it: {text!r:.80}; rowwise(function)"
                 " calls a function, such as one with an f-string, for each row, and + joins columns of text"

@@ -49,6 +49,7 @@ class CapabilitySet:
         times = list(self._held.keys())
         return sorted(times) if len(times) > 1 else times
 
+    # `Any`, because mypyc would refuse other classes with a message of its own.
     def insert(self, right: Capability | InputCapability | Any) -> None:
         """Hold what `right`, a capability or what came with a message, permits on this output. It stays the caller's.
 

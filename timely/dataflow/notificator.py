@@ -66,6 +66,7 @@ class FrontierNotificator:
     def __len__(self) -> int:
         return sum(map(len, self._pending.values()))
 
+    # `Any`, because mypyc would refuse other classes with a message of its own.
     def notify_at(self, capability: Capability | Any, guarantee: Moment | None = None) -> None:
         """Request a notification for `guarantee` (by default the capability's time), and take the capability.
 
@@ -176,6 +177,7 @@ class Notificator:
         """The frontiers of the inputs."""
         return [input.frontier for input in self._inputs]
 
+    # `Any`, because mypyc would refuse other classes with a message of its own.
     def notify_at(self, capability: Capability | InputCapability | Any, *, guarantee: Moment | None = None) -> None:
         """Request a notification for `guarantee` (by default the capability's time), when it is complete on all inputs.
 

@@ -404,6 +404,7 @@ def test_a_text_for_all_rows_with_a_whole_column_in_it_is_refused() -> None:
     with pytest.raises(DataError, match=r"whole column in it: \"\['ann' 'joanna'\]-\[1 2\]\""):
         call(lambda names, column: (column, f"{names}-{column}"), (NAMES, numbers))
     assert call(lambda column: "item", (numbers,)) == "item"
+    assert call(lambda column: "[]", (numbers[:0],)) == "[]"
 
 
 def test_whether_a_column_has_a_text_is_no_condition_on_its_rows() -> None:
