@@ -76,7 +76,7 @@ def arrange(updates: Stream, keys: int, *, name: str = "arrange") -> Arranged:
     key, value = Encoder(interner, "key"), Encoder(interner, "value")
     spine = new_trace(output, key, value)
     writer = Arranger(input, output, spine, key, value, keys)
-    builder.build(lambda _: refusing(writer.run, key, value, writer.held, input))
+    builder.build_from(refusing(writer.run, key, value, writer.held, input))
     return Arranged(stream, TraceHandle(spine), key, value, keys)
 
 

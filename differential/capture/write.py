@@ -52,7 +52,7 @@ def capture_into(collection: C, sink: EventSink, *, after: Antichain | None = No
                 output.give(capability, counts_of(updates))
         sink.flush()
 
-    builder.build(lambda _: write)
+    builder.build_from(write)
     if scope.index == 0:
         statements = Statements(sink, lower)
         consume(counted, Gather(0), statements.write, name=f"{name}: state")

@@ -108,7 +108,7 @@ def lookup(
     output, stream = builder.add_output()
     arrangement = arrangements[0][0]
     lookup = Lookup(first, read, output, ask, prefixes.scope.width, arrangement)
-    builder.build(lambda _: lookup.run)
+    builder.build_from(lookup.run)
     prefixes.scope.dataflow.when_complete(lookup.drop)
     return stream
 

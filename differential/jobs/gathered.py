@@ -63,7 +63,7 @@ class Gathered:
         self.differences = 0
         """How many updates have arrived."""
         builder.operator.waits = False
-        builder.build(lambda _: self._gather)
+        builder.build_from(self._gather)
 
     @property
     def is_done(self) -> bool:

@@ -37,7 +37,7 @@ def count_in_order(source: ArrangementCore[C], name: str, *, signed: bool) -> Ar
     value = Encoder(interner_of(scope.dataflow.host), "value", (Kind.INT,))
     spine = new_trace(output, source.key, value)
     counter = CounterInOrder(input, output, spine, source.key, signed)
-    builder.build(lambda _: refusing(counter.run, source.key))
+    builder.build_from(refusing(counter.run, source.key))
     scope.dataflow.when_complete(counter.drop)
     return source.derived(stream, TraceHandle(spine), value)
 

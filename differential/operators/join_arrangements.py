@@ -69,7 +69,7 @@ def join_arrangements(
     # arrives, and when the worker has nothing else to do.
     builder.operator.waits = False
     joiner = Joiner(first, second, output, left, right, function)
-    builder.build(lambda _: joiner.run)
+    builder.build_from(joiner.run)
     left.scope.dataflow.when_complete(joiner.drop)
     return stream
 

@@ -72,7 +72,7 @@ class Output:
         self._dataflow = scope.dataflow
         self._operator = builder.operator
         builder.operator.waits = False
-        builder.build(lambda _: self._gather)
+        builder.build_from(self._gather)
 
     def changes(self) -> list[tuple[Record, Time, int]]:
         """Return the updates (record, time, diff) that have become final since the last call, of this or of `contents`.

@@ -63,7 +63,7 @@ def passed(moments: C, watermarks: C, sources: int, *, name: str = "passed") -> 
     second = builder.add_input(watermarks.stream, Broadcast(), frontier=True, drains=True)
     output, stream = builder.add_output()
     operator = Passing(first, second, output, sources, name)
-    builder.build(lambda _: operator.run)
+    builder.build_from(operator.run)
     return moments.with_stream(stream)
 
 

@@ -87,7 +87,7 @@ def reduce_arrangement(
     spine = new_trace(output, source.key, value)
     sealer = Sealer(output, spine)
     reducer = Reducer(input, source, spine, sealer, make(source.key, source.value, value), value)
-    builder.build(lambda _: refusing(reducer.run, source.key, source.value, sealer.held, input))
+    builder.build_from(refusing(reducer.run, source.key, source.value, sealer.held, input))
     scope.dataflow.when_complete(reducer.drop)
     return source.derived(stream, TraceHandle(spine), value)
 

@@ -44,7 +44,7 @@ def threshold_in_order(
     value = Encoder(interner_of(scope.dataflow.host), "value")
     spine = new_trace(output, source.key, value)
     operator = ThresholdInOrder(input, source, output, spine, function, value)
-    builder.build(lambda _: refusing(operator.run, source.key, source.value))
+    builder.build_from(refusing(operator.run, source.key, source.value))
     scope.dataflow.when_complete(operator.drop)
     return source.derived(stream, TraceHandle(spine), value)
 

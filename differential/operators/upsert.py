@@ -177,7 +177,7 @@ def upserted(scope: Scope, keys: int, name: str) -> tuple[UpsertSession, Arrange
     spine = new_trace(output, key, value)
     sealer = Sealer(output, spine)
     upserter = Upserter(input, sealer, TraceHandle(spine), key, value, keys)
-    builder.build(lambda _: refusing(upserter.run, key, value, sealer.held))
+    builder.build_from(refusing(upserter.run, key, value, sealer.held))
     scope.dataflow.when_complete(upserter.drop)
     return session, Arranged(stream, TraceHandle(spine), key, value, keys)
 

@@ -20,20 +20,18 @@ Constructor = Callable[[list[Capability]], Logic]
 
 
 class OperatorBuilder(Generic[S]):
-    """Describes one operator: add inputs and outputs, connect them, then `build`.
+    """Describes one operator: add inputs and outputs, connect them, then `build`, or `build_from`.
 
     >>> def evens_and_odds(stream):
     ...     builder = OperatorBuilder(stream.scope, "evens_and_odds")
     ...     numbers = builder.add_input(stream, Pipeline())
     ...     (even, evens), (odd, odds) = builder.add_output(), builder.add_output()
-    ...     def constructor(capabilities):
-    ...         def logic():
-    ...             for capability, batch in numbers:
-    ...                 is_even = batch.columns[0] % 2 == 0
-    ...                 even.give(capability, batch.compress(is_even))
-    ...                 odd.give(capability, batch.compress(~is_even))
-    ...         return logic
-    ...     builder.build(constructor)
+    ...     def logic():
+    ...         for capability, batch in numbers:
+    ...             is_even = batch.columns[0] % 2 == 0
+    ...             even.give(capability, batch.compress(is_even))
+    ...             odd.give(capability, batch.compress(~is_even))
+    ...     builder.build_from(logic)
     ...     return evens, odds
     >>> example(lambda scope: evens_and_odds(scope.to_stream(range(6)))[1])
     [1, 3, 5]
@@ -110,14 +108,12 @@ class OperatorBuilder(Generic[S]):
         ...     (now, at_once), (then, later) = builder.add_output(), builder.add_output()
         ...     builder.connect(values, then, PathSummary(1, (1,), ()))
         ...     builder.connect(tick, then, None)
-        ...     def constructor(_):
-        ...         def logic():
-        ...             for right, batch in values:
-        ...                 then.give(right, batch)
-        ...             for right, batch in tick:
-        ...                 now.give(right, batch)
-        ...         return logic
-        ...     builder.build(constructor)
+        ...     def logic():
+        ...         for right, batch in values:
+        ...             then.give(right, batch)
+        ...         for right, batch in tick:
+        ...             now.give(right, batch)
+        ...     builder.build_from(logic)
         ...     return at_once, later
         >>> def program(worker):
         ...     with worker.dataflow() as scope:
@@ -151,6 +147,20 @@ class OperatorBuilder(Generic[S]):
         `constructor` receives the initial capabilities (one for each output made with `initial`) when the dataflow is
         complete, and returns the logic to call at each activation. Raises BuildError if it is finished already or has
         no ports, and, when the dataflow is complete, if what the constructor returns cannot be called.
+
+        >>> def once(scope, record):
+        ...     builder = OperatorBuilder(scope, "once")
+        ...     output, stream = builder.add_output(initial=True)
+        ...     def constructor(capabilities):
+        ...         def logic():
+        ...             while capabilities:
+        ...                 with capabilities.pop() as capability:
+        ...                     output.give(capability, [record])
+        ...         return logic
+        ...     builder.build(constructor)
+        ...     return stream
+        >>> example(lambda scope: once(scope, 7))
+        [7]
         """
         self._refuse_if_built()
         dataflow, operator = self.scope.dataflow, self.operator
@@ -181,6 +191,14 @@ class OperatorBuilder(Generic[S]):
                 dataflow.activate(operator)
 
         dataflow.when_built(construct)
+
+    def build_from(self, logic: Logic) -> None:
+        """Finish the operator, which needs none of the capabilities that it starts with: `build` without a constructor.
+
+        Raises BuildError where `build` does.
+        """
+        check_functions(self.operator.name, logic=logic)
+        self.build(lambda _: logic)
 
     def _refuse_if_built(self) -> None:
         if self._is_built:

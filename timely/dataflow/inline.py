@@ -12,9 +12,7 @@ from typing import Any
 from timely.data.container import Batch
 from timely.dataflow.attribution import operator_error
 from timely.dataflow.builder import OperatorBuilder
-from timely.dataflow.capability import Capability
 from timely.dataflow.core import DataflowCore
-from timely.dataflow.operator import Logic
 from timely.dataflow.pact import Pipeline
 from timely.dataflow.recorder import Recorder
 from timely.dataflow.streams import S, ScopeCore
@@ -189,12 +187,9 @@ def _scheduled(stream: S, name: str, push: Push) -> int:
     builder = OperatorBuilder(stream.scope, name)
     input = builder.add_input(stream, Pipeline(), drains=True)
 
-    def constructor(_: list[Capability]) -> Logic:
-        def logic() -> None:
-            for time, batch in input.drain():
-                push(time, batch)
+    def logic() -> None:
+        for time, batch in input.drain():
+            push(time, batch)
 
-        return logic
-
-    builder.build(constructor)
+    builder.build_from(logic)
     return input.place

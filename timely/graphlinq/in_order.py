@@ -71,5 +71,5 @@ def in_order(inputs: Sequence[tuple[Stream, Pacts]], compute: Callable[..., Give
                 if columns is not None:
                     output.give(held, Columns(columns))
 
-    builder.build(lambda _: logic)
+    builder.build_from(logic)
     return result

@@ -101,7 +101,7 @@ class _Vertices:
             self._inputs.append(add(contributions, Broadcast(), frontier=True, drains=True))
             self._contribution, contribution = self._builder.add_output()
             contribution.connect_loop(handle)
-        self._builder.build(lambda _: self._logic)
+        self._builder.build_from(self._logic)
 
     def _logic(self) -> None:
         for place, input in enumerate(self._inputs):

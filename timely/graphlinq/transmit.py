@@ -131,7 +131,7 @@ def _along(graph: GraphCore, nodes: Stream, send: Send, is_placed: bool, name: s
                     give(held, batch)
         waiting[:] = [each for each in waiting if each[0].output is not None]
 
-    builder.build(lambda _: logic)
+    builder.build_from(logic)
     outer = graph.outermost.scope
     layers.watch(result if graph.scope is outer else result.leave(outer))
     return result

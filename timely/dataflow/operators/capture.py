@@ -43,7 +43,7 @@ def capture_into(stream: S, sink: EventSink, *, name: str = "capture") -> S:
             before = frontier
         sink.flush()
 
-    builder.build(lambda _: logic)
+    builder.build_from(logic)
     stream.scope.dataflow.when_complete(lambda: builder.operator.attempt(sink.close))
     return stream
 

@@ -77,7 +77,7 @@ def sink(stream: S, pact: Pact, logic: Callable[[InputPort], None], *, name: str
     check_functions(name, logic=logic)
     builder = OperatorBuilder(stream.scope, name)
     input = builder.add_input(stream, pact, frontier=True)
-    builder.build(lambda _: lambda: logic(input))
+    builder.build_from(lambda: logic(input))
 
 
 def unary(stream: S, pact: Pact, logic: UnaryLogic, *, name: str = "unary") -> S:
@@ -93,7 +93,7 @@ def unary(stream: S, pact: Pact, logic: UnaryLogic, *, name: str = "unary") -> S
     builder = OperatorBuilder(stream.scope, name)
     input = builder.add_input(stream, pact)
     output, result = builder.add_output()
-    builder.build(lambda _: lambda: logic(input, output))
+    builder.build_from(lambda: logic(input, output))
     return result
 
 
@@ -146,7 +146,7 @@ def binary(left: S, right: S, left_pact: Pact, right_pact: Pact, logic: BinaryLo
     first = builder.add_input(left, left_pact)
     second = builder.add_input(right, right_pact)
     output, result = builder.add_output()
-    builder.build(lambda _: lambda: logic(first, second, output))
+    builder.build_from(lambda: logic(first, second, output))
     return result
 
 
