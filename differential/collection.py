@@ -45,7 +45,7 @@ from differential.operators import (
     totals as _totals,
     window as _window,
 )
-from differential.operators.input import constant
+from differential.operators.constant import constant
 from timely import Probe, Scope, Stream
 from timely.lowlevel import Antichain, Moment
 

@@ -32,6 +32,7 @@ rows and sweeps at most `SWEPT_PER_ITEM` numbers, a fraction of the cost of enco
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any, Protocol
 from weakref import WeakKeyDictionary, ref
 
@@ -345,4 +346,4 @@ def hold_columns(dataflow: DataflowCore, columns: Callable[[], Iterable[Held]]) 
     """Keep the items in what `columns` returns until a dataflow is complete."""
     interner = interner_of(dataflow.host)
     interner.hold(columns)
-    dataflow.when_complete(lambda: interner.release(columns))
+    dataflow.when_complete(partial(interner.release, columns))

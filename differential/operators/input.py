@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import numpy as np
 
@@ -13,21 +13,17 @@ from differential.data.interning import Interner, interner_of
 from differential.data.strings import TEXT
 from differential.data.updates import Updates
 from differential.kernels.compile import NOTHING
-from timely import Scope, Stream
+from timely import Scope
 from timely.errors import CapabilityError, DataError
 from timely.lowlevel import (
     LIMIT,
-    Capability,
     Host,
     Input,
-    Logic,
     Moment,
-    OperatorBuilder,
     Time,
     Typed,
     as_columns,
     as_time,
-    check_scope,
     less_equal,
     new_input as new_stream_input,
 )
@@ -237,28 +233,6 @@ class InputSession:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def constant(scope: Scope, columns: tuple[Any, ...]) -> Stream:
-    """Return the updates of a collection that holds the rows of `columns` (worker 0's) from the least time on."""
-    check_scope("constant", scope)
-    rows, _ = owned(columns)
-    updates = interned_updates(Updates.at(scope.minimum, as_columns(rows)), scope.dataflow.host)
-    builder = OperatorBuilder(scope, "constant", constant=True)
-    output, stream = builder.add_output(initial=True)
-
-    def constructor(capabilities: list[Capability]) -> Logic:
-        (capability,) = capabilities
-
-        def logic() -> None:
-            if scope.index == 0 and capability.output is not None:
-                output.give(capability, cast(Any, updates))
-            capability.drop()
-
-        return logic
-
-    builder.build(constructor)
-    return stream
 
 
 def interned_updates(updates: Updates, host: Host) -> Updates:

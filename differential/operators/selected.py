@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from differential.data.codes import Encoder
 from differential.kernels import reduce as kernels
 from differential.kernels.compile import Batches, Times
@@ -23,7 +25,7 @@ class Ordered:
         self._in_kernel = BuiltIn(kind, k)
         self._text = _OF_TEXT.get(kind)
         smallest = general == kernels.SMALLEST
-        self._in_python = InPython(lambda groups: largest_rows(groups, value, k, smallest))
+        self._in_python = InPython(partial(largest_rows, value=value, k=k, smallest=smallest))
 
     def __call__(
         self, new: Batches, pending: Pending, input: Batches, output: Batches, upper: Times

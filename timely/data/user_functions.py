@@ -272,12 +272,7 @@ _MOST_REFERENCES = 16
 
 def _measure() -> None:
     """Find the lowest limits with which fresh results are not copied."""
-    results: list[Callable[[], Any]] = [
-        lambda: np.empty(1),
-        lambda: (np.empty(1), np.empty(1)),
-        lambda: (np.empty(1), np.empty(1)),
-        lambda: np.empty(2)[1:],
-    ]
+    results: list[Callable[[], Any]] = [_fresh_array, _fresh_tuple, _fresh_tuple, _fresh_view]
     _limits[2] = _MOST_REFERENCES  # until its turn, so that only what counts the tuple matters
     for place, fresh in enumerate(results):
         _limits[place] = 0
@@ -286,6 +281,18 @@ def _measure() -> None:
                 _limits[place] = 0
                 break
             _limits[place] += 1
+
+
+def _fresh_array() -> Any:
+    return np.empty(1)
+
+
+def _fresh_tuple() -> Any:
+    return np.empty(1), np.empty(1)
+
+
+def _fresh_view() -> Any:
+    return np.empty(2)[1:]
 
 
 def _keeps(fresh: Callable[[], Any]) -> bool:

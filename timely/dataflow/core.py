@@ -57,7 +57,7 @@ class DataflowCore:
         self._tees: list[Tee] = []
         self._constructors: list[Callable[[], None]] = []
         self._on_complete: list[Callable[[], None]] = []
-        self._inputs: list[tuple[Callable[[], None], Callable[[], bool]]] = []
+        self._inputs: list[tuple[Callable[[], None], Callable[[], bool] | None]] = []
         self._activated: set[Schedulable] = set()
         self._followers: dict[int, list[Callable[[list[int]], None]]] = {}
         self.loss = ""
@@ -116,13 +116,13 @@ class DataflowCore:
         """Call `callback` when nothing can happen in this dataflow any more, or when it is dropped."""
         self._on_complete.append(callback)
 
-    def when_program_ends(self, close: Callable[[], None], is_open: Callable[[], bool] = lambda: False) -> None:
+    def when_program_ends(self, close: Callable[[], None], is_open: Callable[[], bool] | None = None) -> None:
         """Call `close` when the user's program has returned and can send no more; `is_open` returns if it could."""
         self._inputs.append((close, is_open))
 
     def close_inputs(self) -> bool:
         """Close the inputs, the last first: one may emit into those made before it. Return whether one was open."""
-        was_open = any(is_open() for _, is_open in self._inputs)
+        was_open = any(is_open is not None and is_open() for _, is_open in self._inputs)
         for close, _ in reversed(self._inputs):
             close()
         return was_open

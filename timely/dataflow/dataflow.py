@@ -14,6 +14,7 @@ peers, progress is also applied before a region runs, so that it can complete th
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import itemgetter
 
 from timely.closing import close_all
 from timely.communication.message import Data, Progress
@@ -100,20 +101,16 @@ class Dataflow(DataflowCore):
     def _lay_out(self, layout: Layout, ranks: list[int]) -> None:
         """Give ports their locations, and operators their order and what activates them."""
         number = self._locations
-
-        def rank(operator: Operator) -> int:
-            return max([ranks[port.place] for port in operator.outputs or operator.inputs])
-
         for operator in self.operators:
             if operator.index not in layout.in_line:
                 operator.inline = None
         self._listeners = [[] for _ in number]
         self._found_regions(layout)
         alone = [operator for operator in self.operators if operator.inline is None and operator.region is None]
-        ranked: list[tuple[int, Schedulable]] = [(rank(operator), operator) for operator in alone]
+        ranked: list[tuple[int, Schedulable]] = [(_rank(operator, ranks), operator) for operator in alone]
         # All that follows the first operator of a region follows it, but for what the region itself does not wait for.
-        ranked += [(max(map(rank, region.members)), region) for region in self.regions]
-        self.schedule.start([each for _, each in sorted(ranked, key=lambda pair: pair[0])])
+        ranked += [(max([_rank(operator, ranks) for operator in region.members]), region) for region in self.regions]
+        self.schedule.start([each for _, each in sorted(ranked, key=itemgetter(0))])
         for operator in alone:
             for output in operator.outputs:
                 output.locate(number[output.place], self.update)
@@ -141,19 +138,7 @@ class Dataflow(DataflowCore):
         of_node = {operator.node: operator for operator in self.operators}
         for section, hub, _, sources, partial in layout.regions:
             location = number[hub]
-
-            def loop(section: Section, outside: StaticProgress | None) -> Loop:
-                made = Loop(StaticProgress(outside, section.scope.width))
-                for place, item in enumerate(section.items):
-                    if isinstance(item, Node):
-                        operator = of_node[item]
-                        operator.settle(made.progress, place)
-                        made.add(operator)
-                    else:
-                        made.add(loop(item, made.progress))
-                return made
-
-            region = Region(self, loop(section, None))
+            region = Region(self, _loop(section, None, of_node))
             region.locate(location, [(number[place], summary) for place, summary in sources])
             for operator in region.members:
                 assert operator.progress is not None
@@ -358,3 +343,21 @@ class Dataflow(DataflowCore):
             for callback, locations in moved.items():
                 callback(locations)
         return True
+
+
+def _rank(operator: Operator, ranks: list[int]) -> int:
+    """Return the place of an operator in topological order, by those of its ports."""
+    return max([ranks[port.place] for port in operator.outputs or operator.inputs])
+
+
+def _loop(section: Section, outside: StaticProgress | None, operators: dict[Node, Operator]) -> Loop:
+    """Return the loop of a section and of those inside it, with the operators of their nodes."""
+    made = Loop(StaticProgress(outside, section.scope.width))
+    for place, item in enumerate(section.items):
+        if isinstance(item, Node):
+            operator = operators[item]
+            operator.settle(made.progress, place)
+            made.add(operator)
+        else:
+            made.add(_loop(item, made.progress, operators))
+    return made

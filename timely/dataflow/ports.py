@@ -260,7 +260,8 @@ class InputPort:
             return tracker.frontier(sources[0][0])
         fronts = [tracker.frontier(location) for location, _ in sources]
         if self._frontier is None or self._frontier[0] != fronts:
-            arriving = [images(front.elements, summary) for front, (_, summary) in zip(fronts, sources)]
+            paths = [summary for _, summary in sources]
+            arriving = [f.elements if path is None else images(f.elements, path) for f, path in zip(fronts, paths)]
             self._frontier = fronts, Antichain([time for times in arriving for time in times])
         return self._frontier[1]
 

@@ -102,7 +102,8 @@ class Region(Schedulable):
             for place, (location, summary) in enumerate(self._sources):
                 front = tracker.frontier(location)
                 if front is not arriving[place][0]:
-                    arriving[place] = front, images(front.elements, summary)
+                    times = front.elements if summary is None else images(front.elements, summary)
+                    arriving[place] = front, times
                     is_changed = True
             if is_changed:
                 self._frontier = Antichain([time for _, times in arriving for time in times])

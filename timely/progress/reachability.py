@@ -73,7 +73,8 @@ class Tracker:
         places = positions(len(lengths), self._edges, describe)
         self._constant_keys = [place.components if not place.coordinates else () for place in places]
         self._keys = [_key(place) for place in places]
-        self._by_rank = sorted(range(len(lengths)), key=lambda location: places[location].rank)
+        ranks = [place.rank for place in places]
+        self._by_rank = sorted(range(len(ranks)), key=ranks.__getitem__)
         self._outgoing: list[list[Outgoing]] = [[] for _ in lengths]
         for edge in self._edges:
             image = _image(edge.summary, self._lengths[edge.source])

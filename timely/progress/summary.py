@@ -112,12 +112,10 @@ def _identity(length: int) -> PathSummary:
     return PathSummary(length, (0,) * length, ())
 
 
-def images(times: Iterable[Time], summary: PathSummary | None) -> list[Time]:
-    """Return what times result in along a path; without a summary they stay as they are.
+def images(times: Iterable[Time], summary: PathSummary) -> list[Time]:
+    """Return what times result in along a path.
 
     >>> images([(3, 1), (2, 4)], PathSummary.leave(2))
     [(3,), (2,)]
     """
-    if summary is None:
-        return list(times)
     return [image for time in times if (image := summary.results_in(time)) is not None]

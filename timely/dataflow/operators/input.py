@@ -76,12 +76,15 @@ class Input:
         self._meter = Meter(builder.scope.dataflow.host)
         builder.operator.awaits = self._awaited
         builder.build(self._construct)
-        builder.scope.dataflow.when_program_ends(self.close, lambda: not self.is_closed)
+        builder.scope.dataflow.when_program_ends(self.close, self._is_open)
         builder.scope.dataflow.when_complete(self._end)
 
     def _construct(self, capabilities: list[Capability]) -> Logic:
         self._capability = capabilities[0]
-        return lambda: None
+        return _nothing
+
+    def _is_open(self) -> bool:
+        return not self.is_closed
 
     @property
     def time(self) -> Time:
@@ -245,3 +248,7 @@ def new_input(scope: ScopeCore[S], *, name: str = "input") -> tuple[Input, S]:
     builder = OperatorBuilder(scope, name)
     output, stream = builder.add_output(initial=True)
     return Input(builder, output), stream
+
+
+def _nothing() -> None:
+    """Do nothing: an input emits only when the program sends."""
