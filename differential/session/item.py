@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from threading import Lock
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 from weakref import ref
 
 import numpy as np
@@ -31,7 +31,7 @@ from differential.trace.columns import FEW
 from timely.errors import DataError, SessionError, TimelyError
 from timely.lowlevel import Origin, typed
 
-_numbers = count()
+_numbers, _failures = count(), count(1)
 
 
 class Part(NamedTuple):
@@ -52,6 +52,9 @@ class Share(NamedTuple):
 @dataclass(eq=False)
 class Item:
     """A table, a view or a question, as all workers share it. `kind` is its noun."""
+
+    last_failure: ClassVar[int] = 0
+    """The number of the last failure of any item of this process. No two are equal, in whatever order threads fail."""
 
     name: str
     kind: str
@@ -121,6 +124,7 @@ class Item:
         """Keep the first error; each worker then drops its part."""
         if self.error is None:
             self.error = error
+            Item.last_failure = next(_failures)
 
     def take_names(self, names: tuple[str, ...] | None) -> None:
         """Take the names of columns that a definition gives, unless the program names them.

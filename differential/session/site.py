@@ -51,6 +51,8 @@ class Site:
         """The item whose definition runs."""
         self.interrupted: Item | None = None
         """The item whose function was interrupted last."""
+        self._swept = 0
+        """The last failure, of any item, that was looked at."""
         self._compacted = 0
         """The commit as of which indexes were last allowed to be compacted."""
         self._agreement = agreement
@@ -237,12 +239,16 @@ class Site:
         """Drop what has failed, on any worker, and what reads it."""
         if self._is_closing():
             raise Closing
+        last = Item.last_failure  # read first: an item that fails from now on changes it again
+        if last == self._swept:
+            return
         for item in tuple(self._items.values()):
             cause = next((each for each in item.reads.values() if each.error is not None), None)
             if cause is not None and item.error is None:
                 item.fail(SessionError(f"{item} reads {cause}, which was dropped"))
             if item.error is not None:
                 self.drop(item)
+        self._swept = last
 
     def _failed(self, item: Item | None, error: BaseException) -> None:
         """Note why an item failed; raise the error again where no view is to blame."""
@@ -320,18 +326,11 @@ class Site:
 
     def _settle(self, items: Any) -> None:
         """Step until items are final as of the last commit, or have failed."""
-        waiting = list(items)
         index, epoch = self.worker.index, (self.epoch,)
         self.sweep()
-        while True:
-            waiting = [
-                item
-                for item in waiting
-                if (part := item.parts[index]) is not None and part.trace.upper.less_equal(epoch)
-            ]
-            if not waiting:
-                return
-            self._step()
+        for item in items:
+            while (part := item.parts[index]) is not None and part.trace.upper.less_equal(epoch):
+                self._step()
 
     def _parts(self) -> list[Part]:
         index = self.worker.index
