@@ -11,7 +11,7 @@ from differential.session.item import Item
 from differential.session.sources.feed import REJECTS, Feed
 from differential.session.sources.source import Extent, Source, Target
 from timely.errors import SessionError
-from timely.lowlevel import user_origin
+from timely.lowlevel import notify, user_origin
 
 PAUSE = 0.01
 """How many seconds a session waits before it looks again whether sources have delivered anything."""
@@ -106,6 +106,8 @@ class Run:
             self._last = run(self._catalog, every, self._stop.is_set, forever=True)
         except BaseException as error:
             self._error = error
+            if not self._catalog.engine.is_closing:
+                notify(f"session: db.start() has ended, and sources are not read any more: {error or repr(error)}")
 
 
 def _check(what: str, every: object, until: object) -> None:

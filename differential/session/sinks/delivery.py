@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import time as clock
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from secrets import token_hex
 from typing import TYPE_CHECKING, Literal
 
@@ -164,6 +165,14 @@ class Delivery:
                 self._lose(error)
                 self.is_over, self._pending = True, []
                 return SessionError(f"{self} has stopped: {error}")
+            except Exception as error:  # no error of a sink: to try again at once would raise it again
+                self._lose(error)
+                failure = SessionError(
+                    f"{self} has not taken the changes up to commit {number}, because its writer has raised "
+                    f"{type(error).__name__}: {error}; the next commit tries again"
+                )
+                failure.__cause__ = error
+                return failure
             except BaseException:
                 self._lose(None)
                 raise
@@ -249,7 +258,8 @@ class Delivery:
     def _lose(self, error: BaseException | None) -> None:
         """Record an error after which it is not known what the sink has."""
         self.error, self.attempts = error, self.attempts + 1
-        self._close()
+        with suppress(Exception):  # the writer has failed already
+            self._close()
 
     def _close(self) -> None:
         writer, self._writer = self._writer, None

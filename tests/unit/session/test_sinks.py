@@ -23,7 +23,7 @@ from differential.session.sources import csv as csv_source, json_lines as json_s
 from timely.errors import DataError, SessionError, StoreError
 from timely.lowlevel import typed
 
-Failure = Literal["", "before", "after", "never", "refuse", "silent"]
+Failure = Literal["", "before", "after", "never", "refuse", "mistake", "silent"]
 
 
 @dataclass
@@ -61,6 +61,8 @@ class _MemoryWriter:
             raise OSError("the connection was lost")
         if failure == "silent":
             raise TimeoutError
+        if failure == "mistake":
+            raise ValueError("a mistake")
         if failure == "refuse":
             raise DataError("column 'x' is too wide")
         for change in changes:
@@ -118,6 +120,26 @@ def test_an_attempt_that_fails_without_a_text_is_named_by_its_class() -> None:
         numbers.insert(x=2)
         db.commit()
     assert sink.contents() == {(1,): 1, (2,): 1}
+
+
+def test_a_sink_whose_writer_has_a_mistake_is_named_and_others_have_the_commit() -> None:
+    first, second = Memory("first"), Memory("second")
+    with Session() as db:
+        numbers = db.table("numbers", {"x": [1]})
+        view = db.view("all", lambda t: t.numbers)
+        delivery, _ = view.write_to(first), view.write_to(second)
+        seen: list[int] = []
+        view.watch(lambda change: seen.append(change.time))
+        first.failures = ["mistake"]
+        numbers.insert(x=2)
+        with pytest.raises(SessionError, match=r"sink 'first' of view 'all' \(at .*ValueError: a mistake") as raised:
+            db.commit()
+        assert raised.value.__cause__ is not None
+        assert isinstance(raised.value.__cause__.__cause__, ValueError)
+        assert delivery.state == "waits after 1 attempt(s): a mistake"
+        assert (second.contents(), seen[-1]) == ({(1,): 1, (2,): 1}, 1)
+        db.commit()
+        assert (first.contents(), delivery.state) == (second.contents(), "is up to date")
 
 
 def test_a_sink_that_is_away_makes_the_commit_raise_and_has_all_later() -> None:

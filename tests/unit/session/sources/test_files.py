@@ -553,7 +553,7 @@ def test_a_table_that_is_dropped_ends_its_sources(tmp_path: Path) -> None:
             db.commit()
 
 
-def test_sources_are_committed_in_a_thread(tmp_path: Path) -> None:
+def test_sources_are_committed_in_a_thread(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "a.csv"
     path.write_text("x\n1\n")
     with Session() as db:
@@ -572,6 +572,9 @@ def test_sources_are_committed_in_a_thread(tmp_path: Path) -> None:
             with pytest.raises(SessionError, match="line 4: column 'x'"):
                 run.wait(30)
             assert not run.is_running
+            assert "db.start() has ended, and sources are not read any more: source" in capsys.readouterr().err
+        db.start()
+    assert not capsys.readouterr().err  # `close` ends what still runs
 
 
 def test_values_that_json_has_otherwise_are_refused() -> None:
