@@ -16,10 +16,9 @@ def colouring(edges: Collection) -> Collection:
     """Return (node, colour) for the colours 0, 1, ... that a walk over all nodes in ascending order gives them.
 
     Each node gets the least colour that no smaller neighbour has, so that there are at most as many colours as the
-    largest degree and one more. That is a fixed point, reached from the smallest nodes upwards: a node keeps its colour
-    once all its smaller neighbours keep theirs. Nodes are integers or text; edges count in both directions, and not
-    from a node to itself. (Welsh and Powell, "An upper bound for the chromatic number of a graph", 1967, with the
-    nodes in another order.)
+    largest degree and one more. In each round the nodes get one whose smaller neighbours all have one, so each changes
+    once. Nodes are integers or text; edges count in both directions, and not from a node to itself. (Welsh and Powell,
+    "An upper bound for the chromatic number of a graph", 1967, with the nodes in another order.)
 
     >>> edges = np.array([[1, 2], [2, 3], [1, 3], [3, 4]]).T
     >>> example(lambda scope: colouring(Collection.of(scope, *edges)))
@@ -28,18 +27,21 @@ def colouring(edges: Collection) -> Collection:
     check_rows("colouring", edges=edges)
     ends = both_ways(edges)
     upwards = ends.filter(is_before)
-    uncoloured = starts(ends).map(lambda node: (node, -1))
+    # -1 occurs once for each edge to a smaller neighbour, and once more.
+    smaller = starts(ends).concat(upwards.map(lambda node, neighbour: neighbour)).map(lambda node: (node, -1))
     with edges.scope.iterative("colouring") as inner:
         taken = Variable(inner)
-        colours = taken.collection.concat(uncoloured).reduce(_least_free)
+        colours = taken.collection.concat(smaller).reduce(_least_free)
         taken.set(colours.join_map(upwards, lambda node, colour, neighbour: (neighbour, colour)))
         return colours.leave()
 
 
 def _least_free(groups: Groups) -> tuple[Any, Any]:
-    """Return, of each group of -1 and some colours, the least colour that is not among them."""
+    """Return, of each group in which -1 occurs once more than all colours, the least colour that is not in it."""
     order = np.lexsort((groups.values[0], groups.index))
     starts = groups.offsets[:-1]
     place = np.arange(len(order)) - np.repeat(starts, np.diff(groups.offsets))
     without_gap = groups.values[0][order] == place - 1
-    return np.arange(len(groups)), np.add.reduceat(without_gap.astype(np.int64), starts) - 1
+    counts = groups.counts[order]
+    is_due = 2 * counts[starts] - 1 == np.add.reduceat(counts, starts)
+    return np.flatnonzero(is_due), (np.add.reduceat(without_gap.astype(np.int64), starts) - 1)[is_due]

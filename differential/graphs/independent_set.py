@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from differential import Collection
+from typing import Any
+
+from differential import Collection, Variable
 from differential.arguments import check_rows
 from differential.graphs.directions import both_ways, starts
 from differential.graphs.order import is_before
@@ -11,8 +13,9 @@ from differential.graphs.order import is_before
 def independent_set(edges: Collection) -> Collection:
     """Return the nodes that a scan over all nodes in ascending order takes: those of which it took no neighbour before.
 
-    A node is taken if no smaller neighbour is; that is a fixed point, reached from the smallest nodes upwards. Nodes
-    are integers or text; edges count in both directions, and not from a node to itself.
+    A node is blocked if a smaller neighbour is taken, and taken if all its smaller neighbours are blocked. Both sets
+    grow from round to round, so each node changes once. Nodes are integers or text; edges count in both directions, and
+    not from a node to itself.
 
     >>> edges = np.array([[1, 2], [2, 3], [3, 4]]).T
     >>> example(lambda scope: independent_set(Collection.of(scope, *edges)))
@@ -22,9 +25,13 @@ def independent_set(edges: Collection) -> Collection:
     ends = both_ways(edges)
     upwards = ends.filter(is_before)
     nodes = starts(ends)
+    with edges.scope.iterative("independent set") as inner:
+        blocked = Variable(inner)
+        waits_for = blocked.collection.negate().concat(nodes).join_map(upwards, _neighbour)
+        taken = waits_for.distinct().negate().concat(nodes).consolidate()
+        blocked.set(taken.join_map(upwards, _neighbour).distinct())
+        return taken.leave()
 
-    def taken(inner: Collection) -> Collection:
-        blocked = inner.join_map(upwards, lambda node, neighbour: neighbour).distinct()
-        return nodes.concat(blocked.negate()).consolidate()
 
-    return nodes.iterate(taken)
+def _neighbour(node: Any, neighbour: Any) -> Any:
+    return neighbour

@@ -8,7 +8,7 @@ from decimal import Decimal
 import numpy as np
 import pytest
 
-from differential import Collection, example
+from differential import Collection, Variable, example
 from differential.graphs import (
     bfs,
     colouring,
@@ -87,6 +87,23 @@ def test_nulls_among_decimal_nodes_answer_as_those_among_integers(
     assert found == answer("int64?", int)
     named = {record[0] for record, _ in found}  # type: ignore[misc, index]
     assert definition is independent_set or named == {end for edge in edges for end in edge}
+
+
+@pytest.mark.parametrize("definition", [colouring, independent_set])
+def test_each_node_of_a_chain_is_decided_once(
+    monkeypatch: pytest.MonkeyPatch, definition: Callable[[Collection], Collection]
+) -> None:
+    nodes, decided = 100, []
+    set_next = Variable.set
+
+    def set_and_count(variable: Variable, following: Collection) -> None:
+        set_next(variable, following.inspect(lambda record, time, diff: decided.append(diff)))
+
+    monkeypatch.setattr(Variable, "set", set_and_count)
+    found = example(lambda scope: definition(Collection.of(scope, np.arange(nodes - 1), np.arange(1, nodes))))
+    assert {record[0] for record, _ in found} == set(range(nodes)[:: 1 if definition is colouring else 2])  # type: ignore[index]
+    assert len(decided) < nodes
+    assert set(decided) == {1}
 
 
 @pytest.mark.parametrize("lengths", [[2**53 + 1], [0.5]])
