@@ -10,18 +10,18 @@ from differential import Collection, Groups, Variable
 from differential.arguments import check_rows
 from differential.graphs.directions import neighbours
 
-MANY = 1 << 40
-"""More than any node's number of neighbours."""
-
 
 def core_numbers(edges: Collection) -> Collection:
     """Return (node, the largest k whose k-core it is in) for every node that has a neighbour other than itself.
 
     Edges count in both directions, once however often they occur, and not from a node to itself. Each node's number is
-    the largest h such that h of its neighbours have h or more: in the first round its degree, then by the neighbours'
-    numbers in the round before. Numbers only fall, so they settle, and they settle on the core numbers. (Lü, Zhou,
-    Zhang and Stanley, "The H-index of a network node and its relation to degree and coreness", Nature Communications
-    7, 2016.) A few rounds suffice on most graphs; a path takes half as many as it has nodes.
+    the largest h such that h of its neighbours have h or more: in the first round by bounds of their degrees, then by
+    their numbers in the round before. Numbers only fall, so they settle, and they settle on the core numbers. (Lü,
+    Zhou, Zhang and Stanley, "The H-index of a network node and its relation to degree and coreness", Nature
+    Communications 7, 2016.) A few rounds suffice on most graphs; a path takes half as many as it has nodes.
+
+    A node's bound is the least power of two that is not less than its degree. So an edge more or less at a node of many
+    neighbours changes what these receive only if the degree passes a power of two, or if the node's number changes.
 
     >>> edges = np.array([[1, 2], [2, 3], [3, 1], [3, 4]]).T
     >>> example(lambda scope: core_numbers(Collection.of(scope, *edges)))
@@ -29,11 +29,21 @@ def core_numbers(edges: Collection) -> Collection:
     """
     check_rows("core_numbers", edges=edges)
     joined = neighbours(edges)
+    bounds = joined.count().map(lambda node, degree: (node, _power_of_two(degree)), name="bound")
+    # The rule is monotone, core numbers are its largest fixed point, and no bound is below a degree: core numbers <=
+    # rule(bounds) <= degrees <= bounds. So numbers only fall from the bounds, and settle on the largest fixed point.
+    first = joined.join_map(bounds, lambda node, neighbour, bound: (neighbour, bound))
     with edges.scope.iterative("core_numbers") as inner:
-        received = Variable(inner, joined.map(lambda node, _: (node, MANY)))
+        received = Variable(inner, first)
         numbers = received.collection.reduce(_h_index)
         received.set(numbers.join_map(joined, lambda node, number, neighbour: (neighbour, number)))
         return numbers.leave()
+
+
+def _power_of_two(degrees: Any) -> Any:
+    """Return the least powers of two that are not less than the given numbers, which are from 1 to 2 ** 53."""
+    fractions, exponents = np.frexp(degrees)
+    return np.left_shift(1, exponents.astype(np.int64) - (fractions == 0.5))
 
 
 def _h_index(groups: Groups) -> tuple[Any, Any]:
