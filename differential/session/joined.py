@@ -20,10 +20,11 @@ from timely.lowlevel import attributed, user_origin
 
 
 class Named(Protocol):
-    """A relation, as a join needs it."""
+    """A relation, as a join or a window needs it."""
 
     names: tuple[str, ...] | None
     keys: int
+    event_time: str | None
     _narrow: Callable[[Sequence[str]], Any] | None
 
     @property
@@ -36,6 +37,9 @@ class Named(Protocol):
 
     def select(self, *names: str, keys: int = 1) -> Any:
         """Return the relation of these columns."""
+
+    def narrowed(self, names: Sequence[str]) -> Self:
+        """Return a relation that has at least these columns."""
 
     def named(self, *names: str) -> Any:
         """Return the relation with other names of columns."""

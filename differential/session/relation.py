@@ -439,10 +439,8 @@ class Windows(Groups):
 
     def rows(self, *by: str) -> Relation:
         """Return each record once for each of its windows; sessions are those of records that are equal in `by`."""
-        known = known_columns(self._whole.names, "rows", by)
-        places = tuple(known.index(name) for name in by)
-        made = assigned(self._whole, self._kind, known.index(self._column), places, self._column)
-        return cast(Relation, made).named(*known, *WINDOW).at(self._column)
+        known_columns(self._whole.names, "rows", by)
+        return assigned(self._whole, self._kind, self._column, by)
 
     def group_by(self, *names: str) -> Groups:
         """Return the groups of records that are equal in these columns and in the same window."""

@@ -19,16 +19,22 @@ changed receive the new one.
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cache
+from typing import Any, cast
 
 import numpy as np
 
 from differential.collection import Collection
 from differential.data.ticks import count_of, of_ticks, ticks
+from differential.data.updates import Updates
 from differential.operators.groups import Groups
+from differential.operators.in_pieces import ROWS_PER_PIECE, in_pieces
+from differential.operators.linear import linear
+from differential.session.joined import R
 from timely.errors import BuildError, DataError
-from timely.lowlevel import is_null, user_origin
+from timely.lowlevel import attributed, is_null, user_origin
 
 WINDOW = ("window_start", "window_end")
 """The columns of the bounds of a window."""
@@ -106,23 +112,34 @@ def refuse_windows(names: tuple[str, ...]) -> None:
         )
 
 
-def assigned(
-    collection: Collection, kind: Kind, at: int, by: tuple[int, ...], column: str = "event time"
-) -> Collection:
+def assigned(records: R, kind: Kind, column: str, by: Sequence[str]) -> R:
     """Return each record once for each of its windows, with the window's start and end as further columns.
 
-    The key stays the same. `at` is the position of the column of event times, which is named `column`. Sessions are
-    found for each group of records that are equal in the columns at the positions `by`.
+    The key stays the same. `column` has the event times. Sessions are found for each group of records that are equal in
+    the columns `by`. Other windows are made with the columns that the next `select` or `group_by` needs, and for any
+    other operator with all.
 
+    >>> from differential.session import Relation
     >>> def program(scope):
-    ...     minutes = Collection.of(scope, np.array([3, 9, 40]))
-    ...     return assigned(minutes, sessions(30), 0, ())
+    ...     minutes = Relation.of(scope, np.array([3, 9, 40])).named("minute")
+    ...     return assigned(minutes, sessions(30), "minute", ())
     >>> example(program)
     [((3, 3, 39), 1), ((9, 3, 39), 1), ((40, 40, 70), 1)]
     """
-    if isinstance(kind, Sliding):
-        return _slid(collection, kind, at, column)
-    return _joined(collection, kind.gap, at, by, column)
+    names = records.names or ()
+    if isinstance(kind, Sessions):
+        places = tuple(names.index(name) for name in by)
+        made = _joined(cast(Any, records), kind.gap, names.index(column), places, column)
+        return cast(R, cast(Any, made).named(*names, *WINDOW).at(column))
+    origin = user_origin()
+
+    def build(needed: Sequence[str]) -> R:
+        with attributed(origin, always=True):
+            return _slid(records.narrowed([*needed, column]), kind, column, needed)
+
+    whole = type(records)._lazy(records.scope, records.keys, cache(lambda: build(names).stream))
+    whole.names, whole.event_time, whole._narrow = (*names, *WINDOW), column, build
+    return whole
 
 
 def _times(column: Any, name: str) -> Any:
@@ -135,22 +152,63 @@ def _times(column: Any, name: str) -> Any:
     return ticks(column)
 
 
-def _slid(collection: Collection, kind: Sliding, at: int, column: str) -> Collection:
-    def windows(*columns: Any) -> tuple[Any, ...]:
-        times = _times(columns[at], column)
-        size, step = count_of(kind.size, columns[at]), count_of(kind.step, columns[at])
-        offset = 0 if kind.offset is None else count_of(kind.offset, columns[at])
-        _refuse_far(times, size + step + abs(offset))
-        last = (times - offset) // step * step + offset
-        each = -(-size // step)
-        rows = np.tile(np.arange(len(times)), each)
-        starts = (last[None, :] - step * np.arange(each)[:, None]).reshape(-1)
-        inside = starts + size > times[rows]
-        rows, starts = rows[inside], starts[inside]
-        bounds = (of_ticks(each, columns[at]) for each in (starts, starts + size))
-        return (rows, *(column[rows] for column in columns), *bounds)
+def _slid(records: R, kind: Sliding, column: str, needed: Sequence[str]) -> R:
+    """Return, for each record and window of it, the needed columns of the record, and the window's start and end."""
+    names, collection = records.names or (), cast(Any, records)
+    kept = [name for name in names if name in needed]
+    at, places = names.index(column), [names.index(name) for name in kept]
+    keys = records.keys if len(kept) == len(names) else 1
 
-    return collection.flat_map(windows, keys=collection.keys, name="window")
+    def with_window(updates: Updates) -> Updates:
+        like = updates.columns[at]
+        times, size, step, offset = _counts(like, kind, column)
+        starts = times - (times - offset) % step
+        return updates.with_columns((*(updates.columns[place] for place in places), *_bounds(starts, size, like)))
+
+    def with_windows(updates: Updates) -> Iterator[Updates]:
+        like = updates.columns[at]
+        times, size, step, offset = _counts(like, kind, column)
+        # The times stand for no columns, which would have no length.
+        chosen = updates.with_columns(tuple(updates.columns[place] for place in places) or (times,))
+        length = max(1, ROWS_PER_PIECE * step // (size + step))
+        for first in range(0, len(times), length):
+            rows, starts = _starts(times[first : first + length], size, step, offset)
+            piece = chosen.take(first + rows)
+            yield piece.with_columns((*piece.columns[: len(places)], *_bounds(starts, size, like)))
+
+    if kind.size == kind.step:
+        made = linear(collection, with_window, keys=keys, name="window")
+    else:
+        made = in_pieces(collection, with_windows, keys=keys, name="window")
+    return cast(R, made.named(*kept, *WINDOW).at(column if column in kept else None))
+
+
+def _counts(column: Any, kind: Sliding, name: str) -> tuple[Any, int, int, int]:
+    """Return event times and a window's size, step and offset as counts. Raises DataError if bounds may not fit."""
+    times, size, step = _times(column, name), count_of(kind.size, column), count_of(kind.step, column)
+    offset = 0 if kind.offset is None else count_of(kind.offset, column)
+    _refuse_far(times, size + step + abs(offset))
+    return times, size, step, offset
+
+
+def _bounds(starts: Any, size: int, like: Any) -> tuple[Any, Any]:
+    """Return the starts and ends of windows as columns like that of the event times."""
+    return of_ticks(starts, like), of_ticks(starts + size, like)
+
+
+def _starts(times: Any, size: int, step: int, offset: int) -> tuple[Any, Any]:
+    """Return (row, start of a window) for each window of each row: all last windows, all before them, and so on."""
+    since = (times - offset) % step  # from the start of the last window
+    full, rest = divmod(size, step)
+    # A row is in the last `full` windows that have begun, and in the one before them if `since` is less than the rest.
+    more = np.flatnonzero(since < rest)
+    rows, starts = np.empty((2, full * len(times) + len(more)), np.int64)
+    last, grid = times - since, (full, len(times))
+    most = full * len(times)
+    rows[:most].reshape(grid)[:] = np.arange(len(times))
+    np.subtract(last, step * np.arange(full)[:, None], out=starts[:most].reshape(grid))
+    rows[most:], starts[most:] = more, last[more] - full * step
+    return rows, starts
 
 
 def _joined(collection: Collection, gap: Duration, at: int, by: tuple[int, ...], column: str) -> Collection:
