@@ -2,8 +2,9 @@
 
 The contents as of a time are the sums of the diffs of all updates at or before it. So all rows at such times are put
 together without their times, and consolidated. That costs a sort of these rows. Rows at later times cost a look at
-their time, and batches wholly later one look at their tables of times. `lookup` finds the rows of some keys, and
-`below` those of the least keys, by binary search in each batch. Both look at nothing else.
+their time, and batches wholly later one look at their tables of times. `lookup` finds the rows of some keys, or of some
+pairs of a key and a value, and `below` those of the least keys, by binary search in each batch. Both look at nothing
+else.
 """
 
 from __future__ import annotations
@@ -18,6 +19,9 @@ from differential.trace.batch import Batch
 from differential.trace.columns import Rows
 from differential.trace.parts import consolidated
 from timely.lowlevel import Time
+
+SHORT = 16
+"""So many rows cost less to look at than to search; a power of two."""
 
 _FORGOTTEN = np.zeros((1, 1), np.int64)
 
@@ -54,8 +58,10 @@ def below(batches: Sequence[Batch], limit: int, time: Time) -> tuple[Ints, Ints,
     return _summed(parts)
 
 
-def lookup(batches: Sequence[Batch], keys: Ints, time: Time) -> tuple[Ints, Ints, Ints]:
+def lookup(batches: Sequence[Batch], keys: Ints, time: Time, vals: Ints | None = None) -> tuple[Ints, Ints, Ints]:
     """Return what `accumulate` does for some keys. Each row has the place of its key among `keys` instead of the key.
+
+    With `vals`, a value for each key, return only the rows that have both. Few other rows of the keys are read then.
 
     >>> from differential.trace.description import Description
     >>> columns = np.array([1, 5, 5]), np.array([7, 8, 9]), NOTHING, NOTHING, np.array([[0]])
@@ -63,19 +69,53 @@ def lookup(batches: Sequence[Batch], keys: Ints, time: Time) -> tuple[Ints, Ints
     >>> place, vals, counts = lookup([batch], np.array([5, 6]), (0,))
     >>> place.tolist(), vals.tolist(), counts.tolist()
     ([0, 0], [8, 9], [1, 1])
+    >>> [column.tolist() for column in lookup([batch], np.array([5, 6]), (0,), np.array([9, 9]))]
+    [[0], [9], [1]]
     """
     parts: list[Rows] = []
     for batch, past in _seen(batches, time):
-        first = np.searchsorted(batch.keys, keys)
-        lengths = np.searchsorted(batch.keys, keys, "right") - first
+        first, end = np.searchsorted(batch.keys, keys), np.searchsorted(batch.keys, keys, "right")
+        if (first == end).all():
+            continue
+        if vals is not None and len(batch.vals):
+            first, end = _narrowed(batch.vals, first, end, vals)
+        lengths = end - first
         place = np.repeat(np.arange(len(keys)), lengths)
         rows = np.arange(len(place)) + np.repeat(first - (np.cumsum(lengths) - lengths), lengths)
+        if vals is not None:
+            same = vals[place] == (batch.vals[rows] if len(batch.vals) else 0)
+            place, rows = place[same], rows[same]
         if len(past) > 1:
             seen = past[batch.time_index[rows]]
             place, rows = place[seen], rows[seen]
         if len(rows):
             parts.append((place, *_values_and_diffs(batch, rows)))
     return _summed(parts)
+
+
+def _narrowed(column: Ints, first: Ints, end: Ints, vals: Ints) -> tuple[Ints, Ints]:
+    """Return ranges of rows, of one key each, without most of the rows whose value is not the one sought there.
+
+    Values ascend in each range. Before and after those sought, fewer than `SHORT` rows are left.
+    """
+    if (end - first).max() < SHORT:
+        return first, end
+    least = _searched(column, first, end, vals, np.less)
+    return least, np.minimum(_searched(column, first, end, vals, np.less_equal) + SHORT, end)
+
+
+def _searched(column: Ints, first: Ints, end: Ints, vals: Ints, is_before: np.ufunc) -> Ints:
+    """Return a row in each range: up to there all are before a value, and fewer than `SHORT` more are.
+
+    It is a binary search in all ranges at once.
+    """
+    row = first
+    step = 1 << int((end - first).max()).bit_length() - 1
+    while step >= SHORT:
+        last = row + (step - 1)  # if it is before the value, so are all rows from `row` to it
+        row = row + step * ((last < end) & is_before(column.take(last, mode="clip"), vals))
+        step >>= 1
+    return row
 
 
 def _seen(batches: Sequence[Batch], time: Time) -> Iterator[tuple[Batch, NDArray[np.bool_]]]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from differential.kernels.compile import NOTHING
+from differential.trace import cursor
 from differential.trace.batch import Batch
-from differential.trace.cursor import accumulate
+from differential.trace.cursor import SHORT, accumulate, lookup
 from differential.trace.description import Description
 from tests.invariants import check
 from timely.order import Time
@@ -80,3 +83,23 @@ def test_a_time_that_compaction_has_passed_is_refused() -> None:
     assert contents(batch, time=(5,)) == [(1, 0, 1)]
     with pytest.raises(AssertionError, match=r"as of \(4,\) are compacted away"):
         accumulate([batch], (4,))
+
+
+def test_few_rows_of_a_large_key_are_read_to_find_some(monkeypatch: pytest.MonkeyPatch) -> None:
+    batches = [
+        batch_of(*((7, value, (epoch,), 1) for value in range(10_000)), *((8, 1, (epoch,), 1),)) for epoch in range(3)
+    ]
+    narrow, read = cursor._narrowed, list[int]()
+
+    def narrowed(*columns: Any) -> Any:
+        first, end = narrow(*columns)
+        read.append(int((end - first).sum()))
+        return first, end
+
+    monkeypatch.setattr(cursor, "_narrowed", narrowed)
+    sought = np.arange(-10, 20_000, 200)
+    place, vals, counts = lookup(batches, np.full(len(sought), 7), (2,), sought)
+    assert vals.tolist() == sought[place].tolist() == [value for value in sought.tolist() if 0 <= value < 10_000]
+    assert counts.tolist() == [3] * len(vals)
+    assert len(read) == 3
+    assert max(read) < 3 * SHORT * len(sought)
