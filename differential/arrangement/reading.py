@@ -48,7 +48,7 @@ from differential.trace.cursor import accumulate, below, lookup
 from differential.trace.handle import TraceHandle
 from timely import Scope
 from timely.errors import DataError, TraceError
-from timely.lowlevel import Antichain, ColumnLike, Moment, Time, as_column, as_columns, as_time
+from timely.lowlevel import Antichain, ColumnLike, Moment, Time, as_column, as_columns, as_time, starts_of_runs
 
 __all__ = ["Contents", "Cursor", "Found", "TraceStatistics"]
 
@@ -144,13 +144,57 @@ class Cursor:
             columns = as_columns((column if column.ndim else np.atleast_1d(column),))
         # Where nothing was ever inserted, and in an empty column, keys are of no kind.
         codes = self._key.find(columns) if self._key.kinds and len(columns[0]) else NOTHING
+        place, vals, counts = self._look_up(codes)
+        return Found(place, own_strings(self._value.decode(vals, len(place))), counts)
+
+    def counts(self, records: tuple[Any, ...]) -> Codes:
+        """Return how often each of some records occurs, 0 for one that is absent. `records` are columns, the key first.
+
+        It costs a binary search for each record and batch, however many records its key has.
+
+        Raises DataError where one of the records occurs a negative number of times, unless the cursor is `signed`.
+
+        >>> def program(worker):
+        ...     with worker.dataflow() as scope:
+        ...         trace = Collection.of(scope, np.array([1, 1, 2]), np.array([2, 2, 3])).arrange_by_key().trace()
+        ...     worker.step_while(lambda: trace.upper)
+        ...     return trace.cursor(0).counts((np.array([1, 1, 2]), np.array([2, 3, 3])))
+        >>> execute_directly(program)
+        array([2, 0, 1])
+        """
+        columns = as_columns(records)
+        number = len(columns[0])
+        if not self._key.kinds or not number:
+            return np.zeros(number, np.int64)
+        width = len(self._key.kinds)
+        value = Encoder(self._value.interner, self._value.part, self._value.kinds)  # a copy, as that of the key
+        keys, vals = self._key.find(columns[:width]), value.find(columns[width:])
+        vals = vals if len(vals) else np.zeros(number, np.int64)
+        if number == 1:
+            return self._counts(keys, vals)
+        order = np.lexsort((vals, keys))
+        keys, vals = keys[order], vals[order]
+        starts = starts_of_runs((keys, vals))  # equal records are looked up once
+        result = np.empty(number, np.int64)
+        result[order] = self._counts(keys[starts], vals[starts]).repeat(np.diff(starts, append=number))
+        return result
+
+    def _counts(self, keys: Codes, vals: Codes) -> Codes:
+        """Return how often each of some records occurs, no two of which are equal."""
+        place, _, found = self._look_up(keys, vals)
+        counts = np.zeros(len(keys), np.int64)
+        counts[place] = found
+        return counts
+
+    def _look_up(self, keys: Codes, vals: Codes | None = None) -> tuple[Codes, Codes, Codes]:
+        """Return what `lookup` does. Raises DataError for a negative number of times, and for one that is too large."""
         try:
-            place, vals, counts = lookup(self._batches, codes, self.time)
+            place, found, counts = lookup(self._batches, keys, self.time, vals)
         except Overflow as fault:
             raise named(fault, self._key, self._value, self.time) from None
         if not self._is_signed:
-            _refuse_negative(codes[place], vals, counts, self._key, self._value, self.time)
-        return Found(place, own_strings(self._value.decode(vals, len(place))), counts)
+            _refuse_negative(keys[place], found, counts, self._key, self._value, self.time)
+        return place, found, counts
 
     def below(self, limit: float) -> Contents:
         """Return the records whose key is less than a number. Keys are one column of integers.

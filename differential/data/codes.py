@@ -152,9 +152,12 @@ class Encoder:
     def find(self, columns: tuple[Array, ...]) -> Codes:
         """Return the code of each row that `encode` has encoded; for others, a code that no row has.
 
-        So a lookup uses up no numbers. Two rows that were never encoded may have the same code.
+        So a lookup uses up no numbers. Two rows that were never encoded may have the same code. The absent column when
+        there are no columns.
         """
         kinds = self.learn(columns)
+        if not columns:
+            return NOTHING
         return self._codes(columns, kinds, Numbers(self.interner.find_strings, self.interner.find_tuples))
 
     def decode(self, codes: Codes, length: int) -> tuple[Array, ...]:

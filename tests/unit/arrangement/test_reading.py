@@ -219,6 +219,56 @@ def test_keys_that_end_in_zeros_are_found(one: object, other: object) -> None:
     execute_directly(program)
 
 
+def test_a_cursor_counts_records_each_in_its_place() -> None:
+    def program(worker: Worker) -> None:
+        session, trace = _edges(worker)
+        cursor = trace.cursor(1)
+        columns = np.array([1, 4, 1, 1, 1]), np.array([3, 3, 2, 4, 3])
+        assert cursor.counts(columns).tolist() == [2, 0, 1, 0, 2]
+        assert cursor.counts((1, 3)).tolist() == [2]
+        assert cursor.counts((np.array([], np.int64), np.array([], np.int64))).tolist() == []
+        with pytest.raises(DataError, match="the value held integers and now holds text"):
+            cursor.counts((1, "one"))
+        with pytest.raises(DataError, match=r"the value had 1 column\(s\) and now has 0"):
+            cursor.counts((1,))
+        session.close()
+
+    execute_directly(program)
+
+
+def test_records_of_keys_alone_are_counted() -> None:
+    def program(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            session, names = new_input(scope)
+            trace = names.arrange_by_key().trace()
+        session.advance_to(1)
+        worker.step()
+        assert trace.cursor(0).counts(("ann",)).tolist() == [0]
+        session.insert(["ann", "bob", "ann"])
+        session.close()
+        worker.step()
+        assert trace.cursor(1).counts((np.array(["bob", "ann", "cem", "ann"]),)).tolist() == [1, 2, 0, 2]
+
+    execute_directly(program)
+
+
+def test_a_negative_count_of_a_record_is_refused_unless_the_cursor_is_signed() -> None:
+    def program(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            session, numbers = new_input(scope)
+            trace = numbers.arrange_by_key().trace()
+        session.update(1, 2, diff=-1)
+        session.insert(1, 3)
+        session.close()
+        worker.step()
+        assert trace.cursor(0).counts((1, 3)).tolist() == [1]
+        assert trace.cursor(0, signed=True).counts((1, 2)).tolist() == [-1]
+        with pytest.raises(DataError, match="negative"):
+            trace.cursor(0).counts((1, 2))
+
+    execute_directly(program)
+
+
 @pytest.mark.parametrize("limit", ["x", b"x", math.nan, np.float32("nan"), None, [6], np.array([6]), 1j, True])
 def test_a_cursor_refuses_a_limit_that_is_not_a_number(limit: Any) -> None:
     def program(worker: Worker) -> None:
