@@ -27,7 +27,7 @@ def net_of(statements: Sequence[Stated], engine: Engine, clocks: Clocks, feeds: 
     for item, statement in reckoning.punctual:
         by_table.setdefault(item, []).append(statement)
     plans = {item: plan(each, item.keys) for item, each in by_table.items()}
-    wanted = {item.name: (item, keys) for item, made in plans.items() if (keys := made.wanted) is not None}
+    wanted = {item.name: (item, asked) for item, made in plans.items() if (asked := made.wanted) is not None}
     found = engine.call(Site.look_up, wanted) if wanted else []
     made = {}
     for item, each in plans.items():

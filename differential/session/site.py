@@ -20,7 +20,7 @@ from differential.session.definition import Tables, explain
 from differential.session.interrupt import Closing, Interrupted
 from differential.session.item import Item, Part, Share, negative_rows
 from differential.session.relation import Relation
-from differential.session.transaction import Found, Net
+from differential.session.transaction import Found, Net, Wanted
 from differential.sources import new_input
 from timely import Worker
 from timely.errors import DataError, OperatorError, SessionError, TimelyError
@@ -150,13 +150,15 @@ class Site:
             trace.consolidate()
         return sum(trace.statistics().rows for trace in traces) < before
 
-    def look_up(self, wanted: Mapping[str, tuple[Item, tuple[Any, ...]]]) -> dict[str, Found]:
-        """Return the committed rows of keys of tables that live on this worker."""
+    def look_up(self, wanted: Mapping[str, tuple[Item, Wanted]]) -> dict[str, Found]:
+        """Return the committed rows of keys of tables that live on this worker, and how often rows occur here."""
         found = {}
-        for name, (item, keys) in wanted.items():
+        for name, (item, (replaced, removed)) in wanted.items():
             part = item.parts[self.worker.index]
             if part is not None:
-                found[name] = Found(*part.trace.cursor(self.epoch)[keys if len(keys) > 1 else keys[0]])
+                cursor = part.trace.cursor(self.epoch)
+                rows = Found() if replaced is None else Found(*cursor[replaced if len(replaced) > 1 else replaced[0]])
+                found[name] = rows if removed is None else rows._replace(present=cursor.counts(removed))
         return found
 
     def read(self, item: Item) -> Share:

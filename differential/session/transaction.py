@@ -2,7 +2,8 @@
 
 The statements on one table are kept in order. `plan` goes through them backwards: once a statement replaces all rows of
 a key, earlier ones about that key no longer matter. What is left are rows to insert, rows to remove, and keys whose
-committed rows are removed. These are looked up where they live, and `settled` turns what was found into changes:
+committed rows are removed. The latter two are looked up where they live: of a key all rows, of a row how often it
+occurs, which takes a binary search among the rows of its key. `settled` turns what was found into changes:
 
     change of a row = times inserted - times removed - (times committed, if its key is replaced, or the table cleared)
 
@@ -20,7 +21,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from differential.frames.python import items
-from differential.session.table_data import Column, ordered
+from differential.kernels.compile import NOTHING
+from differential.session.table_data import Column
 from timely.errors import SessionError
 from timely.lowlevel import Origin
 
@@ -51,12 +53,23 @@ class Statement(NamedTuple):
         return None if self.origin.line else self.origin.file
 
 
-class Found(NamedTuple):
-    """The committed rows of some keys: the place of each row's key among them, its other columns, and its count."""
+class Wanted(NamedTuple):
+    """What to look up: keys that lose all their rows, and rows to remove. None where there are none."""
 
-    place: Column
-    values: tuple[Column, ...]
-    counts: Column
+    replaced: tuple[Column, ...] | None
+    removed: tuple[Column, ...] | None
+
+
+class Found(NamedTuple):
+    """The committed rows of the keys wanted: the place of each row's key among them, its other columns, and its count.
+
+    `present` has how often each of the rows wanted occurs.
+    """
+
+    place: Column = NOTHING
+    values: tuple[Column, ...] = ()
+    counts: Column = NOTHING
+    present: Column = NOTHING
 
 
 class Net(NamedTuple):
@@ -79,13 +92,11 @@ class Plan(NamedTuple):
     is_cleared: bool = False
 
     @property
-    def wanted(self) -> tuple[Column, ...] | None:
-        """The keys to look up: those that are replaced, then those of the rows to remove. None if there are none."""
-        if self.is_cleared:
+    def wanted(self) -> Wanted | None:
+        """What to look up, None if there is nothing."""
+        if self.is_cleared or (self.replaced is None and not self.removed):
             return None
-        parts = [] if self.replaced is None else [self.replaced]
-        parts += [statement.columns[: self.keys] for statement in self.removed]
-        return stacked(parts) if parts else None
+        return Wanted(self.replaced, stacked([each.columns for each in self.removed]) if self.removed else None)
 
 
 def plan(statements: Sequence[Statement], keys: int) -> Plan:
@@ -123,27 +134,20 @@ def settled(planned: Plan, found: Iterable[Found], table: str, cleared: Sequence
     """
     parts = list(planned.inserted)
     diffs = [np.ones(len(columns[0]), np.int64) for columns in parts]
-    pieces = [each for each in found if len(each.place)]
-    number = 0
+    pieces = list(found)
     for columns, counts in cleared:
         parts.append(columns)
         diffs.append(-counts)
     if planned.replaced is not None:
-        number = len(planned.replaced[0])
-        for place, values, counts in pieces:
-            old = place < number
-            parts.append((*_taken(planned.replaced, place[old]), *_taken(values, old)))
-            diffs.append(-counts[old])
+        for each in pieces:
+            if len(each.place):
+                parts.append((*_taken(planned.replaced, each.place), *each.values))
+                diffs.append(-each.counts)
     if planned.removed:
         columns = stacked([statement.columns for statement in planned.removed])
         present = np.zeros(len(columns[0]), np.int64)
-        for place, values, counts in pieces:
-            same = place >= number
-            rows = place[same] - number
-            equal = np.ones(len(rows), np.bool_)
-            for value, column in zip(_taken(values, same), columns[planned.keys :]):
-                equal &= ordered(value) == ordered(column)[rows]
-            np.add.at(present, rows[equal], counts[same][equal])
+        for each in pieces:
+            present += each.present
         if planned.replaced is not None:  # rows of these keys are removed already, so only inserted ones can be
             replaced = set(keys_of(planned.replaced))
             present[[key in replaced for key in keys_of(columns[: planned.keys])]] = 0
