@@ -51,9 +51,10 @@ def test_pairs_are_found_as_often_as_they_occur(depth: int, short: int, monkeypa
 
     @settings(max_examples=examples(100), deadline=None)
     @given(st.lists(updates(depth), max_size=4), st.lists(st.tuples(items, items), min_size=1, max_size=20))
-    def check(chunks: list[Any], sought: list[tuple[int, int]]) -> None:
+    def check(chunks: list[Any], others: list[tuple[int, int]]) -> None:
         batches = [Batch.build(*columns, Description(origin, Antichain(), origin)) for columns in chunks]
         rows = [row for columns in chunks for row in rows_of(columns)]
+        sought = [*others, *((key, val) for key, val, _, _ in rows)]
         keys, vals = (np.array(column, np.int64) for column in zip(*sought))
         for time in itertools.product(range(4), repeat=depth):
             counts = {(key, val): count for key, val, count in as_of(rows, time)}

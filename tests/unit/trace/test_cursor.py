@@ -103,3 +103,9 @@ def test_few_rows_of_a_large_key_are_read_to_find_some(monkeypatch: pytest.Monke
     assert counts.tolist() == [3] * len(vals)
     assert len(read) == 3
     assert max(read) < 3 * SHORT * len(sought)
+
+
+def test_all_updates_of_a_pair_count() -> None:
+    batch = batch_of(*((7, value, (epoch,), 1) for value in range(3) for epoch in range(5 * SHORT)))
+    columns = lookup([batch], np.array([7, 8]), (5 * SHORT,), np.array([1, 1]))
+    assert [column.tolist() for column in columns] == [[0], [1], [5 * SHORT]]
