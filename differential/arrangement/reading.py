@@ -191,7 +191,8 @@ class Cursor:
         try:
             place, found, counts = lookup(self._batches, keys, self.time, vals)
         except Overflow as fault:
-            raise named(fault, self._key, self._value, self.time) from None
+            at, val = fault.args[:2]  # rows have the places of their keys
+            raise named(Overflow(int(keys[at]), val), self._key, self._value, self.time) from None
         if not self._is_signed:
             _refuse_negative(keys[place], found, counts, self._key, self._value, self.time)
         return place, found, counts

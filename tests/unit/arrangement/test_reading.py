@@ -269,6 +269,24 @@ def test_a_negative_count_of_a_record_is_refused_unless_the_cursor_is_signed() -
     execute_directly(program)
 
 
+def test_a_lookup_names_a_record_that_occurs_too_often() -> None:
+    def program(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            session, words = new_input(scope)
+            trace = words.arrange_by_key().trace()
+        for epoch in range(2):
+            session.update("ann", 8, diff=1 << 62)
+            session.advance_to(epoch + 1)
+        worker.step()
+        cursor = trace.cursor(1)
+        for look_up in (lambda: cursor[["bob", "ann"]], lambda: cursor.counts((["bob", "ann"], [8, 8]))):
+            with pytest.raises(DataError, match=r"how often \('ann', 8\) occurs does not fit into 64 bits"):
+                look_up()
+        session.close()
+
+    execute_directly(program)
+
+
 @pytest.mark.parametrize("limit", ["x", b"x", math.nan, np.float32("nan"), None, [6], np.array([6]), 1j, True])
 def test_a_cursor_refuses_a_limit_that_is_not_a_number(limit: Any) -> None:
     def program(worker: Worker) -> None:
