@@ -5,8 +5,9 @@ batch and keeps the rest. A chunk that is wholly due is taken as it is, and one 
 touched. Where only a part of a chunk is due, the chunk is sorted by time, once. From then on each seal costs what it
 takes out and a look at the times: to seal a thousand epochs of a large chunk one by one costs twice its size at most.
 
-When many chunks have piled up, with twice the rows that were left the last time, they are consolidated into one. So
-memory follows the number of distinct updates, and each row is sorted twice at most.
+When chunks have piled up, those of similar sizes are consolidated into one, so that each has at least `_GROWTH` times
+the rows of the next smaller one. So a seal visits a number of chunks that is logarithmic in the rows, memory follows
+the number of distinct updates, and each row is sorted a logarithmic number of times.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from timely.lowlevel import CLOSED, Antichain, Time
 
 _PILE = 16
 _GROWTH: Final = 2
-"""Chunks are consolidated when there are `_PILE` more, and `_GROWTH` times the rows, than after the last time."""
+"""Chunks are consolidated when there are `_PILE` more than after the last time, unless `_GROWTH` times as large."""
 
 
 class Batcher:
@@ -37,7 +38,7 @@ class Batcher:
     Invariant: every update held is in advance of `upper`, that of the latest batch.
     """
 
-    __slots__ = ("_chunks", "_last", "_origin", "_pile", "_rows", "depth", "upper")
+    __slots__ = ("_chunks", "_origin", "_pile", "_rows", "depth", "upper")
 
     def __init__(self, depth: int) -> None:
         """For times of `depth` coordinates."""
@@ -46,7 +47,7 @@ class Batcher:
         self.upper = self._origin
         self._chunks: list[_Chunk] = []
         self._pile = _PILE
-        self._rows = self._last = 0
+        self._rows = 0
 
     def __len__(self) -> int:
         """The number of rows held."""
@@ -67,10 +68,10 @@ class Batcher:
 
     def push_columns(self, columns: Columns) -> None:
         """Hold the given updates, which a kernel made and which are at least one, all in advance of `upper`."""
-        self._chunks.append(_Chunk(columns))
-        self._rows += len(columns)
         if len(self._chunks) >= self._pile:
             self._consolidate()
+        self._chunks.append(_Chunk(columns))
+        self._rows += len(columns)
 
     def seal_at_once(self, keys: Ints, vals: Ints, times: Table, diffs: Ints, upper: Antichain) -> Batch | None:
         """Return few updates at one time as a batch, None if they cancel, while no others are held.
@@ -133,7 +134,7 @@ class Batcher:
             table = tuple([chunk.whole().head for chunk in chunks])
             due, due_rows, due_times, block, rows, times, least = take_passed(table, frontier)
         chunks.clear()
-        self._rows = self._last = rows
+        self._rows = rows
         self._pile = _PILE
         if rows:
             minimum = least.reshape(-1, self.depth) if len(least) else None
@@ -156,7 +157,7 @@ class Batcher:
         if rows < 0:
             return None
         self._chunks.clear()
-        self._rows = self._last = 0
+        self._rows = 0
         self._pile = _PILE
         return self._block(block, rows, 1)
 
@@ -168,8 +169,9 @@ class Batcher:
         due: list[Rows] = []
         rests = [chunk.split(upper, due) for chunk in self._chunks]
         self._chunks = kept = [rest for rest in rests if rest is not None]
-        self._rows = self._last = sum(map(len, kept))
-        self._pile = len(kept) + _PILE
+        self._rows = sum(map(len, kept))
+        # Chunks that are kept count towards the pile: loops push once a seal, and would never reach it otherwise.
+        self._pile = min(self._pile, len(kept) + _PILE)
         if not due:
             return None
         rows = consolidated(due)
@@ -185,18 +187,22 @@ class Batcher:
         return Antichain([time for chunk in chunks for time in chunk.least()])
 
     def _consolidate(self) -> None:
-        """Make one chunk of all if there are many more rows than after the last time."""
-        chunks = self._chunks
-        self._pile = len(chunks) + _PILE
-        if self._rows < _GROWTH * self._last:
-            return
-        parts = [chunk.rows() for chunk in chunks]
-        chunks.clear()
-        together = consolidated(parts)
-        if len(together[0]):
-            chunks.append(_Chunk(Columns.of(together)))
-        self._rows = self._last = len(together[0])
-        self._pile = _PILE
+        """Make one chunk of each group of chunks of similar sizes.
+
+        A chunk joins the smaller ones if it has less than `_GROWTH` times their rows. So each row that is sorted ends
+        in a chunk that is half as large again as its own, unless rows cancel.
+        """
+        waiting = sorted(self._chunks, key=len)
+        self._chunks.clear()
+        while waiting:
+            group = [waiting.pop(0)]
+            rows = len(group[0])
+            while waiting and len(waiting[0]) < _GROWTH * rows:
+                rows += len(waiting[0])
+                group.append(waiting.pop(0))
+            self._chunks += _together(group)
+        self._rows = sum(map(len, self._chunks))
+        self._pile = len(self._chunks) + _PILE
 
 
 class _Chunk:
@@ -271,6 +277,16 @@ class _Chunk:
         after = np.cumsum(runs[:, 1] - runs[:, 0])
         bounds = np.column_stack((after - (runs[:, 1] - runs[:, 0]), after))
         return _Chunk(Columns.of((keys, vals, NOTHING, diffs, times)), bounds)
+
+
+def _together(chunks: list[_Chunk]) -> list[_Chunk]:
+    """Return one chunk of all, or none if their updates cancel. The list is emptied, which frees each in time."""
+    if len(chunks) == 1:
+        return chunks
+    parts = [chunk.rows() for chunk in chunks]
+    chunks.clear()
+    rows = consolidated(parts)
+    return [_Chunk(Columns.of(rows))] if len(rows[0]) else []
 
 
 def _writable(array: Ints) -> Ints:

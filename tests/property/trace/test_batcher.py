@@ -24,6 +24,25 @@ def _from(columns: Rows, step: int, least: tuple[int, ...]) -> Rows:
     return *rows, np.maximum(table + step, np.array(least))
 
 
+def _seal(batcher: Batcher, held: list[Row], upper: Antichain) -> list[Row]:
+    """Seal up to `upper`, compare the batch with the rows held by the model, and return those that remain."""
+    depth, lower = batcher.depth, batcher.upper
+    batch = batcher.seal(upper)
+    due = consolidated(row for row in held if not upper.less_equal(row[2]))
+    assert (batch is None) == (not due)
+    if batch is not None:
+        check(batch)
+        assert (batch.lower, batch.upper, batch.since) == (lower, upper, Antichain([(0,) * depth]))
+        assert rows_of_batch(batch) == due
+    assert batcher.upper == (lower if batch is None else upper)
+    held = [row for row in held if upper.less_equal(row[2])]
+    # Updates that cancel may or may not be consolidated yet: the frontier lies between those of the two cases.
+    assert Antichain(row[2] for row in held).dominates(batcher.frontier())
+    assert batcher.frontier().dominates(Antichain(row[2] for row in consolidated(held)))
+    assert len(consolidated(held)) <= len(batcher) <= len(held)
+    return held
+
+
 @settings(deadline=None)
 @given(st.data())
 def test_each_seal_takes_the_updates_that_its_frontier_has_passed(data: Any) -> None:
@@ -40,23 +59,84 @@ def test_each_seal_takes_the_updates_that_its_frontier_has_passed(data: Any) -> 
                 keys, vals, index, diffs, table = columns
                 batcher.push(keys, vals, table, index, diffs)
                 held += rows_of(columns)
-            lower, upper = batcher.upper, upper.join(data.draw(frontiers(depth, top=step + 2, least=1)))
-            batch = batcher.seal(upper)
-            due = consolidated(row for row in held if not upper.less_equal(row[2]))
-            assert (batch is None) == (not due)
-            if batch is not None:
-                check(batch)
-                assert (batch.lower, batch.upper, batch.since) == (lower, upper, Antichain([(0,) * depth]))
-                assert rows_of_batch(batch) == due
-            assert batcher.upper == (lower if batch is None else upper)
-            held = [row for row in held if upper.less_equal(row[2])]
-            # Updates that cancel may or may not be consolidated yet: the frontier lies between those of the two cases.
-            assert Antichain(row[2] for row in held).dominates(batcher.frontier())
-            assert batcher.frontier().dominates(Antichain(row[2] for row in consolidated(held)))
-    batch = batcher.seal(Antichain())
-    assert ([] if batch is None else rows_of_batch(batch)) == consolidated(held)
-    assert batcher.frontier() == Antichain()
-    assert len(batcher) == 0
+            upper = upper.join(data.draw(frontiers(depth, top=step + 2, least=1)))
+            held = _seal(batcher, held, upper)
+    assert _seal(batcher, held, Antichain()) == []
+    assert (batcher.frontier(), len(batcher)) == (Antichain(), 0)
+
+
+@pytest.mark.parametrize("few", [0, 256])
+@pytest.mark.parametrize("depth", [1, 2, 3])
+@pytest.mark.parametrize("seed", range(3))
+def test_long_runs_of_pushes_and_seals_agree_with_a_list(
+    seed: int, depth: int, few: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "FEW", few)
+    random = np.random.default_rng([seed, depth])
+    batcher, held = Batcher(depth), list[Row]()
+    upper = Antichain([(0,) * depth])
+    for step in range(150):
+        for _ in range(int(random.choice([0, 1, 1, 1, 20 if step % 50 == 49 else 2]))):
+            rows, distinct = int(random.choice([1, 3, 30, 200])), int(random.choice([1, 2, 20]))
+            ahead = random.integers(0, int(random.choice([2, 10, 80])), (distinct, depth))
+            table = np.array(random.choice(upper.elements)) + ahead
+            index = random.integers(0, distinct, rows) if distinct > 1 else NOTHING
+            vals = random.integers(0, 2, rows) if random.random() < 0.5 else NOTHING
+            diffs = random.integers(-1, 2, rows) if random.random() < 0.8 else NOTHING
+            keys = random.integers(0, 10, rows)
+            batcher.push(keys, vals, table, index, diffs)
+            held += rows_of((keys, vals, index, diffs, table))
+        moved = np.array(random.choice(upper.elements)) + random.integers(0, 3, (2, depth))
+        upper = upper.join(Antichain(map(tuple, moved.tolist())))
+        held = _seal(batcher, held, upper)
+    assert _seal(batcher, held, Antichain()) == []
+    assert (batcher.frontier(), len(batcher)) == (Antichain(), 0)
+
+
+@pytest.mark.parametrize("each", [1, 5])
+def test_a_loop_with_one_push_a_seal_holds_a_logarithmic_number_of_chunks(each: int) -> None:
+    rounds, visits = 2000, 0
+    batcher = Batcher(2)
+    batcher.push(np.arange(300), NOTHING, np.array([[2, 0]]), NOTHING, NOTHING)  # more than few rows
+    for step in range(rounds):
+        batcher.push(np.arange(each), NOTHING, np.array([[1, step]]), NOTHING, NOTHING)
+        batcher.push(np.arange(each), NOTHING, np.array([[0, step]]), NOTHING, NOTHING)
+        chunks = len(batcher.columns())
+        assert chunks <= module._PILE + len(batcher).bit_length()
+        visits += chunks
+        batch = batcher.seal(Antichain([(0, step + 1), (1, 0)]))
+        assert batch is not None
+        assert len(batch) == each
+        assert len(batcher) == 300 + each * (step + 1)
+    assert visits <= rounds * (module._PILE + (each * rounds).bit_length())
+
+
+def test_updates_that_cancel_do_not_pile_up_where_each_push_is_followed_by_a_seal() -> None:
+    batcher = Batcher(2)
+    for step in range(500):
+        diffs = np.full(300, 1 - 2 * (step % 2))
+        batcher.push(np.arange(300), NOTHING, np.array([[1, 0]]), NOTHING, diffs)
+        assert batcher.seal(Antichain([(0, step + 1), (1, 0)])) is None
+        assert len(batcher) <= (module._PILE + 1) * 300
+    assert batcher.seal(Antichain()) is None
+
+
+def test_a_large_chunk_is_not_sorted_again_for_each_small_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    moved = 0
+    together = module.consolidated
+
+    def counted(parts: list[Rows]) -> Rows:
+        nonlocal moved
+        moved += sum(len(part[0]) for part in parts)
+        return together(parts)
+
+    monkeypatch.setattr(module, "consolidated", counted)
+    batcher, rows, large = Batcher(1), 1024, 100_000
+    batcher.push(np.arange(large), NOTHING, np.array([[9]]), NOTHING, NOTHING)
+    for step in range(rows):
+        batcher.push(np.array([step]), NOTHING, np.array([[8]]), NOTHING, NOTHING)
+        assert batcher.seal(Antichain([(step // 200,)])) is None
+    assert moved <= rows * rows.bit_length()
 
 
 def test_many_epochs_of_one_chunk_are_sealed_one_by_one_without_moving_the_rest(
