@@ -4,6 +4,7 @@ Chunks of updates arrive in any order, at any times. `seal(upper)` takes out eve
 batch and keeps the rest. A chunk that is wholly due is taken as it is, and one that is wholly in the future is not
 touched. Where only a part of a chunk is due, the chunk is sorted by time, once. From then on each seal costs what it
 takes out and a look at the times: to seal a thousand epochs of a large chunk one by one costs twice its size at most.
+Times of one coordinate are in order: those due come first, and a binary search takes the place of the look.
 
 When chunks have piled up, those of similar sizes are consolidated into one, so that each has at least `_GROWTH` times
 the rows of the next smaller one. So a seal visits a number of chunks that is logarithmic in the rows, memory follows
@@ -211,15 +212,21 @@ class _Chunk:
     In the order of times, those at `times[i]` are the rows `runs[i, 0]` to `runs[i, 1]`, and rows in no run are gone.
     """
 
-    __slots__ = ("_least", "columns", "runs")
+    __slots__ = ("_least", "_length", "columns", "runs")
 
     def __init__(self, columns: Columns, runs: Table | None = None, least: Table | None = None) -> None:
         self.columns = columns
         self.runs = runs
         self._least = None if least is None else tuple([tuple(time) for time in least.tolist()])
+        if runs is None:
+            self._length = len(columns)
+        elif columns.depth == 1:  # the runs follow one another
+            self._length = int(runs[-1, 1] - runs[0, 0])
+        else:
+            self._length = int((runs[:, 1] - runs[:, 0]).sum())
 
     def __len__(self) -> int:
-        return len(self.columns) if self.runs is None else int((self.runs[:, 1] - self.runs[:, 0]).sum())
+        return self._length
 
     def least(self) -> tuple[Time, ...]:
         """Return the least times of the rows; those in the table that no row is at are dropped from it."""
@@ -248,10 +255,12 @@ class _Chunk:
         """Add what is not in advance of `upper` to `due`, and return the rest."""
         if all(map(upper.less_equal, self.least())):
             return self
-        if self.columns.time_count > 1:
-            frontier = frontier_table(upper, self.columns.depth)
-            waits = in_advance(self.columns.rows[4], frontier)
-            if waits.any():
+        columns = self.columns
+        if columns.time_count > 1:
+            if columns.depth == 1 and self.runs is not None:
+                return self._take_first(upper, due)
+            frontier = frontier_table(upper, columns.depth)
+            if in_advance(columns.rows[4], frontier).any():
                 return self._in_order_of_time()._take(frontier, due)
         due.append(self.rows())
         return None
@@ -262,21 +271,32 @@ class _Chunk:
         keys, vals, diffs, times, runs = by_time(*self.columns.rows)
         return _Chunk(Columns.of((keys, vals, NOTHING, diffs, times)), runs)
 
+    def _take_first(self, upper: Antichain, due: list[Rows]) -> _Chunk | None:
+        """Do what `split` does where the times are of one coordinate, in order, and those due come first."""
+        assert self.runs is not None
+        keys, vals, _, diffs, times = self.columns.rows
+        count = int(times[:, 0].searchsorted(upper.elements[0][0])) if upper.elements else len(times)
+        due.append(take_times(keys, vals, diffs, times[:count].copy(), self.runs[:count]))
+        return self._rest(times[count:], self.runs[count:], times[count : count + 1]) if count < len(times) else None
+
     def _take(self, frontier: Times, due: list[Rows]) -> _Chunk:
         assert self.runs is not None
         keys, vals, _, diffs, times = self.columns.rows
         waits = in_advance(times, frontier) != 0
         passed = ~waits
         due.append(take_times(keys, vals, diffs, times[passed], self.runs[passed]))
-        times, runs = times[waits], self.runs[waits]
-        rest = _Chunk(Columns.of((keys, vals, NOTHING, diffs, times)), runs)
-        live = len(rest)
-        if 2 * live > len(keys):
+        return self._rest(times[waits], self.runs[waits], None)
+
+    def _rest(self, times: Table, runs: Table, least: Table | None) -> _Chunk:
+        """Return the rows of `runs`, with columns of their own where they are at most half."""
+        keys, vals, _, diffs, _ = self.columns.rows
+        rest = _Chunk(Columns.of((keys, vals, NOTHING, diffs, times)), runs, least)
+        if 2 * len(rest) > len(keys):
             return rest
         keys, vals, _, diffs, _ = rest.rows()
         after = np.cumsum(runs[:, 1] - runs[:, 0])
         bounds = np.column_stack((after - (runs[:, 1] - runs[:, 0]), after))
-        return _Chunk(Columns.of((keys, vals, NOTHING, diffs, times)), bounds)
+        return _Chunk(Columns.of((keys, vals, NOTHING, diffs, times.copy())), bounds, least)
 
 
 def _together(chunks: list[_Chunk]) -> list[_Chunk]:

@@ -165,6 +165,30 @@ def test_many_epochs_of_one_chunk_are_sealed_one_by_one_without_moving_the_rest(
     assert moved <= 3 * rows
 
 
+def test_epochs_of_one_chunk_are_sealed_without_a_look_at_the_times_to_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked = 0
+    in_advance = module.in_advance
+
+    def counted(times: np.ndarray, frontier: Any) -> np.ndarray:
+        nonlocal looked
+        looked += len(times)
+        return in_advance(times, frontier)
+
+    monkeypatch.setattr(module, "in_advance", counted)
+    epochs = 2000
+    batcher = Batcher(1)
+    shuffled = np.random.default_rng(1).permutation(epochs)
+    batcher.push(shuffled, NOTHING, 2 * shuffled.reshape(-1, 1), np.arange(epochs), NOTHING)
+    for upper in range(1, 2 * epochs + 1):
+        batch = batcher.seal(Antichain([(upper,)]))
+        assert (batch is None) == (upper % 2 == 0)
+        if batch is not None:
+            check(batch)
+            assert (batch.keys.tolist(), batch.times.tolist()) == ([upper // 2], [[upper - 1]])
+        assert len(batcher) == epochs - (upper + 1) // 2
+    assert looked <= 3 * epochs
+
+
 def test_chunks_that_cancel_do_not_pile_up() -> None:
     batcher = Batcher(1)
     later = np.array([[7]])
