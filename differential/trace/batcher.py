@@ -6,9 +6,10 @@ touched. Where only a part of a chunk is due, the chunk is sorted by time, once.
 takes out and a look at the times: to seal a thousand epochs of a large chunk one by one costs twice its size at most.
 Times of one coordinate are in order: those due come first, and a binary search takes the place of the look.
 
-When chunks have piled up, those of similar sizes are consolidated into one, so that each has at least `_GROWTH` times
-the rows of the next smaller one. So a seal visits a number of chunks that is logarithmic in the rows, memory follows
-the number of distinct updates, and each row is sorted a logarithmic number of times.
+When many chunks have piled up, between seals with twice the rows that were left the last time, or because seals keep
+them, those of similar sizes are consolidated into one: each then has at least `_GROWTH` times the rows of the next
+smaller one. So a seal visits a number of chunks that is logarithmic in the rows, memory follows the number of distinct
+updates, and each row is sorted a logarithmic number of times, twice at most where there is no seal.
 """
 
 from __future__ import annotations
@@ -30,7 +31,10 @@ from timely.lowlevel import CLOSED, Antichain, Time
 
 _PILE = 16
 _GROWTH: Final = 2
-"""Chunks are consolidated when there are `_PILE` more than after the last time, unless `_GROWTH` times as large."""
+"""Chunks are consolidated when there are `_PILE` more than after the last time, unless `_GROWTH` times as large.
+
+Before the next seal, which may take most of them, they also wait for `_GROWTH` times the rows.
+"""
 
 
 class Batcher:
@@ -39,7 +43,7 @@ class Batcher:
     Invariant: every update held is in advance of `upper`, that of the latest batch.
     """
 
-    __slots__ = ("_chunks", "_origin", "_pile", "_rows", "depth", "upper")
+    __slots__ = ("_chunks", "_last", "_most", "_origin", "_pile", "_rows", "depth", "upper")
 
     def __init__(self, depth: int) -> None:
         """For times of `depth` coordinates."""
@@ -47,8 +51,9 @@ class Batcher:
         self._origin = Antichain([(0,) * depth])
         self.upper = self._origin
         self._chunks: list[_Chunk] = []
-        self._pile = _PILE
-        self._rows = 0
+        self._pile = _PILE  # pushes consider to consolidate from so many chunks on,
+        self._most = _PILE  # and seals consolidate if they keep so many
+        self._rows = self._last = 0
 
     def __len__(self) -> int:
         """The number of rows held."""
@@ -69,10 +74,13 @@ class Batcher:
 
     def push_columns(self, columns: Columns) -> None:
         """Hold the given updates, which a kernel made and which are at least one, all in advance of `upper`."""
-        if len(self._chunks) >= self._pile:
-            self._consolidate()
         self._chunks.append(_Chunk(columns))
         self._rows += len(columns)
+        if len(self._chunks) >= self._pile:
+            if self._rows >= _GROWTH * self._last:
+                self._consolidate()
+            else:
+                self._pile += _PILE
 
     def seal_at_once(self, keys: Ints, vals: Ints, times: Table, diffs: Ints, upper: Antichain) -> Batch | None:
         """Return few updates at one time as a batch, None if they cancel, while no others are held.
@@ -114,6 +122,8 @@ class Batcher:
                 raise at_its_time(fault, [chunk.rows() for chunk in self._chunks], upper) from None
         else:
             due = self._many_due(upper)
+            if len(self._chunks) >= self._most:  # loops, which push once a seal, reach this and never the pile
+                self._consolidate()
         if due is None:
             return None
         self.upper = upper
@@ -135,7 +145,7 @@ class Batcher:
             table = tuple([chunk.whole().head for chunk in chunks])
             due, due_rows, due_times, block, rows, times, least = take_passed(table, frontier)
         chunks.clear()
-        self._rows = rows
+        self._rows = self._last = rows
         self._pile = _PILE
         if rows:
             minimum = least.reshape(-1, self.depth) if len(least) else None
@@ -158,7 +168,7 @@ class Batcher:
         if rows < 0:
             return None
         self._chunks.clear()
-        self._rows = 0
+        self._rows = self._last = 0
         self._pile = _PILE
         return self._block(block, rows, 1)
 
@@ -170,9 +180,8 @@ class Batcher:
         due: list[Rows] = []
         rests = [chunk.split(upper, due) for chunk in self._chunks]
         self._chunks = kept = [rest for rest in rests if rest is not None]
-        self._rows = sum(map(len, kept))
-        # Chunks that are kept count towards the pile: loops push once a seal, and would never reach it otherwise.
-        self._pile = min(self._pile, len(kept) + _PILE)
+        self._rows = self._last = sum(map(len, kept))
+        self._pile = len(kept) + _PILE
         if not due:
             return None
         rows = consolidated(due)
@@ -202,8 +211,8 @@ class Batcher:
                 rows += len(waiting[0])
                 group.append(waiting.pop(0))
             self._chunks += _together(group)
-        self._rows = sum(map(len, self._chunks))
-        self._pile = len(self._chunks) + _PILE
+        self._rows = self._last = sum(map(len, self._chunks))
+        self._pile = self._most = max(len(self._chunks) - 1, 0) + _PILE
 
 
 class _Chunk:
