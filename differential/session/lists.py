@@ -11,8 +11,11 @@ Lists that hold several types are possible, as JSON has them: a column whose fir
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Iterable, Mapping
 from functools import reduce
 from typing import Any
+
+from timely.errors import DataError
 
 SEVERAL = "values of several types"
 _SHAPES: tuple[tuple[type, str], ...] = (
@@ -45,6 +48,27 @@ def joined(known: str, shape: str) -> str | None:
     if shape.startswith(known):
         return shape
     return known if known.startswith(shape) or known.endswith(SEVERAL) else None
+
+
+def learned(table: str, shapes: Mapping[str, str], values: Iterable[tuple[str, Any]]) -> dict[str, str]:
+    """Return what lists hold, by columns: what `shapes` has, and more values, each with the name of its column.
+
+    Raises DataError, which names the column and the value, where a column cannot hold both.
+
+    >>> learned("stock", {"sizes": "lists"}, [("sizes", [1, 2])])
+    {'sizes': 'lists of numbers'}
+    """
+    found = dict(shapes)
+    for name, value in values:
+        if (shape := shape_of(value)) is not None:
+            known = found.get(name, shape)
+            both = joined(known, shape)
+            if both is None:
+                raise DataError(
+                    f"column {name!r} of table {table!r} holds {known}, and not {shape} such as {value!r:.40}"
+                )
+            found[name] = both
+    return found
 
 
 def _either(one: str, other: str) -> str:

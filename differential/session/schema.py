@@ -19,14 +19,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from decimal import Decimal
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 
 from differential.data.codes import FLOAT_TYPES, TYPE_NAMES, AnyKind, Kind, kind_of
 from differential.frames.python import type_of
 from differential.operators.input import owned
-from differential.session.lists import joined, shape_of
+from differential.session.lists import learned, shape_of
 from differential.session.table_data import NAMES, Column, is_opaque, is_untyped
 from timely.errors import DataError
 from timely.lowlevel import LogicalType, Typed, is_null, typed
@@ -71,18 +71,31 @@ class Schema:
 
     def fit_lists(self, table: str, names: Sequence[str], columns: Sequence[Column]) -> None:
         """Learn what the lists in the first rows of columns hold. Raises DataError where one has held another type."""
-        shapes = dict(self._shapes)
-        for name, column in zip(names, columns):
-            for value in np.asarray(column[:_LOOKED_AT]).tolist() if is_opaque(column) else ():
-                if (shape := shape_of(value)) is not None:
-                    known = shapes.get(name, shape)
-                    both = joined(known, shape)
-                    if both is None:
-                        raise DataError(
-                            f"column {name!r} of table {table!r} holds {known}, and not {shape} such as {value!r:.40}"
-                        )
-                    shapes[name] = both
-        self._shapes = shapes
+        values = ((name, value) for name, column in zip(names, columns) for value in _first_lists(column))
+        self._shapes = learned(table, self._shapes, values)
+
+    def unlike_lists(
+        self, table: str, names: Sequence[str], columns: Sequence[Column], shapes: dict[str, str]
+    ) -> dict[int, str]:
+        """Return what is wrong with the rows that `fit_lists` would refuse, by row: without them, it takes the others.
+
+        `shapes` is what the lists hold, at first `shapes()`; what the other rows hold is added to it.
+        """
+        places = [place for place, column in enumerate(columns) if is_opaque(column)]
+        wrong: dict[int, str] = {}
+        for row in range(len(columns[0])) if places else ():
+            if row - len(wrong) == _LOOKED_AT:
+                break
+            values = [(names[place], np.asarray(columns[place][row : row + 1]).tolist()[0]) for place in places]
+            try:
+                shapes.update(learned(table, shapes, values))
+            except DataError as error:
+                wrong[row] = str(error)
+        return wrong
+
+    def shapes(self) -> dict[str, str]:
+        """Return what the lists of columns are known to hold, by the columns' names."""
+        return dict(self._shapes)
 
     def learn_lists(self, name: str, column: Column) -> None:
         """Learn what the lists in a column of committed rows hold, from the first that has an item."""
@@ -108,6 +121,11 @@ class Schema:
     def forget(self) -> None:
         """Forget kinds that only rows had that are not committed."""
         self._kinds, self._shapes = dict(self._committed), dict(self._shapes_committed)
+
+
+def _first_lists(column: Column) -> list[Any]:
+    """Return the values of the rows in which lists are looked at, if the column may hold lists."""
+    return np.asarray(column[:_LOOKED_AT]).tolist() if is_opaque(column) else []
 
 
 def type_name(kind: AnyKind) -> str:

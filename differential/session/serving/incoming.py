@@ -136,6 +136,7 @@ def _statements(item: Item, body: bytes) -> tuple[list[Statement], list[Rejected
     if unknown:
         raise DataError(f"the type of column {unknown[0]!r} is not known yet: state it in db.table({item.name!r}, ...)")
     statements: list[Statement] = []
+    shapes = item.schema.shapes()
     at = 0
     while at < len(lines):
         end, kind = at, lines[at].kind
@@ -145,13 +146,22 @@ def _statements(item: Item, body: bytes) -> tuple[list[Statement], list[Rejected
         wanted = names[: item.keys] if kind is Kind.DELETE_KEYS else names
         converter = Converter(wanted, [types[name] for name in wanted], of_json, item.required)
         columns, faults = converter.convert([[line.row.get(name) for line in group] for name in wanted], len(group))
-        wrong += [
-            Rejected(item.name, group[place].number, group[place].text, why) for place, why in sorted(faults.items())
-        ]
-        if len(columns[0]):
-            statements.append(Statement(kind, tuple(columns), Origin(f"http {item.name}", group[0].number)))
+        wrong += _rejected(item, group, faults)
+        group = [line for place, line in enumerate(group) if place not in faults]
+        faults = item.schema.unlike_lists(item.name, wanted, columns, shapes)
+        wrong += _rejected(item, group, faults)
+        kept = [place for place in range(len(group)) if place not in faults]
+        if kept:
+            made = tuple(columns) if not faults else tuple(column[kept] for column in columns)
+            statements.append(Statement(kind, made, Origin(f"http {item.name}", group[0].number)))
         at = end
     return statements, sorted(wrong, key=lambda each: each.line)
+
+
+def _rejected(item: Item, group: list[_Line], faults: dict[int, str]) -> Iterator[Rejected]:
+    """Yield the lines of a group that are not rows, given what is wrong with them by their places."""
+    for place, why in sorted(faults.items()):
+        yield Rejected(item.name, group[place].number, group[place].text, why)
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

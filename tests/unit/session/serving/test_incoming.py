@@ -91,6 +91,36 @@ def test_lines_that_are_no_rows_go_to_the_rejects_in_the_same_commit() -> None:
         assert all("this is none of" in error for error in [record[4] for record in rejects.records()][1:])
 
 
+def test_a_line_with_another_kind_of_list_is_no_row() -> None:
+    body = lines(insert(x=1, a={"b": 1}), insert(x=2, a=[2]), {"upsert": {"x": 3, "a": ["c"]}}, insert(x=4))
+    for on_error in ("stop", "skip"):
+        with Session() as db, client(db.serve(on_error=on_error)) as http:  # type: ignore[arg-type]
+            table = db.table("boxes", {"x": int, "a": list}, key="x")
+            assert http.post("/tables/boxes", content=lines(insert(x=0, a=[1]))).json()["rows"] == 1
+            answer = http.post("/tables/boxes", content=body)
+            if on_error == "stop":
+                assert (answer.status_code, [each["line"] for each in answer.json()["lines"]]) == (422, [1, 3])
+                assert answer.json()["lines"][0]["error"] == (
+                    "column 'a' of table 'boxes' holds lists of numbers, and not dicts such as {'b': 1}"
+                )
+                assert len(table) == 1
+            else:
+                assert answer.json() == {"commit": 2, "rows": 2, "rejected": 2}
+                assert [row[0] for row in table.records()] == [0, 2, 4]
+
+
+@pytest.mark.parametrize("first", [0, 990])
+def test_lists_decide_what_follows_them_in_a_request_unless_they_are_left_out(first: int) -> None:
+    wrong = [insert(a=[], b=[1]), insert(a=["x"], b={"c": 1}), insert(a=[1], b=[2])] * 10
+    with Session() as db, client(db.serve(on_error="skip")) as http:
+        table = db.table("boxes", {"a": list, "b": list})
+        body = lines(*[insert(a=[], b=[])] * first, *wrong, insert(a=["x"], b=[]))
+        answer = http.post("/tables/boxes", content=body)
+        refused = 11 if first == 0 else 5  # the first thousand rows are looked at, as those of a program are
+        assert (answer.status_code, answer.json()["rejected"]) == (200, refused), answer.text
+        assert len(table) == first + 31 - refused
+
+
 def test_a_line_that_has_a_field_twice_is_no_change_and_loses_nothing() -> None:
     with Session() as db, client(db.serve()) as http:
         stock = db.table("stock", {"item": str, "pieces": int})
