@@ -9,12 +9,13 @@ from timely.communication.asking import AnsweringSocket, AskingSocket
 from timely.communication.notes import has_prefixes
 from timely.live.display import Display, time_left
 from timely.live.handle import ALONE, Live, Others
-from timely.live.serving import Access, HttpServer, headers_of, listen
+from timely.live.serving import WRITE_SECONDS, Access, HttpServer, headers_of, listen
 from timely.run.directory import run_directory
 from timely.run.live import answer_looks, note_others, serve_live
 
 __all__ = [
     "ALONE",
+    "WRITE_SECONDS",
     "Access",
     "AnsweringSocket",
     "AskingSocket",

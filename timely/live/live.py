@@ -33,7 +33,7 @@ def begin_page(address: Address, others: Others, directory: Path, is_launched: b
     notes = Notes(address.token)
     watching = Watching(0, others.processes, others.directory, notes)
     app = application(watching, address.token, address.host, port)
-    server = HttpServer("live page", app, listener, certificate, watching.close, ws="none", limit_concurrency=64)
+    server = HttpServer("live page", app, listener, certificate, watching.close, limit_concurrency=64)
     path = directory / FILE
     pids = [os.getpid(), *([os.getppid()] if is_launched else [])]
     noted = {"url": server.url, "token": address.token, "processes": pids}

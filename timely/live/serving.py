@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 START_SECONDS = 10.0
 STOP_SECONDS = 5.0
+WRITE_SECONDS = 20.0
+"""After this long, a connection whose client does not read what was sent is aborted."""
 _LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 
 
@@ -98,6 +100,8 @@ def _check(certificate: str, key: str | None) -> None:
 class HttpServer:
     """Serves an application on a socket, which it closes, from now on until `close`. It then awaits `ending`.
 
+    A connection is aborted if its client does not read for `write_seconds`.
+
     `certificate` names the files for TLS, if it is used; `options` are others of uvicorn. Raises ConfigError if these
     files cannot be used, TransportError if the server does not start.
     """
@@ -109,9 +113,12 @@ class HttpServer:
         listener: socket.socket,
         certificate: tuple[str, str] | None,
         ending: Callable[[], Awaitable[None]],
+        write_seconds: float = WRITE_SECONDS,
         **options: Any,
     ) -> None:
         import uvicorn
+
+        from timely.live.protocols import http_protocol, websocket_protocol
 
         file, key = certificate or (None, None)
         if file is not None:
@@ -120,13 +127,15 @@ class HttpServer:
             except ConfigError:
                 listener.close()
                 raise
+        if options.setdefault("ws", "none") == "websockets-sansio":
+            options["ws"] = websocket_protocol(write_seconds)
         config = uvicorn.Config(
             app,
             log_config=None,
             access_log=False,
             lifespan="off",
             loop="asyncio",
-            http="h11",
+            http=http_protocol(write_seconds),
             server_header=False,
             date_header=False,
             timeout_graceful_shutdown=1,

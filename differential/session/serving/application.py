@@ -31,8 +31,6 @@ from differential.session.serving.outgoing import Cut, Entry, Hubs
 from differential.session.sources.remote import GONE
 from timely.errors import DataError, SessionError, TimelyError
 
-WRITE_SECONDS = 20.0
-"""How long a message may wait for a reader that does not read, before the connection is closed."""
 PAUSE_SECONDS = 15.0
 """After this long without a message, a comment shows that the stream continues, and detects readers that are gone."""
 FIRST_SECONDS = 0.5
@@ -43,6 +41,8 @@ TRY_AGAIN = 1013
 """The code with which a WebSocket is closed whose reader may connect again. If there is nothing to read, it is GONE."""
 CLOSING_BYTES = 123
 """How many bytes the reason may have with which a WebSocket is closed."""
+PART = 1 << 18
+"""An answer is sent in parts of at most this many bytes: a slow client has the whole time for each of them."""
 
 
 class _Name(Convertor[str]):
@@ -125,14 +125,12 @@ class Application:
             return _json(400, {"error": f"an Idempotency-Key has 1 to {KEY_LENGTH} characters"})
         if request.headers.get("content-encoding", "identity").lower() != "identity":
             return _json(415, {"error": "the body must be text in UTF-8, not compressed"})
-        body = bytearray()
         try:
-            async for chunk in request.stream():
-                body += chunk
-                if len(body) > self._limit:
-                    return _json(413, {"error": f"a body has at most {self._limit:,} bytes: send several requests"})
+            body = await self._body(request)
         except ClientDisconnect:
             return _json(400, {"error": "the body is not complete"})
+        if len(body) > self._limit:
+            return _json(413, {"error": f"a body has at most {self._limit:,} bytes: send several requests"})
         try:
             found = await asyncio.to_thread(self._incoming.commit, item, bytes(body), key)
         except DataError as error:
@@ -140,6 +138,15 @@ class Application:
         except TimelyError as error:
             found = Answer(503, {"error": str(error)})
         return _json(*found)
+
+    async def _body(self, request: Request) -> bytearray:
+        """Return the body of a request, or its beginning if it is longer than the limit."""
+        body = bytearray()
+        async for chunk in request.stream():
+            body += chunk
+            if len(body) > self._limit:
+                break
+        return body
 
     async def _rows(self, request: Request) -> Response:
         item = self.readable(request.path_params["name"])
@@ -169,15 +176,13 @@ class Application:
             if item is None:
                 raise SessionError(f"there is no table or view {name!r} to read here")
             async for entry in self.entries(item, socket):
-                async with asyncio.timeout(WRITE_SECONDS):
-                    await socket.send_text(entry.text)
+                await socket.send_text(entry.text)
         except Cut as cut:
             code, reason = TRY_AGAIN, str(cut)
         except (DataError, SessionError) as error:
             code, reason = TRY_AGAIN if self.is_over else GONE, str(error)
-        async with asyncio.timeout(WRITE_SECONDS):
-            await socket.send_text(text({"kind": "end", "error": reason}))
-            await socket.close(code, reason.encode()[:CLOSING_BYTES].decode("utf-8", "ignore"))
+        await socket.send_text(text({"kind": "end", "error": reason}))
+        await socket.close(code, reason.encode()[:CLOSING_BYTES].decode("utf-8", "ignore"))
 
     def _writable(self, name: str) -> Item | None:
         item = self._allowed(name, self._write)
@@ -190,7 +195,7 @@ class Application:
 
 
 class _Events:
-    """The stream of events as an ASGI application, which waits for its reader no longer than WRITE_SECONDS."""
+    """The stream of events as an ASGI application."""
 
     def __init__(self, application: Application) -> None:
         self._application = application
@@ -232,8 +237,7 @@ class _Events:
 
 
 async def _write(send: Send, data: str) -> None:
-    async with asyncio.timeout(WRITE_SECONDS):
-        await send({"type": "http.response.body", "body": data.encode(), "more_body": True})
+    await send({"type": "http.response.body", "body": data.encode(), "more_body": True})
 
 
 def _event(entry: Entry) -> str:
@@ -250,8 +254,18 @@ async def _refused(request: Request, error: Exception) -> Response:
     return made
 
 
+class _Parts(Response):
+    """An answer that is sent in parts, each after the client has received the one before."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+        for start in range(0, len(self.body), PART):
+            await send({"type": "http.response.body", "body": self.body[start : start + PART], "more_body": True})
+        await send({"type": "http.response.body", "body": b""})
+
+
 def _json(status: int, body: object) -> Response:
-    return Response(text(body), status, media_type="application/json")
+    return _Parts(text(body), status, media_type="application/json")
 
 
 async def _until_gone(receive: Receive, sending: Coroutine[Any, Any, None]) -> None:

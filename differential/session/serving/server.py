@@ -7,13 +7,13 @@ import secrets
 from collections.abc import Container, Iterable, Sequence
 from ipaddress import ip_address
 from numbers import Integral
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from differential.extra import needed_for
 from differential.session.catalog import Catalog
 from differential.session.item import Item
 from timely.errors import ConfigError
-from timely.services import Access, HttpServer, listen
+from timely.services import WRITE_SECONDS, Access, HttpServer, listen
 
 END_SECONDS = 0.1
 """How long streams may take to send the reason for their end."""
@@ -33,6 +33,8 @@ class Options(NamedTuple):
     limit: int
     backlog: int
     queue: int
+    write_seconds: float = WRITE_SECONDS
+    """How long a client may leave unread what is sent to it."""
 
 
 class Server:
@@ -95,8 +97,8 @@ def serve(catalog: Catalog, requests: Item, rejects: Item | None, stops: bool, o
         await asyncio.sleep(END_SECONDS)
 
     app = Guard(found.app, token, options.host, listener.getsockname()[1], options.limit)
-    more = {"ws": "websockets-sansio", "ws_max_size": 1 << 16, "limit_concurrency": CONNECTIONS}
-    server = HttpServer("session", app, listener, options.certificate, ending, **more)
+    more: dict[str, Any] = {"ws": "websockets-sansio", "ws_max_size": 1 << 16, "limit_concurrency": CONNECTIONS}
+    server = HttpServer("session", app, listener, options.certificate, ending, options.write_seconds, **more)
     return Server(server, token)
 
 

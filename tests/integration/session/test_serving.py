@@ -16,8 +16,8 @@ import httpx
 import pytest
 
 from differential import Session
-from differential.session.serving import application
 from differential.session.sources import server_sent_events, websocket
+from tests.served import serve_impatiently
 
 PROGRAM = Path(__file__).with_name("serving.py")
 WAIT = 30.0
@@ -88,13 +88,10 @@ def test_each_request_counts_once_however_often_the_program_is_killed(tmp_path: 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("form", ["events", "messages"])
-def test_a_reader_that_does_not_read_is_disconnected_and_holds_up_nobody(
-    monkeypatch: pytest.MonkeyPatch, form: str
-) -> None:
-    monkeypatch.setattr(application, "WRITE_SECONDS", 1.0)
+def test_a_reader_that_does_not_read_is_disconnected_and_holds_up_nobody(form: str) -> None:
     with Session() as db, Session() as other:
         texts = db.table("texts", {"x": int, "text": str}, key="x")
-        server = db.serve(queue=1 << 20)
+        server = serve_impatiently(db, 1.0, queue=1 << 20)
         host = httpx.URL(server.url)
         with socket.create_connection((host.host, host.port or 0), timeout=30) as reader:
             upgrade = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"

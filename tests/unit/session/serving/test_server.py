@@ -1,0 +1,106 @@
+"""How connections end of clients that do not read."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import socket
+import ssl
+import subprocess
+import time as clock
+from collections.abc import Iterator
+
+import httpx
+import pytest
+
+from differential import Session
+from tests.served import TOKEN, serve_impatiently
+
+pytestmark = pytest.mark.timeout(60)
+
+ROWS = 40_000
+UPGRADE = (
+    "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
+    "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
+)
+
+
+@pytest.fixture
+def db() -> Iterator[Session]:
+    """A session with a table of more text than the buffers of a connection hold."""
+    with Session() as db:
+        table = db.table("texts", {"x": int, "text": str}, key="x")
+        table.insert(x=list(range(ROWS)), text=["x" * 500] * ROWS)
+        db.commit()
+        yield db
+
+
+@pytest.fixture(autouse=True)
+def quiet(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    """Require that nothing is logged, which a program without logging would see on standard error."""
+    yield
+    assert [each.getMessage() for each in caplog.records if each.levelno >= logging.WARNING] == []
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
+    """A certificate and its key."""
+    directory = tmp_path_factory.mktemp("certificate")
+    files = str(directory / "certificate.pem"), str(directory / "key.pem")
+    make = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=localhost"]
+    try:
+        subprocess.run([*make, "-out", files[0], "-keyout", files[1]], check=True, capture_output=True, timeout=30)
+    except FileNotFoundError:
+        pytest.skip("there is no openssl to make a certificate")
+    return files
+
+
+def connect(url: str, request: str, more: str = "") -> socket.socket:
+    """Return a connection that has sent a request, with a small buffer for what it receives."""
+    host = httpx.URL(url)
+    client = socket.socket()
+    client.settimeout(20)
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)
+    client.connect((host.host, host.port or 0))
+    if host.scheme == "https":
+        context = ssl.create_default_context()
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        client = context.wrap_socket(client)
+    client.sendall(f"{request} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n{more}\r\n".encode())
+    return client
+
+
+def received(client: socket.socket, pause: float = 0.0) -> bytes:
+    """Return all that is received until the connection ends."""
+    found = bytearray()
+    try:
+        while data := client.recv(1 << 18):
+            found += data
+            clock.sleep(pause)
+    except (ConnectionResetError, ssl.SSLError):
+        pass
+    return bytes(found)
+
+
+@pytest.mark.parametrize("has_tls", [False, True])
+@pytest.mark.parametrize(("path", "more"), [("rows", ""), ("changes", ""), ("changes", UPGRADE)])
+def test_a_client_that_does_not_read_is_disconnected(
+    db: Session, path: str, more: str, has_tls: bool, certificate: tuple[str, str]
+) -> None:
+    server = serve_impatiently(db, 0.5, certificate=certificate if has_tls else None)
+    before = len(os.listdir("/dev/fd"))
+    with connect(server.url, f"GET /{path}/texts", more) as client:
+        assert client.recv(10)
+        clock.sleep(2)
+        assert len(os.listdir("/dev/fd")) == before + 1, "the server has closed its socket"
+        assert len(received(client)) < ROWS * 500, "the connection ends before all of it was sent"
+
+
+def test_a_client_that_reads_slowly_receives_all_rows(db: Session) -> None:
+    server = serve_impatiently(db, 0.5)
+    start = clock.monotonic()
+    with connect(server.url, "GET /rows/texts", "Connection: close\r\n") as client:
+        found = received(client, 0.005)
+    assert clock.monotonic() - start > 0.5
+    assert len(json.loads(found.partition(b"\r\n\r\n")[2])["rows"]) == ROWS

@@ -1,0 +1,74 @@
+"""Protocols of uvicorn that do not wait for a client that does not read.
+
+`close` of a transport first sends what its buffer holds, which never ends if the other side does not read. So if a
+buffer does not become empty within some seconds, its connection is aborted: the buffer is discarded, the socket is
+closed, and the application learns that the client has disconnected. An application waits until the buffer is empty
+before it sends more, so one that sends in parts never has more than one of them in the buffer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+if TYPE_CHECKING:
+    from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+
+
+class _Impatient(asyncio.Protocol):
+    """Aborts its connection if the buffer does not become empty within `seconds`; to derive from with a protocol."""
+
+    seconds: float
+    loop: asyncio.AbstractEventLoop
+    transport: asyncio.Transport
+    _timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        self.transport.set_write_buffer_limits(high=1)
+        if self.transport.get_write_buffer_size():  # left by the protocol that had the connection before an upgrade
+            self.pause_writing()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        if self._timer is None:
+            self._timer = self.loop.call_later(self.seconds, self._abort)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._stop()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._stop()
+        super().connection_lost(exc)
+
+    def _stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _abort(self) -> None:
+        self._timer = None
+        if self.transport.get_protocol() is self:  # otherwise the connection was upgraded, and another one waits
+            self.transport.abort()
+
+
+def http_protocol(write_seconds: float) -> type[H11Protocol]:
+    """Return a protocol for HTTP whose clients must read what is sent within some seconds."""
+
+    class Http(_Impatient, H11Protocol):
+        seconds = write_seconds
+
+    return Http
+
+
+def websocket_protocol(write_seconds: float) -> type[WebSocketsSansIOProtocol]:
+    """Return a protocol for WebSockets whose clients must read what is sent within some seconds."""
+    from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+
+    class WebSocket(_Impatient, WebSocketsSansIOProtocol):
+        seconds = write_seconds
+
+    return WebSocket
