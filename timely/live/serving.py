@@ -24,6 +24,9 @@ START_SECONDS = 10.0
 STOP_SECONDS = 5.0
 WRITE_SECONDS = 20.0
 """After this long, a connection whose client does not read what was sent is aborted."""
+END_SECONDS = 1.0
+"""How long answers may take to end after `close`, before their connections are aborted."""
+POLL_SECONDS = 0.01
 _LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 
 
@@ -100,7 +103,8 @@ def _check(certificate: str, key: str | None) -> None:
 class HttpServer:
     """Serves an application on a socket, which it closes, from now on until `close`. It then awaits `ending`.
 
-    A connection is aborted if its client does not read for `write_seconds`.
+    After `ending`, which asks the application to end its answers, connections on which an answer has not ended within
+    END_SECONDS are aborted. A connection is also aborted if its client does not read for `write_seconds`.
 
     `certificate` names the files for TLS, if it is used; `options` are others of uvicorn. Raises ConfigError if these
     files cannot be used, TransportError if the server does not start.
@@ -186,7 +190,30 @@ class HttpServer:
             async def main_loop(self) -> None:
                 has_begun.set()
                 await over.wait()
+                for each in self.servers:
+                    each.close()
                 await ending()
+                await _end_connections(self.server_state)
                 self.should_exit = self.force_exit = True
 
         await Quiet(config).serve([listener])
+
+
+async def _end_connections(state: uvicorn.server.ServerState) -> None:
+    """Wait until all answers have ended and are sent, abort connections after END_SECONDS, and wait for their requests.
+
+    No request is left that the event loop would cancel as it ends: uvicorn prints a traceback of each.
+    """
+    import asyncio
+
+    def is_busy() -> bool:
+        return bool(state.tasks) or any(each.transport.get_write_buffer_size() for each in state.connections)
+
+    loop = asyncio.get_running_loop()
+    end = loop.time() + END_SECONDS
+    while is_busy() and loop.time() < end:
+        await asyncio.sleep(POLL_SECONDS)
+    while state.tasks or state.connections:
+        for each in tuple(state.connections):
+            each.transport.abort()
+        await asyncio.sleep(POLL_SECONDS)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Coroutine, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from starlette.applications import Starlette
 from starlette.convertors import Convertor, register_url_convertor
@@ -43,6 +43,8 @@ CLOSING_BYTES = 123
 """How many bytes the reason may have with which a WebSocket is closed."""
 PART = 1 << 18
 """An answer is sent in parts of at most this many bytes: a slow client has the whole time for each of them."""
+
+T = TypeVar("T")
 
 
 class _Name(Convertor[str]):
@@ -78,6 +80,7 @@ class Application:
         self._limit = limit
         self._read = read
         self._write = write
+        self._end = asyncio.Event()
         routes = [
             Route("/", self._list),
             Route("/tables/{name:of_item}", self._post, methods=["POST"]),
@@ -91,6 +94,10 @@ class Application:
     def is_over(self) -> bool:
         """Whether the session ends, so that another one may be served here."""
         return self._catalog.is_over
+
+    def end(self) -> None:
+        """Refuse requests whose body is not complete, and all that follow, because the server ends."""
+        self._end.set()
 
     def readable(self, name: str) -> Item | None:
         """Return the table or view of this name, or None if there is none that may be read."""
@@ -126,9 +133,11 @@ class Application:
         if request.headers.get("content-encoding", "identity").lower() != "identity":
             return _json(415, {"error": "the body must be text in UTF-8, not compressed"})
         try:
-            body = await self._body(request)
+            body = await _unless(self._end, self._body(request))
         except ClientDisconnect:
             return _json(400, {"error": "the body is not complete"})
+        if body is None:
+            return _json(503, {"error": "the session has ended, or is served no more"})
         if len(body) > self._limit:
             return _json(413, {"error": f"a body has at most {self._limit:,} bytes: send several requests"})
         try:
@@ -266,6 +275,18 @@ class _Parts(Response):
 
 def _json(status: int, body: object) -> Response:
     return _Parts(text(body), status, media_type="application/json")
+
+
+async def _unless(over: asyncio.Event, waiting: Coroutine[Any, Any, T]) -> T | None:
+    """Return what a coroutine returns, or cancel it and return None at an event that comes first."""
+    tasks = asyncio.create_task(waiting), asyncio.create_task(over.wait())
+    await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    tasks[1].cancel()
+    if tasks[0].done():
+        return tasks[0].result()
+    tasks[0].cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    return None
 
 
 async def _until_gone(receive: Receive, sending: Coroutine[Any, Any, None]) -> None:

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from differential.session.retained import Past
 
 
+CLOSED = "the session is served no more"
+"""The reason for the end of all streams when the server closes."""
 DIGITS = 18
 """The number of a commit has at most this many digits."""
 
@@ -95,6 +97,7 @@ class Hub:
         self._bytes = 0
         self._readers: set[Reader] = set()
         self._over: str | None = None
+        self._is_closed = False
         self._since = 0
         self._begun: asyncio.Task[None] | None = None
         self._task: asyncio.Task[None] | None = None
@@ -120,10 +123,14 @@ class Hub:
                 for entry in [entry for entry in self._kept if entry.commit > after]:
                     behind = entry.commit
                     yield entry
+                    if self._is_closed:
+                        break
             else:
                 behind, entries = await asyncio.to_thread(self._snapshot)
                 for entry in entries:
                     yield entry
+                    if self._is_closed:
+                        break
             while True:
                 entry = await reader.get()
                 if entry.commit > behind:
@@ -132,7 +139,8 @@ class Hub:
             self._readers.discard(reader)
 
     async def close(self, reason: str) -> None:
-        """End all streams."""
+        """End all streams, each after the message that is being sent."""
+        self._is_closed = True
         self._end(reason)
         if self._task is not None:
             self._task.cancel()
@@ -199,9 +207,12 @@ class Hubs:
         self._catalog = catalog
         self._limits = backlog, queue
         self._hubs: dict[Item, Hub] = {}
+        self._is_closed = False
 
     def of(self, item: Item) -> Hub:
-        """Return the hub of an item."""
+        """Return the hub of an item. Raises Cut after `close`."""
+        if self._is_closed:
+            raise Cut(CLOSED)
         self._hubs = {each: hub for each, hub in self._hubs.items() if not hub.is_over}
         if item not in self._hubs:
             self._hubs[item] = Hub(self._catalog, item, *self._limits)
@@ -209,8 +220,9 @@ class Hubs:
 
     async def close(self) -> None:
         """End all streams."""
+        self._is_closed = True
         for hub in self._hubs.values():
-            await hub.close("the session is served no more")
+            await hub.close(CLOSED)
 
 
 def commit_of(mark: str | None, hub: Hub) -> int | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import secrets
 from collections.abc import Container, Iterable, Sequence
 from ipaddress import ip_address
@@ -15,8 +14,6 @@ from differential.session.item import Item
 from timely.errors import ConfigError
 from timely.services import WRITE_SECONDS, Access, HttpServer, listen
 
-END_SECONDS = 0.1
-"""How long streams may take to send the reason for their end."""
 CONNECTIONS = 256
 """At most this many connections are served at once."""
 
@@ -93,8 +90,8 @@ def serve(catalog: Catalog, requests: Item, rejects: Item | None, stops: bool, o
         raise ConfigError(f"nothing can be served at {options.host}:{options.port}: {error.strerror}") from None
 
     async def ending() -> None:
+        found.end()
         await hubs.close()
-        await asyncio.sleep(END_SECONDS)
 
     app = Guard(found.app, token, options.host, listener.getsockname()[1], options.limit)
     more: dict[str, Any] = {"ws": "websockets-sansio", "ws_max_size": 1 << 16, "limit_concurrency": CONNECTIONS}

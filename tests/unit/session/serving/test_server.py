@@ -1,4 +1,4 @@
-"""How connections end of clients that do not read."""
+"""How connections end: of clients that do not read, and all of them with the server."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import os
 import socket
 import ssl
 import subprocess
+import threading
 import time as clock
 from collections.abc import Iterator
 
@@ -104,3 +105,61 @@ def test_a_client_that_reads_slowly_receives_all_rows(db: Session) -> None:
         found = received(client, 0.005)
     assert clock.monotonic() - start > 0.5
     assert len(json.loads(found.partition(b"\r\n\r\n")[2])["rows"]) == ROWS
+
+
+def test_a_request_whose_body_is_not_complete_when_the_server_ends_is_refused(db: Session) -> None:
+    server = db.serve(token=TOKEN)
+    with connect(server.url, "POST /tables/texts", "Content-Length: 99\r\n") as client:
+        client.sendall(b"{")
+        clock.sleep(0.3)
+        db.close()
+        head, _, body = received(client).partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 503 ")
+    assert json.loads(body) == {"error": "the session has ended, or is served no more"}
+
+
+@pytest.mark.parametrize("more", ["", UPGRADE])
+def test_a_reader_that_is_behind_when_the_server_ends_receives_the_reason(db: Session, more: str) -> None:
+    server = db.serve(token=TOKEN)
+    with connect(server.url, "GET /changes/texts", more) as client:
+        clock.sleep(0.3)
+        ending = threading.Thread(target=server.close)
+        ending.start()
+        found = received(client)
+        ending.join(20)
+    assert server.is_closed
+    assert len(found) < ROWS * 500
+    assert b'{"kind":"end","error":"the session is served no more"}' in found[-500:]
+
+
+@pytest.mark.parametrize("has_tls", [False, True])
+@pytest.mark.parametrize(("path", "more"), [("rows", ""), ("changes", ""), ("changes", UPGRADE)])
+def test_clients_that_do_not_read_do_not_hold_up_the_end_of_the_server(
+    db: Session, path: str, more: str, has_tls: bool, certificate: tuple[str, str]
+) -> None:
+    server = db.serve(token=TOKEN, certificate=certificate if has_tls else None)
+    with connect(server.url, f"GET /{path}/texts", more) as client:
+        assert client.recv(10)
+        clock.sleep(0.3)
+        start = clock.monotonic()
+        db.close()
+        assert clock.monotonic() - start < 4
+        assert server.is_closed
+        received(client)
+
+
+def test_a_server_that_ends_waits_for_a_commit_that_has_begun(db: Session) -> None:
+    server = db.serve(token=TOKEN)
+    body = b'{"insert": {"x": -1, "text": "y"}}'
+    with connect(server.url, "POST /tables/texts", f"Content-Length: {len(body)}\r\n") as client:
+        with db._catalog.exclusive():
+            client.sendall(body)
+            clock.sleep(0.3)
+            ending = threading.Thread(target=server.close)
+            ending.start()
+            clock.sleep(1.5)
+            assert not server.is_closed
+        ending.join(20)
+        assert server.is_closed
+        assert received(client) == b"", "its answer came too late"
+    assert len(db["texts"]) == ROWS + 1
