@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Protocol, cast
+from typing import Any, NamedTuple, Protocol
 
-from differential.session.schema import as_type
 from differential.session.sources.bytes_of import CHECKED, Bytes, Overwritten, PipeBytes, digest
-from differential.session.sources.convert import may_be_null
+from differential.session.sources.fitting import fitted
 from differential.session.sources.source import Rejected, Target
 from differential.session.sources.tables import Chunks
 from differential.session.sources.text import MARK, Block, Format
 from differential.session.table_data import Column
 from timely.errors import DataError
-from timely.lowlevel import is_null, typed
 
 BLOCK = 1 << 20
 """How many bytes of text are read at a time."""
@@ -286,29 +284,21 @@ class TablePart:
             return None
         names, given = found
         columns = [_named(names, given, name, self._target) for name in self._target.names]
-        length = len(columns[0])
-        missing: dict[int, str] = {}
-        for name, of, column in zip(self._target.names, self._target.types, columns):
-            if not may_be_null(of) or name in self._target.required:
-                for row in is_null(column).nonzero()[0].tolist():
-                    missing.setdefault(row, f"column {name!r} ({of}) cannot be null")
-        end = min(missing) if missing and self._target.stops else length
-        rows = [row for row in range(end) if row not in missing] if missing else None
-        made = tuple(
-            _fitted(name, column if rows is None else column[rows], of)
-            for name, of, column in zip(self._target.names, self._target.types, columns)
-        )
+        made, wrong = fitted(self._target, columns)
+        first = self._row + 1
         rejected = [
-            Rejected(
-                self._label, self._row + row + 1, repr(tuple(column[[row]].tolist()[0] for column in columns)), why
-            )
-            for row, why in sorted(missing.items())
+            Rejected(self._label, first + row, repr(tuple(column[[row]].tolist()[0] for column in columns)), why)
+            for row, why in sorted(wrong.items())
         ]
+        end = len(columns[0])
+        if wrong and self._target.stops:
+            end = min(wrong)
+            made, rejected = tuple(column[:end] for column in made), rejected[:1]
         self._row += end
         if end:
             start = max(0, end - CHECKED)
             self._last = names, [column[start:end] for column in given]
-        return Piece(made, rejected[:1] if end < length else rejected)
+        return Piece(made, rejected)
 
     def close(self) -> None:
         """Close the file."""
@@ -343,12 +333,3 @@ def _named(names: Sequence[str], columns: Sequence[Column], name: str, target: T
             f"{', '.join(target.names)}"
         )
     return columns[list(names).index(name)]
-
-
-def _fitted(name: str, column: Column, of: str) -> Column:
-    if not len(column):
-        return cast(Column, typed([], of))  # nulls that the table refuses may be of no type
-    try:
-        return as_type(column, of)
-    except DataError as error:
-        raise DataError(f"column {name!r} {error}") from None

@@ -11,6 +11,7 @@ import numpy as np
 
 from differential.frames.frame import Frame
 from differential.frames.read import needs_arrow, read
+from differential.session.sources.fitting import WRONG, Unreadable, by_halves
 from differential.session.table_data import Column
 from timely.errors import DataError
 
@@ -31,7 +32,7 @@ def _parquet(path: str, row: int) -> Iterator[Chunk]:
             kept = batch.slice(row)
             row = max(0, row - len(batch))
             if len(kept):
-                yield _chunk(kept)
+                yield from _pieces(kept)
 
 
 def _arrow(path: str, row: int) -> Iterator[Chunk]:
@@ -49,7 +50,7 @@ def _arrow(path: str, row: int) -> Iterator[Chunk]:
             kept = batch.slice(row)
             row = max(0, row - len(batch))
             for start in range(0, len(kept), ROWS):
-                yield _chunk(kept.slice(start, ROWS))
+                yield from _pieces(kept.slice(start, ROWS))
 
 
 def _npy(path: str, names: Sequence[str], row: int) -> Iterator[Chunk]:
@@ -65,6 +66,32 @@ def _npy(path: str, names: Sequence[str], row: int) -> Iterator[Chunk]:
             yield _columns(read(piece))
         else:
             yield _columns(read(piece.reshape(len(piece), -1), names))
+
+
+def _pieces(data: Any) -> Iterator[Chunk]:
+    """Yield a record batch as columns: whole, or in pieces, if a row has a value that no column has beside the others.
+
+    Each row then has the values that it has in any other piece, so that a mark does not depend on where pieces begin.
+    """
+    try:
+        whole = _chunk(data)
+    except WRONG:
+        _chunk(data.slice(0, 0))  # raises DataError if there is no column of a type
+        for start, end, found in by_halves(len(data), lambda start, end: _chunk(data.slice(start, end - start))):
+            yield _row(data.slice(start, end - start)) if isinstance(found, Exception) else found
+    else:
+        yield whole
+
+
+def _row(data: Any) -> Chunk:
+    """Return a single row, of which some values cannot be read, as columns."""
+    columns: list[Any] = []
+    for place in range(data.num_columns):
+        try:
+            columns += _chunk(data.select([place]))[1]
+        except WRONG as error:
+            columns.append(Unreadable(f"a value cannot be read: {error}"))
+    return data.schema.names, columns
 
 
 def _chunk(data: Any) -> Chunk:
