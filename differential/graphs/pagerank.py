@@ -97,7 +97,8 @@ def _ranks(
         return (amount + tolerance // 2) // tolerance * tolerance
 
     def part(node: Any, rank: Any, degree: Any) -> tuple[Any, Any]:
-        return node, _scaled(rounded(rank), numerator, denominator * degree)
+        # Divided twice: the product of the denominator and a degree need not fit in 64 bits.
+        return node, _scaled(rounded(rank), numerator, denominator) // degree
 
     def lost(node: Any, rank: Any, _: Any) -> tuple[Any, Any]:
         return np.zeros(len(rank), np.int64), _scaled(rounded(rank), numerator, denominator)
