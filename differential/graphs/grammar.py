@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
 
 from differential import Collection, Variable, innermost
 from differential.arguments import check_collections
 from timely.errors import BuildError
+from timely.lowlevel import user_origin
 
 Production = tuple[str, Sequence[str]]
 """A label, and the labels of consecutive edges that together are an edge with it."""
@@ -31,9 +33,7 @@ def grammar_reachability(edges: Mapping[str, Collection], productions: Sequence[
     check_collections("grammar_reachability", **{f"edges[{label!r}]": given for label, given in edges.items()})
     if not edges:
         raise BuildError("grammar_reachability needs edges of at least one label")
-    for each in productions:
-        if not isinstance(each, tuple) or len(each) != 2 or isinstance(each[1], str):
-            raise BuildError(f"a production is a label and a list of labels, as ('points', ['new']), not {each!r:.80}")
+    _check_productions(productions)
     heads = list(dict.fromkeys(head for head, _ in productions))
     for head, body in productions:
         unknown = [label for label in body if label not in edges and label not in heads]
@@ -53,6 +53,22 @@ def grammar_reachability(edges: Mapping[str, Collection], productions: Sequence[
             made[head] = rows[0].concat(*rows[1:]).distinct()
             variable.set(made[head])
         return {head: collection.leave(scope) for head, collection in made.items()}
+
+
+def _check_productions(productions: Any) -> None:
+    """Raise BuildError unless these are productions: a list of labels, each with a list of labels."""
+    where, form = f"grammar_reachability (at {user_origin()})", "a label and a list of labels, as ('points', ['new'])"
+    if not _is_list(productions):
+        raise BuildError(f"{where}: `productions` must be a list, each {form}, not {productions!r:.80}")
+    for each in productions:
+        is_pair = isinstance(each, tuple) and len(each) == 2 and _is_list(each[1])
+        if not is_pair or not all(isinstance(label, Hashable) for label in (each[0], *each[1])):
+            raise BuildError(f"{where}: a production is {form}, not {each!r:.80}")
+
+
+def _is_list(given: Any) -> bool:
+    """Return whether this is a list or something like it, and no text."""
+    return isinstance(given, Sequence) and not isinstance(given, (str, bytes))
 
 
 def _path(known: Mapping[str, Collection], body: Sequence[str]) -> Collection:

@@ -12,12 +12,15 @@ where that is not wanted, use `distinct` before and `filter` after.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from numbers import Integral
+from typing import Any
 
 from differential import Collection
 from differential.arguments import check_rows
 from differential.delta import AltNeu, Prefixes, Relation, extend
 from differential.graphs.directions import transpose
 from timely.errors import BuildError
+from timely.lowlevel import user_origin
 
 Pattern = Sequence[tuple[int, int]]
 
@@ -63,6 +66,8 @@ def cliques4(edges: Collection) -> Collection:
 def motif(edges: Collection, pattern: Pattern) -> Collection:
     """Return the nodes (v0, v1, ...) of all occurrences of `pattern` among the edges.
 
+    Raises BuildError unless `pattern` is a list of pairs of numbers that is connected and has no loop.
+
     >>> edges = np.array([[1, 2], [2, 1], [2, 3]]).T
     >>> example(lambda scope: motif(Collection.of(scope, *edges), [(0, 1), (1, 0)]))
     [((1, 2), 1), ((2, 1), 1)]
@@ -107,6 +112,11 @@ def _next(pattern: Pattern, bound: list[int]) -> int:
 
 def _checked(pattern: Pattern) -> int:
     """Return the number of variables of a pattern, or raise BuildError."""
+    if not isinstance(pattern, Sequence) or not all(_is_edge(each) for each in pattern):
+        raise BuildError(
+            f"motif (at {user_origin()}): `pattern` must be a list of edges between variables numbered from 0, "
+            f"such as [(0, 1), (1, 2)], not {pattern!r:.80}"
+        )
     variables = 1 + max((max(edge) for edge in pattern), default=-1)
     reached = set(pattern[0]) if pattern else set()
     for _ in pattern:
@@ -118,3 +128,9 @@ def _checked(pattern: Pattern) -> int:
     if any(source == target for source, target in pattern):
         raise BuildError(f"the pattern {list(pattern)} has a loop: filter the edges for source == target instead")
     return variables
+
+
+def _is_edge(edge: Any) -> bool:
+    """Return whether an edge of a pattern is a pair of whole numbers."""
+    is_pair = isinstance(edge, Sequence) and len(edge) == 2
+    return is_pair and all(isinstance(end, Integral) and not isinstance(end, bool) for end in edge)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from differential.arguments import check_whole
 from differential.arrangement.core import C
 from differential.keys import columns_of
 from differential.operators.concat import concat
@@ -31,8 +32,8 @@ def prefix_sum(collection: C, *, bits: int = 30, name: str = "prefix_sum") -> C:
     The records are (key, position, value), integers; positions are at least 0 and less than 2 ** `bits`. Each record is
     kept in `bits` + 1 nodes, and a change costs as many steps, besides the changes of the result.
 
-    Raises BuildError unless `bits` is 1 to 60, and where all columns are the key. A DataError ends the run where a
-    position is out of bounds, or a record has other columns.
+    Raises BuildError unless `bits` is a whole number of 1 to 60, and where all columns are the key. A DataError ends
+    the run where a position is out of bounds, or a record has other columns.
 
     >>> def balance(scope):
     ...     booked = Collection.of(scope, np.array([7, 7, 7]), np.array([0, 5, 9]), np.array([100, -30, 12]))
@@ -40,7 +41,9 @@ def prefix_sum(collection: C, *, bits: int = 30, name: str = "prefix_sum") -> C:
     >>> example(balance)
     [((7, 0, 100), 1), ((7, 5, 70), 1), ((7, 9, 82), 1)]
     """
-    if not 1 <= bits <= 60:
+    check_whole(name, 1, bits=bits)
+    bits = int(bits)  # a NumPy integer of 8 bits cannot be a shift's result
+    if bits > 60:
         raise BuildError(f"{name}: positions of {bits} bits; 1 to 60 are possible")
     keys = columns_of(collection.keys, name)
     levels = np.arange(bits + 1)

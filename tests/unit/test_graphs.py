@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from decimal import Decimal
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from differential import Collection, Variable, example
 from differential.graphs import (
     bfs,
     colouring,
+    grammar_reachability,
     independent_set,
     label_propagation,
     pagerank,
@@ -41,6 +43,23 @@ def test_rounds_cannot_be_negative(definition: Callable[..., Collection]) -> Non
     assert example(lambda scope: definition(Collection.of(scope, [1], [2]), rounds=0))
     with pytest.raises(BuildError, match="`rounds` must be a whole number of at least 0, not -1"):
         example(lambda scope: definition(Collection.of(scope, [1], [2]), rounds=-1))
+
+
+@pytest.mark.parametrize("occurrences", [((1 << 64) + 4_000_000) // 20, 5 * 10**17])
+def test_an_edge_that_occurs_very_often_leads_to_no_other_ranks(occurrences: int) -> None:
+    """Twenty times these are more than fits in 64 bits."""
+
+    def ranks(scope: Scope) -> Collection:
+        edges = Collection.of(scope, 1, 2).explode(lambda source, target: ((source, target), occurrences))
+        return pagerank(edges, rounds=1)
+
+    assert example(ranks) == [((1, 575000), 1), ((2, 575000), 1)]
+
+
+@pytest.mark.parametrize("productions", [None, 5, "ab", [5], [("b", 5)]])
+def test_productions_of_other_kinds_are_refused_at_their_line(productions: Any) -> None:
+    with pytest.raises(BuildError, match=rf"^grammar_reachability \(at {__file__}:\d+\): .*a label and a list"):
+        example(lambda scope: grammar_reachability({"a": Collection.of(scope, 1, 2)}, productions)["b"])
 
 
 def _weighted(scope: Scope) -> Collection:

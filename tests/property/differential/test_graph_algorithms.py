@@ -85,6 +85,9 @@ def test_the_answer_is_that_of_brute_force_at_every_time(
         (("a", []), "no body"),
         (("a", "edge"), r"a list of labels, as \('points', \['new'\]\), not \('a', 'edge'\)"),
         (("a", ["edge"], 1), "a production is a label and a list of labels"),
+        (("a", 5), "a production is a label and a list of labels, .*, not .'a', 5"),
+        (("a", [["edge"]]), "a production is a label and a list of labels"),
+        (([], ["edge"]), "a production is a label and a list of labels"),
     ],
 )
 def test_a_production_that_cannot_be_used_is_refused(production: Any, problem: str) -> None:

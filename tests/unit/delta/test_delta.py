@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -96,6 +98,12 @@ def test_text_can_be_looked_up() -> None:
 @pytest.mark.parametrize("pattern", [[], [(0, 0)], [(0, 1), (2, 3)], [(0, 2)]])
 def test_an_invalid_pattern_is_refused(pattern: list[tuple[int, int]]) -> None:
     with pytest.raises(BuildError, match="pattern"):
+        example(lambda scope: motif(Collection.of(scope, 1, 2), pattern))
+
+
+@pytest.mark.parametrize("pattern", [[0, 1], [(0, 1, 2)], [("a", "b")], [(0, True)], ["ab"], None, 3, "ab"])
+def test_a_pattern_that_is_no_list_of_pairs_is_refused(pattern: Any) -> None:
+    with pytest.raises(BuildError, match=rf"^motif \(at {__file__}:\d+\): `pattern` must be a list of edges between"):
         example(lambda scope: motif(Collection.of(scope, 1, 2), pattern))
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from differential import Collection, example
 from tests.oracle.grid import on_workers, run
-from timely.errors import OperatorError
+from timely.errors import BuildError, OperatorError
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.int32, np.uint64])
@@ -52,3 +54,14 @@ def test_records_of_other_widths_are_refused(width: int, keys: int) -> None:
     message = rf"'prefix_sum' failed .* a record has {keys + 2} columns \(key, position, value\), not {width}$"
     with pytest.raises(OperatorError, match=message):
         example(lambda scope: Collection.of(scope, *[np.array([1, 2])] * width, keys=keys).prefix_sum())
+
+
+@pytest.mark.parametrize("bits", ["3", 2.5, None, True, 0, -1, 61])
+def test_a_number_of_bits_is_a_whole_number_of_1_to_60(bits: Any) -> None:
+    with pytest.raises(BuildError, match=r"^prefix_sum(:| \(at .*test_prefix_sum.py:\d+\):) .*1"):
+        example(lambda scope: Collection.of(scope, 7, 0, 1).prefix_sum(bits=bits))
+
+
+def test_a_number_of_bits_may_be_a_short_integer_of_numpy() -> None:
+    booked = example(lambda scope: Collection.of(scope, 7, 1 << 39, 1).prefix_sum(bits=np.int8(40)))  # type: ignore[arg-type]
+    assert booked == [((7, 1 << 39, 1), 1)]
