@@ -143,6 +143,9 @@ def example(program: Callable[[Scope], Stream]) -> list[Any]:
     def build(worker: Worker) -> None:
         with worker.dataflow("example") as scope:
             made = program(scope)
+            if hasattr(made, "scope") and hasattr(made, "keys"):
+                shown = "a collection: differential.example() shows its records"
+                raise BuildError(f"the program of an example must return a stream, but returned {shown}")
             if not hasattr(made, "inspect_batch"):
                 raise BuildError(f"the program of an example must return a stream, but returned {made!r:.80}")
             made.inspect_batch(lambda time, batch: found.extend(records(batch)))

@@ -82,6 +82,14 @@ def test_what_cannot_be_built_is_refused(build: Callable[[Any], Any], complaint:
         example(lambda scope: build(scope.to_stream([1])))
 
 
+def test_an_example_of_streams_refuses_a_collection() -> None:
+    for build in (lambda scope: Collection.of(scope, 1), lambda scope: Collection.of(scope, 1).arrange_by_self()):
+        with pytest.raises(
+            BuildError, match=r"a stream, but returned a collection: differential.example\(\) shows its"
+        ):
+            example(build)
+
+
 def give_back(what: Callable[[Any, Any, Any], object]) -> Callable[[Any], Any]:
     """Return an operator that calls a function with its output, the notificator and the right of each message."""
 
