@@ -14,8 +14,11 @@ import numpy as np
 from timely.arguments import check_functions
 from timely.data.container import Array, Batch, Columns, as_columns, take
 from timely.data.user_functions import call
+from timely.dataflow.operator_core import OperatorCore
 from timely.dataflow.routing import Destinations, Hashes, destinations, hash_columns, hash_record
+from timely.dataflow.tee import Push
 from timely.errors import BuildError, DataError
+from timely.order import Time
 
 
 class Pact(Protocol):
@@ -71,6 +74,15 @@ class Pipeline:
         """Return None: the whole batch stays on this worker."""
 
 
+def whole_record(*columns: Any) -> Any:
+    """Return a record, or its columns, as they are: the route that an `Exchange` has by default.
+
+    >>> whole_record("a"), whole_record("a", 1)
+    ('a', ('a', 1))
+    """
+    return columns[0] if len(columns) == 1 else columns
+
+
 class Exchange:
     """Each record goes to the worker that a hash of its route names.
 
@@ -84,9 +96,8 @@ class Exchange:
 
     name = "exchange"
 
-    def __init__(self, route: Callable[..., Any] | None = None) -> None:
-        if route is not None:
-            check_functions(self.name, route=route)
+    def __init__(self, route: Callable[..., Any] = whole_record) -> None:
+        check_functions(self.name, route=route)
         self._route = route
 
     def split(self, batch: Batch, peers: int) -> Iterator[tuple[int, Batch]] | None:
@@ -95,16 +106,47 @@ class Exchange:
             return None
         return scatter(batch, destinations(self._hashes(batch), peers))
 
+    def check(self, batch: Batch) -> None:
+        """Raise the error of `split` for a batch with routes that have no hash; of a list, the first route counts."""
+        if isinstance(batch, Columns):
+            self._columns(batch)
+        else:
+            self._hashes(batch[:1] if isinstance(batch, list) else batch)
+
+    def _columns(self, batch: Columns) -> tuple[Array, ...]:
+        """Return the columns to hash."""
+        route = self._route
+        return batch.columns if route is whole_record else _routed(call(route, batch.columns), batch)
+
     def _hashes(self, batch: Batch) -> Hashes:
         route = self._route
         if isinstance(batch, Columns):
-            if route is None:
-                return hash_columns(batch.columns)
-            return hash_columns(_routed(call(route, batch.columns), batch))
+            return hash_columns(self._columns(batch))
         if isinstance(batch, list):
-            values = batch if route is None else [route(record) for record in batch]
-            return np.array([hash_record(value) for value in values], np.uint64)
+            return np.array([hash_record(route(record)) for record in batch], np.uint64)
         raise DataError(f"cannot exchange a batch of kind {batch.kind!r} record by record")
+
+
+def checked_once(push: Push, pact: Pact, operator: OperatorCore) -> Push:
+    """Return what passes on messages that stay on the one worker, and checks the first as several workers would.
+
+    So a program does not fail only once it has more workers; the other messages cost no routes.
+    """
+    if not isinstance(pact, Exchange):
+        return push
+    exchange, is_checked = pact, False
+
+    def push_checked(time: Time, batch: Batch) -> None:
+        nonlocal is_checked
+        if not is_checked and len(batch):
+            is_checked = True
+            try:
+                exchange.check(batch)
+            except Exception as error:
+                raise operator.failure(error, time) from error
+        push(time, batch)
+
+    return push_checked
 
 
 class Broadcast:

@@ -28,7 +28,7 @@ from timely.data.weight import weight_of
 from timely.dataflow.capability import Capability, Held, Holder
 from timely.dataflow.operator_core import OperatorCore
 from timely.dataflow.outstanding import Ledger
-from timely.dataflow.pact import Pact, Pipeline
+from timely.dataflow.pact import Pact, Pipeline, checked_once
 from timely.dataflow.plan import Inlet, Outlet
 from timely.dataflow.recorder import Recorder
 from timely.dataflow.tee import Push, Tee
@@ -272,7 +272,7 @@ class InputPort:
         """Return what puts a message on this channel (see `Consumer`)."""
         push = self.operator.inline
         if push is None:
-            push = self._push_spread if self.spreads else self._push_here
+            push = self._push_spread if self.spreads else checked_once(self._push_here, self.pact, self.operator)
         return push if self.counter is None else self.counter(push)
 
     def deliver(self, sender: int, time: Time, batch: Batch) -> None:

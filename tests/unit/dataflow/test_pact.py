@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from timely import Broadcast, Columns, Exchange, Gather, Pipeline
+from timely import Broadcast, Columns, Config, Exchange, Gather, Pipeline, Worker, execute
 from timely.data.container import Batch, records
 from timely.dataflow.pact import MANY_ROWS, Pact, scatter
 from timely.dataflow.routing import destinations, hash_columns, hash_record
-from timely.errors import BuildError, DataError
+from timely.errors import BuildError, DataError, OperatorError
 
 NUMBERS = Columns((np.arange(500),))
 
@@ -82,6 +82,39 @@ def test_an_empty_batch_goes_to_no_worker() -> None:
 def test_a_single_worker_keeps_everything() -> None:
     for pact in (Exchange(), Broadcast(), Gather(), Pipeline()):
         assert pact.split(NUMBERS, 1) is None
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("made", [None, np.zeros((3, 2)), np.zeros(2), object()], ids=["none", "rows", "short", "any"])
+@pytest.mark.parametrize("data", [np.arange(3), [1, 2, 3]], ids=["columns", "list"])
+def test_a_route_without_a_hash_fails_however_many_workers_there_are(workers: int, made: Any, data: Any) -> None:
+    def program(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            scope.to_stream(data).exchange(lambda _: made).probe()
+
+    with pytest.raises(OperatorError, match=rf"'exchange' failed .*{__file__}:\d+\): DataError: .*column"):
+        execute(program, Config(workers=workers))
+
+
+def test_one_worker_routes_the_first_batch_only() -> None:
+    routed: list[int] = []
+
+    def route(numbers: Any) -> Any:
+        routed.append(len(numbers))
+        return numbers
+
+    def program(worker: Worker) -> None:
+        batches = [Columns((np.arange(rows),)) for rows in (0, 3, 4)]
+        with worker.dataflow() as scope:
+            scope.to_stream(iter(batches)).exchange(route).probe()
+
+    execute(program, Config())
+    assert routed == [3]
+
+
+def test_an_exchange_has_a_route() -> None:
+    with pytest.raises(BuildError, match="`route` must be a function, not None"):
+        Exchange(None)  # type: ignore[arg-type]
 
 
 def test_a_broadcast_goes_to_all_and_a_gathering_to_one() -> None:

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 from timely.dataflow.operators.generic import unary
-from timely.dataflow.pact import Exchange, Pact
+from timely.dataflow.pact import Exchange, Pact, whole_record
 from timely.dataflow.ports import InputPort, OutputPort
 from timely.dataflow.streams import S
 
 
-def exchange(stream: S, route: Callable[..., Any] | None = None, *, name: str = "exchange") -> S:
+def exchange(stream: S, route: Callable[..., Any] = whole_record, *, name: str = "exchange") -> S:
     """Return the same records, each on the worker that a hash of its route names (see `Exchange`).
 
     >>> sorted(example(lambda scope: scope.to_stream(range(4)).exchange(lambda x: x // 2)))
