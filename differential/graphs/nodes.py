@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set as AbstractSet
+from datetime import date
 from typing import TypeAlias
 
 import numpy as np
 
 from differential import Collection
 from differential.arguments import check_rows
-from timely.lowlevel import as_column
+from timely.lowlevel import ColumnLike, as_column
 
-Nodes: TypeAlias = int | str | bytes | Sequence[int] | Sequence[str] | Sequence[bytes]
+Node: TypeAlias = int | str | bytes | date
+Nodes: TypeAlias = Node | Sequence[int] | Sequence[str] | Sequence[bytes] | Sequence[date] | AbstractSet[Node]
 
 
 def nodes_of(name: str, edges: Collection, roots: Collection | Nodes) -> Collection:
@@ -20,7 +22,9 @@ def nodes_of(name: str, edges: Collection, roots: Collection | Nodes) -> Collect
     >>> example(lambda scope: nodes_of("bfs", Collection.of(scope, 1, 2), [1, 2]))
     [((1,), 1), ((2,), 1)]
     """
-    if isinstance(roots, (int, str, bytes, list, tuple, np.ndarray, np.generic)):
-        return Collection.of(edges.scope, as_column(list(roots) if isinstance(roots, tuple) else roots))
+    if isinstance(roots, (tuple, range, set, frozenset)):
+        roots = list(roots)
+    if isinstance(roots, (int, str, bytes, list, np.ndarray, np.generic, date, ColumnLike)):
+        return Collection.of(edges.scope, as_column(roots))
     check_rows(name, roots=roots)
     return roots  # type: ignore[return-value]

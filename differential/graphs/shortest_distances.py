@@ -8,6 +8,7 @@ import numpy as np
 
 from differential import Collection, Variable, innermost
 from differential.arguments import check_collections, check_rows
+from differential.data.codes import Kind, kind_of
 from timely.errors import DataError
 
 
@@ -29,6 +30,7 @@ def shortest_distances(edges: Collection, roots: Collection) -> Collection:
     check_rows("shortest_distances", roots=roots)
 
     def along(node: Any, distance: Any, neighbour: Any, length: Any) -> tuple[Any, Any]:
+        _refuse_other_kinds(length)
         if (length < 0).any():
             first = np.argmax(length < 0)
             raise DataError(
@@ -51,3 +53,10 @@ def shortest_distances(edges: Collection, roots: Collection) -> Collection:
         nearest = found.collection.concat(start).min()
         found.set(nearest.join_map(edges, along))
         return nearest.leave()
+
+
+def _refuse_other_kinds(lengths: Any) -> None:
+    """Raise DataError where lengths are text, bytes or truth values."""
+    kind = kind_of(lengths)
+    if kind in (Kind.TEXT, Kind.BYTES, Kind.BOOL):
+        raise DataError(f"shortest_distances: lengths must be integers or floats, not {kind.value}")

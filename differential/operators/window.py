@@ -76,7 +76,9 @@ def window(
     if late is not None:
         check_functions(name, late=late)
     if not (isinstance(size, Integral) and isinstance(slide, Integral) and size >= 1 and slide >= 1):
-        raise BuildError(f"{name}: a window of size {size} and slide {slide}: both must be whole numbers of at least 1")
+        raise BuildError(
+            f"{name}: a window of size {size!r:.80} and slide {slide!r:.80}: both must be whole numbers of at least 1"
+        )
 
     latest = LIMIT - size - slide
 

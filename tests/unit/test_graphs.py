@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import date
 from decimal import Decimal
 from typing import Any
 
@@ -84,6 +85,39 @@ def test_records_with_other_columns_are_refused_with_the_line_and_the_columns(
         example(definition)
     assert "<lambda>" not in str(refusal.value)
     assert "along()" not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("roots", "reached"),
+    [
+        (typed([1, 2], "int64"), [1, 2, 3]),
+        ({1, 2}, [1, 2, 3]),
+        (frozenset([2]), [2, 3]),
+        (range(1, 3), [1, 2, 3]),
+    ],
+    ids=["typed", "set", "frozenset", "range"],
+)
+def test_roots_may_be_in_any_collection_of_values(roots: Any, reached: list[int]) -> None:
+    edges = np.array([1, 2, 7]), np.array([2, 3, 8])
+    found = example(lambda scope: bfs(Collection.of(scope, *edges), roots))
+    assert sorted(node for (node, _), _ in found) == reached  # type: ignore[misc]
+
+
+def test_a_root_may_be_a_date() -> None:
+    first, second = date(2024, 2, 29), date(2024, 3, 1)
+    found = example(lambda scope: bfs(Collection.of(scope, [first], [second]), first))
+    assert found == [((first, 0), 1), ((second, 1), 1)]
+
+
+@pytest.mark.parametrize(
+    ("length", "kind"), [("far", "text"), (b"far", "bytes"), (True, "booleans")], ids=["text", "bytes", "booleans"]
+)
+def test_lengths_are_numbers(length: Any, kind: str) -> None:
+    def distances(scope: Scope) -> Collection:
+        return shortest_distances(Collection.of(scope, [0], [1], [length]), Collection.of(scope, [0], [length]))
+
+    with pytest.raises(OperatorError, match=f"shortest_distances: lengths must be integers or floats, not {kind}"):
+        example(distances)
 
 
 NULLS = [

@@ -10,7 +10,7 @@ from timely.dataflow.capability import Capability
 from timely.dataflow.operator import Logic, Operator
 from timely.dataflow.pact import Pact
 from timely.dataflow.ports import InputPort, OutputPort
-from timely.dataflow.streams import S, ScopeCore, check_scope, check_stream
+from timely.dataflow.streams import S, ScopeCore, check_scope, check_streams
 from timely.dataflow.tee import Push
 from timely.errors import BuildError
 from timely.origin import user_origin
@@ -67,7 +67,7 @@ class OperatorBuilder(Generic[S]):
         Raises BuildError unless the stream is of the operator's own scope, and `pact` a pact.
         """
         self._refuse_if_built()
-        check_stream(self.operator.name, stream)
+        check_streams(self.operator.name, stream=stream)
         if stream.scope.dataflow is not self.scope.dataflow:
             raise BuildError(
                 f"{self.operator} is in {self.scope.dataflow} but its input is a stream of {stream.scope.dataflow}: "

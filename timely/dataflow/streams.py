@@ -127,12 +127,12 @@ def check_scope(name: str, scope: Any) -> None:
     check_kind(name, ScopeCore, "a scope, as in `with worker.dataflow() as scope`", scope=scope)
 
 
-def check_stream(name: str, stream: Any) -> None:
-    """Raise BuildError unless what is given to the operator `name` is a stream.
+def check_streams(name: str, /, **given: Any) -> None:
+    """Raise BuildError unless each of the arguments of the operator `name` is a stream.
 
-    >>> check_stream("binary", [1, 2])
+    >>> check_streams("binary", right=[1, 2])
     Traceback (most recent call last):
     ...
-    timely.errors.BuildError: binary (at ...): `stream` must be a stream, as scope.to_stream(...) makes, not [1, 2]
+    timely.errors.BuildError: binary (at ...): `right` must be a stream, as scope.to_stream(...) makes, not [1, 2]
     """
-    check_kind(name, StreamCore, "a stream, as scope.to_stream(...) makes", stream=stream)
+    check_kind(name, StreamCore, "a stream, as scope.to_stream(...) makes", **given)

@@ -30,6 +30,7 @@ from timely import (
     Stream,
     Time,
 )
+from timely.arguments import check_kind
 from timely.data.container import of_columns
 from timely.graphlinq.core import GraphCore
 from timely.graphlinq.in_order import by_node
@@ -51,6 +52,7 @@ def pregel(graph: GraphCore, program: VertexProgram, nodes: Stream | None = None
     >>> example(lambda scope: Graph(scope.to_stream(edges)).pregel(hops))
     [(0, 0), (1, 1), (2, 2), (3, 3), (4, 99)]
     """
+    check_kind(name, VertexProgram, "a VertexProgram(init=..., message=..., ...)", program=program)
     placed = (graph.nodes() if nodes is None else nodes).exchange(lambda node, *_: node, name=f"{name} nodes")
     runs: dict[Time, Run] = {}
     with graph.scope.iterative(name) as loop:

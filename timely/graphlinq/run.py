@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -61,7 +62,7 @@ class VertexProgram:
     `aggregators` are values of the whole graph, which all nodes see in the next superstep. If `until(superstep)` is
     true, the run ends before that superstep. `supersteps` is the largest number of supersteps after superstep 0.
 
-    Raises BuildError if `supersteps` is negative.
+    Raises BuildError if `supersteps` is no whole number, or negative.
     """
 
     init: Callable[..., Any]
@@ -76,8 +77,9 @@ class VertexProgram:
     supersteps: int | None = None
 
     def __post_init__(self) -> None:
-        if self.supersteps is not None and self.supersteps < 0:
-            raise BuildError(f"a vertex program cannot run {self.supersteps} supersteps")
+        number = self.supersteps
+        if number is not None and (not isinstance(number, Integral) or isinstance(number, bool) or number < 0):
+            raise BuildError(f"a vertex program cannot run {number!r:.80} supersteps: it is a whole number from 0 on")
 
 
 class Run:

@@ -171,9 +171,10 @@ def test_an_error_names_the_time_of_the_superstep() -> None:
         collected(program)
 
 
-def test_a_negative_number_of_supersteps_is_refused() -> None:
-    with pytest.raises(BuildError, match="cannot run -1 supersteps"):
-        answered(lambda graph: hops(graph, supersteps=-1), [(0, 1)])
+@pytest.mark.parametrize("number", [-1, 1.5, "3", True])
+def test_a_number_of_supersteps_that_cannot_be_run_is_refused(number: Any) -> None:
+    with pytest.raises(BuildError, match=f"cannot run {number!r} supersteps: it is a whole number from 0 on"):
+        answered(lambda graph: hops(graph, supersteps=number), [(0, 1)])
 
 
 def test_nodes_in_a_list_are_refused() -> None:

@@ -18,7 +18,7 @@ from tests.oracle.grid import Multiset, Update, contents, run
 from tests.strategies_updates import History, histories
 from tests.thorough import examples
 from timely import TimelyError, Worker, execute_directly
-from timely.errors import LateWarning, OperatorError
+from timely.errors import BuildError, LateWarning, OperatorError
 from timely.order import Time, less_equal
 
 SIZES = st.tuples(st.integers(1, 6), st.integers(1, 4))
@@ -124,6 +124,12 @@ def test_a_tumbling_window_shows_the_last_complete_one() -> None:
     changes = run(lambda records: records.window(3, 3), updates)
     shown = [sorted(record for (record,) in contents(changes, (epoch,))) for epoch in range(10)]
     assert shown == [[], [], [], [1, 2, 3], [1, 2, 3], [1, 2, 3], [4, 5, 6], [4, 5, 6], [4, 5, 6], []]
+
+
+@pytest.mark.parametrize(("size", "slide"), [("3", 1), (3, "1"), (2.5, 1), (None, 1)])
+def test_a_window_of_a_size_that_is_no_whole_number_is_refused(size: Any, slide: Any) -> None:
+    with pytest.raises(BuildError, match=f"^window: a window of size {size!r} and slide {slide!r}: both must be whole"):
+        example(lambda scope: Collection.of(scope, 1).window(size, slide))
 
 
 def test_a_window_of_size_zero_is_refused() -> None:

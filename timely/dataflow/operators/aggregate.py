@@ -12,6 +12,7 @@ of the exchange. Keys come in their order, values of equal keys in that in which
 from __future__ import annotations
 
 from collections.abc import Callable
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -66,8 +67,8 @@ def combine_everywhere(stream: S, reduction: Reduction, *, keys: int = 1, name: 
 def grouped(stream: S, pact: Pact, reduction: Reduction, keys: int, name: str) -> S:
     """Return the keys that arrive here after `pact`, with the reduction of their values at each time."""
     check_functions(name, reduction=reduction)
-    if keys < 1:
-        raise BuildError(f"{name}: with keys={keys} there is nothing to group by; it is at least 1")
+    if not isinstance(keys, Integral) or isinstance(keys, bool) or keys < 1:
+        raise BuildError(f"{name}: keys={keys!r:.80} is nothing to group by; it is a whole number of at least 1")
 
     def reduced(batch: Columns) -> Columns:
         if len(batch.columns) < keys:

@@ -19,7 +19,7 @@ from timely.dataflow.notificator import Notificator
 from timely.dataflow.operator import Logic
 from timely.dataflow.pact import Pact
 from timely.dataflow.ports import InputPort, OutputPort
-from timely.dataflow.streams import S, ScopeCore
+from timely.dataflow.streams import S, ScopeCore, check_streams
 from timely.order import Moment
 
 UnaryLogic = Callable[[InputPort, OutputPort], None]
@@ -142,6 +142,7 @@ def binary(left: S, right: S, left_pact: Pact, right_pact: Pact, logic: BinaryLo
     [('left', 1), ('left', 2), ('right', 3)]
     """
     check_functions(name, logic=logic)
+    check_streams(name, left=left, right=right)
     builder = OperatorBuilder(left.scope, name)
     first = builder.add_input(left, left_pact)
     second = builder.add_input(right, right_pact)
@@ -174,6 +175,7 @@ def binary_frontier(
     [(2, 1)]
     """
     check_functions(name, constructor=constructor)
+    check_streams(name, left=left, right=right)
     builder = OperatorBuilder(left.scope, name)
     first = builder.add_input(left, left_pact, frontier=True)
     second = builder.add_input(right, right_pact, frontier=True)
@@ -244,6 +246,7 @@ def binary_notify(
     [(3, 3)]
     """
     check_functions(name, logic=logic)
+    check_streams(name, left=left, right=right)
     builder = OperatorBuilder(left.scope, name)
     first = builder.add_input(left, left_pact, frontier=True)
     second = builder.add_input(right, right_pact, frontier=True)

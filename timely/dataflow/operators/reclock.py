@@ -7,7 +7,7 @@ from timely.dataflow.notificator import Notificator
 from timely.dataflow.operators.generic import binary_notify
 from timely.dataflow.pact import Pipeline
 from timely.dataflow.ports import InputPort, OutputPort
-from timely.dataflow.streams import S
+from timely.dataflow.streams import S, check_streams
 from timely.order import Time, less_equal
 
 
@@ -21,6 +21,7 @@ def reclock(stream: S, clock: S, *, name: str = "reclock") -> S:
     >>> example(lambda scope: scope.to_stream(range(2)).reclock(scope.to_stream(["tick"])))
     [0, 1]
     """
+    check_streams(name, clock=clock)
     waiting: list[tuple[Time, Batch]] = []
 
     def logic(left: InputPort, right: InputPort, output: OutputPort, notificator: Notificator) -> None:

@@ -43,6 +43,8 @@ def state_machine(stream: S, transition: Transition, *, name: str = "state_machi
         found = consult(transition, tuple(columns), key, states.get(key))
         if not isinstance(found, (tuple, list)) or len(found) != 2:
             raise DataError(f"the transition returns (state, records), and not {found!r:.80}")
+        if not isinstance(found[1], Iterable):
+            raise DataError(f"the transition returns (state, records), with a list of records, and not {found!r:.80}")
         state, records = found
         if state is None:
             states.pop(key, None)

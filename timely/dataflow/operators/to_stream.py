@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,8 @@ from timely.dataflow.capability import Capability
 from timely.dataflow.operators.generic import source
 from timely.dataflow.ports import OutputPort
 from timely.dataflow.streams import S, ScopeCore
-from timely.errors import DataError
+from timely.errors import BuildError, DataError
+from timely.origin import user_origin
 
 ROWS_PER_BATCH = 1 << 16
 
@@ -25,7 +26,7 @@ def to_stream(scope: ScopeCore[S], data: Any, *, name: str = "to_stream") -> S:
 
     Arrays, tuples of arrays and ranges become columns; a list stays a list of records; any other iterable must yield
     batches (`Columns` or lists) and is drawn on one batch an activation. Every worker sends what it is given. Arrays
-    and lists are copied, and the arrays of `Columns` become read-only.
+    and lists are copied, and the arrays of `Columns` become read-only. Raises BuildError for what is none of these.
 
     >>> example(lambda scope: scope.to_stream((np.arange(2), np.array(["a", "b"]))))
     [(0, 'a'), (1, 'b')]
@@ -36,6 +37,9 @@ def to_stream(scope: ScopeCore[S], data: Any, *, name: str = "to_stream") -> S:
         data = frozen(data)
     elif isinstance(data, list):
         data = list(data)
+    elif not isinstance(data, Iterable):
+        what = "`data` must be an array, a tuple of arrays, a list of records or an iterable of batches"
+        raise BuildError(f"{name} (at {user_origin()}): {what}, not {data!r:.80}")
     batches = batches_of(data)
 
     def constructor(capability: Capability, activate: Activator) -> Callable[[OutputPort], None]:

@@ -8,6 +8,7 @@ distance between two nodes is at most the sum of their distances from any landma
 from __future__ import annotations
 
 from collections.abc import Sequence
+from numbers import Integral
 
 import numpy as np
 
@@ -26,13 +27,15 @@ UNREACHED = -1
 def landmark_distances(graph: Graph, landmarks: Sequence[int]) -> Stream:
     """Return (node, hops from the first landmark, hops from the second, ...) for every node; -1 if there is no path.
 
-    Raises BuildError unless there are 1 to 62 landmarks.
+    Raises BuildError unless there are 1 to 62 landmarks, whole numbers.
 
     >>> edges = (np.array([1, 2, 3]), np.array([2, 3, 1]))
     >>> example(lambda scope: landmark_distances(Graph(scope.to_stream(edges)), [1, 3]))
     [(1, 0, 1), (2, 1, 2), (3, 2, 0)]
     """
     check_graph("landmark_distances", graph)
+    if not isinstance(landmarks, (Sequence, np.ndarray)) or not all(isinstance(each, Integral) for each in landmarks):
+        raise BuildError(f"landmark_distances: landmarks must be a list of nodes, whole numbers, not {landmarks!r:.80}")
     if not 1 <= len(landmarks) <= MOST:
         raise BuildError(f"{len(landmarks)} landmarks were given: 1 to {MOST} can be searched from at once")
     bits = [1 << place for place in range(len(landmarks))]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from numbers import Integral, Real
+
 import numpy as np
 
 from timely import Stream
@@ -29,7 +31,8 @@ def pagerank(
     weight, the rank that jumps is lost. Multiple edges count as often as they occur. With `tolerance`, the run ends as
     soon as the ranks of all nodes together change by less than this.
 
-    Raises DataError if a weight is negative or not a number, and BuildError unless 0 <= `damping` < 1.
+    Raises DataError if a weight is negative or not a number, and BuildError unless 0 <= `damping` < 1 and
+    `rounds` is a whole number of at least 0.
 
     >>> edges = (np.array([0, 1]), np.array([2, 2]))
     >>> example(lambda scope: pagerank(Graph(scope.to_stream(edges))).map(lambda node, rank: (node, rank.round(3))))
@@ -43,8 +46,12 @@ def pagerank(
     """
 
     check_graph("pagerank", graph)
-    if not 0 <= damping < 1:
+    if not isinstance(damping, Real) or not 0 <= damping < 1:
         raise BuildError(f"pagerank: damping must be a number of at least 0 and less than 1, not {damping!r:.80}")
+    if not isinstance(rounds, Integral) or isinstance(rounds, bool) or rounds < 0:
+        raise BuildError(f"pagerank: rounds must be a whole number of at least 0, not {rounds!r:.80}")
+    if tolerance is not None and not isinstance(tolerance, Real):
+        raise BuildError(f"pagerank: tolerance must be a number, or None, not {tolerance!r:.80}")
 
     def update(
         superstep: Superstep, rank: Array, degree: Array, weight: Array, change: Array, received: Array

@@ -75,6 +75,42 @@ def test_a_key_that_is_nan_keeps_its_state() -> None:
         (lambda stream: stream.partition(0, abs), r"^partition: a stream is divided into a whole .* not 0$"),
         (lambda stream: Collection(stream).iterate(3), r"must be a function of a collection, not 3"),
         (lambda stream: pagerank(Graph(stream), damping=2), r"^pagerank: damping must be .* less than 1, not 2$"),
+        (lambda stream: pagerank(Graph(stream), damping="x"), r"^pagerank: damping must be .* less than 1, not 'x'$"),
+        (lambda stream: pagerank(Graph(stream), rounds="3"), r"^pagerank: rounds must be a whole number .*, not '3'$"),
+        (lambda stream: pagerank(Graph(stream), rounds=1.5), r"^pagerank: rounds must be a whole number .*, not 1.5$"),
+        (lambda stream: pagerank(Graph(stream), tolerance="x"), r"^pagerank: tolerance must be a number, .*, not 'x'$"),
+        (lambda stream: landmark_distances(Graph(stream), 5), r"^landmark_distances: .* list of nodes, .*, not 5$"),
+        (lambda stream: landmark_distances(Graph(stream), ["a"]), r"^landmark_distances: .* nodes, .*, not \['a'\]$"),
+        (
+            lambda stream: Graph(stream).pregel(None),
+            r"^pregel \(at .*test_refused.py:\d+\): `program` must be a VertexProgram\(.*, not None$",
+        ),
+        (lambda stream: stream.reclock(None), r"^reclock \(at .*refused.py:\d+\): `clock` must be a stream, .* None$"),
+        (
+            lambda stream: stream.binary(None, Pipeline(), Pipeline(), print),
+            r"^binary \(at .*test_refused.py:\d+\): `right` must be a stream, .*, not None$",
+        ),
+        (
+            lambda stream: stream.binary_frontier([1], Pipeline(), Pipeline(), print),
+            r"^binary_frontier \(at .*test_refused.py:\d+\): `right` must be a stream, .*, not \[1\]$",
+        ),
+        (
+            lambda stream: stream.binary_notify(5, Pipeline(), Pipeline(), print),
+            r"^binary_notify \(at .*test_refused.py:\d+\): `right` must be a stream, .*, not 5$",
+        ),
+        (
+            lambda stream: stream.aggregate(print, keys="a"),
+            r"^aggregate: keys='a' is nothing to group by; it is",
+        ),
+        (lambda stream: stream.combine(print, keys=1.5), r"^combine locally: keys=1.5 is nothing to group by"),
+        (
+            lambda stream: stream.scope.to_stream(None),
+            r"^to_stream \(at .*d.py:\d+\): `data` must be .*, not None$",
+        ),
+        (
+            lambda stream: stream.scope.to_stream(5),
+            r"^to_stream \(at .*d.py:\d+\): `data` must be .*, not 5$",
+        ),
     ],
 )
 def test_what_cannot_be_built_is_refused(build: Callable[[Any], Any], complaint: str) -> None:
@@ -119,6 +155,10 @@ def give_back(what: Callable[[Any, Any, Any], object]) -> Callable[[Any], Any]:
         (
             lambda stream: stream.state_machine(lambda key, state: None),
             r"transition returns \(state, records\), and not None",
+        ),
+        (
+            lambda stream: stream.state_machine(lambda key, state: (1, None)),
+            r"transition returns \(state, records\), with a list of records, and not \(1, None\)",
         ),
         (
             lambda stream: stream.accumulate([], lambda state, x: state.extend(x)),
