@@ -9,6 +9,7 @@ from typing import Any
 from differential.collection import Arrangement, Collection
 from differential.data.updates import Updates
 from differential.delta.half_join import count_rows, half_join, split
+from differential.keys import check_keys
 from differential.operators.linear import linear
 from timely.lowlevel import as_columns, as_row_mask, call, check_functions, consult
 
@@ -105,6 +106,7 @@ class Prefixes:
         >>> example(lengths_two)
         [((1, 2, 3), 1)]
         """
+        check_keys(keys)
         return Prefixes(half_join(self._prefixes, arrangement, function, inclusive=sees.value, keys=keys))
 
     def count(
@@ -121,6 +123,7 @@ class Prefixes:
         >>> example(degrees)
         [((1, 2), 1)]
         """
+        check_keys(keys)
         return Prefixes(count_rows(self._prefixes, arrangement, function, inclusive=sees.value, keys=keys))
 
     def results(self) -> Collection:

@@ -10,8 +10,12 @@ from differential.data.updates import Updates, not_updates
 from timely.lowlevel import Batch, as_columns, call, inline
 
 
-def linear(collection: C, transform: Callable[[Updates], Updates], *, keys: int | None = None, name: str) -> C:
-    """Return the collection whose updates are `transform(batch)` for each batch of updates."""
+def linear(collection: C, transform: Callable[[Updates], Updates], *, keys: Any = None, name: str) -> C:
+    """Return the collection whose updates are `transform(batch)` for each batch of updates.
+
+    `keys` is the number of key columns, by default that of `collection`. Its type is not declared, since compiled code
+    would refuse others before `check_keys` can.
+    """
 
     def apply(batch: Batch) -> Updates:
         if not isinstance(batch, Updates):

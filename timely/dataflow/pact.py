@@ -107,7 +107,13 @@ class Exchange:
         return scatter(batch, destinations(self._hashes(batch), peers))
 
     def check(self, batch: Batch) -> None:
-        """Raise the error of `split` for a batch with routes that have no hash; of a list, the first route counts."""
+        """Raise the error of `split` for a batch with routes that have no hash; of a list, the first route counts.
+
+        >>> Exchange(lambda record: None).check(["a", "b"])
+        Traceback (most recent call last):
+        ...
+        timely.errors.DataError: cannot make a column of None (NoneType): ...
+        """
         if isinstance(batch, Columns):
             self._columns(batch)
         else:
@@ -131,6 +137,18 @@ def checked_once(push: Push, pact: Pact, operator: OperatorCore) -> Push:
     """Return what passes on messages that stay on the one worker, and checks the first as several workers would.
 
     So a program does not fail only once it has more workers; the other messages cost no routes.
+
+    >>> def push(time, batch):
+    ...     print(time, batch)
+    >>> def route(record):
+    ...     print("route of", record)
+    ...     return record
+    >>> with_check = checked_once(push, Exchange(route), operator=None)
+    >>> for time in (0,), (1,):
+    ...     with_check(time, ["a"])
+    route of a
+    (0,) ['a']
+    (1,) ['a']
     """
     if not isinstance(pact, Exchange):
         return push

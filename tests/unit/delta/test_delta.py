@@ -107,6 +107,16 @@ def test_a_pattern_that_is_no_list_of_pairs_is_refused(pattern: Any) -> None:
         example(lambda scope: motif(Collection.of(scope, 1, 2), pattern))
 
 
+@pytest.mark.parametrize("operator", ["half_join", "count"])
+def test_a_number_of_key_columns_of_prefixes_is_a_whole_number(operator: str) -> None:
+    def program(scope: Scope) -> Collection:
+        edges = Collection.of(scope, 1, 2)
+        return getattr(Prefixes.of(edges), operator)(edges.arrange_by_key(), lambda *x: x, keys=1.0).results()  # type: ignore[no-any-return]
+
+    with pytest.raises(BuildError, match="a key is of at least one column, so `keys` cannot be 1.0"):
+        example(program)
+
+
 def test_an_extension_by_nothing_is_refused() -> None:
     with pytest.raises(BuildError, match="needs a relation"):
         example(lambda scope: extend(Prefixes.of(Collection.of(scope, 1)), []).results())

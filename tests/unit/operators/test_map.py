@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import pytest
 
 from differential import Collection, example
 from tests.oracle.grid import on_workers, run
+from timely import Scope
+from timely.errors import BuildError
 
 
 @on_workers
@@ -29,6 +34,19 @@ def test_a_record_gets_another_key_and_other_columns(workers: int) -> None:
         ((5, "1", 1), (1,), -1),
         ((5, "1", 2), (1,), 1),
     ]
+
+
+@pytest.mark.parametrize("keys", [1.0, "a", True, 0])
+@pytest.mark.parametrize("operator", ["map", "explode", "flat_map", "attempt", "join_map"])
+def test_a_number_of_key_columns_is_a_whole_number(operator: str, keys: Any) -> None:
+    def program(scope: Scope) -> Collection:
+        numbers = Collection.of(scope, [1, 2])
+        others = [numbers] if operator == "join_map" else []
+        made = getattr(numbers, operator)(*others, lambda x: x, keys=keys)
+        return made.results if operator == "attempt" else made  # type: ignore[no-any-return]
+
+    with pytest.raises(BuildError, match=f"a key is of at least one column, so `keys` cannot be {keys!r}"):
+        example(program)
 
 
 def test_a_function_is_called_once_with_whole_columns() -> None:
