@@ -247,7 +247,7 @@ def _misplaced(scope: Scope) -> dict[str, Callable[[], object]]:
         "unordered_input: `scope` must be a scope": lambda: new_unordered_input(bad),
         "source: `scope` must be a scope": lambda: source(bad, lambda *_: lambda output: None),
         "mine: `scope` must be a scope": lambda: OperatorBuilder(bad, "mine"),
-        "binary: `stream` must be a stream": lambda: stream.binary(bad, Pipeline(), Pipeline(), lambda *ports: None),
+        "binary: `right` must be a stream": lambda: stream.binary(bad, Pipeline(), Pipeline(), lambda *ports: None),
         "probe_with: `probe` must be a probe": lambda: stream.probe_with(bad),
         "connect_loop: `handle` must be the handle of a loop": lambda: stream.connect_loop(bad),
     }

@@ -113,7 +113,7 @@ def test_a_number_of_key_columns_of_prefixes_is_a_whole_number(operator: str) ->
         edges = Collection.of(scope, 1, 2)
         return getattr(Prefixes.of(edges), operator)(edges.arrange_by_key(), lambda *x: x, keys=1.0).results()  # type: ignore[no-any-return]
 
-    with pytest.raises(BuildError, match="a key is of at least one column, so `keys` cannot be 1.0"):
+    with pytest.raises(BuildError, match=r"a key is of at least one column, so `keys` cannot be 1\.0"):
         example(program)
 
 
