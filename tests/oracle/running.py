@@ -8,6 +8,8 @@ from functools import reduce
 from random import Random
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from benchmarks.simulated import SimulatedNetwork
 from tests.invariants import check
 from tests.oracle.grid import Multiset, Update, contents
@@ -363,6 +365,11 @@ class Run:
             less.update(trace.cursor(time).below(keys[0]).records())
         right = {record: count for record, count in held.items() if record[0] < keys[0]}
         assert less == right, f"keys below {keys[0]} of an input have {less} at {time}, not {right}"
+        asked = [*held, *[(keys[0], *record[1:]) for record in held]]
+        if asked:
+            columns = tuple(np.array(column) for column in zip(*asked))
+            counted = sum(trace.cursor(time).counts(columns) for trace in traces)
+            assert counted.tolist() == [held[record] for record in asked]
 
     def _compare(self, number: int, installed: Installed, updates: Sequence[Update], time: Time) -> None:
         found, right = contents(updates, time), self._meaning(number, installed, time)
