@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import Any
 
 from timely.errors import BuildError
@@ -47,17 +46,3 @@ def check_rows(name: str, **given: Any) -> None:
         if hasattr(value, "as_collection"):
             where = f"{name} (at {user_origin()})"
             raise BuildError(f"{where}: `{role}` must be a collection, not an arrangement; its as_collection() is one")
-
-
-def check_whole(name: str, least: int, **given: Any) -> None:
-    """Raise BuildError unless each of the arguments of the operator `name` is a whole number of at least `least`.
-
-    >>> check_whole("k_core", 0, k=1.5)
-    Traceback (most recent call last):
-    ...
-    timely.errors.BuildError: k_core (at ...): `k` must be a whole number of at least 0, not 1.5
-    """
-    for role, value in given.items():
-        if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
-            where = f"{name} (at {user_origin()})"
-            raise BuildError(f"{where}: `{role}` must be a whole number of at least {least}, not {value!r:.80}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any
 
 from timely.errors import BuildError
@@ -32,3 +33,17 @@ def check_kind(name: str, kind: type[Any], what: str, /, **given: Any) -> None:
     for role, value in given.items():
         if not isinstance(value, kind):
             raise BuildError(f"{name} (at {user_origin()}): `{role}` must be {what}, not {value!r:.80}")
+
+
+def check_whole(name: str, least: int, /, **given: Any) -> None:
+    """Raise BuildError unless each of the arguments of the operator `name` is a whole number of at least `least`.
+
+    >>> check_whole("k_core", 0, k=1.5)
+    Traceback (most recent call last):
+    ...
+    timely.errors.BuildError: k_core (at ...): `k` must be a whole number of at least 0, not 1.5
+    """
+    for role, value in given.items():
+        if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
+            where = f"{name} (at {user_origin()})"
+            raise BuildError(f"{where}: `{role}` must be a whole number of at least {least}, not {value!r:.80}")

@@ -52,7 +52,7 @@ class that they were given.
 [3, 4]
 """
 
-from timely.arguments import check_functions, check_kind
+from timely.arguments import check_functions, check_kind, check_whole
 from timely.capture.event import as_integer, checked_time, register as register_event
 from timely.config import Config
 from timely.data.buffers import Buffers, columns_from_buffers, columns_to_buffers
@@ -156,6 +156,7 @@ __all__ = [
     "check_scope",
     "check_sink",
     "check_sources",
+    "check_whole",
     "checked_time",
     "code_floats",
     "columns_from_buffers",

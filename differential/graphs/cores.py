@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from differential import Collection
-from differential.arguments import check_rows, check_whole
+from differential.arguments import check_rows
 from differential.graphs.directions import neighbours
+from timely.lowlevel import check_whole
 
 
 def k_core(edges: Collection, k: int) -> Collection:

@@ -27,8 +27,8 @@ def independent_set(edges: Collection) -> Collection:
     nodes = starts(ends)
     with edges.scope.iterative("independent set") as inner:
         blocked = Variable(inner)
-        waits_for = blocked.collection.negate().concat(nodes).join_map(upwards, _neighbour)
-        taken = waits_for.distinct().negate().concat(nodes).consolidate()
+        waiting = blocked.collection.negate().concat(nodes).join_map(upwards, _neighbour)
+        taken = waiting.distinct().negate().concat(nodes).consolidate()
         blocked.set(taken.join_map(upwards, _neighbour).distinct())
         return taken.leave()
 

@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from differential import Collection, innermost
-from differential.arguments import check_rows, check_whole
+from differential.arguments import check_rows
 from differential.graphs.directions import both_ways, starts
 from timely.errors import BuildError, DataError
+from timely.lowlevel import check_whole
 
 _LARGEST_UNIT = 1 << 32
 _LARGEST_DENOMINATOR = 1000

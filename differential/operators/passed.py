@@ -16,7 +16,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from differential.arguments import check_rows, check_whole
+from differential.arguments import check_rows
 from differential.arrangement.core import C
 from differential.data.ticks import LARGEST, in_units, of_ticks, ticks
 from differential.data.updates import Array, Updates
@@ -31,6 +31,7 @@ from timely.lowlevel import (
     OutputPort,
     Pipeline,
     Time,
+    check_whole,
     user_origin,
 )
 

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from differential.arguments import check_whole
 from differential.arrangement.core import C
 from differential.keys import columns_of
 from differential.operators.concat import concat
@@ -24,6 +23,7 @@ from differential.operators.map import map
 from differential.operators.totals import summed
 from differential.operators.vectors import as_part
 from timely.errors import BuildError, DataError
+from timely.lowlevel import check_whole
 
 
 def prefix_sum(collection: C, *, bits: int = 30, name: str = "prefix_sum") -> C:

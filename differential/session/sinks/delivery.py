@@ -165,7 +165,7 @@ class Delivery:
                 self._lose(error)
                 self.is_over, self._pending = True, []
                 return SessionError(f"{self} has stopped: {error}")
-            except Exception as error:  # no error of a sink: to try again at once would raise it again
+            except Exception as error:  # not of the sink: another attempt at once would raise it again
                 self._lose(error)
                 failure = SessionError(
                     f"{self} has not taken the changes up to commit {number}, because its writer has raised "

@@ -12,19 +12,18 @@ of the exchange. Keys come in their order, values of equal keys in that in which
 from __future__ import annotations
 
 from collections.abc import Callable
-from numbers import Integral
 from typing import Any
 
 import numpy as np
 
-from timely.arguments import check_functions
+from timely.arguments import check_functions, check_whole
 from timely.data.columns import starts_of_runs
 from timely.data.container import Array, Columns, as_columns
 from timely.data.user_functions import call
 from timely.dataflow.operators.each_time import map_each_time
 from timely.dataflow.pact import Broadcast, Exchange, Pact, Pipeline
 from timely.dataflow.streams import S
-from timely.errors import BuildError, DataError
+from timely.errors import DataError
 
 Reduction = Callable[..., Any]
 """`reduction(starts, *values)` returns a column, or a tuple of them, with one value for each group."""
@@ -67,8 +66,7 @@ def combine_everywhere(stream: S, reduction: Reduction, *, keys: int = 1, name: 
 def grouped(stream: S, pact: Pact, reduction: Reduction, keys: int, name: str) -> S:
     """Return the keys that arrive here after `pact`, with the reduction of their values at each time."""
     check_functions(name, reduction=reduction)
-    if not isinstance(keys, Integral) or isinstance(keys, bool) or keys < 1:
-        raise BuildError(f"{name}: keys={keys!r:.80} is nothing to group by; it is a whole number of at least 1")
+    check_whole(name, 1, keys=keys)
 
     def reduced(batch: Columns) -> Columns:
         if len(batch.columns) < keys:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
+from numbers import Real
 
 import numpy as np
 
 from timely import Stream
+from timely.arguments import check_whole
 from timely.data.container import Array
 from timely.errors import BuildError, DataError
 from timely.graphlinq.graph import Graph, check_graph
@@ -48,8 +49,7 @@ def pagerank(
     check_graph("pagerank", graph)
     if not isinstance(damping, Real) or not 0 <= damping < 1:
         raise BuildError(f"pagerank: damping must be a number of at least 0 and less than 1, not {damping!r:.80}")
-    if not isinstance(rounds, Integral) or isinstance(rounds, bool) or rounds < 0:
-        raise BuildError(f"pagerank: rounds must be a whole number of at least 0, not {rounds!r:.80}")
+    check_whole("pagerank", 0, rounds=rounds)
     if tolerance is not None and not isinstance(tolerance, Real):
         raise BuildError(f"pagerank: tolerance must be a number, or None, not {tolerance!r:.80}")
 

@@ -159,7 +159,7 @@ def test_records_of_different_widths_are_refused() -> None:
 
 
 def test_keys_that_are_not_columns_are_refused() -> None:
-    with pytest.raises(BuildError, match="keys=0"):
+    with pytest.raises(BuildError, match="`keys` must be a whole number of at least 1, not 0"):
         example(lambda scope: scope.to_stream(range(3)).aggregate(total, keys=0))
     with pytest.raises(OperatorError, match="keys=2, where records have 1 column"):
         example(lambda scope: scope.to_stream(range(3)).combine(total, keys=2))
