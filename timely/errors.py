@@ -15,6 +15,7 @@ __all__ = [
     "CapabilityError",
     "CapabilityWarning",
     "CaptureError",
+    "ComparisonError",
     "ConfigError",
     "CycleError",
     "DataError",
@@ -67,6 +68,17 @@ class DataError(TimelyError):
     def __init__(self, message: str, time: tuple[int, ...] | None = None) -> None:
         super().__init__(message)
         self.time = time
+
+
+class ComparisonError(DataError):
+    """A function compares a column with what no value of it is like: numbers with text, or anything with None.
+
+    `obj` is the column, in the process whose function does so.
+    """
+
+    def __init__(self, message: str, obj: object = None) -> None:
+        super().__init__(message)
+        self.obj = obj
 
 
 class UnsettledError(DataError):

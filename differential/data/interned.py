@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from differential.data.interning import Codes, Interner
 from differential.data.strings import TEXT
-from timely.lowlevel import ColumnLike, Typed, exact_operand, plain_string
+from timely.lowlevel import BYTES, COMPARISONS, TEXTS, ColumnLike, Typed, exact_operand, plain_string, refuse_comparison
 
 Array = NDArray[Any]
 
@@ -53,6 +53,11 @@ class Interned(ColumnLike):
         interner.watch_strings(codes)
 
     @property
+    def compared_as(self) -> str:
+        """What its values are where they are compared."""
+        return TEXTS if self.dtype.kind == "T" else BYTES
+
+    @property
     def nbytes(self) -> int:
         """The bytes of the numbers: strings are counted by their table."""
         return self.codes.nbytes
@@ -78,6 +83,8 @@ class Interned(ColumnLike):
             column, value = (one, plain_string(other)) if isinstance(one, Interned) else (other, plain_string(one))
             if type(value) is (str if column.dtype.kind == "T" else bytes):
                 return ufunc(column.codes, column.interner.number_of(value))
+        if ufunc in COMPARISONS and method == "__call__":
+            refuse_comparison(*inputs)
         return getattr(ufunc, method)(*map(_spelled_out, inputs), **_all_spelled_out(options))
 
     def __array_function__(

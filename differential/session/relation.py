@@ -24,6 +24,7 @@ from differential.operators import filter as _filter, join as _join
 from differential.operators.attempt import Attempt
 from differential.session.aggregate import Aggregate, check_aggregates, quotient
 from differential.session.alike import Alike
+from differential.session.compared import checked
 from differential.session.guesses import GROUPS, RELATION, absent
 from differential.session.joined import On, joined
 from differential.session.near import (
@@ -131,7 +132,7 @@ class Relation(Alike):
         places = {name: known.index(name) for name in (*names, *renamed)}
         made: list[int | Callable[[Row], Any]] = [places[name] for name in names]
         made += [places[each] if isinstance(each, str) else of_row(known, each) for each in computed.values()]
-        made_of = whole.map(chosen(known, made), keys=keys, name="select").named(*names, *computed)
+        made_of = whole.map(checked(known, chosen(known, made)), keys=keys, name="select").named(*names, *computed)
         return made_of.at(self.event_time) if self.event_time in names else made_of
 
     def map(self, function: Callable[..., Any], *, keys: int = 1, name: str = "map") -> Self:
@@ -145,7 +146,7 @@ class Relation(Alike):
         >>> example(program)
         [((5, 2), 1), ((30, 1), 1)]
         """
-        made = function if is_of_the_library(function) else self._by_name("map", function)
+        made = function if is_of_the_library(function) else checked(self.names, self._by_name("map", function))
         return super().map(made, keys=keys, name=name)
 
     def filter(self, predicate: Callable[..., Any], *, name: str = "filter") -> Relation:
@@ -160,7 +161,7 @@ class Relation(Alike):
         >>> example(program)
         [((1, 30), 1)]
         """
-        return self._alike(_filter.filter(self, self._by_name("filter", predicate), name=name))
+        return self._alike(_filter.filter(self, checked(self.names, self._by_name("filter", predicate)), name=name))
 
     def attempt(self, function: Callable[..., Any], *, keys: int = 1, name: str = "attempt") -> Attempt[Relation]:
         """Return `results`, as those of `map`, and `rejects`, the records for which `function` raises an error.

@@ -10,7 +10,7 @@ import numpy as np
 
 from differential.session.near import known, refuse_unnamed
 from timely import rowwise
-from timely.errors import BuildError, DataError
+from timely.errors import BuildError, ComparisonError, DataError
 from timely.lowlevel import ColumnLike, is_ours, name_of, user_origin
 
 
@@ -195,8 +195,8 @@ def chosen(
     return of_columns
 
 
-def name_column(error: AttributeError, names: Sequence[str], columns: Sequence[Any]) -> None:
-    """Add the name of the column that does not have an attribute to the error."""
+def name_column(error: AttributeError | ComparisonError, names: Sequence[str], columns: Sequence[Any]) -> None:
+    """Add the name of the column that an error is about."""
     name = next((name for name, column in zip(names, columns) if column is error.obj), None)
     if name is not None:
         error.args = (f"column {name!r}: {error}",)

@@ -222,8 +222,8 @@ def _beyond(column: Column, kind: LogicalType) -> DataError:
     except DataError as error:  # of more digits than any type has
         return DataError(f"holds {_shown(kind)}, and not {value!r:.80}: {error}")
     return DataError(
-        f"holds {_shown(kind)}, and not {value!r:.80}: typed([], '{wider}') as its type in db.table() makes a column "
-        "that may have it"
+        f"holds {_shown(kind)}, and not {value!r:.80}: typed([], '{wider}') of differential.frames as its type in "
+        "db.table() makes a column that may have it"
     )
 
 

@@ -261,7 +261,7 @@ def _empty(name: str, of: Any) -> Column:
         shown = getattr(of, "__name__", of)
         raise SessionError(
             f"column {name!r}: {shown} is no type of column: use {', '.join(each.__name__ for each in NAMES)}, one of "
-            "them `| None`, or typed([], 'decimal(18, 2)') for any other type"
+            "them `| None`, or typed([], 'decimal(18, 2)') of differential.frames for any other type"
         )
     nullable = NoneType in classes and stands[0] in _PLAIN
     return cast(Column, typed([], f"{stands[0]}?" if nullable else stands[0]))

@@ -64,6 +64,10 @@ class ColumnLike(NDArrayOperatorsMixin):
     if TYPE_CHECKING:
         dtype: np.dtype[Any]
 
+        @property
+        def compared_as(self) -> str | None:
+            """What its values are where they are compared (`timely.data.comparisons`); None for values of any kind."""
+
         def __len__(self) -> int: ...
         def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]: ...
         def tolist(self) -> list[Any]: ...

@@ -45,6 +45,9 @@ class LogicalType:
     is_opaque = False
     """Whether values are not numbers, text or bytes in a new guise, but other Python objects."""
 
+    compared_as: ClassVar[str | None] = None
+    """What the values are where they are compared (`timely.data.comparisons`); None for values of any kind."""
+
     def __init__(self, name: str) -> None:
         self.name = name
 

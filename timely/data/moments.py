@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from timely.data.comparisons import DURATIONS, MOMENTS
 from timely.data.logical import NULL, Array, LogicalType, nulled
 from timely.errors import DataError
 
@@ -117,6 +118,7 @@ class Counted(LogicalType):
 class Dates(Counted):
     """Dates. Functions see datetime64[D]."""
 
+    compared_as = MOMENTS
     accepts = (date,)
     letter = "M"
 
@@ -135,6 +137,7 @@ class Dates(Counted):
 class Timestamps(Counted):
     """Timestamps of a unit: local times, or instants that are shown in a zone. Functions see instants in UTC."""
 
+    compared_as = MOMENTS
     accepts = (datetime,)
     letter = "M"
 
@@ -166,6 +169,7 @@ class Timestamps(Counted):
 class Durations(Counted):
     """Durations of a unit. Functions see timedelta64."""
 
+    compared_as = DURATIONS
     accepts = (timedelta,)
 
     def _micros(self, value: timedelta) -> int:
@@ -184,6 +188,7 @@ class Durations(Counted):
 class TimesOfDay(Counted):
     """Times of day of a unit. Functions see timedelta64 since midnight."""
 
+    compared_as = DURATIONS
     accepts = (time,)
 
     def store(self, values: Any) -> Array:

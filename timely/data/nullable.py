@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from timely.data.comparisons import BYTES, TEXTS
 from timely.data.logical import TEXT, Array, LogicalType, nulled, objects
 from timely.data.strings import plain_string
 from timely.errors import DataError
@@ -20,6 +21,7 @@ class NullableText(LogicalType):
     """Text or null. A text that begins with U+10FFFF, which is no character, is refused."""
 
     stores = "T"
+    compared_as = TEXTS
     is_strict = True
 
     def store(self, values: Any) -> Array:
@@ -52,6 +54,7 @@ class NullableBytes(LogicalType):
     """Bytes or null: stored with a byte before them that distinguishes the two."""
 
     stores = "O"
+    compared_as = BYTES
     is_strict = True
 
     def store(self, values: Any) -> Array:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from timely.data.comparisons import NUMBERS
 from timely.data.logical import NULL, Array, Ints, LogicalType, nulled, objects
 from timely.errors import DataError
 
@@ -41,6 +42,7 @@ def code_floats(codes: Ints) -> NDArray[np.float64]:
 class Numbers(LogicalType):
     """Numbers of a NumPy type, or null where the name ends in "?"."""
 
+    compared_as = NUMBERS
     scalars: tuple[type, ...] = (int, np.integer)
 
     def __init__(self, name: str, base: str) -> None:
@@ -195,6 +197,7 @@ class Decimals(LogicalType):
     Functions see an array of `decimal.Decimal`, with None for a null.
     """
 
+    compared_as = NUMBERS
     is_opaque = True
 
     def __init__(self, name: str, precision: str, scale: str) -> None:

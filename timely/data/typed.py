@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from timely.data.column_like import ColumnLike
+from timely.data.comparisons import COMPARISONS, refuse_comparison
 from timely.data.logical import OBJECT, TEXT, Array, LogicalType
 from timely.data.moments import as_operand, time_name
 from timely.data.nullable import of_strings
@@ -54,6 +55,11 @@ class Typed(ColumnLike):
         self._array: Array | None = None
 
     @property
+    def compared_as(self) -> str | None:
+        """What its values are where they are compared."""
+        return self.type.compared_as
+
+    @property
     def nbytes(self) -> int:
         """The bytes of the storage."""
         return self.storage.nbytes
@@ -81,6 +87,8 @@ class Typed(ColumnLike):
         return array.copy() if copy else array
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+        if ufunc in COMPARISONS and method == "__call__":
+            refuse_comparison(*inputs)
         inputs = tuple(map(exact_operand, inputs))
         if method == "__call__" and not options and any(map(_leaves_nulls_out, inputs)):
             return _skipping_nulls(ufunc, inputs)

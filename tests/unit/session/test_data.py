@@ -200,8 +200,8 @@ def test_decimals_of_a_frame_and_of_a_list_have_one_type_and_those_that_do_not_f
 
 def _too_wide(table: str, name: str) -> str:
     return (
-        f"column 'price' of table '{table}' holds decimal(18, 2), and not Decimal('1.001'): typed([], '{name}') as "
-        "its type in db.table() makes a column that may have it"
+        f"column 'price' of table '{table}' holds decimal(18, 2), and not Decimal('1.001'): typed([], '{name}') of "
+        "differential.frames as its type in db.table() makes a column that may have it"
     )
 
 
