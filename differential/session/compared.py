@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from differential.session.row import name_column
-from timely.errors import ComparisonError
 from timely.lowlevel import COMPARISONS, refuse_comparison
 
 
@@ -32,38 +29,3 @@ class Compared(np.ndarray[Any, Any]):
 
 def _plain(operand: Any) -> Any:
     return operand.view(np.ndarray) if isinstance(operand, Compared) else operand
-
-
-def checked(names: Sequence[str] | None, function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function of columns that raises ComparisonError if it compares what can never be equal.
-
-    So that this does not depend on rows, its first call is preceded by one with columns that have none, and what else
-    is raised for want of rows is ignored. A function of `rowwise` is returned as it is: Python compares its values.
-
-    >>> checked(["n"], lambda n: n == "30")(np.array([30]))
-    Traceback (most recent call last):
-    timely.errors.ComparisonError: column 'n': numbers cannot be compared with text ('30'): write 30, without quotes
-    """
-    if hasattr(function, "rowwise"):
-        return function
-    is_checked = False
-
-    def of_columns(*columns: Any) -> Any:
-        nonlocal is_checked
-        if not is_checked and len(columns[0]):
-            is_checked = True
-            _refuse_comparisons(names or (), function, columns)
-        return function(*columns)
-
-    return of_columns
-
-
-def _refuse_comparisons(names: Sequence[str], function: Callable[..., Any], columns: tuple[Any, ...]) -> None:
-    empty = [column[:0].view(Compared) if type(column) is np.ndarray else column[:0] for column in columns]
-    try:
-        function(*empty)
-    except ComparisonError as error:
-        name_column(error, names, empty)
-        raise
-    except Exception:
-        return

@@ -24,7 +24,7 @@ from differential.operators import filter as _filter, join as _join
 from differential.operators.attempt import Attempt
 from differential.session.aggregate import Aggregate, check_aggregates, quotient
 from differential.session.alike import Alike
-from differential.session.compared import checked
+from differential.session.checked import checked
 from differential.session.guesses import GROUPS, RELATION, absent
 from differential.session.joined import On, joined
 from differential.session.near import (
@@ -132,7 +132,8 @@ class Relation(Alike):
         places = {name: known.index(name) for name in (*names, *renamed)}
         made: list[int | Callable[[Row], Any]] = [places[name] for name in names]
         made += [places[each] if isinstance(each, str) else of_row(known, each) for each in computed.values()]
-        made_of = whole.map(checked(known, chosen(known, made)), keys=keys, name="select").named(*names, *computed)
+        function = checked(known, chosen(known, made), *computed.values())
+        made_of = whole.map(function, keys=keys, name="select").named(*names, *computed)
         return made_of.at(self.event_time) if self.event_time in names else made_of
 
     def map(self, function: Callable[..., Any], *, keys: int = 1, name: str = "map") -> Self:
@@ -146,7 +147,7 @@ class Relation(Alike):
         >>> example(program)
         [((5, 2), 1), ((30, 1), 1)]
         """
-        made = function if is_of_the_library(function) else checked(self.names, self._by_name("map", function))
+        made = function if is_of_the_library(function) else self._by_name("map", function)
         return super().map(made, keys=keys, name=name)
 
     def filter(self, predicate: Callable[..., Any], *, name: str = "filter") -> Relation:
@@ -161,7 +162,7 @@ class Relation(Alike):
         >>> example(program)
         [((1, 30), 1)]
         """
-        return self._alike(_filter.filter(self, checked(self.names, self._by_name("filter", predicate)), name=name))
+        return self._alike(_filter.filter(self, self._by_name("filter", predicate), name=name))
 
     def attempt(self, function: Callable[..., Any], *, keys: int = 1, name: str = "attempt") -> Attempt[Relation]:
         """Return `results`, as those of `map`, and `rejects`, the records for which `function` raises an error.
@@ -175,7 +176,7 @@ class Relation(Alike):
         >>> example(program)
         [(('ann', 2), 1)]
         """
-        return Attempted(self, self._by_name("attempt", function), keys, name)
+        return Attempted(self, by_name("attempt", self.names, function, self._unnamed), keys, name)
 
     def join(self, other: Collection, *, on: On | None = None, name: str = "join") -> Relation:  # type: ignore[override]
         """Return the records (key, other columns here, other columns of `other`) of pairs with equal keys.
@@ -249,7 +250,7 @@ class Relation(Alike):
 
     def _by_name(self, what: str, function: Callable[..., Any]) -> Callable[..., Any]:
         """Return a function of columns that does what one of a `Row` does; any other function as it is."""
-        return by_name(what, self.names, function, self._unnamed)
+        return checked(self.names, by_name(what, self.names, function, self._unnamed), function)
 
     def _alike(self, made: object) -> Relation:
         relation = cast(Relation, made)

@@ -11,7 +11,7 @@ from hypothesis import given, strategies as st
 
 from differential import Session
 from differential.frames import typed
-from differential.session.compared import checked
+from differential.session.checked import checked
 from timely import rowwise
 from timely.errors import ComparisonError, SessionError
 
