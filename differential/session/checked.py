@@ -35,13 +35,13 @@ def checked(names: Sequence[str] | None, function: Callable[..., Any], *written:
     """
     variables = [variable for each in written for variable in variables_of(each)]
     is_compared = hasattr(function, "rowwise")
-    is_alone = False
+    is_tried = False
 
     def of_columns(*columns: Any) -> Any:
-        nonlocal is_compared, is_alone
+        nonlocal is_compared, is_tried
         if variables:
             refuse_changes(variables)
-        if is_alone:
+        if is_tried:
             return function(*columns)
         rows = len(columns[0])
         if rows and not is_compared:
@@ -49,7 +49,7 @@ def checked(names: Sequence[str] | None, function: Callable[..., Any], *written:
             _refuse_comparisons(names or (), function, columns)
         result = function(*columns)
         if rows > 1:
-            is_alone = True
+            is_tried = True
             _refuse_other_rows(function, columns, result)
         return result
 
