@@ -178,6 +178,8 @@ def _fitting(column: Column, kind: AnyKind) -> Column:
         if is_null(column).any():
             raise _without_nulls(kind)
         return cast(Column, typed(column, type_name(kind)))
+    if not isinstance(found, Kind) and found.name.removesuffix("?") in ("int64", "float32", "float16"):
+        return _where_present(column, kind)
     if not isinstance(kind, Kind):
         return _stated(column, found, kind)
     wider = column
@@ -186,6 +188,18 @@ def _fitting(column: Column, kind: AnyKind) -> Column:
     if wider is column or not ((wider.astype(column.dtype) == column) | (wider != wider)).all():
         raise _other(column, found, kind)
     return wider
+
+
+def _where_present(column: Column, kind: AnyKind) -> Column:
+    """Return a column of numbers or null as one of a kind of other numbers."""
+    missing = is_null(column)
+    present = _fitting(np.asarray(column[~missing]), kind)
+    if not missing.any():
+        return present
+    if not _has_nulls(kind):
+        raise _without_nulls(kind)
+    nulls_first = np.concatenate((_of_nulls(column[:1], kind), present))
+    return cast(Column, nulls_first[np.where(missing, 0, np.cumsum(~missing))])
 
 
 def _stated(column: Column, found: AnyKind, kind: LogicalType) -> Column:

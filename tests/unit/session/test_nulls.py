@@ -207,3 +207,25 @@ def test_a_condition_on_a_null_decimal_leaves_the_row_out() -> None:
         db.commit()
         assert large.records() == [(1, Decimal("5.00"))]
         assert small.records() == [(3, Decimal("1.50"))]
+
+
+@pytest.mark.parametrize("values", [[1, None, 3], [None, None], [2], [2**53 + 1, None]])
+def test_whole_numbers_with_nulls_fit_a_column_of_floats_that_holds_each(values: list[int | None]) -> None:
+    with Session() as db:
+        table = db.table("t", {"x": float | None})
+        column = typed(values, "int64?")
+        if 2**53 + 1 in values:
+            with pytest.raises(DataError, match="9007199254740993"):
+                table.insert(x=column)
+            return
+        table.insert(x=column)
+        db.commit()
+        assert sorted(map(repr, table.records())) == sorted(
+            repr((None if value is None else float(value),)) for value in values
+        )
+        plain = db.table("plain", {"x": float})
+        if None in values:
+            with pytest.raises(DataError, match=r"holds floats and no nulls: `float \| None` as its type"):
+                plain.insert(x=column)
+        else:
+            plain.insert(x=column)
