@@ -58,7 +58,7 @@ from timely.config import Config
 from timely.data.buffers import Buffers, columns_from_buffers, columns_to_buffers
 from timely.data.column_like import ColumnLike
 from timely.data.columns import as_column, rows_and_columns, starts_of_runs
-from timely.data.comparisons import BYTES, COMPARISONS, TEXTS, refuse_comparison
+from timely.data.comparisons import BYTES, COMPARISONS, TEXTS, refuse_comparison, refuse_members
 from timely.data.container import Batch, Columns, Container, as_columns, as_mask, as_row_mask, bytes_of, register
 from timely.data.exact import wrapped
 from timely.data.logical import NULL, LogicalType
@@ -189,6 +189,7 @@ __all__ = [
     "poller",
     "read_only_views",
     "refuse_comparison",
+    "refuse_members",
     "register",
     "register_event",
     "rows_and_columns",

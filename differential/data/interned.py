@@ -19,7 +19,17 @@ from numpy.typing import NDArray
 
 from differential.data.interning import Codes, Interner
 from differential.data.strings import TEXT
-from timely.lowlevel import BYTES, COMPARISONS, TEXTS, ColumnLike, Typed, exact_operand, plain_string, refuse_comparison
+from timely.lowlevel import (
+    BYTES,
+    COMPARISONS,
+    TEXTS,
+    ColumnLike,
+    Typed,
+    exact_operand,
+    plain_string,
+    refuse_comparison,
+    refuse_members,
+)
 
 Array = NDArray[Any]
 
@@ -90,6 +100,7 @@ class Interned(ColumnLike):
     def __array_function__(
         self, function: Callable[..., Any], types: Any, args: tuple[Any, ...], options: dict[str, Any]
     ) -> Any:
+        refuse_members(function, args)
         moved = _MOVERS.get(function)
         if moved is not None and not options:
             result = moved(*args)

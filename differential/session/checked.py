@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import isclose
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,10 +19,11 @@ def checked(names: Sequence[str] | None, function: Callable[..., Any], *written:
     """Return a function of columns of these names that is made of functions which a program has written, and checked.
 
     It raises ComparisonError if it compares what can never be equal. So that this does not depend on rows, its first
-    call is preceded by one with columns that have none. It raises BuildError if what it returns for a row is not what
-    it returns for the row alone: some rows of the first batch with several are tried. What else the function raises in
-    these calls is ignored. They do not tell whether a function of `rowwise` compares well, because Python compares its
-    values.
+    call is preceded by one with columns that have none. What `rowwise` makes of a function is not called for this,
+    because Python compares its values.
+
+    It raises BuildError if what it returns for a row is not what it returns for the row alone: some rows of the first
+    batch with several are tried, and before that a first row that comes alone is tried together with itself.
 
     It raises BuildError, too, if a variable that the program's functions read has changed since.
 
@@ -34,23 +35,24 @@ def checked(names: Sequence[str] | None, function: Callable[..., Any], *written:
     timely.errors.BuildError: the function returns True for the row (50,) among 2 rows, and False for the row alone: ...
     """
     variables = [variable for each in written for variable in variables_of(each)]
-    is_compared = hasattr(function, "rowwise")
-    is_tried = False
+    is_begun = is_tried = False
 
     def of_columns(*columns: Any) -> Any:
-        nonlocal is_compared, is_tried
+        nonlocal is_begun, is_tried
         if variables:
             refuse_changes(variables)
-        if is_tried:
+        if is_tried or not len(columns[0]):
             return function(*columns)
-        rows = len(columns[0])
-        if rows and not is_compared:
-            is_compared = True
+        if not is_begun and not hasattr(function, "rowwise"):
             _refuse_comparisons(names or (), function, columns)
         result = function(*columns)
-        if rows > 1:
+        if len(columns[0]) > 1:
             is_tried = True
             _refuse_other_rows(function, columns, result)
+        elif not is_begun:
+            twice = tuple([column[[0, 0]] for column in columns])
+            _refuse_other_rows(function, twice, function(*twice))
+        is_begun = True
         return result
 
     return of_columns
@@ -74,12 +76,12 @@ def _refuse_other_rows(function: Callable[..., Any], columns: tuple[Any, ...], r
     for row in {0, rows // 3, rows // 3 * 2, rows - 1}:
         try:
             with np.errstate(all="ignore"):
-                alone = function(*(column[row : row + 1] for column in columns))
-            among, alone = _values(result, row, rows), _values(alone, 0, 1)
+                alone = _values(function(*(column[row : row + 1] for column in columns)), 0, 1)
+            among = _values(result, row, rows)
             differing = [(one, other) for one, other in zip(among, alone) if not _is_same(one, other)]
         except Exception:
             continue
-        if differing and len(among) == len(alone):
+        if differing:
             one, other = differing[0]
             values = tuple(column[row : row + 1].tolist()[0] for column in columns)
             raise BuildError(
@@ -90,15 +92,30 @@ def _refuse_other_rows(function: Callable[..., Any], columns: tuple[Any, ...], r
             )
 
 
+class _Length(NamedTuple):
+    """How many values a column has that a function has returned, if it received another number of rows."""
+
+    values: int
+
+    def __repr__(self) -> str:
+        return f"a column of {self.values:,}"
+
+
 def _values(result: Any, row: int, rows: int) -> list[Any]:
-    """Return what a function has returned for a row, of columns; what else it has returned is for all rows."""
+    """Return what a function has returned for a row: from columns the values, and what else it has returned."""
     parts: tuple[Any, ...] = result if isinstance(result, tuple) else (result,)
-    columns: list[Any] = [each for each in parts if isinstance(each, (np.ndarray, ColumnLike)) and len(each) == rows]
-    return [each[row : row + 1].tolist()[0] for each in columns]
+    return [_value(each, row, rows) if isinstance(each, (np.ndarray, ColumnLike, list)) else each for each in parts]
+
+
+def _value(column: Any, row: int, rows: int) -> Any:
+    if len(column) != rows:
+        return _Length(len(column))
+    found = column[row : row + 1]
+    return found[0] if isinstance(found, list) else found.tolist()[0]
 
 
 def _is_same(one: Any, other: Any) -> bool:
     """Return whether two values are equal; floats may be as far apart as NumPy's for one row and for many are."""
     if isinstance(one, float) and isinstance(other, float):
         return isclose(one, other, rel_tol=1e-6, abs_tol=1e-12) or (one != one and other != other)
-    return bool(one == other)
+    return bool(one == other) or (one is None and other is None)

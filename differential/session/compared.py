@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
-from timely.lowlevel import COMPARISONS, refuse_comparison
+from timely.lowlevel import COMPARISONS, refuse_comparison, refuse_members
 
 
 class Compared(np.ndarray[Any, Any]):
@@ -25,6 +26,12 @@ class Compared(np.ndarray[Any, Any]):
         plain = {name: tuple(map(_plain, each)) if name == "out" else _plain(each) for name, each in options.items()}
         result = getattr(ufunc, method)(*map(_plain, inputs), **plain)
         return result.view(Compared) if isinstance(result, np.ndarray) else result
+
+    def __array_function__(
+        self, function: Callable[..., Any], types: Any, args: Iterable[Any], kwargs: Mapping[str, Any]
+    ) -> Any:
+        refuse_members(function, tuple(args))
+        return super().__array_function__(function, types, args, kwargs)
 
 
 def _plain(operand: Any) -> Any:

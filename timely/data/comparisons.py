@@ -5,6 +5,7 @@ NumPy answers some of them with False for each row, which looks like a condition
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from datetime import date, time, timedelta
 from decimal import Decimal
 from fractions import Fraction
@@ -22,6 +23,7 @@ COMPARISONS = frozenset((np.equal, np.not_equal, np.less, np.less_equal, np.grea
 """The functions of NumPy that compare the values of two columns, or of a column and one value."""
 
 _NULL = "None"
+_LOOKED_AT = 100
 _OF_DTYPES = {"T": TEXTS, "U": TEXTS, "S": BYTES, "M": MOMENTS, "m": DURATIONS, **dict.fromkeys("biufc", NUMBERS)}
 _OF_CLASSES: tuple[tuple[type | tuple[type, ...], str], ...] = (
     ((int, float, complex, Decimal, Fraction), NUMBERS),
@@ -56,6 +58,27 @@ def refuse_comparison(one: Any, other: Any) -> None:
         )
     shown = "" if _is_column(other) else f" ({other!r:.80})"
     raise ComparisonError(f"{ours} cannot be compared with {theirs}{shown}: {_remedy(ours, theirs, other)}", one)
+
+
+def refuse_members(function: Callable[..., Any], arguments: Sequence[Any]) -> None:
+    """Raise ComparisonError if `np.isin` is to look for values that no value of the column can be.
+
+    NumPy takes a set, a dictionary or a generator for one value, and makes text of numbers beside text.
+
+    >>> refuse_members(np.isin, (np.array([30]), {30, 31}))
+    Traceback (most recent call last):
+    timely.errors.ComparisonError: np.isin takes a set for one value: np.isin(column, list(values)) looks for its items
+    """
+    if function is not np.isin or len(arguments) < 2:
+        return
+    column, values = arguments[:2]
+    if isinstance(values, Iterable) and not isinstance(values, (list, tuple, np.ndarray, ColumnLike, str, bytes)):
+        raise ComparisonError(
+            f"np.isin takes a {type(values).__name__} for one value: np.isin(column, list(values)) looks for its items",
+            column,
+        )
+    for each in values[:_LOOKED_AT] if isinstance(values, (list, tuple)) else (values,):
+        refuse_comparison(column, each)
 
 
 def _is_column(operand: Any) -> bool:

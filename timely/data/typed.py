@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from timely.data.column_like import ColumnLike
-from timely.data.comparisons import COMPARISONS, refuse_comparison
+from timely.data.comparisons import COMPARISONS, refuse_comparison, refuse_members
 from timely.data.logical import OBJECT, TEXT, Array, LogicalType
 from timely.data.moments import as_operand, time_name
 from timely.data.nullable import of_strings
@@ -103,6 +103,7 @@ class Typed(ColumnLike):
     def __array_function__(
         self, function: Callable[..., Any], types: Any, args: tuple[Any, ...], options: dict[str, Any]
     ) -> Any:
+        refuse_members(function, args)
         moved = _MOVERS.get(function)
         if moved is not None and not options:
             return moved(*args)

@@ -121,6 +121,24 @@ def test_columns_are_compared_with_columns_of_their_kind() -> None:
     assert checked(list(COLUMNS), lambda *columns: columns[0] == columns[1])(*AS_SEEN).tolist() == [False, True]
 
 
+@pytest.mark.parametrize("name", ["whole", "name", "at", "number", "code"])
+def test_membership_is_of_items_and_of_the_same_kind(name: str) -> None:
+    place = list(COLUMNS).index(name)
+
+    def among(values: Any) -> Any:
+        return checked(list(COLUMNS), lambda *columns: np.isin(columns[place], values))(*AS_SEEN)
+
+    for values in ({1}, {"a": 1}, {"a": 1}.keys(), iter("a"), range(3)):
+        with pytest.raises(ComparisonError, match=rf"column '{name}': np.isin takes a {type(values).__name__} for one"):
+            among(values)
+    for kind, (_, values) in LIKE.items():
+        if kind != KINDS[name]:
+            with pytest.raises(ComparisonError, match=f"column '{name}': {KINDS[name]} cannot be compared with {kind}"):
+                among(values)
+    if name != "number":  # which has a null
+        assert len(among(LIKE[KINDS[name]][1])) == 2
+
+
 def refused(definition: Any) -> str:
     with Session() as db:
         db.table("t", COLUMNS)

@@ -21,6 +21,9 @@ DEPENDENT: dict[str, Callable[[Any], Any]] = {
     "a share": lambda r: r.x / r.x.sum(),
     "the row before": lambda r: np.concatenate((r.n[:1], r.n[:-1])),
     "chance": lambda r: np.random.default_rng().random(len(r.n)),
+    "the number of rows": lambda r: len(r.n),
+    "the first value": lambda r: r.s[0],
+    "a list as long as the batch": lambda r: r.n == list(range(40)),
     "the largest text": lambda r: r.s == max(r.s.tolist()),
 }
 """What programs compute over a column that is not in the row."""
@@ -77,7 +80,27 @@ def test_the_first_batch_of_several_rows_is_tried_and_no_later_one() -> None:
     once = checked(["n"], function)
     for rows in (0, 1, 1, 9, 9):
         once(np.ones(rows))
-    assert lengths == [0, 0, 1, 1, 9, 1, 1, 1, 1, 9]
+    assert lengths == [0, 0, 1, 2, 1, 1, 1, 9, 1, 1, 1, 1, 9]
+
+
+@pytest.mark.parametrize(
+    ("condition", "error"),
+    [
+        (lambda r: r.n > 1 and r.n < 5, "joined by `&` and `|`"),
+        (lambda r: 1 < r.n < 5, "joined by `&` and `|`"),
+        (
+            lambda r: np.full(1, True),
+            "returns a column of 1 for the row (3, 'a') among 2 rows, and True for",
+        ),
+    ],
+)
+def test_a_first_row_that_comes_alone_is_tried_with_itself(condition: Any, error: str) -> None:
+    with Session() as db:
+        db.table("t", {"n": [3], "s": ["a"]})
+        db.commit()
+        with pytest.raises(SessionError) as raised:
+            db.view("v", lambda tables: tables.t.filter(condition))
+        assert error in str(raised.value)
 
 
 @given(st.lists(st.integers(-3, 3), min_size=2, max_size=30), st.integers(-3, 3))
