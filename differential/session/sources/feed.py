@@ -3,6 +3,22 @@
 A feed belongs to the catalog of its session, whose lock orders everything here. `gather` keeps what has arrived;
 `statements` are what the next commit makes of it, to which it belongs from `take` on; `settle` follows the commit. A
 commit that fails before it begins leaves what was gathered where it is, so that the next one has it.
+
+    reading ──► failing ──► stopped          any state ──► closed, by `close` or when the table is dropped
+        └─────► exhausted ──► ended          exhausted, ended ──► failing, if a commit fails to make or confirm changes
+
+A failing feed first delivers what it gathered before the error. A commit that leaves nothing to deliver stops it.
+
+    state       what holds                                   is_waiting   may_deliver   is_over
+    reading     the reader is open and has not ended         if batches   yes           no
+    failing     `_failing` is set                            yes          yes           no
+    stopped     `error` is set, and the reader is closed     no           yes           yes
+    exhausted   the reader has ended, and batches wait       yes          no            no
+    ended       the reader has ended, and no batches wait    no           no            no
+    closed      `is_closed` is set                           no           no            yes
+
+`is_exhausted` is true in the last three states, and `is_ended` in the last two. Both are also true of a stopped feed:
+`error` distinguishes it from one that has ended.
 """
 
 from __future__ import annotations
@@ -66,9 +82,13 @@ class Feed:
         """How many bytes were read as of the last look."""
         self._stops = True
         self._reader: Reader | None = None
+        """Open until the feed stops or is closed; a reader that has ended stays open, for `confirm`."""
         self._ready: list[Batch] = []
+        """What waits for the next commit."""
         self._taken: list[Batch] = []
+        """What belongs to the commit under way: after `take`, until `settle` or `restore`."""
         self._failing: SessionError | None = None
+        """Why the feed will stop, once `_ready` is empty."""
 
     def open(self, source: Source, target: Target, position: Position | None) -> None:
         """Open the source at a position. Raises SessionError where it cannot be."""
@@ -81,12 +101,12 @@ class Feed:
 
     @property
     def is_ended(self) -> bool:
-        """Whether nothing more will come from it, and all is committed."""
+        """Whether nothing more will come from it, and nothing waits for the next commit."""
         return not self._ready and self.is_exhausted
 
     @property
     def is_exhausted(self) -> bool:
-        """Whether nothing more will come from it than what waits for the next commit."""
+        """Whether nothing more will come from its reader: at most, batches wait for the next commit."""
         return self._failing is None and (self._reader is None or self._reader.is_ended)
 
     @property
@@ -96,7 +116,10 @@ class Feed:
 
     @property
     def may_deliver(self) -> bool:
-        """Whether rows of it are missing: it has not ended, but reads, or has stopped and may be read on later."""
+        """Whether further rows may come, now or, from a feed that has stopped, in a later session.
+
+        A watermark waits for such a feed (`differential.session.clock`).
+        """
         return not self.is_closed and (self.error is not None or not self.is_exhausted)
 
     @property

@@ -92,9 +92,10 @@ class Reader(Protocol):
         """Whether nothing will follow."""
 
     def poll(self) -> Batch | None:
-        """Return what has arrived, None if nothing has, without waiting. Raises SourceError where it cannot be read.
+        """Return what has arrived, None if nothing has, without waiting.
 
         If the target stops, the batch ends before the first record that is no row, which is its only rejected one.
+        Raises DataError, SessionError or OSError if the source cannot be read: then the feed stops.
         """
 
     def confirm(self, position: Position) -> None:
