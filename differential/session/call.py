@@ -35,7 +35,9 @@ class Call(Generic[R]):
         self.results: list[R] = []
         self.error: BaseException | None = None
         self.next: Call[Any] | None = None
+        """The call after it in the list; that assignment submits the other call (`Engine.submit`)."""
         self.before: Call[Any] | None = None
+        """The call before it. Set before `before.next` is: so it is known whether workers can reach this call."""
         self._left = peers
         self._lock = Lock()
         self._done = done
@@ -49,7 +51,10 @@ class Call(Generic[R]):
 
     @property
     def is_submitted(self) -> bool:
-        """Whether workers make the call, or have: no assignment besides that which lets them make it decides."""
+        """Whether workers make the call, or have made it.
+
+        The list itself is the answer, and no flag beside it: an interrupt could come between two assignments.
+        """
         return self.function is None or (self.before is not None and self.before.next is self)
 
     def finish(self, result: R | None, error: BaseException | None) -> None:

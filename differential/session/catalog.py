@@ -179,6 +179,15 @@ class Catalog:
                 raise SessionError(TORN) from None
 
     def _commit(self) -> int:
+        """Make the changes durable, then take the batches of sources, then submit the call to the workers.
+
+        A crash loses nothing. Before `storage.commit` decides, a later session reads the batches again, because their
+        positions are part of the durable commit. After it, a later session begins with the commit.
+
+        An error before the call is submitted puts statements and batches back, and ends the storage, which has a commit
+        that the workers lack. Once it is submitted, the workers complete it, and nothing can be put back. If an
+        interrupt ends the waiting, the next commit settles the sources.
+        """
         self.reap()
         stopped = self.feeds.settle()  # what was found since the last commit, or in one that was interrupted
         self.feeds.gather()
@@ -199,9 +208,9 @@ class Catalog:
         try:
             self._pending = []
             self.feeds.take()
-            self.engine.submit(call)
+            self.engine.submit(call)  # from here on the workers make the commit, and nothing is put back
             self.clocks.settle()
-            interrupt.release()
+            interrupt.release()  # raised only now, because the workers have what is durable
             self.engine.wait(call, f"commit {at}")
         except BaseException as stop:
             if not call.is_submitted:

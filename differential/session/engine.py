@@ -125,16 +125,18 @@ class Engine:
             self._open = {each for each in self._open if not each.is_over}
             self._open.add(call)
             last = self._tail()
+            # `before` is set first, so that the next assignment alone decides whether the call is submitted.
             call.before, call.number = last, last.number + 1
-            last.next = call
-            self._last = call
+            last.next = call  # the single assignment by which all workers have the call
+            self._last = call  # only a shortcut for `_tail`, so an interrupt before this line does no harm
         if not self._ring():
             self.wake()
 
     def _tail(self) -> Call[Any]:
         """Return the last call of the list."""
         last = self._last
-        while last.next is not None:  # one is being added, or an interrupt came between its two assignments
+        # `_last` may be behind: another thread is adding a call, or an interrupt came before `submit` had set `_last`.
+        while last.next is not None:
             last = last.next
         return last
 
