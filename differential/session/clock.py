@@ -156,20 +156,33 @@ class Clocks:
 
 
 class Reckoning:
-    """The event times of one commit: what is late, and where watermarks move."""
+    """The event times of one commit: what is late, and where watermarks move.
+
+    1. `read` copies `highest` and `moved` of the clocks, and divides each statement by the watermark of the previous
+       commit (`Clock.mark`): late rows are set aside, and the others are `punctual`. Rows that expire come first there.
+    2. `read` then makes `marks`: from the highest event times (`_move`), of idle tables also from others (`_follow`).
+    3. The caller computes the changes of tables from `punctual`.
+    4. `finish` withdraws the changes of keys whose rows before the watermark would be replaced, unless these rows
+       expire, and adds the late rows and the watermarks.
+    5. `Clocks.settle` copies `marks`, `highest` and `moved` into the clocks, which nothing has changed up to then. So a
+       reckoning can be discarded: after an error, the commit makes another one without the statements at fault.
+    """
 
     def __init__(self, clocks: Mapping[Item, Clock], now: float) -> None:
         self.punctual: list[tuple[Item, Statement]] = []
         """The statements without the late rows."""
         self.marks: dict[Clock, int | None] = {}
+        """The watermarks as of this commit."""
         self.highest: dict[Clock, dict[str | None, int]] = {}
         self.moved: dict[Clock, dict[str | None, float]] = {}
         self._clocks = clocks
         self._now = now
         self._late: dict[Clock, list[tuple[tuple[Column, ...], str | Column]]] = {}
+        """Late rows, with what they were to do: one of `CHANGES` for all, or one for each row."""
         self._stated: dict[Clock, list[int]] = {}
+        """Where the program moves watermarks."""
         self._expired: dict[Clock, int] = {}
-        """The time up to which rows expire."""
+        """The time up to which rows expire: they are before the watermark, but their removal is not late."""
 
     def read(self, pending: Iterable[tuple[Item, Statement]], feeds: Feeds) -> None:
         """Set the late rows aside, and move the watermarks."""

@@ -51,11 +51,16 @@ class Share(NamedTuple):
 
 @dataclass(eq=False)
 class Item:
-    """A table, a view or a question, as all workers share it. `kind` is its noun."""
+    """A table, a view or a question, as all workers of a process share it. `kind` is its noun.
+
+    Each other process has an `Item` of its own, with the same `number`. After each call, what its worker has written to
+    `totals`, `nbytes` and `_changed` is copied to the item of the first process (`adopt`).
+    """
 
     last_failure: ClassVar[int] = 0
     """The number of the last failure of any item of this process. No two are equal, in whatever order threads fail."""
 
+    # What it is. All but `has_key` is sent to other processes.
     name: str
     kind: str
     origin: Origin
@@ -67,34 +72,44 @@ class Item:
     keys: int = 1
     has_key: bool = False
     """Whether it is a table that the program has given a key."""
-    schema: Schema = field(default_factory=Schema)
-    """The kinds of a table's columns, in the first process."""
     event_time: str | None = None
     """The column of event times. Of a table, another table has the watermark (`Item.watermark`)."""
-    reads: dict[str, Item] = field(default_factory=dict)
-    """The tables and views whose indexes the definition uses, by name."""
-    error: BaseException | None = None
-    is_dropped: bool = False
-    """Whether the program dropped it, so that its error is none of a commit."""
-    refused: BaseException | None = None
-    """Why the definition could not be built, on any worker."""
-    parts: list[Part | None] = field(default_factory=list)
-    """The parts of the workers in this process."""
-    elsewhere: set[int] = field(default_factory=set)
-    """The workers in other processes that have a part."""
     number: int = field(default_factory=_numbers.__next__)
     """By which other processes know it."""
-    size: int = 0
-    """The number of rows as of the last commit."""
+
+    # What building it found, and why it failed. The same for all workers.
+    reads: dict[str, Item] = field(default_factory=dict)
+    """The tables and views whose indexes the definition uses, by name."""
+    refused: BaseException | None = None
+    """Why the definition could not be built, on any worker."""
+    error: BaseException | None = None
+    """Why it failed or was dropped; the first error stays."""
+
+    # A place for each worker. Only the thread of the worker writes to it, or the one that receives from its process.
+    parts: list[Part | None] = field(default_factory=list)
+    """The parts of the workers in this process; None for the others, and before it is built or after it is dropped."""
     totals: list[int] = field(default_factory=list)
     """The number of rows on each worker, while a commit is made, too."""
     nbytes: list[int] = field(default_factory=list)
     """The bytes of the index on each worker, as of the last look."""
+    _collects: list[bool] = field(default_factory=list)
+    """Whether somebody follows the changes, so that the worker keeps them."""
+    _changed: list[list[Updates]] = field(default_factory=list)
+    """What each worker has kept since the last commit."""
+
+    # What only the first process uses.
+    schema: Schema = field(default_factory=Schema)
+    """The kinds of a table's columns."""
+    is_dropped: bool = False
+    """Whether the program dropped it, so that its error is none of a commit."""
+    elsewhere: set[int] = field(default_factory=set)
+    """The workers in other processes that have a part."""
+    size: int = 0
+    """The number of rows as of the last commit."""
     followers: tuple[ref[Changes], ...] = ()
     """Who collects what commits change, as long as the program keeps them. Replaced, and never changed."""
-    _collects: list[bool] = field(default_factory=list)
-    _changed: list[list[Updates]] = field(default_factory=list)
     _lock: Lock = field(default_factory=Lock)
+    """Held while `followers` is replaced."""
 
     def __post_init__(self) -> None:
         self.parts = [None] * self.peers
