@@ -4,6 +4,11 @@ A join indexes both sides by the columns that are to be equal. A side that has t
 others. Any other side is indexed for the join alone, and each of its columns costs time and memory. So the operators
 of such a join are built when something needs its records: with the columns that `select` and `group_by` ask for, and
 for everything else with all. Their origin is the line of the join all the same.
+
+    whole = a.join(b, on="k")      makes no operator: `_lazy` keeps how to make the stream, `_narrow` a narrower join
+    whole.select("x")              `narrowed` calls `_narrow`, which makes a join of these columns, for each call
+    whole.group_by("k").count()    selects columns, too
+    whole.stream                   makes the join of all columns, once; from then on `narrowed` returns `whole`
 """
 
 from __future__ import annotations
@@ -79,6 +84,7 @@ def joined(left: R, right: R, on: On, name: str) -> R:
 
     if (_has_key(left, ours) and _has_key(right, theirs)) or left.scope is not right.scope:
         return build(columns)
+    # Cached, because copies of `whole` under other names (`Relation.at`) ask for its stream, too: one join serves all.
     whole = type(left)._lazy(left.scope, len(ours), cache(lambda: build(columns).stream))
     whole.names, whole._narrow = columns, build
     return whole

@@ -62,7 +62,7 @@ class Relation(Alike):
     _unnamed: str | None = None
     """Why the columns have no names, if that is known."""
     _narrow: Callable[[Sequence[str]], Relation] | None = None
-    """Makes a relation that has these columns, and may lack others, where that costs less than to select them."""
+    """Makes a relation that has at least these columns, if that costs less than to select them (for `narrowed`)."""
 
     def indexed(self, arranged: Arranged) -> Arrangement:  # type: ignore[override]
         """Return the arrangement of a relation that has the given parts."""

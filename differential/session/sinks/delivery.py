@@ -8,6 +8,16 @@ the sink is opened again, and its mark is read:
 
 `take` has collected these changes, or they are read again from the durable view. A new sink begins with the contents of
 the view.
+
+**Invariant.** Between two calls, if `_is_complete`:
+
+    contents of the sink as of `_reach` + `_pending` + `_first` = contents of the view as of the last commit taken
+
+If `_reach` is None, the sink counts as empty. If not `_is_complete`, `_pending` is of no use, and `_read` replaces it:
+by the contents of the view if `_reach` is None, and otherwise by the changes after `_reach.through`, which only a
+durable view retains. A successful attempt leaves `_pending` empty, and `_reach` at the commit. An error of a write
+changes none of the three, but closes the writer: the sink may have more than `_reach` states. When it is opened again,
+`_begin` reads its mark, moves `_reach` there, and removes from `_pending` what the sink has.
 """
 
 from __future__ import annotations
@@ -82,8 +92,9 @@ class Delivery:
         self._reach: Reach | None = None
         """How far the sink is; None before it has the contents of the view."""
         self._pending: list[Change] = []
+        """What the next write contains."""
         self._first: list[Change] = []
-        """What the next commit changes beside its own changes."""
+        """What the next commit changes beside its own changes, after the view has replaced another one (`succeed`)."""
         self._is_complete = False
         """Whether `_pending` has all changes after the reach."""
 
