@@ -43,13 +43,17 @@ from timely.errors import ConfigError, SessionError, StateError
 PAST = 1_000
 """At most this many commits are read for readers that resume after one of them."""
 COMMITS = "_session"
-"""The collection that decides which commits are durable. No table or view can have its name."""
+"""The collection that decides which commits are durable. No table or view can have its name.
 
+It has no records, but offsets. Their keys have two forms, told apart by the second tab:
 
+    TABLE <tab> CREATED                  the last commit that changed the table (`_noted`)
+    TABLE <tab> CREATED <tab> SOURCE     the position of a source of the table (`_key`)
+
+CREATED is the commit that made the table: a later table of the same name has other keys.
+"""
 _NOTES = "notes_tables"
 """Noted of a `_session` that has the last commit of each of its tables from the beginning."""
-
-
 Fields = tuple[tuple[str, str], ...]
 """The names of columns, and their kinds."""
 
@@ -284,7 +288,7 @@ class Storage:
         for key, commit in self._commits.manifest.offsets.items():
             name, _, created = key.partition("\t")
             if not created.isdecimal() or not isinstance(commit, int):
-                continue  # the position of a source
+                continue  # the position of a source: CREATED, a tab and SOURCE are no number
             shard = self._shard(name)
             data = shard.store.get_manifest()
             manifest = None if data is None else Manifest.from_bytes(data, shard)
