@@ -149,7 +149,24 @@ class _Totals:
 
 
 class Watch:
-    """Counts on one worker while somebody looks. What `_start` and `_stop` do happens in the worker's thread."""
+    """Counts on one worker while somebody looks. What `_start` and `_stop` do happens in the worker's thread.
+
+    **When it counts.** Each look computes, in nanoseconds (`_count_on`), from the activations since the last look:
+
+        allowed = SHARE * time elapsed / workers
+        took    = activations * part of the time in which they were counted * 1500 + time of switching
+        owed    = owed + took - allowed, but at least 0 and at most LONGEST_PAUSE * allowed
+        is_busy = activations * 1500 > allowed
+
+    A worker that is busy counts only while nothing is owed, and then about `BUDGET` activations. Any other worker goes
+    on counting, or begins once nothing is owed. Switching is to begin and to end counting: `_switching` adds up its
+    time, and `_paid` is how much of that `owed` has received.
+
+    **What is shown.** A factor extrapolates what was counted in a part of the time (`look`):
+
+        if some was counted since the last look:   growth of the counts * time elapsed / time in which it counted
+        otherwise:                                 the last such product * activations / activations then (`_measured`)
+    """
 
     def __init__(self, worker: Worker, measures_epochs: bool) -> None:
         self.worker = worker
@@ -169,7 +186,7 @@ class Watch:
         self._switching = 0
         """How much processor time it has taken so far to begin and end counting."""
         self._paid = 0
-        """How much of that is in `_owed`, or was."""
+        """How much of that `_owed` has received."""
         self._owed = 0.0
         """By how many nanoseconds counting has taken longer than its part of the time."""
         self._measured = 0
@@ -192,6 +209,7 @@ class Watch:
         now, began = clock.perf_counter_ns(), self._began
         counted = self._counted + (now - began if began else 0)
         elapsed, measured = now - self._seen[0], counted - self._seen[1]
+        # What is counted first is shown as it is, and so is what was counted in nearly all of the time.
         factor = elapsed / measured if measured > 0 and self._seen[1] else 1.0
         factor = factor if factor > 1.05 else 1.0
         self._seen = now, counted

@@ -85,14 +85,21 @@ def _decode(data: list[Any]) -> ProcessSeen:
 
 
 class Neighbour:
-    """Another process, as the one with the page asks it. An answer that is late is taken the next time."""
+    """Another process, as the one with the page asks it, over one connection and one question at a time.
+
+    One connection, because the other process counts for as long as it is connected, and keeps for each connection which
+    warnings it has sent. One question at a time, because answers have no numbers: they are matched by their order. So
+    until a late answer has come, each call waits for it again, and asks nothing else. Use from one task.
+    """
 
     def __init__(self, directory: Path, process: int) -> None:
         self.process = process
         self._path = place(directory, process)
         self._ends: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
         self._waiting: tuple[str, asyncio.Task[Any]] | None = None
-        self._late: Any = None  # an answer to `look` that came when something else was asked
+        """The question that is not answered yet, and what waits for its answer."""
+        self._late: Any = None
+        """An answer to `look` that came when something else was asked: the next `look` returns it."""
 
     async def look(self) -> tuple[ProcessSeen, list[list[Any]]] | None:
         """Return what the process does and its new warnings, or None if it does not answer in time."""
@@ -130,7 +137,7 @@ class Neighbour:
         if asked == request:
             return found
         if asked == "look":
-            self._late = found  # it alone has the warnings that were new then
+            self._late = found  # kept, because no other answer has the warnings that were new then
         return None
 
     async def _exchange(self, request: str) -> Any:
