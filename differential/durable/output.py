@@ -167,9 +167,10 @@ def _nothing(changes: InputPort) -> None:
 
 
 def _upper(changes: InputPort, shard: OpenShard, appender: Appender) -> int:
-    """Return the time before which the collection is final, for this run and for all that follow.
+    """Return the time up to which to append: before it the collection is final, for this run and for all that follow.
 
-    That is as far as `_final`, and not farther than inputs that are ahead are durable.
+    `_final` is not enough: an input that is ahead lets the dataflow compute with changes that a crash takes away. The
+    next run would compute other records, so nothing is appended before these changes are durable (`State.bound`).
     """
     bound = shard.state.bound()
     final = _final(changes, shard, appender)
@@ -177,7 +178,7 @@ def _upper(changes: InputPort, shard: OpenShard, appender: Appender) -> int:
 
 
 def _final(changes: InputPort, shard: OpenShard, appender: Appender) -> int:
-    """Return the time before which the collection is final.
+    """Return the time before which the collection is final, if the changes of inputs that are ahead survive.
 
     That is the frontier, but at most how far the inputs are durable: once they are closed, operators that hold changes
     for later times, such as windows, let the frontier pass times at which a program that goes on still makes changes.

@@ -17,6 +17,23 @@ also notes how far each was, so that an older copy of an input is refused, which
 
 **Retention.** After a crash the inputs would be loaded as of `upper` - 1 of the output that is least far or, without
 outputs, of such an input. An input must stay readable as of this time: its `since` is not later, whatever `keep` is.
+
+**The times.** The program goes on at these, which are the same on all workers:
+
+    load_time(input)         as of which the history of the input is loaded
+    begin()                  as of which the outputs are computed again
+    first_time(snapshot)     at which an operator with private state begins
+    first_epoch(input)       the first epoch of new changes
+
+    load_time <= begin <= first_time, and load_time < first_epoch unless both are 0
+
+Worker 0 knows these while the program runs. They are computed from the `upper` of the writers, so they never go back:
+
+    limit(input)      min of outputs and snapshots - 1    `since` of the input must not pass it
+    bound()           min of inputs `ahead`               an output is appended to up to the least of its frontier,
+    input_upper()     max of inputs                       `bound` and `input_upper`
+    final()           min of outputs                      snapshots are committed up to it
+    made_of(shard)    each of its inputs                  is noted with each append of an output or a snapshot
 """
 
 from __future__ import annotations
