@@ -30,7 +30,7 @@ from differential.jobs import at_least, counted
 from differential.jobs.access import label_of
 from differential.jobs.command_line import add_output, options_from, parser_of
 from differential.jobs.interrupt import Interrupt
-from differential.jobs.lines import Line, followed, is_stream, lines
+from differential.jobs.lines import Line, followed, is_for_one_worker, lines
 from differential.jobs.outputs import Result, reporting
 from differential.jobs.picture import latency_panels, nothing, points
 from differential.jobs.status import CheckError, status_of
@@ -142,7 +142,7 @@ def epochs(texts: Iterable[Line | None], size: int, wait: Callable[[], None]) ->
 def count(worker: Worker, options: argparse.Namespace, interrupt: Interrupt) -> None:
     """Count the words of all texts on one worker; worker 0 prints and writes the answer."""
     is_first, files = worker.index == 0, options.files
-    is_alone = options.follow or any(map(is_stream, files))
+    is_alone = options.follow or any(map(is_for_one_worker, files))
     program, total = Program(worker), Counter[str]()
     texts: Iterable[Line | None] = ()
     if is_first or not is_alone:

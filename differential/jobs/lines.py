@@ -75,10 +75,10 @@ def followed(paths: Sequence[str], is_over: Callable[[], bool] = lambda: False) 
                 yield None
 
 
-def is_stream(path: str) -> bool:
+def is_for_one_worker(path: str) -> bool:
     """Return whether only one worker can read a text: standard input, a pipe, or what this process does not see.
 
-    >>> is_stream("-"), is_stream(__file__)
+    >>> is_for_one_worker("-"), is_for_one_worker(__file__)
     (True, False)
     """
     return not os.path.isfile(path)
