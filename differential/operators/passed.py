@@ -69,7 +69,11 @@ def passed(moments: C, watermarks: C, sources: int, *, name: str = "passed") -> 
 
 
 class Passing:
-    """The operator. `_waiting` has how often each time that is not passed occurs; `_order` is a heap of these times."""
+    """The operator. Here an epoch is a timestamp, and a moment is one of the times in the records.
+
+    Invariant: after the step of an epoch, while all sources have a watermark, the output has the moments up to
+    `_passed`, and `_waiting` the others. A moment whose changes add up to nothing may still wait, with a count of 0.
+    """
 
     def __init__(self, moments: InputPort, watermarks: InputPort, output: OutputPort, sources: int, name: str) -> None:
         self._moments = moments
@@ -78,14 +82,20 @@ class Passing:
         self._name = name
         self._held = CapabilitySet(output)
         self._batches: dict[Time, tuple[list[Updates], list[Updates]]] = defaultdict(lambda: ([], []))
+        """The updates of moments and of watermarks in each epoch that is not complete."""
         self._number = sources
         self._sources: dict[Any, dict[Any, int]] = {}
+        """The watermarks that each source has as of the last step, and how often. Several count as none (`_least`)."""
         self._latest: dict[Any, Any] = {}
-        """The last watermark of each source."""
+        """The last watermark of each source, kept to refuse one that goes back."""
         self._passed: int | None = None
+        """The least watermark as of the last step, in the unit of the moments; None if a source has none."""
         self._waiting: dict[int, int] = {}
+        """How often each moment occurs that is not passed."""
         self._order: list[int] = []
+        """The keys of `_waiting`, as a heap."""
         self._like: Array | None = None
+        """An empty column of the type of the moments, once some have come."""
 
     def run(self) -> None:
         for place, input in enumerate((self._moments, self._watermarks)):
@@ -126,6 +136,7 @@ class Passing:
         self._passed = self._least(self._like)
         found = {}
         for moment, diff in changed.items():
+            # A moment that waits goes through the heap even if it is passed now: what it had before is counted there.
             if self._passed is not None and moment <= self._passed and moment not in self._waiting:
                 found[moment] = diff
                 continue

@@ -40,7 +40,14 @@ Before the next seal, which may take most of them, they also wait for `_GROWTH` 
 class Batcher:
     """Updates that wait for their times to be final.
 
-    Invariant: every update held is in advance of `upper`, that of the latest batch.
+    Invariant: every update held is in advance of `upper`, that of the latest batch. So the batches follow one another,
+    whichever way makes them:
+
+        push, then seal    any updates; what is not due stays held
+        seal_at_once       few updates at one time, all due or none
+        sealed             updates that a kernel has sealed, all due
+
+    The last two ways need nothing to be held, and skip the chunks.
     """
 
     __slots__ = ("_chunks", "_last", "_most", "_origin", "_pile", "_rows", "depth", "upper")
@@ -51,9 +58,14 @@ class Batcher:
         self._origin = Antichain([(0,) * depth])
         self.upper = self._origin
         self._chunks: list[_Chunk] = []
-        self._pile = _PILE  # pushes consider to consolidate from so many chunks on,
-        self._most = _PILE  # and seals consolidate if they keep so many
-        self._rows = self._last = 0
+        # From `_pile` chunks on, a push consolidates them if the rows are `_GROWTH` times `_last`, and otherwise waits
+        # for `_PILE` more chunks. A seal of many rows consolidates what it keeps if that is `_most` chunks.
+        self._pile = _PILE
+        self._most = _PILE
+        self._rows = 0
+        """How many rows are held."""
+        self._last = 0
+        """How many rows were left by the last seal or consolidation."""
 
     def __len__(self) -> int:
         """The number of rows held."""

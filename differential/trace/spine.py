@@ -89,14 +89,18 @@ class Spine:
         self._owner = self._identify()
         self._is_working = False
         self._batches: tuple[Batch, ...] | None = ()
+        # Work that an insert does (`exert`): whether merges are under way; how many of the newest layers have few rows;
+        # whether some other neighbours may have to be merged.
         self._is_merging = False
-        # How many of the newest layers have few rows, and whether some other neighbours may have to be merged.
         self._tiny = 0
         self._is_unsettled = False
-        # Whether `tend` has found nothing to do since the layers or the claims have changed, and whether it is awaited.
+        # How many rows of work until an insert looks for layers of which half the times coincide, and nearly all do.
+        self._until_compaction = self._until_look = _LEAST_PAUSE
+        # Work between inserts: whether `tend` has found nothing since the layers or the claims have changed, and
+        # whether it was asked for by `wake`.
         self._is_tidy = True
         self._is_awake = False
-        self._until_compaction = self._until_look = _LEAST_PAUSE
+        # For statistics. `_tend` also learns from `_moved` whether a phase has found work.
         self._inserted = 0
         self._moved = 0
         self.watch: Callable[[Batch], None] | None = None

@@ -68,41 +68,61 @@ class Link:
 
     def __init__(self, config: Config, peer: int, push: zmq.Socket[bytes]) -> None:
         """Prepare the connection to worker `peer`; the caller connects `push` next."""
+        # Who the peer is.
         self.peer = peer
         self.process = config.process_of(peer)
         self.endpoint = config.endpoint(peer)
+        self.pid: int | None = None
+        """The number of its process, once it has sent a hello."""
+
+        # To the peer.
+        self.socket = push
+        self.outlet: Outlet | None = None
+        """The ring in the peer's memory, once the peer has offered it."""
+        self.next_number = 1
+        """The number of the next message."""
+        self.queue: deque[tuple[int, Frames, int]] = deque()
+        """The messages that have numbers, but no room yet: (number, frames, bytes)."""
         self.window = max(1, config.queue_bytes // (config.peers - config.workers))
         self.own_quantum = max(1, self.window // 4)
         """The peer acknowledges what it has taken each time it has taken this many more bytes."""
-        self.pid: int | None = None
-        self.socket = push
-        self.monitor = push.get_monitor_socket(
-            zmq.EVENT_CONNECTED | zmq.EVENT_DISCONNECTED | zmq.EVENT_HANDSHAKE_SUCCEEDED | HANDSHAKE_FAILED
-        )
-        self.queue: deque[tuple[int, Frames, int]] = deque()
-        self.ring: RingReader | None = None
-        self.offer = ""
-        self.outlet: Outlet | None = None
         self.sent = self.acknowledged = 0
-        self.received = self.reported = 0
-        self.next_number = 1
+
+        # From the peer, whose messages arrive at the socket of this worker or in the ring.
+        self.ring: RingReader | None = None
+        """The ring in this worker's memory that the peer writes to."""
+        self.offer = ""
+        """What the peer needs to open this ring, for the hello."""
         self.last_number = 0
+        """The number of the last message received; hellos, acknowledgements and failures have none."""
+        self.received = self.reported = 0
         self.quantum = 1
         """This worker acknowledges what it has received each time it has received this many more bytes."""
+
+        # Meeting the peer (`Meeting`).
         self.answered = False
         """Whether the peer has answered a hello of this worker."""
         self.hello_due_at = 0.0
+        """When the next hello of this worker is due."""
         self.greeted_at: float | None = None
         """When the peer's last hello arrived."""
         self.stranger: tuple[str, float, float] | None = None
         """The generation of a process of another run at the peer's address, and when its first and last hello came."""
-        # Written by the watch, in its own thread; the worker only reads these.
+
+        # Of the watch, in its own thread. It writes all but `monitor`, and the worker only reads these.
+        self.monitor = push.get_monitor_socket(
+            zmq.EVENT_CONNECTED | zmq.EVENT_DISCONNECTED | zmq.EVENT_HANDSHAKE_SUCCEEDED | HANDSHAKE_FAILED
+        )
+        """Where ZeroMQ reports the events of the connection (`observe`)."""
         self.connected = False
         self.accepted_at: float | None = None
         """When the peer's system accepted the connection, until the peer itself has answered on it."""
         self.broke_at = -inf
+        """When the connection broke last."""
         self.lost_at: float | None = None
+        """When it broke for the first time after both had met, which is a loss."""
         self.trouble = ""
+        """Why the last handshake failed, for people."""
 
     def __str__(self) -> str:
         pid = "" if self.pid is None else f", pid {self.pid}"

@@ -93,14 +93,21 @@ class SocketAllocator(Allocator):
         self._context = context
         self._encoder = Encoder(index, config.generation)
         self._early: list[tuple[int, Message]] = []
+        """What has arrived during the meeting, for the first `receive`."""
         self._links: dict[int, Link] = {}
         self._rings = Rings()
         self._watcher: Watch | None = None
         self._outstanding = 0
+        """The bytes for other processes, sent or queued, that are not acknowledged."""
         self._watch_at = 0.0
-        self._fruitless = self._gathered = 0
+        """When the connections are checked next."""
+        self._gathered = 0
+        """The bytes that this look for messages has taken."""
+        self._fruitless = 0
+        """How many spins in succession have found nothing."""
         self._closed = False
         self._is_over = False
+        """Whether this worker has sent or raised a failure, so that a loss needs no report."""
         self._is_ending = is_ending
         context.acquire()
         self._pull: zmq.Socket[bytes] = context.zmq.socket(zmq.PULL)

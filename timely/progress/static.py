@@ -30,9 +30,14 @@ from timely.progress.antichain import Antichain, minimal
 class StaticProgress:
     """What is held in one scope, and what its operators know of it.
 
-    Between turns, what is held is at times in advance of `before`. Counts that change while no operator of the region
-    runs are reported to `changed` of the outermost scope: with the time outside of all loops, and by how much.
-    `catch_up` is called to move the frontiers between turns when somebody asks for one.
+    The frontier at a place depends on whether its turn has come:
+
+        in a turn       places up to `place`: `now`      later places: `before`
+        between turns   `place` is -1, so `before` everywhere, and what is held is at times in advance of it
+
+    Counts that change while no operator of the region runs are reported to `changed` of the outermost scope: with the
+    time outside of all loops, and by how much. `catch_up` is called to move the frontiers between turns when somebody
+    asks for one.
     """
 
     def __init__(self, outside: StaticProgress | None, width: int) -> None:
@@ -43,22 +48,27 @@ class StaticProgress:
         self.outside = outside
         self.outermost: StaticProgress = self if outside is None else outside.outermost
         self.width = width
-        self.held: dict[Time, int] = {}
-        """How many capabilities and messages there are at each time."""
-        self.arrived: list[Time] = []
-        """The times of messages from other workers that have come since the region ran, and are not counted here."""
         self.within: list[StaticProgress] = [self]
         """This scope, and all loops in it."""
+        self.held: dict[Time, int] = {}
+        """How many capabilities and messages there are at each time."""
         self.place = -1
         """The place in the order whose turn it is; -1 between turns."""
         self.now = self.before = Antichain.of_minimal(((0,) * width,))
+        """The frontier of the present or last turn, and that of the turn before; equal between turns."""
+        self._entered = Antichain(), Antichain()
+        """The last frontier outside that was asked for, and the same as it is in this loop."""
+
+        # Used of the outermost scope only.
+        self.arrived: list[Time] = []
+        """The times of messages from other workers that have come since the region ran, and are not counted here."""
         self.is_running = False
-        """Whether operators of the region run: meant for the outermost scope, as is what follows."""
+        """Whether operators of the region run."""
         self.is_behind = False
-        """Whether a frontier outside has moved since the last turn, and no operator waits for that."""
+        """Whether a frontier outside has moved, and those in here have not: until the next turn, or `catch_up`."""
         self.changed: Callable[[Time, int], None] | None = None
         self.catch_up: Callable[[], None] | None = None
-        self._entered = Antichain(), Antichain()
+
         around = outside
         while around is not None:
             around.within.append(self)
