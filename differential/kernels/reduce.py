@@ -273,7 +273,7 @@ def _gathered(fold: Fold, walk: Walk, upper: Table, scratch: Scratch, room: Room
         return NEEDS_ROOM
     n = gather(walk, upper, scratch, state[NEW_TIMES], room.rows, room.bounds)
     state[RANKED], state[CHAIN] = n, 1
-    state[STEPS] = interesting_chain(scratch.vectors, scratch.marks, n, True, depth)
+    state[STEPS] = interesting_chain(scratch.vectors, scratch.marks, n, depth)
     return NEEDS_CLOSURE if state[STEPS] < 0 else GOES_ON
 
 

@@ -261,9 +261,9 @@ def gather(walk: Walk, upper: Table, scratch: Scratch, new_count: int, rows: Row
 
 
 @bare
-def _looks_ahead(vectors: Table, marks: Table, n: int, ahead: bool, depth: int) -> bool:
-    """Whether the visit includes times that are not due: with `ahead`, for few times or a chain."""
-    return ahead and (n <= _FEW_TIMES or is_chain(vectors[TABLE], marks[KNOWN], n, IS_NEW | IS_USED, depth))
+def _looks_ahead(vectors: Table, marks: Table, n: int, depth: int) -> bool:
+    """Whether the visit includes times that are not due: for few times or a chain."""
+    return n <= _FEW_TIMES or is_chain(vectors[TABLE], marks[KNOWN], n, IS_NEW | IS_USED, depth)
 
 
 @bare
@@ -278,14 +278,14 @@ def _visit_due(vectors: Table, marks: Table, n: int, depth: int) -> int:
 
 
 @bare
-def interesting_chain(vectors: Table, marks: Table, n: int, ahead: bool, depth: int) -> int:
+def interesting_chain(vectors: Table, marks: Table, n: int, depth: int) -> int:
     """Find the interesting times of a gathered group if they are a chain and none becomes pending.
 
     Returns how many there are to visit, or -1 for any other group, for which `interesting` finds them. A group that is
-    visited at times that are not due, too, has all its times marked as IS_DUE.
+    visited at times that are not due, too (see *Looking ahead* in `reduce_times`), has all its times marked as IS_DUE.
     """
     table, known = vectors[TABLE], marks[KNOWN]
-    if _looks_ahead(vectors, marks, n, ahead, depth):
+    if _looks_ahead(vectors, marks, n, depth):
         # All times in use are visited, so all count as due from here on.
         for time in range(n):
             known[time] |= IS_DUE if known[time] != 0 else 0
@@ -302,11 +302,12 @@ def interesting(
     how many they are, whether they are a chain, and how many times are pending with those of the group.
 
     The times to visit are the interesting times that are due. If `ahead` is set they are, for a chain or few times, all
-    interesting times; `interesting_chain` must have been called before, which marks these as IS_DUE.
+    interesting times; `interesting_chain`, which always looks ahead, must have been called before to mark these as
+    IS_DUE. `reduce` sets it, and `reduce_rounds` does not.
     """
     vectors, marks, sparse, pending = scratch
     depth, table, known = upper.shape[1], vectors[TABLE], marks[KNOWN]
-    if _looks_ahead(vectors, marks, n, ahead, depth):
+    if ahead and _looks_ahead(vectors, marks, n, depth):
         upper = upper[:0]  # no time is in advance of the empty antichain: the closure keeps every join
     else:
         pending, pending_count = postpone(table, known, n, depth, pending, pending_count)
