@@ -181,8 +181,8 @@ class Catalog:
     def _commit(self) -> int:
         """Make the changes durable, then take the batches of sources, then submit the call to the workers.
 
-        A crash loses nothing. Before `storage.commit` decides, a later session reads the batches again, because their
-        positions are part of the durable commit. After it, a later session begins with the commit.
+        A crash loses nothing. If it comes before `storage.commit` decides, a later session reads the batches again,
+        because their positions are durable only with the commit. If it comes later, that session has the commit.
 
         An error before the call is submitted puts statements and batches back, and ends the storage, which has a commit
         that the workers lack. Once it is submitted, the workers complete it, and nothing can be put back. If an
@@ -210,7 +210,7 @@ class Catalog:
             self.feeds.take()
             self.engine.submit(call)  # from here on the workers make the commit, and nothing is put back
             self.clocks.settle()
-            interrupt.release()  # raised only now, because the workers have what is durable
+            interrupt.release()  # not before the workers have what is durable
             self.engine.wait(call, f"commit {at}")
         except BaseException as stop:
             if not call.is_submitted:

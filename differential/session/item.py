@@ -53,8 +53,8 @@ class Share(NamedTuple):
 class Item:
     """A table, a view or a question, as all workers of a process share it. `kind` is its noun.
 
-    Each other process has an `Item` of its own, with the same `number`. After each call, what its worker has written to
-    `totals`, `nbytes` and `_changed` is copied to the item of the first process (`adopt`).
+    Each other process has an `Item` of its own, with the same `number`. After each call it sends what its worker has
+    written to `totals`, `nbytes` and `_changed` to the item of the first process (`adopt`).
     """
 
     last_failure: ClassVar[int] = 0

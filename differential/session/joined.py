@@ -84,7 +84,7 @@ def joined(left: R, right: R, on: On, name: str) -> R:
 
     if (_has_key(left, ours) and _has_key(right, theirs)) or left.scope is not right.scope:
         return build(columns)
-    # Cached, because copies of `whole` under other names (`Relation.at`) ask for its stream, too: one join serves all.
+    # Cached, because copies of `whole` (`named`, `at`) ask for the stream, too: they share one join.
     whole = type(left)._lazy(left.scope, len(ours), cache(lambda: build(columns).stream))
     whole.names, whole._narrow = columns, build
     return whole

@@ -94,7 +94,8 @@ class Spine:
         self._is_merging = False
         self._tiny = 0
         self._is_unsettled = False
-        # How many rows of work until an insert looks for layers of which half the times coincide, and nearly all do.
+        # How many rows of work until an insert looks for layers to compact: those of which half of the times coincide,
+        # and, sooner, those of which nearly all do.
         self._until_compaction = self._until_look = _LEAST_PAUSE
         # Work between inserts: whether `tend` has found nothing since the layers or the claims have changed, and
         # whether it was asked for by `wake`.

@@ -153,7 +153,7 @@ class Watch:
 
     **When it counts.** Each look computes, in nanoseconds (`_count_on`), from the activations since the last look:
 
-        allowed = SHARE * time elapsed / workers
+        allowed = SHARE * time elapsed (at least PERIOD) / workers
         took    = activations * part of the time in which they were counted * 1500 + time of switching
         owed    = owed + took - allowed, but at least 0 and at most LONGEST_PAUSE * allowed
         is_busy = activations * 1500 > allowed
