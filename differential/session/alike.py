@@ -16,9 +16,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import wraps
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar, cast
 
 from differential.collection import Collection
 from differential.operators import (
@@ -34,7 +34,9 @@ from differential.operators import (
     negate as _negate,
     sets as _sets,
 )
-from differential.session.near import refuse_other_columns
+from differential.session.joined import On
+from differential.session.matching import left_joined, with_match
+from differential.session.near import refuse_other_columns, refuse_stranger
 
 A = TypeVar("A", bound="Alike")
 P = ParamSpec("P")
@@ -69,6 +71,8 @@ class Alike(Collection):
 
     names: tuple[str, ...] | None = None
     """The names of the columns, in order of their positions; None where they are unknown."""
+    is_distinct = False
+    """Whether it is known that each record occurs once."""
 
     def _alike(self, made: object) -> Self:
         """Return a collection of the same columns with the names here."""
@@ -103,6 +107,59 @@ class Alike(Collection):
 
         return self._alike(_iterate.iterate(self, named, limit=limit, name=name))
 
+    def distinct(self, *, name: str = "distinct") -> Self:
+        """Return each record once."""
+        made = self._alike(_distinct.distinct(self, name=name))
+        made.is_distinct = True
+        return made
+
+    def semijoin(self, keys: Any, *, on: On | None = None, name: str = "semijoin") -> Self:
+        """Return the records whose key is in `keys`, a collection of keys, however often it occurs there.
+
+        `on` names the columns that are to be equal, as in `join`: then `keys` may have other columns too.
+
+        >>> from differential.session.relation import Relation
+        >>> def program(scope):
+        ...     orders = Relation.of(scope, np.array([1, 2]), np.array([30, 5])).named("customer", "total")
+        ...     visits = Relation.of(scope, np.array([7, 8]), np.array([1, 1])).named("minute", "customer")
+        ...     return orders.semijoin(visits, on="customer")
+        >>> example(program)
+        [((1, 30), 1)]
+        """
+        left, found = with_match(_join.semijoin, self, keys, on, name)
+        return cast(Self, left._alike(found))
+
+    def antijoin(self, keys: Any, *, on: On | None = None, name: str = "antijoin") -> Self:
+        """Return the records whose key is not in `keys`, as `semijoin` returns those whose key is.
+
+        >>> from differential.session.relation import Relation
+        >>> def program(scope):
+        ...     orders = Relation.of(scope, np.array([1, 2]), np.array([30, 5])).named("customer", "total")
+        ...     visits = Relation.of(scope, np.array([7, 8]), np.array([1, 1])).named("minute", "customer")
+        ...     return orders.antijoin(visits, on="customer")
+        >>> example(program)
+        [((2, 5), 1)]
+        """
+        left, found = with_match(_join.antijoin, self, keys, on, name)
+        return cast(Self, left._alike(found))
+
+    def left_join(self, other: Self, *, on: On, missing: Mapping[str, Any], name: str = "left_join") -> Self:
+        """Return the records of `join`, and those here that match none, with the values of `missing` in other columns.
+
+        A value is of the type of its column; a column of one null, such as `typed([None], "text?")` of
+        `differential.frames`, makes a column that may have nulls. Raises BuildError unless there is a value for each.
+
+        >>> from differential.session.relation import Relation
+        >>> def program(scope):
+        ...     orders = Relation.of(scope, np.array([1, 2]), np.array([30, 5])).named("customer", "total")
+        ...     people = Relation.of(scope, np.array([1]), np.array(["Rome"])).named("customer", "city")
+        ...     return orders.left_join(people, on="customer", missing={"city": ""})
+        >>> example(program)
+        [((1, 30, 'Rome'), 1), ((2, 5, ''), 1)]
+        """
+        refuse_stranger("left_join", other)
+        return cast(Self, left_joined(cast(Any, self), cast(Any, other), on, missing, name))
+
     concat = of_all(_concat.concat)
     union = of_all(_sets.union)
     intersect = of_all(_sets.intersect)
@@ -110,13 +167,10 @@ class Alike(Collection):
     symmetric_difference = of_all(_sets.symmetric_difference)
 
     consolidate = of_some(_consolidate.consolidate)
-    distinct = of_some(_distinct.distinct)
     threshold = of_some(_distinct.threshold)
     negate = of_some(_negate.negate)
     delay = of_some(_delay.delay)
     inspect = of_some(_inspect.inspect)
-    semijoin = of_some(_join.semijoin)
-    antijoin = of_some(_join.antijoin)
     min = of_some(_aggregates.min)
     max = of_some(_aggregates.max)
     top_k = of_some(_aggregates.top_k)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from differential.collection import Collection
+from differential.operators.join import semijoin
 from differential.session.clock import sources
 from differential.session.item import Item
 from differential.session.relation import Index, Relation
@@ -99,7 +100,7 @@ class Tables:
         by_end = windows.keyed_by(WINDOW[1])
         ends = by_end.select(WINDOW[1]).distinct().passed(self.watermark(*tables), len(self._watermarks(tables)))
         order = by_end.names or ()
-        found = by_end.semijoin(ends, name="final").named(*order)
+        found = semijoin(by_end, ends, name="final").named(*order)
         return found.select(*names, keys=keys).at(event_time)
 
     def __getattr__(self, name: str) -> Relation:

@@ -64,15 +64,8 @@ def joined(left: R, right: R, on: On, name: str) -> R:
 
     Raises BuildError if one of these does not exist, or a column besides the key has the same name in both.
     """
-    if not isinstance(on, Iterable) or not on:
-        raise BuildError(
-            f"join (at {user_origin()}): on={on!r:.80} names no column: on='city' and on=['city', 'year'] name columns "
-            "that both sides have, and on={'city': 'name'} one here and one of the other side"
-        )
-    pairs = dict(on) if isinstance(on, Mapping) else {each: each for each in ([on] if isinstance(on, str) else on)}
-    ours, theirs, origin = [*pairs], [*pairs.values()], user_origin()
-    known_columns(left.names, "join", ours)
-    known_columns(right.names, "join", theirs, "the other side has")
+    ours, theirs = matched_columns("join", left, right, on)
+    origin = user_origin()
     columns = joined_names((*ours, *_others(left, ours)), _others(right, theirs), True)
     assert columns is not None
 
@@ -88,6 +81,19 @@ def joined(left: R, right: R, on: On, name: str) -> R:
     whole = type(left)._lazy(left.scope, len(ours), cache(lambda: build(columns).stream))
     whole.names, whole._narrow = columns, build
     return whole
+
+
+def matched_columns(what: str, left: Named, right: Named, on: On) -> tuple[list[str], list[str]]:
+    """Return the columns of both sides that are to be equal. Raises BuildError if one of them does not exist."""
+    if not isinstance(on, Iterable) or not on:
+        raise BuildError(
+            f"{what} (at {user_origin()}): on={on!r:.80} names no column: on='city' and on=['city', 'year'] name "
+            "columns that both sides have, and on={'city': 'name'} one here and one of the other side"
+        )
+    pairs = dict(on) if isinstance(on, Mapping) else {each: each for each in ([on] if isinstance(on, str) else on)}
+    known_columns(left.names, what, [*pairs])
+    known_columns(right.names, what, [*pairs.values()], "the other side has")
+    return [*pairs], [*pairs.values()]
 
 
 def _others(side: Named, key: Sequence[str]) -> tuple[str, ...]:

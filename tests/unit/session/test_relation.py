@@ -460,10 +460,47 @@ def test_a_view_with_negative_rows_is_named_with_its_line_however_it_is_read() -
         db.table("a", {"k": [1, 5], "x": ["b: c", "d"]})
         db.table("b", {"k": [1, 1, 1]})
         db.commit()
-        view = db.view("left", lambda t: t.a.antijoin(t.b))
+        view = db.view("left", lambda t: t.a.concat(t.b.join(t.a, on="k").negate()))
         named = rf"view 'left' \(at {re.escape(__file__)}:\d+\) cannot be read: "
         for read in (view.records, lambda: repr(view), view.to_arrow):
             with pytest.raises(DataError, match=rf"{named}the record \(1, 'b: c'\) occurs .* -2; .*distinct\(\)"):
                 read()
         with pytest.raises(DataError, match=rf"{named}its number of rows is negative, -1"):
             len(view)
+
+
+def test_a_semijoin_by_columns_has_their_names_and_shares_distinct_keys() -> None:
+    with Session() as db:
+        db.table("orders", {"id": [1, 2], "customer": [7, 8]})
+        db.table("people", {"name": ["ann", "eva"], "number": [7, 7]})
+        db.commit()
+        found = db.ask(lambda t: t.orders.semijoin(t.people, on={"customer": "number"}))
+        assert (found.columns, found.records()) == (("customer", "id"), [(7, 1)])
+
+
+@pytest.mark.parametrize("is_distinct", [False, True])
+def test_keys_that_are_known_to_be_distinct_are_not_made_distinct_again(is_distinct: bool) -> None:
+    def program(scope: Scope) -> Collection:
+        people = Relation.of(scope, np.array([7, 7]), np.array(["ann", "eva"])).named("number", "name")
+        keys = people.select("number").distinct() if is_distinct else people.select("number")
+        left = Relation.of(scope, np.array([7, 8])).named("n").antijoin(keys.named("id"))
+        assert len(operators(scope, "antijoin: keys")) == (not is_distinct)
+        return left
+
+    assert example(program) == [((8,), 1)]
+
+
+@pytest.mark.parametrize(
+    ("missing", "error"),
+    [
+        ({}, r"adds the columns city, and `missing` has values for none: missing={'city': ...} are"),
+        ({"city": "", "n": 0}, "`missing` has values for city, n"),
+        ({"city": None}, r"does not state the type of the column: typed\(\[None\], 'text\?'\) of differential.frames"),
+    ],
+)
+def test_a_left_join_has_a_value_for_each_column_that_it_adds(missing: Any, error: str) -> None:
+    with Session() as db:
+        db.table("orders", {"id": [1]})
+        db.table("cities", {"id": [1], "city": ["Rome"]})
+        with pytest.raises(SessionError, match=error):
+            db.ask(lambda t: t.orders.left_join(t.cities, on="id", missing=missing))
