@@ -185,6 +185,19 @@ class Interner:
         """Undo `hold`."""
         self._holders.pop(columns, None)
 
+    def end(self) -> None:
+        """Let go of all items but strings that the program still has in a column: the worker has no dataflows any more.
+
+        What is left of these is many objects that refer to each other and to this table, which may be much memory, long
+        before the garbage collector has a reason to look for them.
+        """
+        has_strings = any(meaning is self._numbers and reference() is not None for meaning, reference in self._watched)
+        if not has_strings:
+            self.strings = StringTable()
+        self._tuples = StringTable()
+        self._free, self._watched, self._collection = [], [], None
+        self._holders.clear()
+
     def collect(self) -> None:
         """Reclaim numbers for a bounded time. Called only when no operator is in the middle of a run."""
         if self._collection is None:
@@ -340,6 +353,13 @@ def interner_of(worker: object) -> Interner:
     if interner is None:
         interner = _interners[worker] = Interner()
     return interner
+
+
+def end_interner(worker: object) -> None:
+    """Let go of the table of a worker that has no dataflows any more."""
+    interner = _interners.pop(worker, None)
+    if interner is not None:
+        interner.end()
 
 
 def hold_columns(dataflow: DataflowCore, columns: Callable[[], Iterable[Held]]) -> None:

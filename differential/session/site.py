@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from differential.collection import Arrangement, Collection, Trace
+from differential.data.interning import end_interner
 from differential.kernels.compile import NOTHING
 from differential.operators.input import InputSession
 from differential.session.agreement import Agreement
@@ -215,6 +216,7 @@ class Site:
             item.end()
         for dataflow in self.worker.dataflows:
             self.worker.drop_dataflow(dataflow)
+        end_interner(self.worker)
 
     def end(self, error: BaseException, was_closed: bool) -> None:
         """Note why the session has ended while it had tables and views. Any thread may do so then."""
