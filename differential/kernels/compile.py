@@ -13,8 +13,8 @@ What a kernel calls is marked too, and named directly in the caller's globals (`
 
 - `@inner`: a function that is compiled into the kernels that call it, and cannot be called from Python;
 - `@bare`: an inner function that makes no arrays, and costs least to call;
-- `@primitive(meaning)`: a function that returns, when Numba may be imported, something only compiled code can call;
-  `meaning` is what that means in Python;
+- `@primitive(meaning)`: a function that receives Numba, when that may be imported, and returns something only compiled
+  code can call; `meaning` is what that means in Python;
 - another kernel may be called like an inner function; its result must be annotated, and its code stays its own.
 
 Object code (`codegen.py`) is in the package if that was installed as a wheel (`shipped.py`). Otherwise it is cached on
@@ -180,7 +180,7 @@ class _Primitive(Part):
 
     def prepare(self) -> Any:
         if self.made is None:
-            made = self.source()
+            made = self.source(importlib.import_module("numba"))
             self.made = _codegen().jitted(made) if hasattr(made, "py_func") else made
         return self.made
 
@@ -222,13 +222,13 @@ def bare(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]
 
 def primitive(
     meaning: Callable[..., Any],
-) -> Callable[[Callable[[], Callable[Parameters, Result]]], Callable[Parameters, Result]]:
+) -> Callable[[Callable[[Any], Callable[Parameters, Result]]], Callable[Parameters, Result]]:
     """Return a decorator of functions whose result is for use inside kernels.
 
-    The decorated function is called when Numba may be imported. Interpreted kernels use `meaning` instead.
+    The decorated function is called with Numba, when that may be imported. Interpreted kernels use `meaning` instead.
     """
 
-    def decorate(make: Callable[[], Callable[Parameters, Result]]) -> Callable[Parameters, Result]:
+    def decorate(make: Callable[[Any], Callable[Parameters, Result]]) -> Callable[Parameters, Result]:
         return cast("Callable[Parameters, Result]", _Primitive(cast(FunctionType, make), meaning))
 
     return decorate

@@ -60,11 +60,9 @@ def _empty(n: int) -> Ints:
 
 
 @primitive(_view)
-def view() -> Callable[[int, int], Ints]:
+def view(numba: Any) -> Callable[[int, int], Ints]:
     """Return `n` int64 at `address`, without copying: `view(address, n)`."""
-    numba: Any = importlib.import_module("numba")
-    carray = numba.carray
-    pointer = _pointer()
+    carray, pointer = numba.carray, _pointer(numba)
 
     @numba.njit  # type: ignore[untyped-decorator]
     def view(address: int, n: int) -> Ints:
@@ -74,11 +72,9 @@ def view() -> Callable[[int, int], Ints]:
 
 
 @primitive(_view2)
-def view2() -> Callable[[int, int, int], Table]:
+def view2(numba: Any) -> Callable[[int, int, int], Table]:
     """Return `rows` times `columns` int64 at `address`, without copying: `view2(address, rows, columns)`."""
-    numba: Any = importlib.import_module("numba")
-    carray = numba.carray
-    pointer = _pointer()
+    carray, pointer = numba.carray, _pointer(numba)
 
     @numba.njit  # type: ignore[untyped-decorator]
     def view2(address: int, rows: int, columns: int) -> Table:
@@ -88,13 +84,11 @@ def view2() -> Callable[[int, int, int], Table]:
 
 
 @primitive(_item)
-def item() -> Callable[[int], int]:
+def item(numba: Any) -> Callable[[int], int]:
     """Return the int64 at `address`: `item(address)`."""
-    types: Any = importlib.import_module("numba.core.types")
-    cgutils: Any = importlib.import_module("numba.core.cgutils")
-    extending: Any = importlib.import_module("numba.extending")
+    types, cgutils = numba.core.types, numba.core.cgutils
 
-    @extending.intrinsic
+    @numba.extending.intrinsic
     def item(typing_context, address):  # type: ignore[no-untyped-def]
         def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
             return builder.load(builder.inttoptr(args[0], cgutils.intp_t.as_pointer()))
@@ -105,14 +99,12 @@ def item() -> Callable[[int], int]:
 
 
 @primitive(_fetch)
-def fetch() -> Callable[[int], None]:
+def fetch(numba: Any) -> Callable[[int], None]:
     """Have the processor bring the memory at `address` into its cache, and do not wait for it: `fetch(address)`."""
-    types: Any = importlib.import_module("numba.core.types")
-    cgutils: Any = importlib.import_module("numba.core.cgutils")
+    types, cgutils = numba.core.types, numba.core.cgutils
     ir: Any = importlib.import_module("llvmlite.ir")
-    extending: Any = importlib.import_module("numba.extending")
 
-    @extending.intrinsic
+    @numba.extending.intrinsic
     def fetch(typing_context, address):  # type: ignore[no-untyped-def]
         def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
             number, integer = context.get_constant, ir.IntType(32)
@@ -129,9 +121,8 @@ def fetch() -> Callable[[int], None]:
 
 
 @primitive(_empty)
-def empty() -> Callable[[int], Ints]:
+def empty(numba: Any) -> Callable[[int], Ints]:
     """Return `n` int64 of whatever memory holds, in large pages where there are many: `empty(n)`."""
-    numba: Any = importlib.import_module("numba")
     if not sys.platform.startswith("linux"):
 
         @numba.njit  # type: ignore[untyped-decorator]
@@ -139,9 +130,9 @@ def empty() -> Callable[[int], Ints]:
             return np.empty(n, np.int64)
 
         return plain  # type: ignore[no-any-return]
-    types: Any = importlib.import_module("numba.core.types")
+    types = numba.core.types
     advise = types.ExternalFunction("madvise", types.int32(types.voidptr, types.int64, types.int32))
-    pointer = _pointer()
+    pointer = _pointer(numba)
 
     @numba.njit  # type: ignore[untyped-decorator]
     def large(n: int) -> Ints:
@@ -155,12 +146,10 @@ def empty() -> Callable[[int], Ints]:
     return large  # type: ignore[no-any-return]
 
 
-def _pointer() -> Callable[[int], object]:
-    types: Any = importlib.import_module("numba.core.types")
-    cgutils: Any = importlib.import_module("numba.core.cgutils")
-    extending: Any = importlib.import_module("numba.extending")
+def _pointer(numba: Any) -> Callable[[int], object]:
+    types, cgutils = numba.core.types, numba.core.cgutils
 
-    @extending.intrinsic
+    @numba.extending.intrinsic
     def pointer(typing_context, address):  # type: ignore[no-untyped-def]
         def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
             return builder.inttoptr(args[0], cgutils.voidptr_t)

@@ -9,7 +9,6 @@ thread at a time.
 from __future__ import annotations
 
 import ctypes
-import importlib
 from collections.abc import Callable
 from typing import Any
 
@@ -57,41 +56,39 @@ def _put(address: int, word: int) -> None:
 
 
 @primitive(_in_python("differential.load_text", ctypes.c_int32))
-def load() -> Callable[[int, int, int], int]:
+def load(numba: Any) -> Callable[[int, int, int], int]:
     """Find the bytes of the text in a cell; return 0 if that succeeds: `load(allocator, cell, loaded)`."""
-    types: Any = importlib.import_module("numba.core.types")
+    types = numba.core.types
     return types.ExternalFunction("differential.load_text", types.int32(*[types.int64] * 3))  # type: ignore[no-any-return]
 
 
 @primitive(_in_python("differential.pack_text", ctypes.c_int32))
-def pack() -> Callable[[int, int, int, int], int]:
+def pack(numba: Any) -> Callable[[int, int, int, int], int]:
     """Put a text into a cell; return 0 if that succeeds: `pack(allocator, cell, start, length)`."""
-    types: Any = importlib.import_module("numba.core.types")
+    types = numba.core.types
     return types.ExternalFunction("differential.pack_text", types.int32(*[types.int64] * 4))  # type: ignore[no-any-return]
 
 
 @primitive(_acquired)
-def acquire() -> Callable[[int], int]:
+def acquire(numba: Any) -> Callable[[int], int]:
     """Return what holds the texts of a type, for this thread alone: `acquire(type)`."""
-    types: Any = importlib.import_module("numba.core.types")
+    types = numba.core.types
     return types.ExternalFunction("differential.acquire_texts", types.int64(types.int64))  # type: ignore[no-any-return]
 
 
 @primitive(_released)
-def release() -> Callable[[int], None]:
+def release(numba: Any) -> Callable[[int], None]:
     """Let other threads have the texts of a type again: `release(allocator)`."""
-    types: Any = importlib.import_module("numba.core.types")
+    types = numba.core.types
     return types.ExternalFunction("differential.release_texts", types.void(types.int64))  # type: ignore[no-any-return]
 
 
 @primitive(_word)
-def word_at() -> Callable[[int], int]:
+def word_at(numba: Any) -> Callable[[int], int]:
     """Return the int64 at any `address`, a multiple of 8 or not: `word_at(address)`."""
-    types: Any = importlib.import_module("numba.core.types")
-    cgutils: Any = importlib.import_module("numba.core.cgutils")
-    extending: Any = importlib.import_module("numba.extending")
+    types, cgutils = numba.core.types, numba.core.cgutils
 
-    @extending.intrinsic
+    @numba.extending.intrinsic
     def word_at(typing_context, address):  # type: ignore[no-untyped-def]
         def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
             return builder.load(builder.inttoptr(args[0], cgutils.intp_t.as_pointer()), align=1)
@@ -102,13 +99,11 @@ def word_at() -> Callable[[int], int]:
 
 
 @primitive(_put)
-def put() -> Callable[[int, int], None]:
+def put(numba: Any) -> Callable[[int, int], None]:
     """Write an int64 to any `address`, a multiple of 8 or not: `put(address, word)`."""
-    types: Any = importlib.import_module("numba.core.types")
-    cgutils: Any = importlib.import_module("numba.core.cgutils")
-    extending: Any = importlib.import_module("numba.extending")
+    types, cgutils = numba.core.types, numba.core.cgutils
 
-    @extending.intrinsic
+    @numba.extending.intrinsic
     def put(typing_context, address, word):  # type: ignore[no-untyped-def]
         def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
             builder.store(args[1], builder.inttoptr(args[0], cgutils.intp_t.as_pointer()), align=1)

@@ -46,16 +46,15 @@ def _product_high(one: int, other: int) -> int:
 
 
 @primitive(_product_high)
-def product_high() -> Callable[[int, int], int]:
+def product_high(numba: Any) -> Callable[[int, int], int]:
     """Return the high word of a product of which `one * other` is the low word: `product_high(one, other)`.
 
     Processors compute both words in one instruction, which integers of 128 bits make LLVM choose.
     """
-    types: Any = importlib.import_module("numba.core.types")
-    extending: Any = importlib.import_module("numba.extending")
+    types = numba.core.types
     words: Any = importlib.import_module("llvmlite.ir").IntType(128)
 
-    @extending.intrinsic
+    @numba.extending.intrinsic
     def product_high(typing_context, one, other):  # type: ignore[no-untyped-def]
         def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
             product = builder.mul(builder.sext(args[0], words), builder.sext(args[1], words))
