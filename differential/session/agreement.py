@@ -16,11 +16,11 @@ class Agreement:
     the workers in other processes.
 
     >>> from timely.lowlevel import Origin
-    >>> agreement = Agreement(1)
+    >>> agreement = Agreement(1, settle=lambda item: None)
     >>> agreement.wait(Item("x", "view", Origin("notebook.py", 1), 1))
     """
 
-    def __init__(self, workers: int, settle: Callable[[Item], object] | None = None) -> None:
+    def __init__(self, workers: int, settle: Callable[[Item], object]) -> None:
         self._barrier = Barrier(workers) if workers > 1 else None
         self._settle = settle
 
@@ -31,8 +31,7 @@ class Agreement:
                 self._barrier.wait()
             except BrokenBarrierError:
                 raise Closing from None
-        if self._settle is not None:
-            self._settle(item)
+        self._settle(item)
 
     def abort(self) -> None:
         """Let no thread wait any more."""

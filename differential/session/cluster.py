@@ -8,7 +8,7 @@ channel (`differential.session.channel`).
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
 
 from differential.session.call import Call
@@ -67,3 +67,14 @@ class Cluster:
 
     def kill(self) -> None:
         """End the processes that were started and have not ended."""
+
+
+class Alone(Cluster):
+    """No other process. `config` has the number of workers in this one."""
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+
+    def joined(self, control: Control) -> AbstractContextManager[Config]:
+        """Yield what this process is configured to be."""
+        return nullcontext(self._config)

@@ -17,14 +17,14 @@ from __future__ import annotations
 import os
 import time as clock
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import suppress
 from dataclasses import replace
 from threading import Event, Lock, Thread, current_thread, get_ident, main_thread
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from differential.session.agreement import Agreement
 from differential.session.call import Call
-from differential.session.cluster import Cluster, Control
+from differential.session.cluster import Alone, Cluster, Control
 from differential.session.interrupt import Closing, interrupt, throw
 from differential.session.item import Item
 from differential.session.progress import Progress
@@ -66,14 +66,13 @@ class Engine:
         self.progress = Progress(shows_progress)
         self.workers = workers
         self._origin = origin
-        self._settings = settings or Config()
         self._process = os.getpid()
-        self.cluster = cluster
+        self.cluster = cluster or Alone(replace(settings or Config(), workers=workers))
         self.patience = PATIENCE
         self.is_closing = False
         self.ended: BaseException | None = None
         """Why the workers have ended, if not because of `close`."""
-        self._agreement = Agreement(1, cluster.settle) if cluster is not None else Agreement(workers)
+        self._agreement = Agreement(workers if cluster is None else 1, self.cluster.settle)
         self._sites: dict[int, Site] = {}
         self._lock = Lock()
         self._open: set[Call[Any]] = set()
@@ -117,9 +116,8 @@ class Engine:
     def submit(self, call: Call[Any]) -> None:
         """Let all workers make a call, and return without waiting. An interrupt may come when they have it already."""
         self.refuse_inside()
-        if self.cluster is not None:
-            self.refuse_ended()
-            self.cluster.pack(call)
+        self.refuse_ended()
+        self.cluster.pack(call)
         with self._lock:
             self.refuse_ended()
             self._open = {each for each in self._open if not each.is_over}
@@ -162,8 +160,7 @@ class Engine:
         self._ring()
         for site in tuple(self._sites.values()):
             site.worker.call(_nothing)
-        if self.cluster is not None:
-            self.cluster.wake()
+        self.cluster.wake()
 
     def _ring(self) -> bool:
         """End the listening of the worker; return False if it does not listen."""
@@ -184,8 +181,7 @@ class Engine:
     def fail(self, item: Item, error: BaseException) -> None:
         """Let an item fail on all workers, which then drop it."""
         item.fail(error)
-        if self.cluster is not None:
-            self.cluster.fail(item, error)
+        self.cluster.fail(item, error)
         self.wake()
 
     def release(self, item: Item, call: Call[Any] | None = None) -> None:
@@ -210,8 +206,7 @@ class Engine:
     def interrupt(self) -> bool:
         """Interrupt the functions of the program that workers run; return whether there are any here."""
         found = False
-        if self.cluster is not None:
-            self.cluster.interrupt()
+        self.cluster.interrupt()
         for site in tuple(self._sites.values()):
             site.interrupted = site.running()
             if site.interrupted is not None and site.interrupted.kind != "table":
@@ -225,15 +220,13 @@ class Engine:
         self.is_closing = True
         patience = EXIT_PATIENCE if is_exiting() else self.patience
         self._agreement.abort()
-        if self.cluster is not None:
-            self.cluster.close()
+        self.cluster.close()
         self.wake()
         if current_thread() is self._thread:
             return
         self._thread.join(patience / 2)
         self._until(lambda: not self._thread.is_alive(), patience)
-        if self.cluster is not None:
-            self.cluster.kill()
+        self.cluster.kill()
         self._abandon(SessionError("the session was closed"))
 
     @property
@@ -255,7 +248,8 @@ class Engine:
 
     def _run(self) -> None:
         try:
-            with self._joined() as config:
+            assert self._first is not None
+            with self.cluster.joined(Control(self._first, self._tail, self.fail, self._lose)) as config:
                 execute(self._program, config)
         except BaseException as error:
             self.ended = self.ended or error
@@ -263,12 +257,6 @@ class Engine:
         for site in tuple(self._sites.values()):
             site.end(SessionError(why), was_closed=self.ended is None)
         self._abandon(SessionError(why))
-
-    def _joined(self) -> AbstractContextManager[Config]:
-        if self.cluster is None:
-            return nullcontext(replace(self._settings, workers=self.workers))
-        assert self._first is not None
-        return self.cluster.joined(Control(self._first, self._tail, self.fail, self._lose))
 
     def _lose(self, error: BaseException) -> None:
         """End the session because another process of it has ended."""
@@ -289,9 +277,8 @@ class Engine:
 
     def _program(self, worker: Worker) -> None:
         """Make the calls, on one worker, until the session is closed."""
-        left = None if self.cluster is None else self.cluster.left
         with attributed(self._origin):
-            site = Site(worker, self._agreement, lambda: self.is_closing, self.fail, left)
+            site = Site(worker, self._agreement, lambda: self.is_closing, self.fail, self.cluster.left)
         last = self._first
         assert last is not None
         self._sites[worker.index] = site

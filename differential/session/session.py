@@ -40,7 +40,7 @@ from differential.session.table_data import declared_by, refuse_names_of_types
 from timely import Config
 from timely.errors import SessionError
 from timely.lowlevel import Origin, user_origin
-from timely.services import ALONE, Live, serve_live
+from timely.services import Live, serve_live
 
 if TYPE_CHECKING:
     from differential.durable.places import Place
@@ -367,8 +367,7 @@ class Session:
         ...     page.close()
         http://127.0.0.1:...
         """
-        cluster = self._catalog.engine.cluster
-        others = ALONE if cluster is None else cluster.show()
+        others = self._catalog.engine.cluster.show()
         return serve_live(address, token=token, certificate=certificate, others=others)
 
     def serve(

@@ -42,7 +42,7 @@ class Site:
         agreement: Agreement,
         is_closing: Callable[[], bool],
         fail: Callable[[Item, BaseException], object],
-        left: Callable[[Item], object] | None = None,
+        left: Callable[[Item], object],
     ) -> None:
         """`fail` lets an item fail on all workers, and `left` is called when it is gone from this one."""
         self.worker = worker
@@ -206,8 +206,7 @@ class Site:
             part.trace.drop()
             self.worker.drop_dataflow(part.dataflow)
         item.totals[index] = 0
-        if self._left is not None:
-            self._left(item)
+        self._left(item)
 
     def close(self) -> None:
         """Drop everything, so that the worker can end."""
