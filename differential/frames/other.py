@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -59,17 +60,8 @@ def without_columns(kind: str) -> Any:
     (0, 0)
     """
     needs(kind, "to make a frame")
-    if kind == "pyarrow":
-        import pyarrow as pa
-
-        return pa.table({})
-    if kind == "polars":
-        import polars
-
-        return polars.DataFrame()
-    import pandas
-
-    return pandas.DataFrame()
+    module = import_module(kind)
+    return module.table({}) if kind == "pyarrow" else module.DataFrame()
 
 
 def columns_of_pandas(frame: Any) -> tuple[list[str], list[Any]]:
