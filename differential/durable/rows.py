@@ -8,7 +8,7 @@ reader relies on it: so small tables are consolidated before they are kept, and 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -165,15 +165,15 @@ def from_then_on(table: Table, time: int) -> Table:
     return table.filter(pc.greater_equal(table[TIME], time))
 
 
-def order_of_times(table: Table) -> Any:
-    """Return the positions of the rows in the order of their times; those of a time stay in theirs."""
-    return pa.array(np.argsort(_ints(table[TIME]), kind="stable"))
-
-
-def runs_of_times(table: Table) -> list[tuple[int, int]]:
-    """Return each time of a table that is in the order of times, and how many rows it has."""
-    times, counts = np.unique(_ints(table[TIME]), return_counts=True)
-    return list(zip(times.tolist(), counts.tolist()))
+def by_time(table: Table) -> Iterator[tuple[int, Updates]]:
+    """Yield each time of a table, in order, with its updates, which stay in the order of the table."""
+    times = _ints(table[TIME])
+    table = table.take(pa.array(np.argsort(times, kind="stable")))
+    start = 0
+    distinct, counts = np.unique(times, return_counts=True)
+    for time, length in zip(distinct.tolist(), counts.tolist()):
+        yield time, updates_of(table.slice(start, length))
+        start += length
 
 
 def to_bytes(table: Table) -> bytes:

@@ -16,6 +16,7 @@ from hashlib import sha256
 from secrets import token_hex
 from typing import Any, NamedTuple
 
+from differential.data.updates import Updates
 from differential.durable import rows
 from differential.durable.manifest import Position
 from differential.durable.writer import Writer
@@ -97,15 +98,7 @@ class Retained:
     def changes(self, after: int, end: int) -> list[Change]:
         """Return the changes of each commit after `after`, up to and including `end`."""
         table = self.writer.shard.updates(after + 1, end + 1)
-        table = table.take(rows.order_of_times(table))
-        found, start = [], 0
-        for time, length in rows.runs_of_times(table):
-            part = table.slice(start, length)
-            updates = rows.updates_of(part)
-            names = self.item.columns(len(updates.columns))
-            found.append(Change(time, names, updates.columns, updates.each_diff()))
-            start += length
-        return found
+        return [self._change(time, updates) for time, updates in rows.by_time(table)]
 
     def contents(self, at: int) -> list[Change]:
         """Return the rows as of a commit, as one change; no change if there are none.
@@ -116,8 +109,10 @@ class Retained:
         table = rows.consolidated(self.writer.shard.updates(), at)
         if not len(table):
             return []
-        updates = rows.updates_of(table)
-        return [Change(at, self.item.columns(len(updates.columns)), updates.columns, updates.each_diff())]
+        return [self._change(at, rows.updates_of(table))]
+
+    def _change(self, time: int, updates: Updates) -> Change:
+        return Change(time, self.item.columns(len(updates.columns)), updates.columns, updates.each_diff())
 
     def reach(self) -> Reach | None:
         """Return how far the sink is known to be, or None if it is not known."""
