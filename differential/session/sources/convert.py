@@ -92,14 +92,8 @@ def of_text(of: str) -> Parse | None:
     (datetime.date(2026, 2, 28), None, None)
     """
     kind = family(of)
-    if of == "text":
-        return _same
-    parse = _TEXTS.get(kind)
-    if kind == "timestamp":
-        parse = _moments(of)
-    if parse is None:
-        return None
-    return _or_null(parse, "") if may_be_null(of) else parse
+    parse = _moments(of) if kind == "timestamp" else _TEXTS.get(kind)
+    return _or_null(parse, "") if parse is not None and may_be_null(of) else parse
 
 
 def of_json(of: str) -> Parse | None:
@@ -109,15 +103,8 @@ def of_json(of: str) -> Parse | None:
     (3.0, datetime.datetime(2026, 2, 28, 12, 0))
     """
     kind = family(of)
-    if kind in _VALUES:
-        parse: Parse | None = _VALUES[kind]
-    elif kind == "decimal":
-        parse = _decimal
-    else:
-        parse = _moments(of) if kind == "timestamp" else _TEXTS.get(kind)
-    if parse is None:
-        return None
-    return _or_null(parse, None) if may_be_null(of) else parse
+    parse = _moments(of) if kind == "timestamp" else _VALUES.get(kind, _TEXTS.get(kind))
+    return _or_null(parse, None) if parse is not None and may_be_null(of) else parse
 
 
 def number_of_json(text: str) -> float | Decimal:
@@ -314,5 +301,6 @@ _VALUES: dict[str, Parse] = {
     "float16": lambda value: _narrow(value, np.float16),
     "bool": _of_class(bool, made=_same),
     "text": _of_class(str, made=_same),
+    "decimal": _decimal,
     "value": _of_class(list, dict, made=_same),
 }
