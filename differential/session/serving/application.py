@@ -15,7 +15,7 @@ from collections.abc import AsyncIterator, Coroutine, Sequence
 from typing import Any, TypeVar
 
 from starlette.applications import Starlette
-from starlette.convertors import Convertor, register_url_convertor
+from starlette.convertors import PathConvertor, register_url_convertor
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, HTTPConnection, Request
 from starlette.responses import Response
@@ -47,16 +47,10 @@ PART = 1 << 18
 T = TypeVar("T")
 
 
-class _Name(Convertor[str]):
+class _Name(PathConvertor):
     """The rest of a path, which is a name: of any characters."""
 
     regex = "(?s:.+)"
-
-    def convert(self, value: str) -> str:
-        return value
-
-    def to_string(self, value: str) -> str:
-        return value
 
 
 register_url_convertor("of_item", _Name())
