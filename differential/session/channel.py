@@ -22,8 +22,9 @@ from types import CodeType
 from typing import Any, ClassVar, NamedTuple
 
 from differential.data.updates import Updates
+from differential.extra import needed_for
 from differential.session.item import Item
-from timely.errors import ConfigError, SessionError
+from timely.errors import SessionError
 
 
 class Message:
@@ -92,13 +93,8 @@ def portable(error: BaseException | None) -> BaseException | None:
 @cache
 def _pickler() -> Any:
     """Return the class that pickles. It needs cloudpickle, which only these sessions need."""
-    try:
+    with needed_for("Session(processes=True), to send definitions to other processes,", "processes"):
         import cloudpickle
-    except ImportError:
-        raise ConfigError(
-            "Session(processes=True) needs cloudpickle, to send definitions to other processes: "
-            "pip install 'timely-dataflow[processes]'"
-        ) from None
     reduced = cloudpickle.Pickler.dispatch_table[CodeType]
 
     def reduce_code(code: CodeType) -> Any:
