@@ -159,12 +159,6 @@ def _values(data: bytes, at: int) -> tuple[Values, int]:
     return tuple(values), at
 
 
-class Wal(NamedTuple):
-    """A message of the plugin in the stream."""
-
-    message: bytes
-
-
 class Keepalive(NamedTuple):
     """The server has sent everything up to `end`. `wants_answer` is whether it requests an answer."""
 
@@ -172,10 +166,13 @@ class Keepalive(NamedTuple):
     wants_answer: bool
 
 
-def unwrapped(data: bytes) -> Wal | Keepalive:
-    """Return the message that the replication protocol carries. Raises ValueError for an unknown kind."""
+def unwrapped(data: bytes) -> bytes | Keepalive:
+    """Return the message that the replication protocol carries: one of the plugin as bytes.
+
+    Raises ValueError for an unknown kind.
+    """
     if data[:1] == b"w":
-        return Wal(data[25:])
+        return data[25:]
     if data[:1] == b"k":
         end, _, wants_answer = struct.unpack_from("!QQB", data, 1)
         return Keepalive(end, bool(wants_answer))

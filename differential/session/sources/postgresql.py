@@ -170,7 +170,7 @@ class Database:
                     self._answer()
                 continue
             try:
-                rows += self._take(message.message)
+                rows += self._take(message)
             except (ValueError, IndexError, UnicodeDecodeError) as error:
                 raise SessionError(f"PostgreSQL has sent what is no message of pgoutput: {error}") from error
         if clock.monotonic() - self._answered > ANSWER_SECONDS:

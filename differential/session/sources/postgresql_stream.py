@@ -14,7 +14,7 @@ from secrets import token_hex
 from typing import Any, NamedTuple, TypeVar
 
 from differential.extra import needed_for
-from differential.session.sources.pgoutput import Keepalive, Wal, place, status, unwrapped
+from differential.session.sources.pgoutput import Keepalive, place, status, unwrapped
 from timely.errors import SessionError, StoreError
 
 with needed_for("PostgreSQL", "postgresql"):
@@ -196,8 +196,8 @@ class Replication:
             f"START_REPLICATION SLOT \"{slot}\" LOGICAL 0/0 (proto_version '1', publication_names '\"{quoted}\"')"
         )
 
-    def received(self) -> Wal | Keepalive | None:
-        """Return the next message that has arrived, None if there is none."""
+    def received(self) -> bytes | Keepalive | None:
+        """Return the next message that has arrived, one of the plugin as bytes; None if there is none."""
         with passing():
             size, data = self._connection.get_copy_data(1)
             if size == 0:

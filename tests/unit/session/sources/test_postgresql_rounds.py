@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from differential.session.sources.pgoutput import Keepalive, Wal
+from differential.session.sources.pgoutput import Keepalive
 from differential.session.sources.source import Target
 from timely.errors import StoreError
 
@@ -67,14 +67,14 @@ class Stream:
         self._server = server
         self._messages = self._sent()
 
-    def _sent(self) -> Iterator[Wal | Keepalive | None]:
+    def _sent(self) -> Iterator[bytes | Keepalive | None]:
         number = self._server.confirmed // 10
-        yield from (Wal(relation(0)), Wal(relation(1)))
+        yield from (relation(0), relation(1))
         while True:
             while number < self._server.transactions:
-                yield Wal(b"B" + struct.pack("!QQI", 10 * number + 5, 0, 1))
-                yield from (Wal(insertion(0, number)), Wal(insertion(1, number)))
-                yield Wal(b"C\0" + struct.pack("!QQQ", 10 * number + 5, 10 * number + 10, 0))
+                yield b"B" + struct.pack("!QQI", 10 * number + 5, 0, 1)
+                yield from (insertion(0, number), insertion(1, number))
+                yield b"C\0" + struct.pack("!QQQ", 10 * number + 5, 10 * number + 10, 0)
                 number += 1
             yield Keepalive(10 * number, False)
             yield None
@@ -82,7 +82,7 @@ class Stream:
     def start(self, *_: Any) -> None:
         pass
 
-    def received(self) -> Wal | Keepalive | None:
+    def received(self) -> bytes | Keepalive | None:
         if self._server.chance.random() < self._server.loss:
             raise StoreError("the connection is lost")
         return next(self._messages) if self._server.chance.random() < 0.9 else None
