@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from numbers import Integral
 from typing import Any, cast
 
 import numpy as np
@@ -35,8 +34,8 @@ from differential.operators.consolidate import consolidate
 from differential.operators.hold import hold
 from differential.operators.linear import linear
 from timely import Scope
-from timely.errors import BuildError, DataError, LateWarning
-from timely.lowlevel import LIMIT, check_functions, consult, user_origin
+from timely.errors import DataError, LateWarning
+from timely.lowlevel import LIMIT, check_functions, check_whole, consult, user_origin
 
 
 def window(
@@ -59,7 +58,7 @@ def window(
     that function is called instead with each batch of them, an `Updates`. Removing a record that has left has no
     effect.
 
-    Raises BuildError where `size` or `slide` is less than 1, or no whole number. A DataError ends the run where `at`
+    Raises BuildError unless `size` and `slide` are whole numbers of at least 1. A DataError ends the run where `at`
     does not return an integer for each record, a window would end after 2 ** 62, or, without `at`, a record is removed.
 
     >>> def lately(scope):
@@ -75,10 +74,7 @@ def window(
         check_functions(name, at=at)
     if late is not None:
         check_functions(name, late=late)
-    if not (isinstance(size, Integral) and isinstance(slide, Integral) and size >= 1 and slide >= 1):
-        raise BuildError(
-            f"{name}: a window of size {size!r:.80} and slide {slide!r:.80}: both must be whole numbers of at least 1"
-        )
+    check_whole(name, 1, size=size, slide=slide)
 
     latest = LIMIT - size - slide
 

@@ -12,8 +12,8 @@ import time as clock
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from numbers import Integral
 
+from timely.arguments import check_whole
 from timely.closing import close_all
 from timely.communication.allocator import Allocator
 from timely.config import Config
@@ -99,10 +99,7 @@ class Worker:
             raise BuildError(self._parted())
         if self._is_building:
             raise BuildError("a dataflow is being built already: open one `with worker.dataflow()` at a time")
-        if not isinstance(outer, Integral) or outer < 1:
-            raise BuildError(
-                f"a time of dataflow {name!r} has at least one coordinate, so `outer` cannot be {outer!r:.80}"
-            )
+        check_whole(f"dataflow {name!r}", 1, outer=outer)
         dataflow = Dataflow(self, self.built, name)
         self._is_building = True
         try:

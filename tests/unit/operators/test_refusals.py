@@ -68,7 +68,7 @@ REFUSED: list[tuple[Callable[[Scope], Collection], str]] = [
         lambda scope: numbers(scope).map(rowwise(lambda k, v: k if v == 5 else (k, v))),
         r"for one row and .* for another",
     ),
-    (lambda scope: numbers(scope).window(1.5), "whole numbers of at least 1"),  # type: ignore[arg-type]
+    (lambda scope: numbers(scope).window(1.5), "whole number of at least 1, not 1.5"),  # type: ignore[arg-type]
     (lambda scope: None, "must return a collection, and returned None"),  # type: ignore[arg-type, return-value]
     (lambda scope: Collection.of(scope, np.array([1, 1]), keys=0), "at least one column, so `keys` cannot be 0"),
     (lambda scope: numbers(scope).map(lambda k, v: (k, v), keys=0), "`keys` cannot be 0"),

@@ -92,11 +92,14 @@ def test_two_dataflows_cannot_be_built_at_once() -> None:
     execute_directly(program)
 
 
-@pytest.mark.parametrize("outer", [0, -1, 1.5, "two"])
+@pytest.mark.parametrize("outer", [0, -1, 1.5, "two", True])
 def test_times_without_a_coordinate_are_refused(outer: Any) -> None:
     def program(worker: Worker) -> None:
         with (
-            pytest.raises(BuildError, match="at least one coordinate, so `outer` cannot be"),
+            pytest.raises(
+                BuildError,
+                match=rf"^dataflow .*test_worker.py:\d+\): `outer` must be a whole number of at least 1, not {outer!r}",
+            ),
             worker.dataflow(outer=outer),
         ):
             pass

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import Any
 
-from timely.arguments import check_kind
+from timely.arguments import check_kind, check_whole
 from timely.dataflow.builder import OperatorBuilder
 from timely.dataflow.capability import Capability
 from timely.dataflow.operator import Logic
@@ -61,6 +60,8 @@ class LoopHandle:
 def feedback(scope: ScopeCore[S], step: int = 1, *, name: str = "feedback") -> tuple[LoopHandle, S]:
     """Return a handle and the stream of what will be fed back: whatever is connected, its counter advanced by `step`.
 
+    Raises BuildError unless `step` is a whole number of at least 1.
+
     >>> def program(scope):
     ...     with scope.iterative() as inner:
     ...         handle, again = inner.feedback()
@@ -70,8 +71,7 @@ def feedback(scope: ScopeCore[S], step: int = 1, *, name: str = "feedback") -> t
     >>> sorted(example(program))
     [12, 16, 16]
     """
-    if not isinstance(step, Integral) or step < 1:
-        raise BuildError(f"{name}: a feedback must advance time by a whole number of at least 1, not by {step!r:.80}")
+    check_whole(name, 1, step=step)
     builder = OperatorBuilder(scope, name)
     output, stream = builder.add_output()
     return LoopHandle(builder, output, step), stream

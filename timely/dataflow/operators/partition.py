@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from numbers import Integral
 from typing import Any
 
 import numpy as np
 
-from timely.arguments import check_functions
+from timely.arguments import check_functions, check_whole
 from timely.data.container import Batch, Columns, records
 from timely.data.user_functions import consult
 from timely.dataflow.inline import split
 from timely.dataflow.pact import scatter
 from timely.dataflow.streams import S
-from timely.errors import BuildError, DataError
+from timely.errors import DataError
 from timely.order import Time
 
 
@@ -23,15 +22,14 @@ def partition(stream: S, parts: int, route: Callable[..., Any], *, name: str = "
 
     `route` receives a batch's columns and returns a column of integers; for list batches, a record and an integer.
 
-    Raises BuildError for less than one part. A DataError ends the run where `route` returns another number than 0 to
-    `parts` - 1.
+    Raises BuildError unless `parts` is a whole number of at least 1. A DataError ends the run where `route` returns
+    another number than 0 to `parts` - 1.
 
     >>> example(lambda scope: scope.to_stream(range(7)).partition(3, lambda x: x % 3)[1])
     [1, 4]
     """
     check_functions(name, route=route)
-    if not isinstance(parts, Integral) or parts < 1:
-        raise BuildError(f"{name}: a stream is divided into a whole number of parts, at least 1, and not {parts!r:.80}")
+    check_whole(name, 1, parts=parts)
 
     def divide(time: Time, batch: Batch) -> Iterator[tuple[int, Batch]]:
         numbers: Any

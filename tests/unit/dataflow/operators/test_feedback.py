@@ -91,7 +91,7 @@ def test_a_loop_in_the_outermost_scope_advances_the_epoch() -> None:
 
 
 def test_a_feedback_that_does_not_advance_is_refused() -> None:
-    with pytest.raises(BuildError, match="must advance time by a whole number of at least 1, not by 0"):
+    with pytest.raises(BuildError, match="`step` must be a whole number of at least 1, not 0"):
         collect(lambda scope: scope.feedback(0)[1])
 
 
