@@ -210,14 +210,7 @@ def unary_notify(
     input = builder.add_input(stream, pact, frontier=True)
     output, result = builder.add_output(initial=True)
 
-    def build(capabilities: list[Capability]) -> Logic:
-        notificator = Notificator([input], output)
-        with capabilities[0] as least:
-            for time in init:
-                notificator.notify_at(least.delayed(time))
-        return lambda: logic(input, output, notificator)
-
-    builder.build(build)
+    builder.build(_notified(logic, [input], output, init))
     return result
 
 
@@ -252,15 +245,23 @@ def binary_notify(
     second = builder.add_input(right, right_pact, frontier=True)
     output, result = builder.add_output(initial=True)
 
+    builder.build(_notified(logic, [first, second], output, init))
+    return result
+
+
+def _notified(
+    logic: Callable[..., None], inputs: list[InputPort], output: OutputPort, init: Iterable[Moment]
+) -> Callable[[list[Capability]], Logic]:
+    """Return what builds logic that receives a notificator after its ports."""
+
     def build(capabilities: list[Capability]) -> Logic:
-        notificator = Notificator([first, second], output)
+        notificator = Notificator(inputs, output)
         with capabilities[0] as least:
             for time in init:
                 notificator.notify_at(least.delayed(time))
-        return lambda: logic(first, second, output, notificator)
+        return partial(logic, *inputs, output, notificator)
 
-    builder.build(build)
-    return result
+    return build
 
 
 def _with_ports(logic: Callable[..., None], *ports: InputPort | OutputPort) -> Logic:
