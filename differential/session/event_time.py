@@ -40,8 +40,7 @@ def begin(catalog: Catalog, item: Item, column: str, lateness: Duration | None, 
                 f"{where}: {item} has no column {column!r}: the columns are {', '.join(item.columns(0))}"
             )
         types = item.schema.types()
-        unknown = [name for name in names if name not in types]
-        if unknown:
+        if unknown := [name for name in names if name not in types]:
             raise SessionError(
                 f"{where}: the type of column {unknown[0]!r} of {item} is not known yet: state it, as in "
                 f"db.table({item.name!r}, {{{unknown[0]!r}: int, ...}})"

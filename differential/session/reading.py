@@ -39,8 +39,7 @@ def attached(catalog: Catalog, item: Item, source: Source, rejects: Item | None,
         catalog.check(item)
         feed = Feed(source, item, rejects, catalog.exclusive)
         names, types = item.names or (), item.schema.types()
-        unknown = [name for name in names if name not in types]
-        if unknown:
+        if unknown := [name for name in names if name not in types]:
             raise SessionError(
                 f"{feed} needs the type of column {unknown[0]!r}: state it, as in db.table({item.name!r}, "
                 f"{{{unknown[0]!r}: int}})"
