@@ -63,9 +63,8 @@ def as_texts(name: str, column: Column) -> list[str | None]:
     values = as_json(name, column)
     if of == "text":
         return values
-    form: Callable[[Any], str] = json.dumps if of in ("value", "bool") else _text
-    if of == "value":
-        form = as_line
+    forms: dict[str, Callable[[Any], str]] = {"value": as_line, "bool": json.dumps}
+    form = forms.get(of, _text)
     return [None if value is None else form(value) for value in values]
 
 
