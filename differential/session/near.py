@@ -109,12 +109,12 @@ def refuse_unnamed(what: str, unnamed: str | None) -> None:
         )
 
 
-def refuse_stranger(what: str, other: object) -> None:
-    """Raise BuildError for what is no collection, such as a table instead of the collection of its rows."""
+def refuse_stranger(other: object) -> None:
+    """Raise BuildError for a join with what is no collection, such as a table instead of the collection of its rows."""
     if not hasattr(other, "arrange_by_key"):
         shown = f"{type(other).__name__} {getattr(other, 'name', other)!r:.40}"
         raise BuildError(
-            f"{what} (at {user_origin()}): {shown} is no collection of this definition: the tables and views of the "
+            f"join (at {user_origin()}): {shown} is no collection of this definition: the tables and views of the "
             "session are attributes of what the definition receives, as t.orders is"
         )
 
@@ -136,14 +136,14 @@ def refuse_names(known: tuple[str, ...] | None, names: Sequence[object], keys: i
         )
 
 
-def refuse_keys(what: str, keys: object, columns: int) -> None:
-    """Raise BuildError for what is not a number of key columns, of this many columns.
+def refuse_keys(keys: object, columns: int) -> None:
+    """Raise BuildError for what is not a number of key columns of `select`, of this many columns.
 
-    >>> refuse_keys("select", 1, 2)
+    >>> refuse_keys(1, 2)
     """
     if not isinstance(keys, Integral) or isinstance(keys, bool) or not 1 <= int(keys) <= columns:
         raise BuildError(
-            f"{what} (at {user_origin()}): `keys` is the number of key columns, here from 1 to {columns}, and not "
+            f"select (at {user_origin()}): `keys` is the number of key columns, here from 1 to {columns}, and not "
             f"{keys!r:.80}; a column is renamed or computed under another name, and named() gives it this one"
         )
 

@@ -122,8 +122,8 @@ class Relation(Alike):
         """
         if not names and not computed:
             raise BuildError(f"select (at {user_origin()}) needs a column, as in select('kept', new='old')")
-        refuse_keys("select", keys, len(names) + len(computed))
-        refuse_values("select", computed)
+        refuse_keys(keys, len(names) + len(computed))
+        refuse_values(computed)
         renamed = [made for made in computed.values() if isinstance(made, str)]
         self._known("select", names)
         self._known("select", [*dict.fromkeys(renamed)])
@@ -194,7 +194,7 @@ class Relation(Alike):
         >>> example(program)
         [((1, 30, 'Rome'), 1)]
         """
-        refuse_stranger("join", other)
+        refuse_stranger(other)
         if on is not None:
             if not isinstance(other, Relation):
                 raise BuildError(f"join (at {user_origin()}): `on` needs two collections of named columns")

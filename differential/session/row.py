@@ -94,10 +94,10 @@ def is_of_the_library(function: Callable[..., Any]) -> bool:
     return code is not None and is_ours(code.co_filename)
 
 
-def refuse_values(what: str, computed: Mapping[str, object]) -> None:
-    """Raise BuildError if what computes a column is neither a function nor the name of a column.
+def refuse_values(computed: Mapping[str, object]) -> None:
+    """Raise BuildError if what computes a column of `select` is neither a function nor the name of a column.
 
-    >>> refuse_values("select", {"one": 1})
+    >>> refuse_values({"one": 1})
     Traceback (most recent call last):
     timely.errors.BuildError: select (at ...): one=1 is neither the name of a column nor a function of a row; lambda r:
     1 makes a column of one value
@@ -105,7 +105,7 @@ def refuse_values(what: str, computed: Mapping[str, object]) -> None:
     for name, value in computed.items():
         if not isinstance(value, str) and not callable(value):
             raise BuildError(
-                f"{what} (at {user_origin()}): {name}={value!r:.80} is neither the name of a column nor a function of "
+                f"select (at {user_origin()}): {name}={value!r:.80} is neither the name of a column nor a function of "
                 f"a row; lambda r: {value!r:.80} makes a column of one value"
             )
 
