@@ -31,8 +31,8 @@ from differential.session.table_data import Column
 from differential.session.transaction import Kind, Net, Plan, Statement, keys_of, stacked
 from timely.errors import DataError, SessionError
 
-CHANGES = {Kind.INSERT: "insert", Kind.UPSERT: "upsert", Kind.DELETE: "delete"}
-"""How the table of late changes names the kinds of statements that have whole rows."""
+CHANGES = (Kind.INSERT, Kind.UPSERT, Kind.DELETE)
+"""The kinds of statements that have whole rows: the table of late changes names them by their values."""
 
 LEAST = 1 - (1 << 63)
 """No watermark is less, so that 64 bits hold it."""
@@ -254,7 +254,7 @@ class Reckoning:
         times = ticks(statement.columns[clock.place])
         if early.any():
             late = tuple(column[early] for column in statement.columns)
-            self._late.setdefault(clock, []).append((late, CHANGES[statement.kind]))
+            self._late.setdefault(clock, []).append((late, statement.kind.value))
             statement = statement._replace(columns=tuple(column[~early] for column in statement.columns))
         if len(times):
             source = statement.source

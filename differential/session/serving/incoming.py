@@ -32,7 +32,7 @@ REQUESTS = {"key": str, "place": str, "digest": str, "number": int, "rows": int,
 """The columns of the table of requests."""
 KEPT = 10_000
 """The keys of this many requests are kept."""
-_KINDS = {"insert": Kind.INSERT, "delete": Kind.DELETE, "upsert": Kind.UPSERT}
+_KINDS = {kind.value: kind for kind in (Kind.INSERT, Kind.DELETE, Kind.UPSERT)}
 
 
 class Answer(NamedTuple):
@@ -132,8 +132,7 @@ def _statements(item: Item, body: bytes) -> tuple[list[Statement], list[Rejected
     wrong: list[Rejected] = []
     lines = list(_lines(item, body, wrong))
     types, names = item.schema.types(), item.names or ()
-    unknown = [name for name in names if name not in types]
-    if unknown:
+    if unknown := [name for name in names if name not in types]:
         raise DataError(f"the type of column {unknown[0]!r} is not known yet: state it in db.table({item.name!r}, ...)")
     statements: list[Statement] = []
     shapes = item.schema.shapes()
