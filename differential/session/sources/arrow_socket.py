@@ -7,15 +7,14 @@ session no longer has the commits after it, the source stops, like those of `dif
 
 from __future__ import annotations
 
-from collections import deque
 from dataclasses import dataclass
-from threading import Condition, Thread
 
 import numpy as np
 
 from differential.frames.read import needs_arrow, read
 from differential.session.changes import Change
 from differential.session.sources.parts import TablePart
+from differential.session.sources.read_ahead import ReadAhead
 from differential.session.sources.remote import changes_of
 from differential.session.sources.source import Batch, Position, Target
 from differential.session.table_data import Column
@@ -47,57 +46,35 @@ class ArrowSocket:
         return ArrowReader(self.address, connection, target, str(position) if position else "")
 
 
-class ArrowReader:
-    """Reads the commits, in a thread of its own."""
-
-    is_ended = False
+class ArrowReader(ReadAhead[tuple[bytes, str, bytes]]):
+    """Reads the commits, each a kind, a mark and data, in a thread of its own."""
 
     def __init__(self, address: str, connection: AskingSocket, target: Target, mark: str) -> None:
         self._address = address
         self._connection = connection
         self._target = target
         self._mark = mark
-        self._ready: deque[tuple[bytes, str, bytes]] = deque()
-        self._bytes = 0
-        self._changed = Condition()
-        self._failure: SessionError | None = None
-        self._is_closed = False
-        self.note = ""
-        """Why nothing arrives, empty if the other session answers."""
-        self._thread = Thread(target=self._run, args=(mark,), name=f"timely {address}", daemon=True)
-        self._thread.start()
+        super().__init__(address, AHEAD)
 
-    def poll(self) -> Batch | None:
-        """Return the next commit of the other session, None if none has arrived. Raises SessionError or DataError."""
-        with self._changed:
-            if not self._ready:
-                if self._failure is not None:
-                    raise self._failure
-                return None
-            kind, mark, data = self._ready.popleft()
-            self._bytes -= len(data)
-            self._changed.notify_all()
+    def close(self) -> None:
+        """End the thread."""
+        super().close()
+        self._connection.interrupt()
+        self._thread.join()
+        self._connection.close()
+
+    def _batch(self, entry: tuple[bytes, str, bytes]) -> Batch:
+        """Return the rows of a commit.
+
+        Raises SessionError if commits before it are missing, and DataError if the data is not Arrow, or lacks a column
+        of the table.
+        """
+        kind, mark, data = entry
         if kind == SNAPSHOT and self._mark:
             raise SessionError(
                 f"{self._address} no longer has the changes after {self._mark}, so this table cannot follow it: "
                 "drop the table, and read it again"
             )
-        return self._batch(mark, data)
-
-    def confirm(self, position: Position) -> None:
-        """Do nothing: the other session needs no confirmation."""
-
-    def close(self) -> None:
-        """End the thread."""
-        with self._changed:
-            self._is_closed = True
-            self._changed.notify_all()
-        self._connection.interrupt()
-        self._thread.join()
-        self._connection.close()
-
-    def _batch(self, mark: str, data: bytes) -> Batch:
-        """Return the rows of a commit. Raises DataError if the data is not Arrow, or lacks a column of the table."""
         frame = read(_table(data, self._address))
         if not len(frame.columns[0]):
             self._mark = mark
@@ -113,27 +90,23 @@ class ArrowReader:
         self._mark = mark
         return Batch(changes_of(target, columns, diffs), piece.rejected, mark)
 
-    def _run(self, mark: str) -> None:
+    def _run(self) -> None:
+        mark = self._mark
         while not self._is_closed:
             try:
                 found = self._connection.ask(mark.encode(), ANSWER_SECONDS)
             except ConfigError as error:
-                with self._changed:
-                    self._failure = SessionError(str(error))
+                self._fail(SessionError(str(error)))
                 return
             self.note = "" if found is not None else f"is not connected: no answer within {ANSWER_SECONDS:g} s"
             if not found:
                 continue
             if len(found) != 3 or found[0] not in (SNAPSHOT, CHANGES):
-                with self._changed:
-                    why = found[1].decode("utf-8", "replace") if found[0] == GONE and len(found) > 1 else "no commit"
-                    self._failure = SessionError(f"{self._address} answers: {why:.300}")
+                why = found[1].decode("utf-8", "replace") if found[0] == GONE and len(found) > 1 else "no commit"
+                self._fail(SessionError(f"{self._address} answers: {why:.300}"))
                 return
             kind, mark, data = found[0], found[1].decode("utf-8", "replace"), found[2]
-            with self._changed:
-                self._ready.append((kind, mark, data))
-                self._bytes += len(data)
-                self._changed.wait_for(lambda: self._is_closed or self._bytes < AHEAD)
+            self._add((kind, mark, data), len(data))
 
 
 def packed(change: Change) -> bytes:

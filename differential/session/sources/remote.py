@@ -11,18 +11,17 @@ from __future__ import annotations
 import json
 import socket
 import ssl
-from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib.util import find_spec
-from threading import Condition, Thread
 from typing import Any
 from urllib.parse import quote, urlsplit
 
 import numpy as np
 
 from differential.session.sources.convert import Converter, of_json
+from differential.session.sources.read_ahead import ReadAhead
 from differential.session.sources.source import Batch, Position, Rejected, Target
 from differential.session.table_data import Column
 from differential.session.transaction import Kind
@@ -81,10 +80,8 @@ class Remote:
         return ssl.create_default_context(cafile=self.authority)
 
 
-class RemoteReader:
-    """Reads the changes, in a thread of its own."""
-
-    is_ended = False
+class RemoteReader(ReadAhead[list[dict[str, Any]]]):
+    """Reads the changes, of each commit some messages, in a thread of its own."""
 
     def __init__(self, source: Remote, target: Target, mark: str | None) -> None:
         self._source = source
@@ -94,49 +91,23 @@ class RemoteReader:
         """The id of the last message that `poll` has returned."""
         self._read = mark
         """The id of the last message that the thread has read."""
-        self._ready: deque[list[dict[str, Any]]] = deque()
-        self._rows = 0
-        self._changed = Condition()
-        self._failure: SessionError | None = None
-        self._is_closed = False
         self._socket: socket.socket | None = None
-        self.note = ""
-        """Why the source is not connected, empty if it is."""
         self._end = ""
         """The reason of the other session for the end of the connection."""
-        self._thread = Thread(target=self._run, name=f"timely {source.name}", daemon=True)
-        self._thread.start()
-
-    def poll(self) -> Batch | None:
-        """Return the next commit of the other session, None if none has arrived. Raises SessionError or DataError."""
-        with self._changed:
-            if not self._ready:
-                if self._failure is not None:
-                    raise self._failure
-                return None
-            messages = self._ready.popleft()
-            self._rows -= sum(len(message["rows"]) for message in messages)
-            self._changed.notify_all()
-        return self._batch(messages)
-
-    def confirm(self, position: Position) -> None:
-        """Do nothing: the other session needs no confirmation."""
+        super().__init__(source.name, AHEAD)
 
     def close(self) -> None:
         """End the thread."""
-        with self._changed:
-            self._is_closed = True
-            self._changed.notify_all()
-            connection = self._socket
-        if connection is not None:
+        super().close()
+        if self._socket is not None:
             with suppress(OSError):
-                connection.shutdown(socket.SHUT_RDWR)
+                self._socket.shutdown(socket.SHUT_RDWR)
         self._thread.join(2.0)
 
     # From messages to rows
 
-    def _batch(self, messages: list[dict[str, Any]]) -> Batch:
-        last = messages[-1]
+    def _batch(self, entry: list[dict[str, Any]]) -> Batch:
+        last = entry[-1]
         if last["kind"] == "snapshot" and self._mark is not None:
             raise SessionError(
                 f"{self._source.url} no longer has the changes after {self._mark}, so this table cannot follow it: "
@@ -146,8 +117,8 @@ class RemoteReader:
         if missing:
             raise DataError(f"{self._source.url} has the columns {', '.join(last['columns'])}, but no {missing[0]!r}")
         places = [last["columns"].index(name) for name in self._target.names]
-        rows = [row for message in messages for row in message["rows"]]
-        diffs = [diff for message in messages for diff in message["diffs"]]
+        rows = [row for message in entry for row in message["rows"]]
+        diffs = [diff for message in entry for diff in message["diffs"]]
         given = [[row[place] for row in rows] for place in places]
         columns, wrong = self._converter.convert(given, len(rows))
         rejected = [
@@ -172,8 +143,7 @@ class RemoteReader:
                 why = f"{type(error).__name__}: {error}"
                 if not _is_of_network(error):
                     stop = error if isinstance(error, SessionError) else SessionError(f"{self._source.url}: {why}")
-                    with self._changed:
-                        self._failure = stop
+                    self._fail(stop)
                     return
             self.note = f"is not connected: {why}"
             pause = FIRST_PAUSE if self._read != before else min(2 * pause, LONGEST_PAUSE)
@@ -191,11 +161,9 @@ class RemoteReader:
             parts.append(message)
             if message["more"]:
                 continue
-            with self._changed:
-                self._ready.append(parts)
-                self._rows += sum(len(part["rows"]) for part in parts)
-                self._read, parts = message["id"], []
-                self._changed.wait_for(lambda: self._is_closed or self._rows < AHEAD)
+            self._read = message["id"]
+            self._add(parts, sum(len(part["rows"]) for part in parts))
+            parts = []
             if self._is_closed:
                 return
 
