@@ -46,7 +46,20 @@ class Bytes(Protocol):
         """Close the file."""
 
 
-class FileBytes:
+class _Recognised(Bytes):
+    """Bytes that are recognised by those just before `at`, which are kept."""
+
+    _before: bytes
+
+    def mark(self) -> str:
+        return digest(self._before)
+
+    def splits_a_line(self) -> bool:
+        before, (after, _) = self._before, self.peek(1)
+        return bool(before and after) and not before.endswith(b"\n") and after not in (b"\n", b"\r")
+
+
+class FileBytes(_Recognised):
     """A file, which may grow."""
 
     def __init__(self, path: str, at: int = 0) -> None:
@@ -69,12 +82,6 @@ class FileBytes:
         self._ahead = b""
         self.at += count
 
-    def mark(self) -> str:
-        return digest(self._before)
-
-    def splits_a_line(self) -> bool:
-        return _splits(self._before, self.peek(1)[0])
-
     def share(self) -> float:
         return self.at / max(self.size(), 1)
 
@@ -91,7 +98,7 @@ class FileBytes:
         return found.st_dev, found.st_ino
 
 
-class StreamBytes:
+class StreamBytes(_Recognised):
     """What can only be read once, in order: the contents of a gzip file."""
 
     def __init__(self, path: str, at: int = 0) -> None:
@@ -117,12 +124,6 @@ class StreamBytes:
         self._before = _last(self._before, self._buffer[:count])
         self._buffer = self._buffer[count:]
         self.at += count
-
-    def mark(self) -> str:
-        return digest(self._before)
-
-    def splits_a_line(self) -> bool:
-        return _splits(self._before, self.peek(1)[0])
 
     def share(self) -> float:
         return self._file.tell() / max(os.fstat(self._file.fileno()).st_size, 1)
@@ -185,8 +186,3 @@ def digest(data: bytes) -> str:
 def _last(before: bytes, data: bytes) -> bytes:
     """Return the last bytes before a position, given those before an earlier one and what is between."""
     return (before + data[-CHECKED:])[-CHECKED:]
-
-
-def _splits(before: bytes, after: bytes) -> bool:
-    """Return whether a line goes on where some bytes end and others begin."""
-    return bool(before and after) and not before.endswith(b"\n") and after not in (b"\n", b"\r")
