@@ -109,12 +109,12 @@ def refuse_unnamed(what: str, unnamed: str | None) -> None:
         )
 
 
-def refuse_stranger(other: object) -> None:
+def refuse_stranger(what: str, other: object) -> None:
     """Raise BuildError for a join with what is no collection, such as a table instead of the collection of its rows."""
     if not hasattr(other, "arrange_by_key"):
         shown = f"{type(other).__name__} {getattr(other, 'name', other)!r:.40}"
         raise BuildError(
-            f"join (at {user_origin()}): {shown} is no collection of this definition: the tables and views of the "
+            f"{what} (at {user_origin()}): {shown} is no collection of this definition: the tables and views of the "
             "session are attributes of what the definition receives, as t.orders is"
         )
 

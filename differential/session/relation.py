@@ -194,7 +194,7 @@ class Relation(Alike):
         >>> example(program)
         [((1, 30, 'Rome'), 1)]
         """
-        refuse_stranger(other)
+        refuse_stranger("join", other)
         if on is not None:
             if not isinstance(other, Relation):
                 raise BuildError(f"join (at {user_origin()}): `on` needs two collections of named columns")
