@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from differential import Collection, Variable, innermost
-from differential.arguments import check_collections
+from differential.graphs.inputs import check_inputs
 from differential.graphs.nodes import Nodes, nodes_of
 
 
@@ -21,7 +21,7 @@ def bfs(edges: Collection, roots: Collection | Nodes) -> Collection:
     >>> example(lambda scope: bfs(Collection.of(scope, np.array([0, 1]), np.array([1, 2])), 1))
     [((1, 0), 1), ((2, 1), 1)]
     """
-    check_collections("bfs", edges=edges)
+    check_inputs("bfs", edges=edges)
     edges, start = innermost(edges, nodes_of("bfs", edges, roots).map(lambda root: (root, 0)))
     with start.scope.iterative("bfs") as inner:
         found = Variable(inner)

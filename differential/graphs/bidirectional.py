@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from differential import Collection, Variable, innermost
-from differential.arguments import check_rows
 from differential.graphs.directions import transpose
+from differential.graphs.inputs import check_records
 
 
 def bidirectional_search(edges: Collection, goals: Collection) -> Collection:
@@ -30,7 +30,7 @@ def bidirectional_search(edges: Collection, goals: Collection) -> Collection:
     >>> example(program)
     [((0, 3, 3), 1)]
     """
-    check_rows("bidirectional_search", edges=edges, goals=goals)
+    check_records("bidirectional_search", edges=edges, goals=goals)
     edges, goals = innermost(edges, goals.map(lambda source, target: (source, target), keys=2).distinct())
     sources = goals.map(lambda source, target: (source, source, target, 0), keys=3)
     targets = goals.map(lambda source, target: (target, source, target, 0), keys=3)

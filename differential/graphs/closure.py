@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from differential import Collection, Variable
-from differential.arguments import check_rows
 from differential.graphs.directions import transpose
+from differential.graphs.inputs import check_records
 
 
 def transitive_closure(edges: Collection) -> Collection:
@@ -13,7 +13,7 @@ def transitive_closure(edges: Collection) -> Collection:
     >>> example(lambda scope: transitive_closure(Collection.of(scope, np.array([0, 1]), np.array([1, 2]))))
     [((0, 1), 1), ((0, 2), 1), ((1, 2), 1)]
     """
-    check_rows("transitive_closure", edges=edges)
+    check_records("transitive_closure", edges=edges)
     with edges.scope.iterative("closure") as inner:
         longer = Variable(inner)
         paths = longer.collection.concat(transpose(edges)).distinct()

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from differential import Collection, Groups, Variable
-from differential.arguments import check_rows
 from differential.graphs.directions import both_ways, starts
+from differential.graphs.inputs import check_records
 from differential.graphs.order import is_before
 
 
@@ -24,7 +24,7 @@ def colouring(edges: Collection) -> Collection:
     >>> example(lambda scope: colouring(Collection.of(scope, *edges)))
     [((1, 0), 1), ((2, 1), 1), ((3, 2), 1), ((4, 0), 1)]
     """
-    check_rows("colouring", edges=edges)
+    check_records("colouring", edges=edges)
     ends = both_ways(edges)
     upwards = ends.filter(is_before)
     # -1 occurs once for each edge to a smaller neighbour, and once more.

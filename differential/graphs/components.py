@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from differential import Collection
-from differential.arguments import check_rows
 from differential.graphs.directions import both_ways, starts
+from differential.graphs.inputs import check_records
 from differential.graphs.propagate import propagate
 from timely.lowlevel import Typed
 
@@ -30,7 +30,7 @@ def weakly_connected_components(edges: Collection) -> Collection:
     >>> example(lambda scope: weakly_connected_components(Collection.of(scope, np.array([2, 5]), np.array([1, 6]))))
     [((1, 1), 1), ((2, 1), 1), ((5, 5), 1), ((6, 5), 1)]
     """
-    check_rows("weakly_connected_components", edges=edges)
+    check_records("weakly_connected_components", edges=edges)
     ends = both_ways(edges)
     # Without `distinct`, inserting or removing an edge would insert or remove its ends' labels in their rounds, too.
     nodes = starts(ends)

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from differential import Collection, Groups, Variable
-from differential.arguments import check_rows
 from differential.graphs.directions import neighbours
+from differential.graphs.inputs import check_records
 
 
 def core_numbers(edges: Collection) -> Collection:
@@ -27,7 +27,7 @@ def core_numbers(edges: Collection) -> Collection:
     >>> example(lambda scope: core_numbers(Collection.of(scope, *edges)))
     [((1, 2), 1), ((2, 2), 1), ((3, 2), 1), ((4, 1), 1)]
     """
-    check_rows("core_numbers", edges=edges)
+    check_records("core_numbers", edges=edges)
     joined = neighbours(edges)
     bounds = joined.count().map(lambda node, degree: (node, _power_of_two(degree)), name="bound")
     # The rule is monotone, core numbers are its largest fixed point, and no bound is below a degree: core numbers <=

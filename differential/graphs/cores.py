@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from differential import Collection
-from differential.arguments import check_rows
 from differential.graphs.directions import neighbours
+from differential.graphs.inputs import check_records
 from timely.lowlevel import check_whole
 
 
@@ -18,7 +18,7 @@ def k_core(edges: Collection, k: int) -> Collection:
     >>> example(lambda scope: k_core(Collection.of(scope, *edges), 2))
     [((1, 2), 1), ((1, 3), 1), ((2, 1), 1), ((2, 3), 1), ((3, 1), 1), ((3, 2), 1)]
     """
-    check_rows("k_core", edges=edges)
+    check_records("k_core", edges=edges)
     check_whole("k_core", 0, k=k)
 
     def kept(inner: Collection) -> Collection:

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 from differential import Collection, Variable, innermost
-from differential.arguments import check_collections
+from differential.graphs.inputs import check_inputs
 from timely.errors import BuildError
 from timely.lowlevel import user_origin
 
@@ -30,7 +30,7 @@ def grammar_reachability(edges: Mapping[str, Collection], productions: Sequence[
     """
     if not isinstance(edges, Mapping):
         raise BuildError(f"grammar_reachability takes a dictionary of edges by label, not {edges!r:.80}")
-    check_collections("grammar_reachability", **{f"edges[{label!r}]": given for label, given in edges.items()})
+    check_inputs("grammar_reachability", **{f"edges[{label!r}]": given for label, given in edges.items()})
     if not edges:
         raise BuildError("grammar_reachability needs edges of at least one label")
     _check_productions(productions)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from differential import Collection, Variable
-from differential.arguments import check_rows
 from differential.graphs.directions import both_ways, starts
+from differential.graphs.inputs import check_records
 from differential.graphs.order import is_before
 
 
@@ -21,7 +21,7 @@ def independent_set(edges: Collection) -> Collection:
     >>> example(lambda scope: independent_set(Collection.of(scope, *edges)))
     [((1,), 1), ((3,), 1)]
     """
-    check_rows("independent_set", edges=edges)
+    check_records("independent_set", edges=edges)
     ends = both_ways(edges)
     upwards = ends.filter(is_before)
     nodes = starts(ends)

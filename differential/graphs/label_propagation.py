@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from differential import Collection
-from differential.arguments import check_rows
 from differential.graphs.directions import both_ways, starts
+from differential.graphs.inputs import check_records
 from timely.lowlevel import check_whole
 
 
@@ -24,7 +24,7 @@ def label_propagation(edges: Collection, *, rounds: int = 10) -> Collection:
     >>> example(lambda scope: label_propagation(Collection.of(scope, *edges), rounds=4))
     [((1, 1), 1), ((2, 1), 1), ((3, 1), 1), ((4, 3), 1), ((5, 3), 1), ((6, 3), 1)]
     """
-    check_rows("label_propagation", edges=edges)
+    check_records("label_propagation", edges=edges)
     check_whole("label_propagation", 0, rounds=rounds)
     ends = both_ways(edges)
     labels = starts(ends).map(lambda node: (node, node))

@@ -7,8 +7,8 @@ The state is two distances for each node and landmark, whatever the pairs. (Das 
 from __future__ import annotations
 
 from differential import Collection, Variable, innermost
-from differential.arguments import check_collections, check_rows
 from differential.graphs.directions import transpose
+from differential.graphs.inputs import check_inputs, check_records
 
 
 def landmark_distances(edges: Collection, landmarks: Collection) -> Collection:
@@ -20,8 +20,8 @@ def landmark_distances(edges: Collection, landmarks: Collection) -> Collection:
     >>> example(program)
     [((0, 0, 0), 1), ((1, 0, 1), 1), ((2, 0, 2), 1), ((2, 3, 1), 1), ((3, 3, 0), 1)]
     """
-    check_collections("landmark_distances", edges=edges)
-    check_rows("landmark_distances", landmarks=landmarks)
+    check_inputs("landmark_distances", edges=edges)
+    check_records("landmark_distances", landmarks=landmarks)
     edges, start = innermost(edges, landmarks.map(lambda landmark: (landmark, landmark, 0), keys=2))
     with start.scope.iterative("landmarks") as inner:
         found = Variable(inner, keys=2)
@@ -43,7 +43,7 @@ def approximate_distances(edges: Collection, landmarks: Collection, pairs: Colle
     >>> example(program)
     [((0, 2, 2), 1)]
     """
-    check_rows("approximate_distances", edges=edges, landmarks=landmarks, pairs=pairs)
+    check_records("approximate_distances", edges=edges, landmarks=landmarks, pairs=pairs)
     there = landmark_distances(transpose(edges), landmarks).map(lambda *columns: columns)
     onward = landmark_distances(edges, landmarks)
     wanted = pairs.map(lambda source, target: (source, target), keys=2).distinct().map(lambda *pair: pair)

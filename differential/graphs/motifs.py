@@ -16,9 +16,9 @@ from numbers import Integral
 from typing import Any
 
 from differential import Collection
-from differential.arguments import check_rows
 from differential.delta import AltNeu, Prefixes, Relation, extend
 from differential.graphs.directions import transpose
+from differential.graphs.inputs import check_records
 from timely.errors import BuildError
 from timely.lowlevel import user_origin
 
@@ -35,7 +35,7 @@ def triangles(edges: Collection) -> Collection:
     >>> example(lambda scope: triangles(Collection.of(scope, *edges)))
     [((1, 2, 3), 1)]
     """
-    check_rows("triangles", edges=edges)
+    check_records("triangles", edges=edges)
     return motif(edges, TRIANGLE)
 
 
@@ -46,7 +46,7 @@ def triangles_by_joins(edges: Collection) -> Collection:
     >>> example(lambda scope: triangles_by_joins(Collection.of(scope, *edges)))
     [((1, 2, 3), 1)]
     """
-    check_rows("triangles_by_joins", edges=edges)
+    check_records("triangles_by_joins", edges=edges)
     paths = transpose(edges).join_map(edges, lambda b, a, c: (a, c, b), keys=2)
     closing = edges.map(lambda source, target: (source, target), keys=2)
     return paths.join_map(closing, lambda a, c, b: (a, b, c))
@@ -59,7 +59,7 @@ def cliques4(edges: Collection) -> Collection:
     >>> example(lambda scope: cliques4(Collection.of(scope, *edges)))
     [((1, 2, 3, 4), 1)]
     """
-    check_rows("cliques4", edges=edges)
+    check_records("cliques4", edges=edges)
     return motif(edges, CLIQUE_OF_4)
 
 
@@ -72,7 +72,7 @@ def motif(edges: Collection, pattern: Pattern) -> Collection:
     >>> example(lambda scope: motif(Collection.of(scope, *edges), [(0, 1), (1, 0)]))
     [((1, 2), 1), ((2, 1), 1)]
     """
-    check_rows("motif", edges=edges)
+    check_records("motif", edges=edges)
     variables = _checked(pattern)
     forward = Relation(edges)
     backward = Relation(transpose(edges))

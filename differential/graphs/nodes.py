@@ -9,7 +9,7 @@ from typing import TypeAlias
 import numpy as np
 
 from differential import Collection
-from differential.arguments import check_rows
+from differential.graphs.inputs import check_records
 from timely.lowlevel import ColumnLike, as_column
 
 Node: TypeAlias = int | str | bytes | date
@@ -26,5 +26,5 @@ def nodes_of(name: str, edges: Collection, roots: Collection | Nodes) -> Collect
         roots = list(roots)
     if isinstance(roots, (int, str, bytes, list, np.ndarray, np.generic, date, ColumnLike)):
         return Collection.of(edges.scope, as_column(roots))
-    check_rows(name, roots=roots)
+    check_records(name, roots=roots)
     return roots  # type: ignore[return-value]

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from differential import Collection, innermost
-from differential.arguments import check_rows
 from differential.graphs.directions import both_ways, starts
+from differential.graphs.inputs import check_records
 from timely.errors import BuildError, DataError
 from timely.lowlevel import check_whole
 
@@ -63,7 +63,7 @@ def pagerank(
     >>> example(from_three)
     [((1, 1328), 1), ((2, 1137), 1), ((3, 1123), 1), ((4, 408), 1)]
     """
-    check_rows("pagerank", edges=edges)
+    check_records("pagerank", edges=edges)
     check_whole("pagerank", 0, rounds=rounds, unit=unit, tolerance=tolerance)
     numerator, denominator = _fraction(damping)
     jump = unit * (denominator - numerator) // denominator
@@ -73,7 +73,7 @@ def pagerank(
             f"and tolerance from 1 to unit, not {tolerance}"
         )
     if personalisation is not None:
-        check_rows("pagerank", personalisation=personalisation)
+        check_records("pagerank", personalisation=personalisation)
         edges, personalisation = innermost(edges, personalisation)
     passing = Passing(numerator, denominator, tolerance)
     return _ranks(edges, personalisation, passing, unit, rounds)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from differential import Collection, Variable, innermost
-from differential.arguments import check_collections, check_rows
+from differential.graphs.inputs import check_inputs, check_records
 from timely.lowlevel import check_functions
 
 
@@ -26,8 +26,8 @@ def propagate(edges: Collection, labels: Collection, *, rounds: Callable[..., An
     """
     if rounds is not None:
         check_functions("propagate", rounds=rounds)
-    check_collections("propagate", edges=edges)
-    check_rows("propagate", labels=labels)
+    check_inputs("propagate", edges=edges)
+    check_records("propagate", labels=labels)
     edges, labels = innermost(edges, labels)
     with labels.scope.iterative("propagate") as inner:
         own = labels.enter(inner) if rounds is None else labels.enter_at(inner, rounds)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from differential import Collection, Variable, innermost
-from differential.arguments import check_collections
+from differential.graphs.inputs import check_inputs
 from differential.graphs.nodes import Nodes, nodes_of
 
 
@@ -20,7 +20,7 @@ def reachability(edges: Collection, roots: Collection | Nodes) -> Collection:
     >>> example(lambda scope: reachability(Collection.of(scope, np.array([0, 1]), np.array([1, 2])), 1))
     [((1, 1), 1), ((2, 1), 1)]
     """
-    check_collections("reachability", edges=edges)
+    check_inputs("reachability", edges=edges)
     edges, start = innermost(edges, nodes_of("reachability", edges, roots).map(lambda root: (root, root)))
     with start.scope.iterative("reachability") as inner:
         found = Variable(inner)

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from differential import Collection, Variable, innermost
-from differential.arguments import check_collections, check_rows
 from differential.data.codes import Kind, kind_of
+from differential.graphs.inputs import check_inputs, check_records
 from timely.errors import DataError
 
 
@@ -26,8 +26,8 @@ def shortest_distances(edges: Collection, roots: Collection) -> Collection:
     >>> example(program)
     [((0, 0), 1), ((1, 2), 1), ((2, 5), 1)]
     """
-    check_collections("shortest_distances", edges=edges)
-    check_rows("shortest_distances", roots=roots)
+    check_inputs("shortest_distances", edges=edges)
+    check_records("shortest_distances", roots=roots)
 
     def along(node: Any, distance: Any, neighbour: Any, length: Any) -> tuple[Any, Any]:
         _refuse_other_kinds(length)

@@ -9,9 +9,9 @@ section 6.1; the formulation is that of differential dataflow, CIDR 2013.)
 from __future__ import annotations
 
 from differential import Collection
-from differential.arguments import check_rows
 from differential.graphs.components import by_magnitude
 from differential.graphs.directions import starts, transpose
+from differential.graphs.inputs import check_records
 from differential.graphs.order import is_same
 from differential.graphs.propagate import propagate
 
@@ -22,7 +22,7 @@ def cyclic_edges(edges: Collection) -> Collection:
     >>> example(lambda scope: cyclic_edges(Collection.of(scope, np.array([1, 2, 2]), np.array([2, 1, 3]))))
     [((1, 2), 1), ((2, 1), 1)]
     """
-    check_rows("cyclic_edges", edges=edges)
+    check_records("cyclic_edges", edges=edges)
     edges = on_the_way(edges)
     return edges.iterate(lambda inner: _trim(_trim(inner, edges), transpose(edges)))
 
@@ -52,7 +52,7 @@ def strongly_connected_components(edges: Collection) -> Collection:
     ...     Collection.of(scope, np.array([1, 2, 2, 4]), np.array([2, 1, 3, 4]))))
     [((1, 1), 1), ((2, 1), 1)]
     """
-    check_rows("strongly_connected_components", edges=edges)
+    check_records("strongly_connected_components", edges=edges)
     edges = edges.filter(lambda source, target: ~is_same(source, target))
     cyclic = cyclic_edges(edges)
     return propagate(cyclic, cyclic.map(lambda source, _: (source, source)), rounds=by_magnitude)

@@ -37,6 +37,8 @@ from differential.operators import (
 from differential.session.joined import On
 from differential.session.matching import left_joined, with_match
 from differential.session.near import refuse_other_columns, refuse_stranger
+from timely.errors import BuildError
+from timely.lowlevel import user_origin
 
 A = TypeVar("A", bound="Alike")
 P = ParamSpec("P")
@@ -71,12 +73,24 @@ class Alike(Collection):
 
     names: tuple[str, ...] | None = None
     """The names of the columns, in order of their positions; None where they are unknown."""
+    declared: tuple[str, ...] | None = None
+    """The names in the order of the table that the records are of, if its key does not come first there."""
     is_distinct = False
     """Whether it is known that each record occurs once."""
 
     def _alike(self, made: object) -> Self:
         """Return a collection of the same columns with the names here."""
         raise NotImplementedError
+
+    def refuse_positions(self, what: str) -> None:
+        """Raise BuildError if the columns have another order than in their table, and `what` takes them by position."""
+        if self.declared is not None and self.names is not None and self.declared != self.names:
+            wanted = ", ".join(map(repr, self.declared))
+            raise BuildError(
+                f"{what} (at {user_origin()}) takes columns by position, and here they are in the order "
+                f"{', '.join(self.names)}, because the key of a table comes first: select({wanted}) puts them in the "
+                "order of the table"
+            )
 
     def keyed_by(self, *names: str) -> Alike:
         """Return the collection with these columns first, as its key."""

@@ -8,11 +8,25 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from differential.session.alike import Alike
 from differential.session.compared import Compared
-from differential.session.row import name_column
+from differential.session.row import by_name, has_columns_as_parameters, name_column
 from differential.session.variables import refuse_changes, variables_of
 from timely.errors import BuildError, ComparisonError
 from timely.lowlevel import ColumnLike
+
+
+def checked_by_name(
+    collection: Alike, what: str, function: Callable[..., Any], unnamed: str | None
+) -> Callable[..., Any]:
+    """Return what `by_name` makes of a function for a collection, checked.
+
+    Raises BuildError if the function takes columns by position, and these are in another order than in their table.
+    """
+    made = by_name(what, collection.names, function, unnamed)
+    if made is function and not has_columns_as_parameters(function, collection.names):
+        collection.refuse_positions(what)
+    return checked(collection.names, made, function)
 
 
 def checked(names: Sequence[str] | None, function: Callable[..., Any], *written: object) -> Callable[..., Any]:

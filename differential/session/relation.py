@@ -24,7 +24,7 @@ from differential.operators import filter as _filter, join as _join
 from differential.operators.attempt import Attempt
 from differential.session.aggregate import Aggregate, check_aggregates, quotient
 from differential.session.alike import Alike
-from differential.session.checked import checked
+from differential.session.checked import checked, checked_by_name
 from differential.session.guesses import GROUPS, RELATION, absent
 from differential.session.joined import On, joined
 from differential.session.near import (
@@ -77,6 +77,7 @@ class Relation(Alike):
         [((3,), 1)]
         """
         refuse_names(self.names, names, self.keys)
+        self.refuse_positions("named")
         relation = copy(self)
         relation.names, relation._narrow = names, None
         relation.event_time = self.event_time if self.event_time in names else None
@@ -125,8 +126,7 @@ class Relation(Alike):
         refuse_keys(keys, len(names) + len(computed))
         refuse_values(computed)
         renamed = [made for made in computed.values() if isinstance(made, str)]
-        self._known("select", names)
-        self._known("select", [*dict.fromkeys(renamed)])
+        self._known("select", [*names, *(each for each in dict.fromkeys(renamed) if each not in names)])
         whole = self if len(renamed) < len(computed) else self.narrowed([*names, *renamed])
         known = whole.names or ()
         places = {name: known.index(name) for name in (*names, *renamed)}
@@ -153,8 +153,7 @@ class Relation(Alike):
     def filter(self, predicate: Callable[..., Any], *, name: str = "filter") -> Relation:
         """Return the records that satisfy `predicate`.
 
-        Of a collection of several named columns, a predicate with one parameter receives a `Row`. Any other receives
-        the columns.
+        Of several named columns, a predicate with one parameter receives a `Row`. Any other receives the columns.
 
         >>> def program(scope):
         ...     orders = Relation.of(scope, np.array([1, 2]), np.array([30, 5])).named("customer", "total")
@@ -250,12 +249,13 @@ class Relation(Alike):
 
     def _by_name(self, what: str, function: Callable[..., Any]) -> Callable[..., Any]:
         """Return a function of columns that does what one of a `Row` does; any other function as it is."""
-        return checked(self.names, by_name(what, self.names, function, self._unnamed), function)
+        return checked_by_name(self, what, function, self._unnamed)
 
     def _alike(self, made: object) -> Relation:
         relation = cast(Relation, made)
-        relation._unnamed = self._unnamed
-        return relation if self.names is None else relation.named(*self.names).at(self.event_time)
+        relation = relation if self.names is None else relation.named(*self.names).at(self.event_time)
+        relation._unnamed, relation.declared = self._unnamed, self.declared
+        return relation
 
     def _known(self, what: str, names: Sequence[Any]) -> tuple[str, ...]:
         """Return the names of all columns; raise BuildError unless the given ones are among them."""

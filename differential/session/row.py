@@ -72,6 +72,11 @@ def _parameters(function: Callable[..., Any]) -> list[Parameter]:
     return [each for each in parameters if each.kind not in (Parameter.KEYWORD_ONLY, Parameter.VAR_KEYWORD)]
 
 
+def has_columns_as_parameters(function: Callable[..., Any], names: Sequence[str] | None) -> bool:
+    """Return whether the parameters of a function are the names of columns, in their order."""
+    return names is not None and [each.name for each in _parameters(function)] == list(names)
+
+
 def refuse_other_order(what: str, names: Sequence[str], function: Callable[..., Any]) -> None:
     """Raise BuildError if a function of columns has all of their names as parameters, but in another order.
 
