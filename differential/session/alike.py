@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import wraps
+from types import MappingProxyType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar, cast
 
 from differential.collection import Collection
@@ -75,6 +76,8 @@ class Alike(Collection):
     """The names of the columns, in order of their positions; None where they are unknown."""
     declared: tuple[str, ...] | None = None
     """The names in the order of the table that the records are of, if its key does not come first there."""
+    types: Mapping[str, str] = MappingProxyType({})
+    """The names of the types of the columns that are known before there are rows."""
     is_distinct = False
     """Whether it is known that each record occurs once."""
 

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import isclose
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from differential.session.alike import Alike
 from differential.session.compared import Compared
-from differential.session.row import by_name, has_columns_as_parameters, name_column
+from differential.session.row import Row, by_name, has_columns_as_parameters, name_column
 from differential.session.variables import refuse_changes, variables_of
 from timely.errors import BuildError, ComparisonError
-from timely.lowlevel import ColumnLike
+from timely.lowlevel import ColumnLike, typed, user_origin
 
 
 def checked_by_name(
@@ -26,15 +27,20 @@ def checked_by_name(
     made = by_name(what, collection.names, function, unnamed)
     if made is function and not has_columns_as_parameters(function, collection.names):
         collection.refuse_positions(what)
-    return checked(collection.names, made, function)
+    return checked(collection.names, made, function, types=collection.types)
 
 
-def checked(names: Sequence[str] | None, function: Callable[..., Any], *written: object) -> Callable[..., Any]:
+def checked(
+    names: Sequence[str] | None,
+    function: Callable[..., Any],
+    *written: object,
+    types: Mapping[str, str] = MappingProxyType({}),
+) -> Callable[..., Any]:
     """Return a function of columns of these names that is made of functions which a program has written, and checked.
 
-    It raises ComparisonError if it compares what can never be equal. So that this does not depend on rows, its first
-    call is preceded by one with columns that have none. What `rowwise` makes of a function is not called for this,
-    because Python compares its values.
+    It raises ComparisonError if it compares what can never be equal. So that this does not depend on rows, it is called
+    with columns that have none: at once if the `types` of all are known, and before its first call. What `rowwise`
+    makes of a function is not called for this, because Python compares its values.
 
     It raises BuildError if what it returns for a row is not what it returns for the row alone: some rows of the first
     batch with several are tried, and before that a first row that comes alone is tried together with itself.
@@ -49,16 +55,24 @@ def checked(names: Sequence[str] | None, function: Callable[..., Any], *written:
     timely.errors.BuildError: the function returns True for the row (50,) among 2 rows, and False for the row alone: ...
     """
     variables = [variable for each in written for variable in variables_of(each)]
+    is_compared = hasattr(function, "rowwise")
+    if names and not is_compared and all(name in types for name in names):
+        is_compared = True
+        try:
+            _try_without_rows(names, function, [typed([], types[name]) for name in names])
+        except ComparisonError as error:
+            raise ComparisonError(f"the function (at {user_origin()}): {error}", error.obj) from None
     is_begun = is_tried = False
 
     def of_columns(*columns: Any) -> Any:
-        nonlocal is_begun, is_tried
+        nonlocal is_begun, is_compared, is_tried
         if variables:
             refuse_changes(variables)
         if is_tried or not len(columns[0]):
             return function(*columns)
-        if not is_begun and not hasattr(function, "rowwise"):
-            _refuse_comparisons(names or (), function, columns)
+        if not is_compared:
+            is_compared = True
+            _try_without_rows(names or (), function, [column[:0] for column in columns])
         result = function(*columns)
         if len(columns[0]) > 1:
             is_tried = True
@@ -72,14 +86,18 @@ def checked(names: Sequence[str] | None, function: Callable[..., Any], *written:
     return of_columns
 
 
-def _refuse_comparisons(names: Sequence[str], function: Callable[..., Any], columns: tuple[Any, ...]) -> None:
-    empty = [column[:0].view(Compared) if type(column) is np.ndarray else column[:0] for column in columns]
+def _try_without_rows(names: Sequence[str], function: Callable[..., Any], columns: Sequence[Any]) -> None:
+    """Raise ComparisonError if a function compares what can never be equal, AttributeError for an unknown column."""
+    views = [column.view(Compared) if type(column) is np.ndarray else column for column in columns]
     try:
         with np.errstate(all="ignore"):
-            function(*empty)
+            function(*views)
     except ComparisonError as error:
-        name_column(error, names, empty)
+        name_column(error, names, views)
         raise
+    except AttributeError as error:
+        if isinstance(error.obj, Row):
+            raise
     except Exception:
         return
 

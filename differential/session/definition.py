@@ -118,7 +118,7 @@ class Tables:
         relation: Relation = Index(*part.trace.imported(self._scope, None, name)).as_collection()
         if item.names is not None:
             relation = relation.named(*item.names).at(item.event_time)
-            relation.declared = item.columns(len(item.names))
+            relation.declared, relation.types = item.columns(len(item.names)), item.schema.types()
         self.reads[name] = item
         self._made[name] = relation
         return relation

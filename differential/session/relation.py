@@ -79,7 +79,7 @@ class Relation(Alike):
         refuse_names(self.names, names, self.keys)
         self.refuse_positions("named")
         relation = copy(self)
-        relation.names, relation._narrow = names, None
+        relation.names, relation._narrow, relation.types = names, None, {}
         relation.event_time = self.event_time if self.event_time in names else None
         return relation
 
@@ -132,7 +132,7 @@ class Relation(Alike):
         places = {name: known.index(name) for name in (*names, *renamed)}
         made: list[int | Callable[[Row], Any]] = [places[name] for name in names]
         made += [places[each] if isinstance(each, str) else of_row(known, each) for each in computed.values()]
-        function = checked(known, chosen(known, made), *computed.values())
+        function = checked(known, chosen(known, made), *computed.values(), types=whole.types)
         made_of = whole.map(function, keys=keys, name="select").named(*names, *computed)
         return made_of.at(self.event_time) if self.event_time in names else made_of
 
@@ -254,7 +254,7 @@ class Relation(Alike):
     def _alike(self, made: object) -> Relation:
         relation = cast(Relation, made)
         relation = relation if self.names is None else relation.named(*self.names).at(self.event_time)
-        relation._unnamed, relation.declared = self._unnamed, self.declared
+        relation._unnamed, relation.declared, relation.types = self._unnamed, self.declared, self.types
         return relation
 
     def _known(self, what: str, names: Sequence[Any]) -> tuple[str, ...]:

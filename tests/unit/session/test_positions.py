@@ -51,9 +51,7 @@ def test_by_position_is_refused_with_the_order_and_the_remedy(db: Session, name:
     with pytest.raises(SessionError) as raised:
         db.ask(REFUSED[name])
     assert __file__ in str(raised.value)
-    assert "in the order dst, src, because the key of a table comes first: select('src', 'dst')" in str(
-        raised.value
-    )
+    assert "in the order dst, src, because the key of a table comes first: select('src', 'dst')" in str(raised.value)
 
 
 @pytest.mark.parametrize("name", TAKEN)

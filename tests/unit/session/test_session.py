@@ -258,7 +258,8 @@ def test_a_function_that_fails_on_rows_that_are_there_is_not_called_again(db: Se
     calls = []
 
     def fail(customer: Any, total: Any) -> Any:
-        calls.append(customer)
+        if len(customer):
+            calls.append(customer)
         raise ValueError("never")
 
     with pytest.raises(SessionError, match="never"):
