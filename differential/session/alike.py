@@ -95,6 +95,9 @@ class Alike(Collection):
                 "order of the table"
             )
 
+    def __bool__(self) -> bool:
+        raise TypeError("a collection is neither true nor false: what it has is known only once the dataflow runs")
+
     def keyed_by(self, *names: str) -> Alike:
         """Return the collection with these columns first, as its key."""
         raise NotImplementedError

@@ -504,3 +504,10 @@ def test_a_left_join_has_a_value_for_each_column_that_it_adds(missing: Any, erro
         db.table("cities", {"id": [1], "city": ["Rome"]})
         with pytest.raises(SessionError, match=error):
             db.ask(lambda t: t.orders.left_join(t.cities, on="id", missing=missing))
+
+
+def test_a_collection_is_neither_true_nor_false() -> None:
+    with Session() as db:
+        db.table("a", {"x": [1]})
+        with pytest.raises(SessionError, match="neither true nor false"):
+            db.ask(lambda t: t.a if t.a.filter(lambda x: x > 1) else t.a)
