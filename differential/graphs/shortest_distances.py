@@ -17,7 +17,8 @@ def shortest_distances(edges: Collection, roots: Collection) -> Collection:
 
     `edges` holds (source, target, length), and `roots` the distances (node, distance) to begin with; all lengths and
     distances are integers, or all are floats. This is the method of Bellman and Ford: round i has the least distances
-    by up to i edges. A DataError ends the run where a path has a negative length, since there might be no least
+    by up to i edges. A node whose distance falls in many rounds, because paths with more edges are shorter, costs the
+    square of their number. A DataError ends the run where a path has a negative length, since there might be no least
     distance, and where a distance needs more than 64 bits.
 
     >>> def program(scope):
