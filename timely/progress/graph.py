@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable
+from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
 from timely.progress.summary import PathSummary
@@ -90,9 +91,17 @@ def contract(edges: Iterable[Edge], keep: Collection[int], *, most: int | None =
 
     for edge in edges:
         insert(*edge)
-    removed = (set(paths) | set(sources)).difference(keep)
-    for location in sorted(removed, key=lambda location: (len(paths[location]) * len(sources[location]), location)):
+    pending = [
+        (len(paths[location]) * len(sources[location]), location)
+        for location in (set(paths) | set(sources)).difference(keep)
+    ]
+    heapify(pending)
+    while pending:
+        expected, location = heappop(pending)
         into, out = len(sources[location]), len(paths[location])
+        if into * out > expected:  # it has more neighbours since others were removed, so that its turn comes later
+            heappush(pending, (into * out, location))
+            continue
         if most is not None and into * out - into - out > most:
             continue
         turns = paths[location].pop(location, None)

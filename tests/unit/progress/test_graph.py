@@ -1,6 +1,9 @@
 from __future__ import annotations
 
-from timely.progress.graph import Edge, contract, summaries_to
+import pytest
+
+from timely.progress import graph
+from timely.progress.graph import Edge, contract, insert_minimal, summaries_to
 from timely.progress.summary import PathSummary
 
 ONE, TWO = PathSummary.identity(1), PathSummary.identity(2)
@@ -10,6 +13,24 @@ ENTER, LEAVE, ROUND = PathSummary.enter(1), PathSummary.leave(2), PathSummary.fe
 def test_a_chain_contracts_to_one_edge() -> None:
     chain = [Edge(place, place + 1, ONE) for place in range(5)]
     assert contract(chain, {0, 5}) == [Edge(0, 5, ONE)]
+
+
+def test_a_chain_that_takes_in_a_source_at_each_place_costs_the_same_for_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    inserted = []
+
+    def noting(summaries: list[PathSummary], summary: PathSummary) -> bool:
+        inserted.append(summary)
+        return insert_minimal(summaries, summary)
+
+    monkeypatch.setattr(graph, "insert_minimal", noting)
+    same = PathSummary.identity(1)
+    for length in (100, 400):
+        inserted.clear()
+        chain = [Edge(place, place + 1, same) for place in range(length)]
+        sources = range(length + 1, 2 * length + 1)
+        into = [Edge(source, place, same) for place, source in enumerate(sources)]
+        assert contract([*chain, *into], keep={*sources, length}) == [Edge(source, length, same) for source in sources]
+        assert len(inserted) < 20 * length
 
 
 def test_a_hub_stays_if_its_removal_would_cost_too_many_edges() -> None:
