@@ -510,4 +510,4 @@ def test_a_collection_is_neither_true_nor_false() -> None:
     with Session() as db:
         db.table("a", {"x": [1]})
         with pytest.raises(SessionError, match="neither true nor false"):
-            db.ask(lambda t: t.a if t.a.filter(lambda x: x > 1) else t.a)
+            db.ask(lambda t: t.a if t.a.filter(lambda x: x > 1) else t.a.distinct())
