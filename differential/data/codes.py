@@ -270,7 +270,7 @@ class Encoder:
             if column.dtype == np.uint64 and len(column) and int(column.max()) >= 1 << 63:
                 raise DataError(
                     f"{int(column.max())} in the {self.part} is too large for a 64-bit integer: typed(column, 'uint64')"
-                    " makes a column of unsigned integers"
+                    " of differential.frames makes a column of unsigned integers"
                 )
             return column.astype(np.int64)
         if isinstance(kind, LogicalType):
@@ -412,7 +412,7 @@ def _remedy(one: AnyKind, other: AnyKind) -> str:
     if {one, other} <= set(FLOAT_TYPES):
         return "convert one with .astype(), for most numbers, such as 0.1, are not the same in both widths"
     of = one if isinstance(one, LogicalType) else other
-    by = f" with typed(column, {of.name!r})" if isinstance(of, LogicalType) else ""
+    by = f" with typed(column, {of.name!r}) of differential.frames" if isinstance(of, LogicalType) else ""
     return f"convert it{by}, so that it is always the same"
 
 

@@ -94,7 +94,10 @@ def array(values: Any, kind: str) -> Any:
     plain = np.asarray(values)
     if kind == "int64":
         if plain.dtype.kind == "u" and len(plain) and int(plain.max()) >= 1 << 63:
-            raise DataError("an unsigned integer from 2 ** 63 on cannot be durable: typed(column, 'uint64') can")
+            raise DataError(
+                "an unsigned integer from 2 ** 63 on cannot be durable: typed(column, 'uint64') of differential.frames "
+                "can"
+            )
         plain = plain.astype(np.int64, copy=False)
     elif plain.dtype.kind == "f":
         plain = plain + plain.dtype.type(0)

@@ -157,7 +157,8 @@ class Frame:
             if getattr(of, "precision", 0) > POLARS_DIGITS:
                 raise DataError(
                     f"column {name!r} holds {of.name}, and decimals of Polars have at most {POLARS_DIGITS} digits: "
-                    f"typed(column, 'decimal({POLARS_DIGITS}, {of.scale})') converts it, where all values fit"
+                    f"typed(column, 'decimal({POLARS_DIGITS}, {of.scale})') of differential.frames converts it, where "
+                    "all values fit"
                 )
         frame: Any = polars.from_arrow(self.to_arrow())
         return frame  # type: ignore[no-any-return]

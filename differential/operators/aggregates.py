@@ -92,7 +92,11 @@ class Sum:
         if len(kinds) == 1 and isinstance(kinds[0], LogicalType) and is_summable(kinds[0]):
             return self._exact(new, pending, input, output, upper)
         if len(kinds) != 1 or kinds[0] not in FLOAT_TYPES:
-            nulls = ", without nulls: fill_null(column, 0)" if self._value.describe().endswith("?") else ""
+            nulls = (
+                ", without nulls: fill_null(column, 0) of differential.frames"
+                if self._value.describe().endswith("?")
+                else ""
+            )
             raise DataError(f"sum needs one column of numbers as the value{nulls}, not {self._value.describe()}")
         self._result.kinds = (Kind.FLOAT,)
         return self._floats(new, pending, input, output, upper)

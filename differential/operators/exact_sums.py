@@ -38,7 +38,7 @@ def sums_of(groups: CodeGroups, key: Encoder, value: Encoder, result: Encoder) -
         group = int(np.searchsorted(groups.offsets, np.argmax(missing), side="right")) - 1
         raise GroupError(
             f"the values of {shown(key.decode(groups.keys[group : group + 1], 1))} have no sum: one is null; "
-            "filter(lambda key, value: ~is_null(value)) leaves nulls out",
+            "filter(lambda key, value: ~is_null(value)), with is_null of differential.frames, leaves nulls out",
             group,
         )
     stored = _stored(column.type, _totals(column, groups), groups, key)

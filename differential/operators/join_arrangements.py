@@ -136,7 +136,10 @@ class Joiner:
         """Raise DataError if the keys are of different kinds."""
         if self._are_unlike:
             ours, theirs = self._left.key, self._right.key
-            remedy = ", so that none could ever be equal; convert one side, as typed(column, name) does"
+            remedy = (
+                ", so that none could ever be equal; convert one side, as typed(column, name) of differential.frames "
+                "does"
+            )
             if ours.differs_in_nulls(theirs):
                 remedy = (
                     ". One side may have nulls, and the other not: nullable(column), of differential.frames, makes "

@@ -160,7 +160,8 @@ def _without_nulls(kind: AnyKind) -> DataError:
 
 def _nullable(name: str) -> str:
     """Return how a program writes the type of this name with nulls."""
-    return next((f"`{of.__name__} | None`" for of, stands in NAMES.items() if stands == name), f"typed([], '{name}?')")
+    of_frames = f"typed([], '{name}?') of differential.frames"
+    return next((f"`{of.__name__} | None`" for of, stands in NAMES.items() if stands == name), of_frames)
 
 
 def _fitting(column: Column, kind: AnyKind) -> Column:

@@ -132,7 +132,8 @@ def as_column(value: Any) -> Array:
     if isinstance(column, np.ma.MaskedArray):
         if np.ma.is_masked(column):
             row = int(np.argmax(column.mask))
-            raise DataError(f"cannot make a column of masked values, as at row {row}{_LEAVE_OUT}")
+            present = column.compressed().tolist()
+            raise DataError(f"cannot make a column of masked values, as at row {row}{_leave_out(present, None)}")
         return np.array(column.data, subok=False)
     if kind == "T" and hasattr(column.dtype, "na_object"):
         return _of_items(column.reshape(-1).tolist()).reshape(column.shape)
@@ -276,10 +277,25 @@ def _whole_numbers(dtype: np.dtype[Any]) -> tuple[int, int]:
 
 
 _COLUMNS_HOLD = ": a column holds integers, floats, booleans, text, bytes, dates or times"
-_LEAVE_OUT = (
-    ": leave such rows out, replace the value by one of the column's kind, or make a column that may have nulls with "
-    "typed(values, 'int64?') (docs/types.md lists the types)"
-)
+
+
+def _leave_out(items: Sequence[Any], odd: Any) -> str:
+    """Return what to do about a value that is not of the kind of the others."""
+    known = next((item for item in items if item is not None), None)
+    name = next((name for kind, name in _NULLABLE.items() if isinstance(known, kind)), "int64?")
+    typed_as = f"typed(values, {name!r}) of differential.frames (docs/types.md lists the types)"
+    nulls = f", or make a column that may have nulls with {typed_as}" if odd is None else ""
+    either = "leave such rows out" if nulls else "leave such rows out or"
+    return f": {either}{',' if nulls else ''} replace the value by one of the column's kind{nulls}"
+
+
+_NULLABLE: dict[Any, str] = {
+    str: "text?",
+    bytes: "bytes?",
+    (bool, np.bool_): "bool?",
+    (float, np.floating): "float64?",
+}
+"""The types of columns that may have nulls, by the classes of their other values."""
 _EXACT = 1 << 53
 """Floats represent all whole numbers up to this one."""
 
@@ -320,9 +336,9 @@ def _of_items(items: Sequence[Any]) -> Array:
     beside = f" at row {row}, beside {_shown(first)}" if row else ""
     hint = "; list() turns an iterator into values" if hasattr(first, "__next__") else ""
     if isinstance(first, Decimal):
-        hint = "; typed(values, 'decimal(18, 2)') makes a column of decimals"
+        hint = "; typed(values, 'decimal(18, 2)') of differential.frames makes a column of decimals"
     if row or first is None:
-        hint = _LEAVE_OUT
+        hint = _leave_out(items, items[row])
     raise DataError(f"cannot make a column of {_shown(items[row])}{beside}{_COLUMNS_HOLD}, all of one kind{hint}")
 
 

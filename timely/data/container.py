@@ -265,7 +265,8 @@ def as_row_mask(mask: Any, length: int) -> NDArray[np.bool_]:
         raise DataError(
             f"a predicate must return a boolean column of length {length}, and returned one value, {mask}: it receives "
             "whole columns. `in`, `is None` and `len` of a column are about the column; for each row there are "
-            "np.isin, np.strings.find, is_null and np.strings.str_len, and rowwise for everything else. "
+            "np.isin, np.strings.find, is_null of differential.frames and np.strings.str_len, and timely.rowwise for "
+            "everything else. "
             "np.full(len(column), True) is True for each row"
         )
     return as_mask(mask, length)

@@ -75,7 +75,8 @@ class Typed(ColumnLike):
                 if missing.any():
                     raise DataError(
                         f"row {int(np.argmax(missing))} of a column of {self.type} is a null, which this function "
-                        "cannot see: fill_null(column, value) replaces nulls, ~is_null(column) finds the other rows"
+                        "cannot see: fill_null(column, value) replaces nulls, and ~is_null(column) finds others, "
+                        "with fill_null and is_null of differential.frames"
                     )
             array = self.type.array(self.storage)
             if array is self.storage:
@@ -409,7 +410,10 @@ def _alike(columns: Any) -> list[Typed]:
         of = columns[0].type
     other = next((column for column in columns if not isinstance(column, Typed) or column.type != of), None)
     if other is not None:
-        raise DataError(f"a column of {of} beside one of {name_of(other)}: convert one with typed(column, {of.name!r})")
+        raise DataError(
+            f"a column of {of} beside one of {name_of(other)}: convert one with typed(column, {of.name!r}) of "
+            "differential.frames"
+        )
     return list(columns)
 
 

@@ -163,13 +163,13 @@ def test_components_are_named_by_values_of_a_type(name: str) -> None:
 
 SUMS: dict[str, Any] = {
     "int64": "does not fit into 64 bits",
-    "int64?": r"sum needs one column of numbers as the value, without nulls: fill_null\(column, 0\), not int64\?",
+    "int64?": r"needs one column .*, without nulls: fill_null\(column, 0\) of differential.frames, not int64\?",
     "uint64": "does not fit into 64 bits",
-    "uint64?": r"fill_null\(column, 0\), not uint64\?",
+    "uint64?": r"fill_null\(column, 0\) of differential.frames, not uint64\?",
     "float64": {(0, NAN): 1, (1, -np.inf): 1},
-    "float64?": r"fill_null\(column, 0\), not float64\?",
-    "float32?": r"fill_null\(column, 0\), not float32\?",
-    "bool?": r"fill_null\(column, 0\), not bool\?",
+    "float64?": r"fill_null\(column, 0\) of differential.frames, not float64\?",
+    "float32?": r"fill_null\(column, 0\) of differential.frames, not float32\?",
+    "bool?": r"fill_null\(column, 0\) of differential.frames, not bool\?",
     "text": "sum needs one column of numbers as the value, not text",
     "text?": "sum needs one column of numbers",
     "bytes?": "sum needs one column of numbers",

@@ -1,0 +1,62 @@
+"""An error names the likely cause and what to write, with the module of each function that it names."""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import Any
+
+import numpy as np
+import pytest
+
+from differential import Session
+from timely.errors import DataError, SessionError
+
+
+def numbered() -> Any:
+    """Return a function that returns other values each time."""
+    numbers = count()
+    return lambda r: r.id * 0 + next(numbers)
+
+
+def test_a_function_that_returns_other_values_is_the_likely_cause_of_negative_rows() -> None:
+    with Session() as db:
+        orders = db.table("orders", {"id": [1], "total": [30]}, key="id")
+        db.commit()
+        view = db.view("v", lambda t: t.orders.select("id", seen=numbered()))
+        orders.delete(id=1)
+        db.commit()
+        message = r"view 'v' \(at .*test_remedies.py:\d+\) cannot be read: .* The likely cause is a function .* another"
+        with pytest.raises(DataError, match=message):
+            view.records()
+        db.table("blocked", {"id": [1, 1]})
+        orders.insert(id=1, total=3)
+        db.commit()
+        with pytest.raises(DataError, match=r"times, -1; negate\(\) makes such rows, and so does antijoin\(\)"):
+            db.ask(lambda t: t.orders.antijoin(t.blocked))
+
+
+def test_a_negative_group_has_the_same_likely_cause() -> None:
+    with Session() as db:
+        orders = db.table("orders", {"id": [1], "total": [30]}, key="id")
+        db.commit()
+        db.view("v", lambda t: t.orders.select(seen=numbered()).group_by("seen").count())
+        orders.delete(id=1)
+        with pytest.raises(SessionError, match="as by a function that returned another value for a record than it did"):
+            db.commit()
+
+
+@pytest.mark.parametrize(
+    ("use", "message"),
+    [
+        (lambda t: t.n.select("id", x=lambda r: np.where(r.id > 1, r.c, None)), r"typed\(values, 'text\?'\) of diff"),
+        (lambda t: t.n.group_by("id").sum("x"), r"fill_null\(column, 0\) of differential.frames"),
+        (lambda t: t.n.filter(lambda r: 1 in r.id), r"is_null of differential.frames .* and timely.rowwise for"),
+        (lambda t: t.n.join(t.n.select(c="id", d="x"), on="c"), r"typed\(column, name\) of differential.frames does"),
+    ],
+)
+def test_a_function_that_a_remedy_names_has_its_module(use: Any, message: str) -> None:
+    with Session() as db:
+        db.table("n", {"id": [1, 2], "c": ["a", "b"], "x": [1, None]})
+        db.commit()
+        with pytest.raises(SessionError, match=message):
+            db.ask(use)
