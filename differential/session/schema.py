@@ -256,7 +256,16 @@ def _has_zone(name: str) -> bool:
 
 
 def _other(column: Column, found: AnyKind, kind: AnyKind) -> DataError:
-    return DataError(f"holds {_shown(kind)}, and not {_shown(found)} such as {column[:1].tolist()[0]!r:.40}")
+    one, other = _shown(kind), _shown(found)
+    remedy = ""
+    if one.startswith("timestamp") and other.startswith("timestamp") and _has_zone(one) != _has_zone(other):
+        remedy = (
+            ": value.replace(tzinfo=datetime.timezone.utc) states the zone of a time"
+            if _has_zone(one)
+            else f": typed([], {other!r}) of differential.frames as its type in db.table() makes a column of times "
+            "with a zone"
+        )
+    return DataError(f"holds {one}, and not {other} such as {column[:1].tolist()[0]!r:.100}{remedy}")
 
 
 def _shown(kind: AnyKind) -> str:

@@ -29,6 +29,7 @@ def statement_of(item: Item, kind: Kind, data: Any, named: dict[str, Any]) -> St
     types = item.schema.types()
     lists = [name for name, of in types.items() if of == "value"]
     try:
+        are_rows = isinstance(data, (list, tuple)) or (data is not named and _is_one_row(data, lists))
         data = _one_row(data, lists) if isinstance(data, Mapping) else data
         given, values = columns_of(data, item.columns(0), types)
     except SessionError as error:
@@ -38,7 +39,7 @@ def statement_of(item: Item, kind: Kind, data: Any, named: dict[str, Any]) -> St
     wanted = names
     if kind is Kind.DELETE and set(given) == set(key) != set(names):
         kind, wanted = Kind.DELETE_KEYS, key
-    elif kind is not Kind.DELETE and isinstance(data, (list, tuple)):
+    elif kind is not Kind.DELETE and are_rows:
         given, values = _with_nulls(item, given, values)
     return Statement(kind, _spread(item, wanted, given, values), user_origin())
 
@@ -49,10 +50,15 @@ def _one_row(data: Mapping[str, Any], lists: Sequence[str]) -> Mapping[str, Any]
     >>> _one_row({"id": 1, "tags": ["a", "b"]}, ["tags"]), _one_row({"id": [1, 2], "tags": ["a", "b"]}, ["tags"])
     ({'id': 1, 'tags': [['a', 'b']]}, {'id': [1, 2], 'tags': ['a', 'b']})
     """
-    others = [value for name, value in data.items() if name not in lists]
-    if any(hasattr(value, "__len__") and not isinstance(value, (str, bytes)) for value in others):
+    if not _is_one_row(data, lists):
         return data
     return {name: [value] if name in lists and _is_one(value) else value for name, value in data.items()}
+
+
+def _is_one_row(data: Any, lists: Sequence[str]) -> bool:
+    """Return whether data is a dictionary of the values of one row, of which those of columns of lists may be lists."""
+    others = [value for name, value in data.items() if name not in lists] if isinstance(data, Mapping) else [[]]
+    return not any(hasattr(value, "__len__") and not isinstance(value, (str, bytes)) for value in others)
 
 
 def _is_one(value: Any) -> bool:

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping, Sequence
+from dataclasses import is_dataclass
 from decimal import Decimal
 from operator import itemgetter
 from types import MappingProxyType, NoneType, UnionType
-from typing import Any, Union, cast, get_args, get_origin
+from typing import Any, Union, cast, get_args, get_origin, get_type_hints
 
 import numpy as np
 
 from differential.frames.frame import Frame
 from differential.frames.other import without_columns
-from differential.frames.python import column_of, names_of, with_none
+from differential.frames.python import column_of, columns_of_rows, names_of, with_none
 from differential.frames.read import columns_of as columns_of_data, plain
 from timely.errors import DataError, SessionError
 from timely.lowlevel import Typed, as_column, as_columns, float_codes, is_null, is_stated, typed, user_origin
@@ -158,17 +159,38 @@ def _is_type(values: Any, name: str) -> bool:
 def refuse_names_of_types(table: str, data: Any) -> None:
     """Raise SessionError for columns that are all texts such as "int", which would be a row of texts.
 
-    >>> refuse_names_of_types("people", {"id": "int", "name": "str"})
+    >>> refuse_names_of_types("people", {"id": "int", "name": "text?"})
     Traceback (most recent call last):
-    timely.errors.SessionError: table 'people' (at ...): 'int' is a text: int, without quotes, is the type of a column,
-    and ['int'] a column of one text
+    timely.errors.SessionError: table 'people' (at ...): 'int' is a text, and {'id': int, 'name': str | None} are the
+    columns and their types; ['int'] is a column of one text
     """
     values = [*data.values()] if isinstance(data, Mapping) else []
-    if values and all(isinstance(value, str) and value in _NAMES_OF_TYPES for value in values):
+    types = [_type_named(value) if isinstance(value, str) else None for value in values]
+    if values and None not in types:
+        shown = ", ".join(f"{name!r}: {of}" for name, of in zip(data, types))
+        frames = " with typed of differential.frames" if "typed(" in shown else ""
         raise SessionError(
-            f"table {table!r} (at {user_origin()}): {values[0]!r} is a text: {values[0]}, without quotes, is the type "
-            f"of a column, and [{values[0]!r}] a column of one text"
+            f"table {table!r} (at {user_origin()}): {values[0]!r} is a text, and {{{shown}}} are the columns and their "
+            f"types{frames}; [{values[0]!r}] is a column of one text"
         )
+
+
+def _type_named(name: str) -> str | None:
+    """Return how a program writes the type of a column of this name; None if there is no such type.
+
+    >>> [_type_named(name) for name in ("int", "int64", "text?", "datetime", "decimal(9, 2)", "Rome")]
+    ['int', 'int', 'str | None', 'datetime.datetime', "typed([], 'decimal(9, 2)')", None]
+    """
+    nulls = " | None" if name.endswith("?") else ""
+    plain = name.removesuffix("?")
+    known = next((of for of, stands in NAMES.items() if plain in (stands, of.__name__)), None)
+    if known is not None:
+        return f"{_written(known)}{nulls}"
+    try:
+        typed([], name)
+    except DataError:
+        return None
+    return f"typed([], {name!r})"
 
 
 def _given(
@@ -178,12 +200,19 @@ def _given(
     if isinstance(data, Mapping):
         names_of(data)
         return data
+    if is_row(data):
+        return _of_rows([data], names)
     if isinstance(data, (list, tuple)):
         return _of_rows(data, names)
     if isinstance(data, (int, float, bytes)) or data is None:
         raise SessionError(
             f"{type(data).__name__} is no table: give a dictionary of columns, a list of rows, a frame of pandas or "
             "Polars, an Arrow table, or the path of a file"
+        )
+    if isinstance(data, type):
+        raise SessionError(
+            f"the class {data.__name__} is no table: db.table(name, {_fields_of(data)}) makes one with its columns, "
+            f"and insert([{data.__name__}(...)]) adds rows"
         )
     if callable(data):
         raise SessionError("a function is no table: db.ask(function) returns rows, which insert and delete take")
@@ -192,6 +221,35 @@ def _given(
     frame = Frame(given, [_of_nulls(each) for each in columns])
     are_typed = [len(frame) > 0 or not isinstance(each, list) for each in columns]
     return {name: column if is_typed else [] for name, column, is_typed in zip(frame.names, frame.columns, are_typed)}
+
+
+def is_row(data: Any) -> bool:
+    """Return whether data is one named tuple, or one instance of a dataclass."""
+    is_named = isinstance(data, tuple) and hasattr(data, "_fields")
+    return is_named or (is_dataclass(type(data)) and not hasattr(data, "__arrow_c_stream__"))
+
+
+def _fields_of(of: type) -> str:
+    """Return how a program writes the columns and types of a class with annotations.
+
+    >>> _fields_of(type("Order", (), {"__annotations__": {"id": int, "city": str | None}}))
+    "{'id': int, 'city': str | None}"
+    """
+    try:
+        hints = get_type_hints(of)
+    except Exception:  # an annotation is a text, and names what exists nowhere
+        hints = dict(getattr(of, "__annotations__", {}))
+    fields = [f"{name!r}: {_written(hint)}" for name, hint in hints.items()]
+    return "{" + ", ".join(fields or ["'column': int", "..."]) + "}"
+
+
+def _written(hint: Any) -> str:
+    """Return how a program writes a class, or classes joined by `|`."""
+    if get_origin(hint) in (Union, UnionType):
+        return " | ".join("None" if each is NoneType else _written(each) for each in get_args(hint))
+    if isinstance(hint, type):
+        return hint.__name__ if hint.__module__ == "builtins" else f"{hint.__module__}.{hint.__name__}"
+    return str(hint)
 
 
 def _of_nulls(column: Any) -> Any:
@@ -211,11 +269,16 @@ def _of_rows(rows: Sequence[Any], names: Sequence[str] | None) -> Mapping[str, A
         if len({getattr(kind, "_fields", None) for kind in kinds}) > 1:
             raise SessionError(f"{rows!r:.80} has named tuples beside other rows: give all rows the same names")
         return {name: list(map(itemgetter(place), rows)) for place, name in enumerate(rows[0]._fields)}
+    if rows and is_dataclass(rows[0]) and not isinstance(rows[0], type):
+        fields, columns = columns_of_rows(rows)
+        return dict(zip(fields or (), columns))
     if names is None:
         raise SessionError("rows that are tuples need names of columns: give a dictionary of columns instead")
     if not all(issubclass(kind, (tuple, list)) for kind in kinds) or set(map(len, rows)) - {len(names)}:
         row = next(row for row in rows if not isinstance(row, (tuple, list)) or len(row) != len(names))
-        raise SessionError(f"{row!r:.80} is no row of the {len(names)} column(s) {', '.join(names)}")
+        is_one = len(rows) == len(names) and not any(issubclass(kind, (tuple, list)) for kind in kinds)
+        one = f"; [{tuple(rows)!r:.80}] is a list of one row" if is_one else ""
+        raise SessionError(f"{row!r:.80} is no row of the {len(names)} column(s) {', '.join(names)}{one}")
     return {name: list(map(itemgetter(place), rows)) for place, name in enumerate(names)}
 
 
@@ -247,7 +310,6 @@ def _column(name: str, values: Any) -> Column:
 
 
 _INT64 = np.dtype(np.int64)
-_NAMES_OF_TYPES = frozenset({"int", "str", "float", "bool", "bytes"})
 _MOST = 1 << 63
 _ROW_VALUES = (dt.date, dt.time, dt.timedelta, Decimal, dict, np.datetime64, np.timedelta64)
 """Classes of single values that NumPy knows otherwise, or not at all. Those of pandas are derived from these."""

@@ -646,7 +646,7 @@ def test_a_series_or_an_array_beside_others_is_read_as_in_a_frame() -> None:
 def test_a_null_among_unsigned_integers_is_refused_with_the_type_that_has_it(nulls: Any) -> None:
     with Session() as db:
         table = db.table("t", {"x": np.array([1 << 63], np.uint64)})
-        with pytest.raises(DataError, match=r"holds uint64 and no nulls: typed\(\[\], 'uint64\?'\) as"):
+        with pytest.raises(DataError, match=r"uint64 and no nulls: typed\(\[\], 'uint64\?'\) of differential.frames"):
             table.insert(x=nulls)
 
 
