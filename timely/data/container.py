@@ -29,6 +29,7 @@ from timely.data.column_like import ColumnLike
 from timely.data.columns import Array as Array, as_column as as_column, as_columns as as_columns, stacked
 from timely.data.typed import as_filter
 from timely.data.user_functions import (
+    OF_A_ROW,
     as_read_only as as_read_only,
     for_other_worker as for_other_worker,
     freeze,
@@ -287,7 +288,14 @@ def rowwise(function: Callable[..., Any]) -> Callable[..., Any]:
     def over_columns(*columns: Any) -> Any:
         if not all(isinstance(column, (np.ndarray, ColumnLike)) and column.ndim for column in columns):
             return function(*columns)
-        rows = [function(*row) for row in zip(*(column.tolist() for column in columns))]
+        row: tuple[Any, ...] = ()
+        rows = []
+        try:
+            for row in zip(*(column.tolist() for column in columns)):
+                rows.append(function(*row))
+        except Exception as error:
+            error.add_note(f"{OF_A_ROW}{row!r:.160}")
+            raise
         widths = set(map(_width, rows))
         if len(widths) > 1:
             one, other = (next(row for row in rows if _width(row) == width) for width in list(widths)[:2])

@@ -146,6 +146,9 @@ def _applied(function: Callable[..., Any], before: tuple[Any, ...], views: tuple
     return function(*before, *views)
 
 
+OF_A_ROW: Final = "for the row "
+"""How a note begins about an error of a function that `timely.rowwise` has called."""
+
 _MISTAKES: Final = (TypeError, ValueError, AttributeError, InvalidOperation)
 """Errors raised by functions that were not written for columns."""
 
@@ -163,7 +166,7 @@ def add_hint(error: Exception, function: Callable[..., Any], before: tuple[Any, 
     ...     print(*error.__notes__)
     it received int64[3]; functions receive whole columns, which are read-only (conditions are joined by ...
     """
-    if _was_raised(error):
+    if _was_raised(error) or any(note.startswith(OF_A_ROW) for note in getattr(error, "__notes__", ())):
         return
     received = ", ".join([f"{column.dtype.name}[{len(column)}]" for column in views])
     takes = _takes(function, len(before) + len(views))
@@ -236,8 +239,8 @@ def _refuse_text_of_columns(text: str, views: tuple[Array, ...]) -> None:
     for view in views:
         if len(view) and str(view) in text:
             raise DataError(
-                f"a function returned one text for all rows, with a whole column in it: {text!r:.80}; rowwise(function)"
-                " calls a function, such as one with an f-string, for each row, and + joins columns of text"
+                f"a function returned one text for all rows, with a whole column in it: {text!r:.80}; "
+                "timely.rowwise(function) calls a function, such as one with an f-string, for each row, and + joins columns of text"
             )
 
 

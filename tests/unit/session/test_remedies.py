@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from differential import Session
+from timely import rowwise
 from timely.errors import DataError, SessionError
 
 
@@ -60,3 +61,19 @@ def test_a_function_that_a_remedy_names_has_its_module(use: Any, message: str) -
         db.commit()
         with pytest.raises(SessionError, match=message):
             db.ask(use)
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (lambda r: r.c.upper(), r"'NoneType' object has no attribute 'upper' \(for the row \(2, None, None\)\)$"),
+        (lambda r: 100 // (r.id - 1), r"ZeroDivisionError: .* \(for the row \(1, 'a', 1\)\)$"),
+        (lambda id, c: c, r"takes 2 positional arguments but 3 were given \(for the row \(1, 'a', 1\)\)$"),
+    ],
+)
+def test_an_error_of_a_function_of_one_row_names_the_row(function: Any, message: str) -> None:
+    with Session() as db:
+        db.table("n", {"id": [1, 2], "c": ["a", None], "x": [1, None]})
+        db.commit()
+        with pytest.raises(SessionError, match=message):
+            db.ask(lambda t: t.n.select("id", y=rowwise(function)))
