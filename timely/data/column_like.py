@@ -9,6 +9,8 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 from numpy.typing import NDArray
 
+from timely.data.instead import instead
+
 
 class ColumnLike(NDArrayOperatorsMixin):
     """A column that is no NumPy array, and behaves as one: one-dimensional, of a kind that columns can have, immutable.
@@ -44,7 +46,8 @@ class ColumnLike(NDArrayOperatorsMixin):
         if not hasattr(np.ndarray, name):
             error = AttributeError(f"'{type(self).__name__}' object has no attribute {name!r}", name=name, obj=self)
             error.add_note(
-                "functions receive whole columns; timely.rowwise(f) makes one of a function f of one row's values"
+                f"functions receive whole columns{instead(name)}; timely.rowwise(f) makes one of a function f of one "
+                "row's values"
             )
             raise error
         return getattr(np.asarray(self), name)

@@ -31,6 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from timely.data.columns import as_column
+from timely.data.instead import instead
 from timely.errors import DataError
 from timely.origin import is_ours
 
@@ -179,8 +180,10 @@ def add_hint(error: Exception, function: Callable[..., Any], before: tuple[Any, 
     if takes:
         is_of_a_condition = type(error) is ValueError and "ambiguous" in str(error)
         joined = " (conditions are joined by `&` and `|`, and `np.where` chooses between values)"
+        is_of_a_column = isinstance(error, AttributeError) and isinstance(error.obj, np.ndarray)
+        remedy = instead(error.name or "") if is_of_a_column else joined if is_of_a_condition else ""
         hint = (
-            f"functions receive whole columns, which are read-only{joined if is_of_a_condition else ''}; "
+            f"functions receive whole columns, which are read-only{remedy}; "
             "timely.rowwise(f) makes one of a function f of one row's values"
         )
     else:
@@ -240,7 +243,8 @@ def _refuse_text_of_columns(text: str, views: tuple[Array, ...]) -> None:
         if len(view) and str(view) in text:
             raise DataError(
                 f"a function returned one text for all rows, with a whole column in it: {text!r:.80}; "
-                "timely.rowwise(function) calls a function, such as one with an f-string, for each row, and + joins columns of text"
+                "timely.rowwise(function) calls a function, such as one with an f-string, for each row, and + joins "
+                "columns of text"
             )
 
 
