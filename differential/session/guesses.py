@@ -5,6 +5,7 @@ An attribute that does not exist raises an error that names the one to use. Noth
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 
 from differential.session.near import meant
@@ -17,6 +18,10 @@ _ORDER = (
     "a collection has no order. What is read of an answer is sorted, and keyed_by('column').top_k(3) keeps the largest "
     "values of each key"
 )
+_LEFT = 'left.left_join(right, on="id", missing={"city": ""}) keeps records without a match'
+_DIFFERENT = "select('column', 'other').distinct().group_by('column').count() counts the different values of each"
+_ALL = "select('column', all=lambda r: 0).group_by('all').count() counts all records"
+_LARGEST = "keyed_by('column').top_k(3) keeps the largest values of each key"
 RELATION = {
     "where": _FILTER,
     "query": _FILTER,
@@ -30,6 +35,11 @@ RELATION = {
     **dict.fromkeys(("sort", "sort_values", "sort_by", "order_by", "orderby", "limit", "head", "nlargest"), _ORDER),
     "isin": "semijoin(keys) keeps the records whose key is in a collection",
     **dict.fromkeys(("difference", "subtract", "minus"), "except_(other) has the records that are not in the other"),
+    **dict.fromkeys(("outer_join", "full_join", "right_join"), _LEFT),
+    **dict.fromkeys(("count_distinct", "nunique", "n_unique"), _DIFFERENT),
+    **dict.fromkeys(("size", "shape", "len"), _ALL),
+    **dict.fromkeys(("mean", "avg"), "group_by('column').mean('total') makes the mean of each group"),
+    "columns": "names has the names of the columns",
     "value_counts": "group_by('column').count() counts the records of each value",
     **dict.fromkeys(
         ("agg", "aggregate"), "group_by('column').aggregate(n='count', spent=('total', 'sum')) makes several"
@@ -48,7 +58,9 @@ GROUPS = {
     "len": "count() counts the records of each group",
     "avg": "mean('column') is the mean",
     "average": "mean('column') is the mean",
-    **dict.fromkeys(("median", "std", "var", "first", "last", "nunique", "quantile", "list", "apply"), _OTHERS),
+    **dict.fromkeys(("count_distinct", "nunique", "n_unique"), _DIFFERENT),
+    **dict.fromkeys(("top_k", "nlargest", "head"), _LARGEST),
+    **dict.fromkeys(("median", "std", "var", "first", "last", "quantile", "list", "apply", "reduce"), _OTHERS),
 }
 """The same for groups."""
 
@@ -101,4 +113,44 @@ def absent(owner: object, name: str, guesses: Mapping[str, str], columns: Iterab
         return f"{plain}: it is a column, which functions receive, as in filter(lambda r: r.{name} > 0)"
     if name in guesses:
         return f"{plain}: {guesses[name]}"
-    return plain + meant(name, dir(type(owner)))
+    return plain + meant(name, [each for each in dir(type(owner)) if not each.startswith("_")])
+
+
+_AGGREGATES = ("sum", "min", "max")
+ARGUMENTS = {
+    ("join", "how"): f"join() matches the records of both sides, and {_LEFT}",
+    **dict.fromkeys(
+        (("antijoin", "on"), ("semijoin", "on")),
+        "keyed_by('column').{method}(other.select('column'))",
+    ),
+    ("filter", None): "filter(lambda r: r.{argument} == value) keeps the records with a value",
+    ("group_by", None): "select('kept', {argument}=function).group_by('{argument}') groups by a computed column",
+    ("top_k", None): "select('key', 'column').top_k(3) keeps the three largest values of each key",
+    **{(each, ""): f"group_by('column').{each}('total') makes the {each} of each group" for each in _AGGREGATES},
+    **{(f"Groups.{each}", ""): GROUPS["agg"] for each in (*_AGGREGATES, "mean")},
+    ("count", ""): "group_by('column').count() counts the records of each group",
+    ("distinct", ""): "select('column').distinct() has each value once",
+    ("top_k", ""): "select('key', 'column').top_k(3) keeps the three largest values of each key",
+}
+"""What is meant by an argument that a method lacks: one of this name, any other (None), or one without a name ("")."""
+_UNEXPECTED = re.compile(r"((?:\w+\.)?(\w+))\(\) got an unexpected keyword argument '(\w+)'")
+_TOO_MANY = re.compile(r"((?:\w+\.)?(\w+))\(\) takes .*positional arguments? but \d+ w(as|ere) given")
+
+
+def misused(error: TypeError) -> str:
+    """Return the end of an error about arguments that a method of a definition does not take; "" for any other error.
+
+    >>> misused(TypeError("distinct() takes 1 positional argument but 2 were given"))
+    ": select('column').distinct() has each value once"
+    """
+    text = str(error)
+    if text == "object of type 'Relation' has no len()":
+        return f": {_ALL}"
+    named, many = _UNEXPECTED.fullmatch(text), _TOO_MANY.fullmatch(text)
+    found = named or many
+    if found is None:
+        return ""
+    argument = named[3] if named else ""
+    wanted = [(method, each) for method in (found[1], found[2]) for each in (argument, None if named else "")]
+    hint = next((ARGUMENTS[each] for each in wanted if each in ARGUMENTS), None)
+    return "" if hint is None else ": " + hint.replace("{method}", found[2]).replace("{argument}", argument)

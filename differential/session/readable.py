@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Sequence
+from difflib import get_close_matches
 from html import escape
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -420,6 +421,9 @@ def _absent(readable: Readable, name: str) -> str:
         return f"{plain}: it is a column, whose values are in to_pandas()[{name!r}]"
     if name in RELATION and name not in TABLE:
         return f"{plain}: in a definition, as of db.ask(lambda t: ...) or db.view(...), {RELATION[name]}"
+    own, operators = ([each for each in dir(of) if not each.startswith("_")] for of in (type(readable), Relation))
+    if name not in TABLE and (near := get_close_matches(name, [*operators, *own], 1)) and near[0] not in own:
+        return _absent(readable, near[0]).replace(repr(near[0]), repr(name), 1)
     return absent(readable, name, TABLE)
 
 

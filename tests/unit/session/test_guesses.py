@@ -14,7 +14,7 @@ from differential.session.guesses import GROUPS, RELATION, SESSION, TABLE
 from timely.errors import DataError, SessionError
 
 GUESSES = {Relation: RELATION, Groups: GROUPS, Table: TABLE, View: TABLE, Session: SESSION}
-FUNCTIONS = {"len", "table", "reduce", "top_k", "count", "select", "transaction"}
+FUNCTIONS = {"len", "table", "reduce", "top_k", "count", "select", "transaction", "left_join"}
 
 
 @pytest.mark.parametrize("owner", GUESSES)
@@ -39,6 +39,23 @@ def test_a_guess_is_no_name_and_names_methods_that_exist(owner: type) -> None:
         (lambda t: t.orders.filter("total > 3"), r"filter \(at .*\) takes a function .*, and not 'total > 3'"),
         (lambda t: t.orders.select("customer", lambda r: r.total), r"a computed column needs a name, as in select"),
         (lambda t: t.orders.select(), r"select \(at .*\) needs a column, as in select\('kept', new='old'\)"),
+        (
+            lambda t: t.orders.join(t.orders, how="left"),
+            r"argument 'how': .*left.left_join\(right, on=\"id\", missing=",
+        ),
+        (lambda t: t.orders.outer_join(t.orders), r"'outer_join': left.left_join\(right, on=\"id\", missing="),
+        (lambda t: t.orders.top_k("total", 2), r"were given: select\('key', 'column'\).top_k\(3\)"),
+        (lambda t: t.orders.antijoin(t.orders, on="customer"), r"'on': keyed_by\('column'\).antijoin\(other"),
+        (lambda t: t.orders.sum("total"), r"were given: group_by\('column'\).sum\('total'\) makes the sum of each"),
+        (lambda t: t.orders.distinct("customer"), r"were given: select\('column'\).distinct\(\) has"),
+        (lambda t: t.orders.filter(total=30), r"argument 'total': filter\(lambda r: r.total == value\)"),
+        (lambda t: t.orders.group_by(big=len), r"argument 'big': select\('kept', big=function\).group_by\('big'\)"),
+        (lambda t: t.orders.group_by("customer").sum("total", "x"), r"were given: aggregate\(n='count'"),
+        (lambda t: t.orders.group_by("customer").top_k(2), r"'top_k': keyed_by\('column'\).top_k\(3\)"),
+        (lambda t: t.orders.group_by("customer").reduce(max), r"keyed_by\('column'\).reduce\(function\) computes any"),
+        (lambda t: t.orders.group_by("customer").count_distinct("total"), r"distinct\(\).group_by\('column'\).count"),
+        (lambda t: t.orders.columns, "'columns': names has the names of the columns"),
+        (lambda t: len(t.orders), r"has no len\(\): select\('column', all=lambda r: 0\)"),
         ("SELECT 1", "the definition of the question is 'SELECT 1': give a function, such as lambda t: t.orders"),
     ],
 )
@@ -58,6 +75,8 @@ def test_what_a_program_guesses_is_explained() -> None:
             _ = orders.total
         with pytest.raises(AttributeError, match=r"'groupby': in a definition, .* group_by\('column'\) makes groups"):
             orders.groupby("customer")
+        with pytest.raises(AttributeError, match=r"'fliter': it is an operator of .* t.orders.filter\(\.\.\.\)"):
+            orders.fliter(len)
         program: Any = db
         with pytest.raises(AttributeError, match=r"'sql': ask\(definition\) answers a question"):
             program.sql("SELECT 1")
