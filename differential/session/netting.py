@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from differential.session.clock import Clocks
 from differential.session.engine import Engine
@@ -44,10 +45,9 @@ def changes_of(pending: Sequence[Stated], feeds: Feeds, net: Callable[[Sequence[
 
     A source whose changes cannot be made stops. Raises SessionError where those of the program cannot be made.
     """
-    try:
+    with suppress(SessionError):
         return net([*pending, *feeds.statements()])
-    except SessionError:
-        net(pending)
+    net(pending)  # raises the same error, if the statements of the program are the reason
     good = [feed for feed in feeds.all if feed.is_waiting]
     for feed in tuple(good):
         others = [each for each in feeds.all if each not in good[: good.index(feed) + 1]]

@@ -75,3 +75,13 @@ def test_an_upsert_beside_a_deletion_reads_the_rows_of_its_key_once(found: list[
         db.commit()
         assert found == [ROWS, 1]
         assert table.records() == [("at", -1), ("be", 2)]
+
+
+def test_the_error_for_a_row_that_is_not_there_follows_no_other() -> None:
+    with Session() as db:
+        orders = db.table("orders", {"id": [1]})
+        db.commit()
+        orders.delete(id=2)
+        with pytest.raises(SessionError, match=r"does not have the row \(2,\)") as caught:
+            db.commit()
+        assert caught.value.__context__ is None
