@@ -188,6 +188,7 @@ class Catalog:
         that the workers lack. Once it is submitted, the workers complete it, and nothing can be put back. If an
         interrupt ends the waiting, the next commit settles the sources.
         """
+        self.watches.refuse_inside()
         self.reap()
         stopped = self.feeds.settle()  # what was found since the last commit, or in one that was interrupted
         self.feeds.gather()

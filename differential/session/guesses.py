@@ -117,7 +117,7 @@ def absent(owner: object, name: str, guesses: Mapping[str, str], columns: Iterab
 
 
 _AGGREGATES = ("sum", "min", "max")
-ARGUMENTS = {
+ARGUMENTS: dict[tuple[str, str | None], str] = {
     ("join", "how"): f"join() matches the records of both sides, and {_LEFT}",
     **dict.fromkeys(
         (("antijoin", "on"), ("semijoin", "on")),

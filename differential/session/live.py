@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from importlib import import_module
+from types import TracebackType
 from typing import Any
 
 from differential.session.changes import Change, Changes
 from differential.session.item import Item
+from timely.errors import SessionError
+from timely.lowlevel import is_ours
 
 
 class Watch:
@@ -87,6 +90,8 @@ class Watches:
 
     def __init__(self) -> None:
         self._all: list[Watch] = []
+        self._commit: int | None = None
+        """The commit whose changes are being delivered."""
 
     def add(self, watch: Watch) -> None:
         """Deliver to a watch at the end of each commit."""
@@ -94,6 +99,21 @@ class Watches:
 
     def deliver(self, commit: int, items: Iterable[Item], is_running: bool) -> Exception | None:
         """Deliver to all watches, those of failed views for the last time; return the first error of a callback."""
+        self._commit = commit
+        try:
+            return self._delivered(commit, items, is_running)
+        finally:
+            self._commit = None
+
+    def refuse_inside(self) -> None:
+        """Raise SessionError in a callback, which the commit calls that it would follow."""
+        if self._commit is not None:
+            raise SessionError(
+                f"a callback of watch() cannot commit, because commit {self._commit} calls it: leave out commit(). "
+                "What the callback has inserted or removed belongs to the next commit of the program"
+            )
+
+    def _delivered(self, commit: int, items: Iterable[Item], is_running: bool) -> Exception | None:
         refused = None
         for item in items:
             if item.error is not None:
@@ -103,6 +123,14 @@ class Watches:
                 watch.deliver()
             except Exception as error:
                 error.add_note(f"a watch has raised this, and has ended; commit {commit} is complete")
-                refused = refused or error
+                refused = refused or error.with_traceback(_of_the_program(error.__traceback__))
         self._all = [watch for watch in self._all if not watch.is_closed]
         return refused
+
+
+def _of_the_program(trace: TracebackType | None) -> TracebackType | None:
+    """Return a traceback from the first line of the program on; all of it if there is none."""
+    inner = trace
+    while inner is not None and is_ours(inner.tb_frame.f_code.co_filename):
+        inner = inner.tb_next
+    return inner or trace

@@ -180,8 +180,9 @@ def add_hint(error: Exception, function: Callable[..., Any], before: tuple[Any, 
     if takes:
         is_of_a_condition = type(error) is ValueError and "ambiguous" in str(error)
         joined = " (conditions are joined by `&` and `|`, and `np.where` chooses between values)"
-        is_of_a_column = isinstance(error, AttributeError) and isinstance(error.obj, np.ndarray)
-        remedy = instead(error.name or "") if is_of_a_column else joined if is_of_a_condition else ""
+        remedy = joined if is_of_a_condition else ""
+        if isinstance(error, AttributeError) and isinstance(error.obj, np.ndarray):
+            remedy = instead(error.name or "")
         hint = (
             f"functions receive whole columns, which are read-only{remedy}; "
             "timely.rowwise(f) makes one of a function f of one row's values"

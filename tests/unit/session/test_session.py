@@ -375,6 +375,33 @@ def test_a_watch_that_fails_ends_and_the_error_comes_out_of_the_commit(db: Sessi
     assert (db.commit(), len(orders(db))) == (3, 4)
 
 
+def test_the_traceback_of_a_watch_that_fails_has_no_line_that_called_it(db: Session) -> None:
+    orders(db).watch(lambda change: 1 / 0)
+    orders(db).insert(customer=4, total=4)
+    with pytest.raises(ZeroDivisionError) as caught:
+        db.commit()
+    assert not [entry for entry in caught.traceback if entry.path.name == "live.py"]
+    assert caught.traceback[-1].path.name == "test_session.py"
+
+
+def test_a_watch_that_commits_is_refused_and_its_changes_belong_to_the_next_commit(db: Session) -> None:
+    def again(change: Change) -> None:
+        orders(db).insert(customer=5, total=5)
+        db.commit()
+
+    def block(change: Change) -> None:
+        with db.transaction():
+            orders(db).insert(customer=6, total=6)
+
+    for callback in again, block:
+        orders(db).watch(callback)
+        orders(db).insert(customer=4, total=4)
+        with pytest.raises(SessionError, match=r"a callback of watch\(\) cannot commit, because commit \d+ calls it"):
+            db.commit()
+        db.commit()
+    assert {5, 6} <= {customer for customer, _ in orders(db).records()}
+
+
 def test_the_error_of_a_watched_view_comes_out_of_its_commit_alone(db: Session) -> None:
     numbers = db.table("numbers", {"x": int})
     seen: list[list[Any]] = [[], []]
