@@ -35,6 +35,7 @@ __all__ = [
     "TimelyError",
     "TraceError",
     "TransportError",
+    "UncommittedWarning",
     "UnsettledError",
     "UnsettledWarning",
 ]
@@ -95,6 +96,10 @@ class CapabilityWarning(RuntimeWarning):
 
 class LateWarning(RuntimeWarning):
     """Records arrived after their window had ended and were ignored; names one, the operator, line and worker."""
+
+
+class UncommittedWarning(RuntimeWarning):
+    """A session was closed with statements that no commit had made visible; names their number and their tables."""
 
 
 class OperatorError(TimelyError):

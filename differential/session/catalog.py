@@ -75,6 +75,11 @@ class Catalog:
         return len(self._pending)
 
     @property
+    def changing(self) -> tuple[str, ...]:
+        """The names of the tables that these statements are about."""
+        return tuple(dict.fromkeys(item.name for item, _ in self._pending))
+
+    @property
     def is_over(self) -> bool:
         """Whether no commit can follow: the session has ended, or its disk has failed."""
         has_failed = self.storage is not None and self.storage.failure is not None

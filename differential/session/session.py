@@ -29,6 +29,7 @@ from differential.session.cluster import Cluster
 from differential.session.engine import Engine
 from differential.session.guesses import SESSION, absent
 from differential.session.item import Item
+from differential.session.losing import uncommitted, warn_of
 from differential.session.near import meant, names_of, refuse_name
 from differential.session.readable import Readable, Table, View, existing
 from differential.session.reading import Run, rejects_of, run
@@ -413,12 +414,14 @@ class Session:
         return server
 
     def close(self) -> None:
-        """End the session, its threads, its sources and its sinks. What is not committed is lost."""
+        """End the session, its threads, its sources and its sinks. What is not committed is lost, with a warning."""
+        lost = uncommitted(self._catalog)
         for end in self._catalog.ends:
             end()
         self._end()
         self._catalog.feeds.end()
         self._catalog.deliveries.end()
+        warn_of(lost)
 
     @property
     def is_closed(self) -> bool:

@@ -229,3 +229,4 @@ def test_whole_numbers_with_nulls_fit_a_column_of_floats_that_holds_each(values:
                 plain.insert(x=column)
         else:
             plain.insert(x=column)
+        db.rollback()

@@ -604,6 +604,7 @@ def test_status_and_explain_name_tables_views_and_lines(db: Session) -> None:
     assert "<table>" in status._repr_html_()
     assert "view 'spent': 2 rows, indexed by customer, reads table 'orders' (defined at" in db.explain()
     assert "test_session.py:" in db.explain()
+    db.rollback()
 
 
 def test_a_session_and_a_definition_have_the_names_of_tables_and_views(db: Session) -> None:

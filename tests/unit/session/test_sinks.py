@@ -198,6 +198,7 @@ def test_a_sink_of_a_durable_session_needs_a_durable_view(tmp_path: Path) -> Non
         db.table("numbers", {"x": [1]})
         with pytest.raises(SessionError, match="must be durable"):
             db.view("all", lambda t: t.numbers).write_to(Memory())
+        db.rollback()
 
 
 def test_commits_that_a_sink_lacks_are_retained_until_it_is_forgotten(tmp_path: Path) -> None:

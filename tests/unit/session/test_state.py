@@ -17,7 +17,7 @@ import pytest
 import differential as dd
 from differential.durable import Directory, LocalStore, Shard
 from differential.session.storage import COMMITS
-from timely.errors import ConfigError, FencedError, SessionError, StateError, StoreError
+from timely.errors import ConfigError, FencedError, SessionError, StateError, StoreError, UncommittedWarning
 
 ROWS = {
     "id": [1, 2, 3],
@@ -59,6 +59,7 @@ def test_a_session_goes_on_with_its_tables_and_commits(tmp_path: Path) -> None:
         stock_table.upsert(item="nut", pieces=9)  # type: ignore[union-attr]
         assert db.commit() == 2
         stock_table.insert(item="bolt", pieces=1)  # type: ignore[union-attr]
+        db.rollback()
     with session(tmp_path, workers=2) as db:
         again = stock(db)
         assert again.records() == [(5, "cog"), (9, "nut")]
@@ -110,17 +111,43 @@ def test_empty_tables_keep_the_types_of_their_columns(tmp_path: Path) -> None:
         assert table.records() == [("nut", 1.0, 3)]
 
 
-def test_what_was_not_committed_is_not_there(tmp_path: Path) -> None:
+def test_what_was_not_committed_is_not_there_and_closing_warns_of_it(tmp_path: Path) -> None:
+    db = dd.Session(state=str(tmp_path / "db"))
+    db.table("numbers", {"x": [1]})
+    with pytest.warns(
+        UncommittedWarning, match=r"1 statement\(s\) on table 'numbers' are lost, .* rollback\(\)"
+    ) as caught:
+        db.close()
+    assert caught[0].filename == __file__
     with session(tmp_path) as db:
-        table: Any = db.table("numbers", {"x": [1]})
-    with session(tmp_path) as db:
-        table = db.table("numbers", {"x": [2]})
+        table: Any = db.table("numbers", {"x": [2]})
         db.commit()
         table.insert(x=3)
         db.rollback()
-        table.insert(x=4)
     with session(tmp_path) as db:
         assert db["numbers"].records() == [(2,)]
+
+
+def test_first_rows_without_a_commit_are_lost_without_a_warning_where_nothing_is_durable() -> None:
+    db = dd.Session()
+    numbers = db.table("numbers", {"x": [1]})
+    db.close()
+    db = dd.Session()
+    numbers = db.table("numbers", {"x": [1]})
+    db.commit()
+    numbers.insert(x=2)
+    with pytest.warns(UncommittedWarning, match="1 statement"):
+        db.close()
+
+
+def test_an_error_that_ends_a_session_is_not_followed_by_a_warning(tmp_path: Path) -> None:
+    db = dd.Session(state=str(tmp_path / "db"))
+    with pytest.raises(ZeroDivisionError), db:
+        db.table("numbers", {"x": [1 // 0]})
+    db = dd.Session(state=str(tmp_path / "db"))
+    db.table("numbers", {"x": [1]})
+    with pytest.raises(ZeroDivisionError), db:
+        _ = 1 // 0
 
 
 class Full(Exception):
@@ -437,6 +464,7 @@ def test_what_is_kept_can_be_read_as_of_earlier_commits(tmp_path: Path) -> None:
         for x in range(1, 12):
             db.commit()
             table.insert(x=x)
+        db.rollback()
     numbers = shard(tmp_path, "numbers")
     for time in (9, 10, 11):
         assert numbers.read(time) == {(x,): 1 for x in range(time)}
