@@ -124,7 +124,10 @@ class CollectionCore(ABC):
 
     def arrange_by(self, keys: int, *, name: str = "arrange") -> ArrangementCore[Self]:
         """Return this collection indexed by its first `keys` columns, in an index that nobody shares yet."""
-        return self.indexed(arrange(self.stream, keys, name=name))
+        arranged = arrange(self.stream, keys, name=name)
+        names: tuple[str, ...] = getattr(self, "names", None) or ()  # a collection of a session has them
+        arranged.key.names, arranged.value.names = names[:keys], names[keys:]
+        return self.indexed(arranged)
 
     @abstractmethod
     def indexed(self, arranged: Arranged) -> ArrangementCore[Self]:

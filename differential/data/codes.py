@@ -120,14 +120,16 @@ def fields(count: int) -> list[Field]:
 class Encoder:
     """Encodes and decodes the columns of one part of one arrangement. Errors do not mention the last `hidden` ones.
 
+    `names` are those of the columns, if they are known, for errors.
     If it `adds`, a diff is a quantity that the program adds up, and not how often a record occurs.
     """
 
-    __slots__ = ("_compared", "adds", "hidden", "interner", "kinds", "ordered", "part")
+    __slots__ = ("_compared", "adds", "hidden", "interner", "kinds", "names", "ordered", "part")
 
     def __init__(self, interner: Interner, part: str, kinds: tuple[AnyKind, ...] | None = None) -> None:
         self.interner = interner
         self.part = part
+        self.names: tuple[str, ...] = ()
         self.adds = False
         self.hidden = 0
         self.kinds = kinds
@@ -247,7 +249,7 @@ class Encoder:
             if len(kinds) != len(known):
                 before, now = len(known) - self.hidden, len(kinds) - self.hidden
                 raise DataError(f"the {self.part} had {before} column(s) and now has {now}")
-            kinds = settled(known, kinds, self.part)
+            kinds = settled(known, kinds, self.part, self.names)
         self.kinds = kinds
         self.ordered = self.ordered and self._orders(kinds)
         for report, other in self._compared.items():
@@ -390,10 +392,12 @@ def kind_of(column: Array) -> AnyKind:
     return kind
 
 
-def settled(known: Sequence[AnyKind], kinds: Sequence[AnyKind], part: str) -> tuple[AnyKind, ...]:
+def settled(
+    known: Sequence[AnyKind], kinds: Sequence[AnyKind], part: str, names: Sequence[str] = ()
+) -> tuple[AnyKind, ...]:
     """Return the kinds of columns, equally many, that are `known` to be of some kinds and are now of `kinds`.
 
-    Booleans beside integers are integers. Raises DataError, which names the column of `part`, for other differences.
+    Booleans beside integers are integers. Raises DataError, which names the column, for other differences.
 
     >>> settled((Kind.INT, Kind.BOOL), (Kind.BOOL, Kind.FLOAT), "key")
     Traceback (most recent call last):
@@ -402,9 +406,8 @@ def settled(known: Sequence[AnyKind], kinds: Sequence[AnyKind], part: str) -> tu
     """
     for position, (old, new) in enumerate(zip(known, kinds)):
         if _comparable(old) != _comparable(new):
-            raise DataError(
-                f"column {position} of the {part} held {old.value} and now holds {new.value}: {_remedy(old, new)}"
-            )
+            column = f"{names[position]!r}" if position < len(names) else f"{position} of the {part}"
+            raise DataError(f"column {column} held {old.value} and now holds {new.value}: {_remedy(old, new)}")
     return tuple([old if old == new else Kind.INT for old, new in zip(known, kinds)])
 
 

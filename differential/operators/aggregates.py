@@ -92,14 +92,17 @@ class Sum:
         if len(kinds) == 1 and isinstance(kinds[0], LogicalType) and is_summable(kinds[0]):
             return self._exact(new, pending, input, output, upper)
         if len(kinds) != 1 or kinds[0] not in FLOAT_TYPES:
-            nulls = (
-                ", without nulls: fill_null(column, 0) of differential.frames"
-                if self._value.describe().endswith("?")
-                else ""
-            )
-            raise DataError(f"sum needs one column of numbers as the value{nulls}, not {self._value.describe()}")
+            raise self._refused()
         self._result.kinds = (Kind.FLOAT,)
         return self._floats(new, pending, input, output, upper)
+
+    def _refused(self) -> DataError:
+        """Return the error for values that have no sum."""
+        holds, names = self._value.describe(), self._value.names
+        has_nulls = holds.endswith("?") and holds not in ("text?", "bytes?")
+        nulls = ", without nulls: fill_null(column, 0) of differential.frames" if has_nulls else ""
+        but = f"; column {names[0]!r} holds {holds}" if len(names) == 1 else f", not {holds}"
+        return DataError(f"sum needs one column of numbers as the value{nulls}{but}")
 
 
 def _by_order(collection: Keyed[C], kind: int, general: int, k: int, name: str) -> C:

@@ -313,6 +313,8 @@ class Site:
             item.event_time = collection.event_time if collection.event_time in (item.names or ()) else None
         item.keys = collection.keys
         arranged = collection.arrange_by_key()
+        if item.names is not None and not arranged.key.names:
+            arranged.key.names, arranged.value.names = item.names[: item.keys], item.names[item.keys :]
         index = self.worker.index
         is_first = True
 

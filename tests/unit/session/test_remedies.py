@@ -77,3 +77,25 @@ def test_an_error_of_a_function_of_one_row_names_the_row(function: Any, message:
         db.commit()
         with pytest.raises(SessionError, match=message):
             db.ask(lambda t: t.n.select("id", y=rowwise(function)))
+
+
+@pytest.mark.parametrize(
+    ("use", "message"),
+    [
+        (lambda t: t.n.group_by("id").sum("x"), r"without nulls: fill_null\(column, 0\) .*; column 'x' holds int64\?"),
+        (lambda t: t.n.group_by("id").aggregate(a=("id2", "sum"), b=("x", "mean")), r"; column 'x' holds int64\?"),
+        (lambda t: t.m.group_by("id").sum("x"), r"; column 'x' holds int64\?"),
+        (lambda t: t.n.group_by("id").sum("c"), r"sum needs one column of numbers as the value; column 'c' holds text"),
+        (
+            lambda t: t.n.select("id", y="id2").concat(t.n.select("id", y=lambda r: r.id2 / 2)),
+            r"column 'y' held (floats|integers) and now holds (floats|integers): convert it",
+        ),
+    ],
+)
+def test_the_column_of_a_sum_or_of_collections_together_is_named(use: Any, message: str) -> None:
+    with Session() as db:
+        db.table("n", {"id": [1, 2], "id2": [1, 2], "c": ["a", None], "x": [1, None]})
+        db.table("m", {"id": [1, 2], "x": [1, None]})
+        db.commit()
+        with pytest.raises(SessionError, match=message):
+            db.ask(use)
