@@ -59,8 +59,12 @@ def message(error: TimelyError) -> str:
     """Return what is printed about an uncaught error: its text, the user's lines, and the error that preceded it."""
     lines = [f"timely: {error}"]
     raised = error.__cause__ if error.__cause__ is not None else error
-    frames = user_frames(raised.__traceback__) or user_frames(error.__traceback__)
-    for frame in frames[-_SHOWN_FRAMES:]:
+    called = user_frames(error.__traceback__)
+    frames = user_frames(raised.__traceback__)[-_SHOWN_FRAMES:] or called[-_SHOWN_FRAMES:]
+    lines_shown = {(frame.filename, frame.lineno) for frame in frames}
+    if called and (called[-1].filename, called[-1].lineno) not in lines_shown:
+        frames = [called[-1], *frames]  # the line that has called this library, as `db.ask` of a definition elsewhere
+    for frame in frames:
         lines.append(f"  {Origin(frame.filename, frame.lineno or 0)}, in {frame.name}")
         if frame.line:
             lines.append(f"    {frame.line}")

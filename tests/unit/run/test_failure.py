@@ -40,6 +40,15 @@ def test_the_lines_of_an_operator_error_are_those_of_its_cause() -> None:
     assert "in caught" in message(error)
 
 
+def test_the_line_that_has_called_the_library_comes_before_those_of_the_cause() -> None:
+    cause = caught(ZeroDivisionError("division by zero"))
+    try:
+        raise OperatorError("operator 'map' raised") from cause
+    except OperatorError as error:
+        shown = message(error)
+    assert shown.index("in test_the_line_that_has_called") < shown.index("in caught")
+
+
 def test_if_the_cause_is_in_the_library_the_lines_are_those_of_the_error() -> None:
     with pytest.raises(CaptureError) as caught_here:
         EventFileWriter("/no such/0.events")
