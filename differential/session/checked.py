@@ -106,8 +106,8 @@ def _refuse_other_rows(function: Callable[..., Any], columns: tuple[Any, ...], r
     """Raise BuildError if what a function has returned for a row depends on the rows that it received with it."""
     rows = len(columns[0])
     texts = [each for each in (result if isinstance(result, tuple) else (result,)) if isinstance(each, str)]
-    if any(str(column) in text for text in texts for column in columns):  # which has an error of its own
-        return
+    if isinstance(result, bool) or any(str(column) in text for text in texts for column in columns):
+        return  # these have errors of their own
     for row in {0, rows // 3, rows // 3 * 2, rows - 1}:
         try:
             with np.errstate(all="ignore"):

@@ -11,7 +11,6 @@ import numpy as np
 from differential.collection import Collection
 from differential.operators.join import semijoin
 from differential.session.clock import sources
-from differential.session.guesses import misused
 from differential.session.item import Item
 from differential.session.relation import Index, Relation
 from differential.session.windows import WINDOW
@@ -158,12 +157,7 @@ class Tables:
 
 
 def explain(tables: Tables, error: BaseException) -> None:
-    """Add to an error of a definition what is meant, if it takes a method of `tables` for what has the same name.
-
-    The same is done for arguments that a method does not take.
-    """
-    if isinstance(error, TypeError) and (meaning := misused(error)):
-        error.args = (f"{error}{meaning}",)
+    """Add to an error of a definition that takes a method of `tables` for the table or view of the same name."""
     if not isinstance(error, AttributeError):
         return
     name, made = getattr(error.obj, "__name__", None), getattr(error.obj, "__func__", error.obj)

@@ -5,7 +5,6 @@ An attribute that does not exist raises an error that names the one to use. Noth
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 
 from differential.session.near import meant
@@ -114,43 +113,3 @@ def absent(owner: object, name: str, guesses: Mapping[str, str], columns: Iterab
     if name in guesses:
         return f"{plain}: {guesses[name]}"
     return plain + meant(name, [each for each in dir(type(owner)) if not each.startswith("_")])
-
-
-_AGGREGATES = ("sum", "min", "max")
-ARGUMENTS: dict[tuple[str, str | None], str] = {
-    ("join", "how"): f"join() matches the records of both sides, and {_LEFT}",
-    **dict.fromkeys(
-        (("antijoin", "on"), ("semijoin", "on")),
-        "keyed_by('column').{method}(other.select('column'))",
-    ),
-    ("filter", None): "filter(lambda r: r.{argument} == value) keeps the records with a value",
-    ("group_by", None): "select('kept', {argument}=function).group_by('{argument}') groups by a computed column",
-    ("top_k", None): "select('key', 'column').top_k(3) keeps the three largest values of each key",
-    **{(each, ""): f"group_by('column').{each}('total') makes the {each} of each group" for each in _AGGREGATES},
-    **{(f"Groups.{each}", ""): GROUPS["agg"] for each in (*_AGGREGATES, "mean")},
-    ("count", ""): "group_by('column').count() counts the records of each group",
-    ("distinct", ""): "select('column').distinct() has each value once",
-    ("top_k", ""): "select('key', 'column').top_k(3) keeps the three largest values of each key",
-}
-"""What is meant by an argument that a method lacks: one of this name, any other (None), or one without a name ("")."""
-_UNEXPECTED = re.compile(r"((?:\w+\.)?(\w+))\(\) got an unexpected keyword argument '(\w+)'")
-_TOO_MANY = re.compile(r"((?:\w+\.)?(\w+))\(\) takes .*positional arguments? but \d+ w(as|ere) given")
-
-
-def misused(error: TypeError) -> str:
-    """Return the end of an error about arguments that a method of a definition does not take; "" for any other error.
-
-    >>> misused(TypeError("distinct() takes 1 positional argument but 2 were given"))
-    ": select('column').distinct() has each value once"
-    """
-    text = str(error)
-    if text == "object of type 'Relation' has no len()":
-        return f": {_ALL}"
-    named, many = _UNEXPECTED.fullmatch(text), _TOO_MANY.fullmatch(text)
-    found = named or many
-    if found is None:
-        return ""
-    argument = named[3] if named else ""
-    wanted = [(method, each) for method in (found[1], found[2]) for each in (argument, None if named else "")]
-    hint = next((ARGUMENTS[each] for each in wanted if each in ARGUMENTS), None)
-    return "" if hint is None else ": " + hint.replace("{method}", found[2]).replace("{argument}", argument)

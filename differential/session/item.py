@@ -250,7 +250,7 @@ class Item:
 
 
 def negative_rows(item: Item, what: str) -> DataError:
-    """Return the error for an item of which rows occur a negative number of times; `what` names them."""
+    """Return the error for an item with rows that occur a negative number of times; `what` names them."""
     changed = ""
     if item.kind == "view":
         changed = (
@@ -258,8 +258,8 @@ def negative_rows(item: Item, what: str) -> DataError:
             "before, because it depends on other rows, on the time or on something else that has changed. Otherwise"
         )
     return DataError(
-        f"{item} (at {item.origin}) cannot be read: {what}{changed or ';'} negate() makes such rows, and so does "
-        "antijoin() where keys occur several times, unless distinct() makes them occur once"
+        f"{item} (at {item.origin}) cannot be read: {what}{changed or ';'} negate() makes such rows where there are "
+        "fewer of them than of others"
     )
 
 

@@ -463,7 +463,7 @@ def test_a_view_with_negative_rows_is_named_with_its_line_however_it_is_read() -
         view = db.view("left", lambda t: t.a.concat(t.b.join(t.a, on="k").negate()))
         named = rf"view 'left' \(at {re.escape(__file__)}:\d+\) cannot be read: "
         for read in (view.records, lambda: repr(view), view.to_arrow):
-            with pytest.raises(DataError, match=rf"{named}the record \(1, 'b: c'\) occurs .* -2\. .*distinct\(\)"):
+            with pytest.raises(DataError, match=rf"{named}the record \(1, 'b: c'\) occurs .* -2\. .*negate\(\) makes"):
                 read()
         with pytest.raises(DataError, match=rf"{named}its number of rows is negative, -1"):
             len(view)

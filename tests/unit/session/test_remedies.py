@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import count
 from typing import Any
 
 import numpy as np
@@ -12,35 +11,37 @@ from differential import Session
 from timely import rowwise
 from timely.errors import DataError, SessionError
 
+NUMBER = [0]
+"""What `numbered` returns for each row."""
 
-def numbered() -> Any:
-    """Return a function that returns other values each time."""
-    numbers = count()
-    return lambda r: r.id * 0 + next(numbers)
+
+def numbered(r: Any) -> Any:
+    return r.id * 0 + NUMBER[0]
 
 
 def test_a_function_that_returns_other_values_is_the_likely_cause_of_negative_rows() -> None:
     with Session() as db:
         orders = db.table("orders", {"id": [1], "total": [30]}, key="id")
         db.commit()
-        view = db.view("v", lambda t: t.orders.select("id", seen=numbered()))
+        view = db.view("v", lambda t: t.orders.select("id", seen=numbered))
+        NUMBER[0] += 1
         orders.delete(id=1)
         db.commit()
         message = r"view 'v' \(at .*test_remedies.py:\d+\) cannot be read: .* The likely cause is a function .* another"
         with pytest.raises(DataError, match=message):
             view.records()
-        db.table("blocked", {"id": [1, 1]})
         orders.insert(id=1, total=3)
         db.commit()
-        with pytest.raises(DataError, match=r"times, -1; negate\(\) makes such rows, and so does antijoin\(\)"):
-            db.ask(lambda t: t.orders.antijoin(t.blocked))
+        with pytest.raises(DataError, match=r"times, -1; negate\(\) makes such rows where there are fewer"):
+            db.ask(lambda t: t.orders.negate())
 
 
 def test_a_negative_group_has_the_same_likely_cause() -> None:
     with Session() as db:
         orders = db.table("orders", {"id": [1], "total": [30]}, key="id")
         db.commit()
-        db.view("v", lambda t: t.orders.select(seen=numbered()).group_by("seen").count())
+        db.view("v", lambda t: t.orders.select(seen=numbered).group_by("seen").count())
+        NUMBER[0] += 1
         orders.delete(id=1)
         with pytest.raises(SessionError, match="as by a function that returned another value for a record than it did"):
             db.commit()
