@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from threading import RLock
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 from differential.session.blocks import TORN, Blocks
+from differential.session.building import built, install
 from differential.session.call import Call
 from differential.session.changes import Changes
 from differential.session.clock import Clocks
@@ -27,13 +28,11 @@ from differential.session.rows import Rows
 from differential.session.site import Definition, Site
 from differential.session.table_data import Column
 from differential.session.transaction import Kind, Net, Statement
-from timely.errors import OperatorError, SessionError
+from timely.errors import SessionError
 from timely.lowlevel import notify
 
 if TYPE_CHECKING:
     from differential.session.storage import Storage
-
-R = TypeVar("R")
 
 
 class Catalog:
@@ -272,7 +271,7 @@ class Catalog:
 
     def fill_table(self, item: Item, rows: Net | None) -> None:
         """Build a table that has these rows as of the last commit."""
-        self.install(item, Site.add_table, (item, rows), (item, None))
+        install(self.engine, item, Site.add_table, (item, rows), (item, None))
         self.items[item.name] = item
 
     def rebuild_table(self, item: Item, rows: Net | None) -> None:
@@ -295,7 +294,7 @@ class Catalog:
                 raise SessionError(f"{item.name!r} is the name of a table: give the view another one")
             if former is not None:
                 self._refuse_readers(former, "replaced")
-            item, _ = self._installed(item, Site.add_view, definition)
+            item, _ = built(self.engine, item, Site.add_view, definition, self.items)
             if former in item.reads.values():
                 self._drop(item)
                 raise SessionError(f"{item} (at {item.origin}) reads {former}, which it replaces: give it another name")
@@ -311,47 +310,10 @@ class Catalog:
         """Return the answer to a question as of the last commit, after dropping it."""
         with self.exclusive():
             self.reap()
-            item, shares = self._installed(item, Site.ask, definition)
+            item, shares = built(self.engine, item, Site.ask, definition, self.items)
             if self.engine.workers > 1:
                 self._drop(item)
             return item.rows(shares)
-
-    def _installed(self, item: Item, build: Callable[..., R], definition: Definition) -> tuple[Item, list[R]]:
-        """Build a view or question; return it, and what all workers return.
-
-        If a function fails, the reason may be a row that is gone, but not yet from the indexes: then it is built again.
-        """
-        while True:
-            try:
-                return item, self.install(item, build, (item, definition, dict(self.items)))
-            except BaseException as error:
-                self.engine.fail(item, SessionError(f"{item} was dropped"))
-                has_failed = isinstance(error, SessionError) and isinstance(item.error, OperatorError)
-                if not has_failed or not any(self.engine.call(Site.consolidate, [*item.reads.values()])):
-                    raise
-            item = item.again()
-
-    def install(
-        self,
-        item: Item,
-        build: Callable[..., R],
-        arguments: tuple[Any, ...],
-        elsewhere: tuple[Any, ...] | None = None,
-    ) -> list[R]:
-        """Return what builds an item on all workers returns. Raises SessionError, with its line, where that fails."""
-        call = Call(build, arguments, self.engine.workers, elsewhere=elsewhere)
-        try:
-            self.engine.submit(call)
-            self.engine.wait(call, str(item))
-        except BaseException as stop:
-            self.engine.fail(item, stop)
-            self.engine.release(item, call)
-            raise
-        results = self.engine.result(call)
-        if item.error is not None:
-            raise failure(item, item.error)
-        item.size = sum(item.totals)
-        return results
 
     def drop(self, name: str) -> None:
         """Drop a table or view that no other view reads."""

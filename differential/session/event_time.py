@@ -12,6 +12,7 @@ from differential.collection import Collection
 from differential.data.ticks import count_of, ticks
 from differential.data.updates import Updates
 from differential.operators.linear import linear
+from differential.session.building import install
 from differential.session.catalog import Catalog
 from differential.session.clock import Clock, Companions, seconds
 from differential.session.definition import Tables
@@ -107,7 +108,7 @@ def _index(catalog: Catalog, clock: Clock) -> Item:
     if clock.index is None or clock.index.error is not None:
         index = Item(f"{item.name} by event time", "index", user_origin(), catalog.engine.workers)
         definition = partial(_by_time, item.name, clock.place)
-        catalog.install(index, Site.add_view, (index, definition, {item.name: item}))
+        install(catalog.engine, index, Site.add_view, (index, definition, {item.name: item}))
         clock.index = index
     return clock.index
 
