@@ -55,7 +55,8 @@ class Call(Generic[R]):
 
         The list itself is the answer, and no flag beside it: an interrupt could come between two assignments.
         """
-        return self.function is None or (self.before is not None and self.before.next is self)
+        before = self.before  # read first: a worker that completes the call forgets `function` before it
+        return self.function is None or (before is not None and before.next is self)
 
     def finish(self, result: R | None, error: BaseException | None) -> None:
         """Add the result of one worker."""

@@ -6,10 +6,10 @@ whole, and a `transaction()` block is its thread's alone. Reading needs no lock,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from threading import RLock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from differential.session.blocks import TORN, Blocks
 from differential.session.building import built, install
@@ -23,7 +23,7 @@ from differential.session.interrupt import Deferral
 from differential.session.item import Item, failure
 from differential.session.live import Watch, Watches
 from differential.session.near import meant
-from differential.session.netting import Nets, Stated, changes_of, net_of
+from differential.session.netting import Begun, Nets, Stated, changes_of
 from differential.session.rows import Rows
 from differential.session.site import Definition, Site
 from differential.session.table_data import Column
@@ -59,11 +59,16 @@ class Catalog:
         """What ends the answers to other programs when the session is closed."""
         self.storage: Storage | None = None
         """Where tables and commits are durable, if they are."""
+        self._begun: Begun | None = None
+        """The commit that begins, until the catalog has followed it."""
 
     def exclusive(self) -> AbstractContextManager[object]:
         """Return the lock. Raises SessionError on the threads for which its holder may be waiting."""
         self.engine.refuse_inside()
         self.blocks.wait(self.engine.refuse_ended)
+        if self._begun is not None:
+            with self._lock:
+                self._settle()
         return self._lock
 
     # The transaction
@@ -88,6 +93,15 @@ class Catalog:
     def unused(self) -> set[str]:
         """The durable tables of earlier sessions that the program has not named yet."""
         return set() if self.storage is None else self.storage.unused
+
+    def watermark(self, item: Item) -> Any:
+        """Return the least watermark of the tables that an item is or reads (`Clocks.least`), without waiting."""
+        if self._begun is not None and self._lock.acquire(blocking=False):
+            try:
+                self._settle()
+            finally:
+                self._lock.release()
+        return self.clocks.least(item)
 
     def state(self, item: Item, statement: Statement) -> None:
         """Add a statement about a table to the transaction. Raises DataError where values are of other kinds."""
@@ -183,21 +197,20 @@ class Catalog:
                 raise SessionError(TORN) from None
 
     def _commit(self) -> int:
-        """Make the changes durable, then take the batches of sources, then submit the call to the workers.
+        """Make the changes durable, submit the call to the workers, and then let the catalog follow.
 
         A crash loses nothing. If it comes before `storage.commit` decides, a later session reads the batches again,
         because their positions are durable only with the commit. If it comes later, that session has the commit.
 
-        An error before the call is submitted puts statements and batches back, and ends the storage, which has a commit
-        that the workers lack. Once it is submitted, the workers complete it, and nothing can be put back. If an
-        interrupt ends the waiting, the next commit settles the sources.
+        An interrupt leaves all of a commit or nothing. The call is submitted by one assignment, before which nothing
+        of the catalog changes: the statements stay in the transaction, and batches with their sources. After it, the
+        workers complete the commit, and whoever uses the catalog next has it follow first (`_settle`).
         """
         self.watches.refuse_inside()
         self.reap()
         stopped = self.feeds.settle()  # what was found since the last commit, or in one that was interrupted
         self.feeds.gather()
-        pending = self._pending
-        changes = self._changes()
+        changes, pending, at = self._changes(), self._pending, self.last + 1
 
         def done(call: Call[int]) -> None:
             self.last = call.results[0]
@@ -205,30 +218,48 @@ class Catalog:
             for item in tuple(self.items.values()):
                 item.publish(self.last)
 
-        at, positions = self.last + 1, self.feeds.positions()
-        interrupt = Deferral() if self.storage is None else self.storage.commit(at, changes, positions)
         call = Call(Site.commit, (changes,), self.engine.workers, elsewhere=({},), done=done)
-        for item in self.items.values():
-            item.schema.keep()
         try:
-            self._pending = []
-            self.feeds.take()
-            self.engine.submit(call)  # from here on the workers make the commit, and nothing is put back
-            self.clocks.settle()
-            interrupt.release()  # not before the workers have what is durable
+            self._begin(Begun(call, at, pending), changes)
             self.engine.wait(call, f"commit {at}")
-        except BaseException as stop:
-            if not call.is_submitted:
-                self._pending = pending
-                self.feeds.restore()
-                if self.storage is not None:
-                    self.storage.fail(stop)
-            elif not call.wait(self.engine.patience):
+            return self._deliver(self.engine.result(call)[0], stopped)
+        except BaseException:
+            self._settle()
+            if not call.is_submitted and self.storage is not None:
+                self.storage.fail_beyond(at)
+            elif call.is_submitted and not call.wait(self.engine.patience):
                 self.engine.interrupt()
             raise
-        number = self.engine.result(call)[0]
-        published = {} if self.storage is None else self.storage.publish(number)
-        untaken = self.deliveries.deliver(number, published, lambda: self.engine.is_closing)
+
+    def _begin(self, begun: Begun, changes: Nets) -> None:
+        """Let a commit begin, on the disk and then on the workers. SIGINT waits until both have it."""
+        self._begun = begun
+        with Deferral() as interrupt:
+            if self.storage is not None:
+                self.storage.commit(begun.number, changes, self.feeds.positions())
+            self.engine.submit(begun.call)  # from here on the workers make the commit
+        self._settle()
+        interrupt.release()
+
+    def _settle(self) -> None:
+        """Let the catalog follow a commit that the workers have. An interrupt does no harm: this may be done again."""
+        begun = self._begun
+        if begun is not None and begun.call.is_submitted:
+            if self._pending is begun.statements:
+                self._pending = []
+            for item in tuple(self.items.values()):
+                item.schema.keep()
+            self.feeds.take()
+            self.clocks.settle()
+            self._begun = None
+
+    def _deliver(self, number: int, stopped: SessionError | None) -> int:
+        """Pass on what a commit has changed, and raise the first error; `stopped` is one of a source, known before."""
+        with Deferral() as interrupt:  # what is read of the changes is taken by the sinks
+            published = {} if self.storage is None else self.storage.publish(number)
+            self.deliveries.take(published)
+        interrupt.release()
+        untaken = self.deliveries.deliver(number, lambda: self.engine.is_closing)
         settled = self.feeds.settle()
         stopped = stopped or settled or untaken  # the first to stop may be the reason why others do
         refused = self.watches.deliver(number, self.items.values(), self.engine.is_running)
@@ -241,12 +272,8 @@ class Catalog:
 
     def _changes(self) -> Nets:
         """Return the changes of each table, by the program and by sources. After an error the transaction is empty."""
-
-        def net(statements: Sequence[Stated]) -> Nets:
-            return net_of(statements, self.engine, self.clocks, self.feeds)
-
         try:
-            return changes_of(self._pending, self.feeds, net)
+            return changes_of(self._pending, self.engine, self.clocks, self.feeds)
         except SessionError:
             self.rollback()
             raise

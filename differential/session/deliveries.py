@@ -49,15 +49,16 @@ class Deliveries:
         delivery.close()
         self.all = tuple(each for each in self.all if each[0] is not delivery)
 
-    def deliver(
-        self, number: int, published: Mapping[Item, list[Change] | None], is_closing: Callable[[], bool]
-    ) -> SessionError | None:
-        """Write the changes of a commit to the sinks; return the error of the first sink that does not have them.
+    def take(self, published: Mapping[Item, list[Change] | None]) -> None:
+        """Collect the changes of a commit.
 
         `published` has the changes of each durable view; they are None if they must be read again from the view.
         """
         for delivery, changes in self.all:
             delivery.take(published.get(delivery.item, []) if changes is None else changes.read_nowait())
+
+    def deliver(self, number: int, is_closing: Callable[[], bool]) -> SessionError | None:
+        """Write what was taken to the sinks; return the error of the first sink that does not have it."""
         errors = [delivery.deliver(number, is_closing) for delivery, _ in self.all if delivery.item.error is None]
         return next((error for error in errors if error is not None), None)
 

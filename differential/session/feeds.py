@@ -55,14 +55,9 @@ class Feeds:
         return found
 
     def take(self) -> None:
-        """Let what has arrived belong to the commit that begins."""
+        """Let what has arrived belong to the commit that has begun."""
         for feed in self.all:
             feed.take()
-
-    def restore(self) -> None:
-        """Let it wait for the next one: the commit did not begin."""
-        for feed in self.all:
-            feed.restore()
 
     def settle(self) -> SessionError | None:
         """Note that what was taken is committed; return why a source stops now, if one does."""

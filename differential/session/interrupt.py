@@ -29,7 +29,7 @@ class Deferral:
     """A block in which SIGINT waits for the end, unless it comes twice; `release` then does what it would have done.
 
     A write to the disk must not be left halfway: nobody would know what is durable. Only the main thread receives
-    SIGINT; in other threads nothing is done.
+    SIGINT; in other threads nothing is done. A block inside of another leaves the signal to the outer one.
 
     >>> before = signal.signal(signal.SIGINT, lambda *_: print("interrupted"))
     >>> with Deferral() as deferral:
@@ -49,7 +49,8 @@ class Deferral:
     def __enter__(self) -> Self:
         if current_thread() is main_thread():
             before = signal.getsignal(signal.SIGINT)
-            if callable(before):
+            is_inside = getattr(before, "__func__", None) is Deferral._receive
+            if callable(before) and not is_inside:
                 self._before = before
                 signal.signal(signal.SIGINT, self._receive)
         return self

@@ -5,9 +5,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
+from typing import NamedTuple
 
+from differential.session.call import Call
 from differential.session.clock import Clocks
 from differential.session.engine import Engine
 from differential.session.feeds import Feeds
@@ -19,6 +21,14 @@ from timely.errors import SessionError
 Stated = tuple[Item, Statement]
 Nets = dict[str, tuple[Item, Net]]
 """The changes of each table, by its name."""
+
+
+class Begun(NamedTuple):
+    """A commit that begins: the call that the workers make, its number, and the statements of the program in it."""
+
+    call: Call[int]
+    number: int
+    statements: list[Stated]
 
 
 def net_of(statements: Sequence[Stated], engine: Engine, clocks: Clocks, feeds: Feeds) -> Nets:
@@ -40,11 +50,15 @@ def net_of(statements: Sequence[Stated], engine: Engine, clocks: Clocks, feeds: 
     return reckoning.finish(plans, left)
 
 
-def changes_of(pending: Sequence[Stated], feeds: Feeds, net: Callable[[Sequence[Stated]], Nets]) -> Nets:
+def changes_of(pending: Sequence[Stated], engine: Engine, clocks: Clocks, feeds: Feeds) -> Nets:
     """Return the changes of each table, by the program and by sources.
 
     A source whose changes cannot be made stops. Raises SessionError where those of the program cannot be made.
     """
+
+    def net(statements: Sequence[Stated]) -> Nets:
+        return net_of(statements, engine, clocks, feeds)
+
     with suppress(SessionError):
         return net([*pending, *feeds.statements()])
     net(pending)  # raises the same error, if the statements of the program are the reason

@@ -61,7 +61,7 @@ class Readable:
 
         What happened before it is complete, and the windows that end at or before it are final.
         """
-        return self._catalog.clocks.least(self._item)
+        return self._catalog.watermark(self._item)
 
     def rows(self) -> Rows:
         """Return the rows as of the last commit. Raises SessionError where it was dropped or has failed."""

@@ -161,14 +161,15 @@ class Storage:
         number: int,
         changes: Mapping[str, tuple[Item, Net]],
         positions: Mapping[str, Mapping[str, Position]] | None = None,
-    ) -> Deferral:
+    ) -> None:
         """Make a commit durable, and with it the positions of sources of tables, by the names of both.
 
-        An interrupt that comes meanwhile is for the caller to release, once the workers have the commit, too. Raises
-        SessionError if the storage has failed, StateError if it fails now.
+        The caller defers interrupts until the workers have the commit, too. Raises SessionError if the storage has
+        failed, StateError if it fails now.
         """
+        self.fail_beyond(number)  # two interrupts may have come in the commit before, and this is its number
         self._refuse_failed()
-        return self._write(lambda: self._commit(number, changes, positions or {}))
+        self._attempt(lambda: self._commit(number, changes, positions or {}))
 
     def position(self, table: str, source: str) -> Position | None:
         """Return the position of a source as of the last commit, None if it has none."""
@@ -242,6 +243,11 @@ class Storage:
     def fail(self, error: BaseException) -> None:
         """Write no more: what is durable may not be what the session has."""
         self.failure = self.failure or error
+
+    def fail_beyond(self, number: int) -> None:
+        """Write no more if a commit is durable that did not begin on the workers."""
+        if self.failure is None and self.last >= number:
+            self.fail(SessionError(f"commit {number} is durable, but did not begin on the workers"))
 
     def _shard(self, name: str) -> Shard:
         return Shard(name, self._place.store(name))
@@ -414,16 +420,13 @@ class Storage:
             ) from self.failure
 
     def _attempt(self, write: Callable[[], object]) -> None:
-        self._write(write).release()
-
-    def _write(self, write: Callable[[], object]) -> Deferral:
         with Deferral() as deferral:
             try:
                 write()
             except BaseException as error:
                 self.fail(error)
                 raise
-        return deferral
+        deferral.release()
 
 
 def _are_others(fields: Fields, names: tuple[str, ...] | None, known: Fields) -> bool:

@@ -1,8 +1,8 @@
 """A source that fills a table: what it has delivered for the next commit, and what happened to its records.
 
 A feed belongs to the catalog of its session, whose lock orders everything here. `gather` keeps what has arrived;
-`statements` are what the next commit makes of it, to which it belongs from `take` on; `settle` follows the commit. A
-commit that fails before it begins leaves what was gathered where it is, so that the next one has it.
+`statements` are what the next commit makes of it. `take` follows once the commit has begun, and `settle` when it is
+complete. A commit that fails before it begins leaves what was gathered where it is, so that the next one has it.
 
     reading ──► failing ──► stopped          any state ──► closed, by `close` or when the table is dropped
         └─────► exhausted ──► ended          exhausted, ended ──► failing, if a commit fails to make or confirm changes
@@ -86,7 +86,7 @@ class Feed:
         self._ready: list[Batch] = []
         """What waits for the next commit."""
         self._taken: list[Batch] = []
-        """What belongs to the commit under way: after `take`, until `settle` or `restore`."""
+        """What belongs to the commit under way: after `take`, until `settle`."""
         self._failing: SessionError | None = None
         """Why the feed will stop, once `_ready` is empty."""
 
@@ -187,26 +187,25 @@ class Feed:
         return self.item.name, self.name
 
     def take(self) -> None:
-        """Let what was gathered belong to the commit that begins."""
+        """Let what was gathered belong to the commit that has begun."""
         self._taken, self._ready = [*self._taken, *self._ready], []
 
-    def restore(self) -> None:
-        """Let it wait for the next commit: this one did not begin."""
-        self._ready, self._taken = [*self._taken, *self._ready], []
-
     def settle(self) -> SessionError | None:
-        """Note that what was taken is committed; return why the feed stops now, if it does."""
-        taken, self._taken = self._taken, []
-        for batch in taken:
-            self.rows += batch.rows
-            self.rejected += len(batch.rejected)
+        """Note that what was taken is committed; return why the feed stops now, if it does.
+
+        If an interrupt comes before all is noted, nothing is, and the next commit settles the feed.
+        """
+        taken = self._taken
         if taken:
-            self.position = taken[-1].position
+            position = taken[-1].position
             if self._reader is not None:
                 try:
-                    self._reader.confirm(self.position)
+                    self._reader.confirm(position)
                 except (SessionError, OSError) as error:
                     self._failing = SessionError(f"{self} has stopped: {error}")
+            rows = self.rows + sum(batch.rows for batch in taken)
+            rejected = self.rejected + sum(len(batch.rejected) for batch in taken)
+            self.rows, self.rejected, self.position, self._taken = rows, rejected, position, []
         if self._failing is not None and not self._ready:
             self.error, self._failing = self._failing, None
             self._close()
