@@ -44,6 +44,8 @@ ATTEMPTS = 50
 """How often a function is interrupted before it is left alone: one that waits in C cannot be."""
 MOMENT = 0.001
 """For how many seconds a worker without peers listens for the next call before it does work that nobody waits for."""
+GLANCE = 0.1
+"""For how many seconds a look at the workers waits for those that compute something."""
 CALLS = 16
 """After this many calls in a row, it does this work without listening first."""
 
@@ -76,6 +78,7 @@ class Engine:
         self._sites: dict[int, Site] = {}
         self._lock = Lock()
         self._open: set[Call[Any]] = set()
+        self._measuring: Call[None] | None = None
         self._first: Call[Any] | None = Call(_none, (), 0)
         self._last = self._first
         self._bell = Lock()
@@ -102,6 +105,21 @@ class Engine:
     def wait(self, call: Call[Any], phase: str) -> None:
         """Wait until all workers have made a call. If that takes long, show how far they are in this phase."""
         self.progress.wait(call, phase, self._sites[min(self._sites)].worker)
+
+    def unfinished(self) -> list[Item]:
+        """Return what the workers of this process still compute for the last commit, or build."""
+        return list(dict.fromkeys(item for site in tuple(self._sites.values()) for item in site.unfinished()))
+
+    def measure(self) -> None:
+        """Let the workers note the bytes of the indexes; while they compute something, later and not at once."""
+        call = self._measuring
+        if call is None or call.is_over:
+            call = self._measuring = Call(Site.measure, (), self.workers)
+            self.submit(call)
+        while not call.wait(GLANCE):
+            if self.unfinished():
+                return
+        self.result(call)
 
     def result(self, call: Call[R]) -> list[R]:
         """Return the results of a call that is over, or raise its error."""

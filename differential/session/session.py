@@ -34,7 +34,7 @@ from differential.session.near import meant, names_of, refuse_name
 from differential.session.readable import Readable, Table, View, existing
 from differential.session.reading import Run, rejects_of, run
 from differential.session.rows import Rows
-from differential.session.site import Definition, Site
+from differential.session.site import Definition
 from differential.session.sources.feed import REJECTS
 from differential.session.status import Status
 from differential.session.table_data import declared_by, refuse_names_of_types
@@ -334,16 +334,21 @@ class Session:
             raise AttributeError(absent(self, name, SESSION | there))
 
     def status(self) -> Status:
-        """Return the tables and views, with their rows and the bytes of their indexes, the sources and the sinks."""
+        """Return the tables and views, with their rows and the bytes of their indexes, the sources and the sinks.
+
+        While a view computes, the bytes are those of the last look at the indexes.
+        """
         catalog = self._catalog
-        catalog.engine.call(Site.measure)
+        catalog.engine.measure()
         items = tuple(catalog.items.values())
         nbytes = [sum(item.nbytes) + catalog.clocks.index_bytes(item) for item in items]
         found = [(item.name, item.kind, item.size, each) for item, each in zip(items, nbytes)]
         rows = Rows.of({"name": str, "kind": str, "rows": int, "index_bytes": int}, found)
         sources = catalog.feeds.rows()
         sinks = catalog.deliveries.rows({} if catalog.storage is None else catalog.storage.reaches)
-        return Status(catalog.engine.workers, catalog.last, catalog.uncommitted, sum(nbytes), rows, sources, sinks)
+        computing = tuple(item.name for item in catalog.engine.unfinished())
+        workers, uncommitted = catalog.engine.workers, catalog.uncommitted
+        return Status(workers, catalog.last, uncommitted, sum(nbytes), rows, sources, sinks, computing)
 
     def explain(self) -> str:
         """Return, for people, what each view reads, by which index, and where it is defined."""

@@ -266,6 +266,15 @@ class Site:
         running = [dataflow.index for dataflow in self.worker.dataflows if dataflow.running is not None]
         return self._items.get(running[0]) if running else None
 
+    def unfinished(self) -> list[Item]:
+        """Return what is being built, and what is not final as of the last commit. For any thread."""
+        building, epoch, found = self.building, (self.epoch,), []
+        for item in tuple(self._items.values()):
+            part = item.parts[self.worker.index]
+            if item.error is None and part is not None and part.trace.upper.less_equal(epoch):
+                found.append(item)
+        return found if building is None else [*found, building]
+
     def _build(self, item: Item, build: Callable[[Tables], tuple[Any, InputSession | None]], items: Any) -> bool:
         """Build the dataflow of an item on all workers, or on none; return whether it is built.
 

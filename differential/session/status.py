@@ -27,12 +27,15 @@ class Status(NamedTuple):
     """The sources of tables, with the rows that they have delivered, and the records that were none."""
     sinks: Rows
     """The sinks of views, with the last commit that each has, and the rows that were written to it."""
+    computing: tuple[str, ...] = ()
+    """The names of what still computes: views that do not have the last commit yet, or are being built."""
 
     def heading(self) -> str:
         """Return a line about the session as a whole."""
         return (
             f"commit {self.commit}, {self.workers} worker(s), {self.uncommitted} uncommitted statement(s), "
             f"{self.nbytes / 1e6:.1f} MB of indexes"
+            + (f", still computing: {', '.join(self.computing)}" if self.computing else "")
         )
 
     def __str__(self) -> str:
