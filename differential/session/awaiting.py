@@ -99,13 +99,13 @@ def _beating(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
         timers[0].cancel()
 
 
-async def in_thread(function: Callable[[], R], patience: float, interrupt: Callable[[], object]) -> R:
+async def in_thread(function: Callable[[], R], give_up: Callable[[Callable[[float], bool]], object]) -> R:
     """Return what a function returns that runs in a thread, while the event loop goes on.
 
-    After an interrupt, of a notebook or of `asyncio.run`, the function goes on. If it still runs `patience` seconds
-    later, `interrupt` is called once, in another thread.
+    After an interrupt, of a notebook or of `asyncio.run`, the function goes on. Then `give_up` is called, in another
+    thread, with what waits for the function for some seconds, and returns whether it is over.
 
-    >>> asyncio.run(in_thread(lambda: 7, 1.0, lambda: None))
+    >>> asyncio.run(in_thread(lambda: 7, lambda wait: None))
     7
     """
     loop = asyncio.get_running_loop()
@@ -119,10 +119,9 @@ async def in_thread(function: Callable[[], R], patience: float, interrupt: Calla
         else:
             _settle(loop, future.set_result, future, result)
 
-    def end() -> None:
-        thread.join(patience)
-        if thread.is_alive():
-            interrupt()
+    def wait(seconds: float) -> bool:
+        thread.join(seconds)
+        return not thread.is_alive()
 
     thread = Thread(target=run, name="timely commit", daemon=True)
     thread.start()
@@ -131,7 +130,7 @@ async def in_thread(function: Callable[[], R], patience: float, interrupt: Calla
             return await future
     except (KeyboardInterrupt, asyncio.CancelledError) as error:
         if isinstance(error, KeyboardInterrupt) or _is_interrupted():
-            Thread(target=end, name="timely commit", daemon=True).start()
+            Thread(target=give_up, args=(wait,), name="timely commit", daemon=True).start()
         raise
 
 

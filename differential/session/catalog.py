@@ -227,8 +227,8 @@ class Catalog:
             self._settle()
             if not call.is_submitted and self.storage is not None:
                 self.storage.fail_beyond(at)
-            elif call.is_submitted and not call.wait(self.engine.patience):
-                self.engine.interrupt()
+            elif call.is_submitted:
+                self.engine.give_up(call.wait)
             raise
 
     def _begin(self, begun: Begun, changes: Nets) -> None:

@@ -30,7 +30,8 @@ from timely.errors import SessionError
 class Message:
     """The kinds of messages."""
 
-    CALL, BUILT, FAIL, INTERRUPT, SHOW, CLOSE = "call", "built", "fail", "interrupt", "show", "close"
+    CALL, BUILT, FAIL, SHOW, CLOSE = "call", "built", "fail", "show", "close"
+    NOTE, INTERRUPT = "note", "interrupt"
     RESULT, VOTE, FAILED, LEFT, ENDED = "result", "vote", "failed", "left", "ended"
 
 

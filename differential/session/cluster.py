@@ -55,8 +55,11 @@ class Cluster:
     def left(self, item: Item) -> None:
         """Note that the worker of this process has dropped an item."""
 
-    def interrupt(self) -> None:
-        """Interrupt the functions of the program that run there."""
+    def note_functions(self) -> None:
+        """Note which functions of the program run there."""
+
+    def interrupt(self, item: Item | None, is_noted: bool) -> None:
+        """Interrupt the functions of the program that run there, of an item or all (see `Engine.interrupt`)."""
 
     def show(self) -> Others:
         """Let the other processes answer who looks at them; return where."""

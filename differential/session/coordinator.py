@@ -108,8 +108,11 @@ class Coordinator(Cluster):
     def fail(self, item: Item, error: BaseException) -> None:
         self._broadcast(Message.FAIL, item.number, portable(error))
 
-    def interrupt(self) -> None:
-        self._broadcast(Message.INTERRUPT)
+    def note_functions(self) -> None:
+        self._broadcast(Message.NOTE)
+
+    def interrupt(self, item: Item | None, is_noted: bool) -> None:
+        self._broadcast(Message.INTERRUPT, None if item is None else item.number, is_noted)
 
     def show(self) -> Others:
         self._broadcast(Message.SHOW, str(self._others.directory))

@@ -20,12 +20,13 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from threading import Event, Lock, Thread, current_thread, get_ident, main_thread
+from types import FrameType
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from differential.session.agreement import Agreement
 from differential.session.call import Call
 from differential.session.cluster import Alone, Cluster, Control
-from differential.session.interrupt import Closing, interrupt, throw
+from differential.session.interrupt import Closing, interrupt, program_frame, throw
 from differential.session.item import Item
 from differential.session.progress import Progress
 from differential.session.site import Site
@@ -79,6 +80,8 @@ class Engine:
         self._lock = Lock()
         self._open: set[Call[Any]] = set()
         self._measuring: Call[None] | None = None
+        self._noted: dict[int, FrameType | None] = {}
+        """What each worker ran when it was last noted."""
         self._first: Call[Any] | None = Call(_none, (), 0)
         self._last = self._first
         self._bell = Lock()
@@ -105,6 +108,16 @@ class Engine:
     def wait(self, call: Call[Any], phase: str) -> None:
         """Wait until all workers have made a call. If that takes long, show how far they are in this phase."""
         self.progress.wait(call, phase, self._sites[min(self._sites)].worker)
+
+    def give_up(self, wait: Callable[[float], bool]) -> None:
+        """Wait for something with `wait`, which takes seconds and returns whether it is over, for `patience` seconds.
+
+        Then interrupt the functions of the program that have run all the time, and wait a little longer.
+        """
+        self.note_functions()
+        if not wait(self.patience):
+            self.interrupt(is_noted=True)
+            wait(self.patience / 4)
 
     def unfinished(self) -> list[Item]:
         """Return what the workers of this process still compute for the last commit, or build."""
@@ -205,10 +218,10 @@ class Engine:
     def release(self, item: Item, call: Call[Any] | None = None) -> None:
         """Wait until no worker runs a function of an item that has failed; interrupt functions that take too long."""
         self.wake()
-        self._until(lambda: self._has_left(item, call), self.patience)
+        self._until(lambda: self._has_left(item, call), self.patience, item)
 
-    def _until(self, is_over: Callable[[], bool], patience: float) -> None:
-        """Wait for what ends when the program's functions return; interrupt those that take too long.
+    def _until(self, is_over: Callable[[], bool], patience: float, item: Item | None = None) -> None:
+        """Wait for what ends when the program's functions return; interrupt those that take too long (`interrupt`).
 
         The number of attempts is bounded, and not the time, for a busy machine may let this thread wait.
         """
@@ -218,17 +231,30 @@ class Engine:
         for _ in range(ATTEMPTS):
             if is_over():
                 return
-            self.interrupt()
+            self.interrupt(item)
             clock.sleep(patience / ATTEMPTS)
 
-    def interrupt(self) -> bool:
-        """Interrupt the functions of the program that workers run; return whether there are any here."""
+    def note_functions(self) -> None:
+        """Note which functions of the program workers run now."""
+        if self.cluster is not None:
+            self.cluster.note_functions()
+        self._noted = {index: program_frame(site.worker.activity.thread) for index, site in self._sites.items()}
+
+    def interrupt(self, item: Item | None = None, is_noted: bool = False) -> bool:
+        """Interrupt the functions of the program that workers run; return whether there are any here.
+
+        With `item`, interrupt only functions of this item; with `is_noted`, only those that run since `note_functions`.
+        """
         found = False
-        self.cluster.interrupt()
-        for site in tuple(self._sites.values()):
-            site.interrupted = site.running()
-            if site.interrupted is not None and site.interrupted.kind != "table":
-                found = interrupt(site.worker.activity.thread) or found
+        self.cluster.interrupt(item, is_noted)
+        for index, site in tuple(self._sites.items()):
+            thread, noted = site.worker.activity.thread, self._noted.get(index)
+            if is_noted and (noted is None or program_frame(thread) is not noted):
+                continue
+            running = site.interrupted = site.running()
+            if running is not None and running.kind != "table" and item in (None, running):
+                found = interrupt(thread) or found
+        self._noted = {}
         return found
 
     def close(self) -> None:

@@ -71,21 +71,20 @@ class Deferral:
         self._has_come, self._frame = True, frame
 
 
-def runs_the_program(thread: int) -> bool:
-    """Return whether a thread of ours is in a function of the program.
+def program_frame(thread: int) -> FrameType | None:
+    """Return the frame of the function of the program that a thread of ours has called; None if it is in none.
 
     >>> from threading import get_ident
-    >>> runs_the_program(get_ident())
-    True
-    >>> runs_the_program(-1)
-    False
+    >>> program_frame(get_ident()) is None, program_frame(-1) is None
+    (False, True)
     """
+    found = None
     frame: FrameType | None = sys._current_frames().get(thread)
     while frame is not None:
         if str(frame.f_globals.get("__name__")).partition(".")[0] not in _OURS:
-            return True
+            found = frame
         frame = frame.f_back
-    return False
+    return found
 
 
 def interrupt(thread: int) -> bool:
@@ -95,7 +94,7 @@ def interrupt(thread: int) -> bool:
     False
     """
     _silence_dropped()
-    return runs_the_program(thread) and throw(thread, Interrupted)
+    return program_frame(thread) is not None and throw(thread, Interrupted)
 
 
 def _silence_dropped() -> None:

@@ -59,8 +59,10 @@ class Member(Cluster):
                 self._verdicts.put(*content)
             elif kind == Message.FAIL:
                 self._fail(engine, *content)
+            elif kind == Message.NOTE:
+                engine.note_functions()
             elif kind == Message.INTERRUPT:
-                engine.interrupt()
+                self._interrupt(engine, *content)
             elif kind == Message.SHOW:
                 answer_looks(Path(*content), self._index)
             elif kind == Message.CLOSE:
@@ -112,6 +114,11 @@ class Member(Cluster):
         if item is not None:
             item.fail(error)
             engine.wake()
+
+    def _interrupt(self, engine: Engine, number: int | None, is_noted: bool) -> None:
+        item = None if number is None else self._items.get(number)
+        if number is None or item is not None:
+            engine.interrupt(item, is_noted)
 
     def _answer(self, call: Call[Any]) -> None:
         """Send what a call has returned, and what it has changed."""

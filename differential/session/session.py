@@ -292,8 +292,7 @@ class Session:
     async def commit_async(self) -> int:
         """Commit as `commit` does, in a thread, while the event loop goes on."""
         self._catalog.blocks.refuse_inside()
-        engine = self._catalog.engine
-        return await in_thread(self._catalog.commit, engine.patience, engine.interrupt)
+        return await in_thread(self._catalog.commit, self._catalog.engine.give_up)
 
     def rollback(self) -> None:
         """Forget all changes since the last commit, and the tables made with rows since then that nothing uses yet."""

@@ -6,6 +6,7 @@ import asyncio
 import signal
 import threading
 import time
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -121,12 +122,16 @@ def test_a_cancellation_by_the_program_stays_one(a_cell: list[Any]) -> None:
         asyncio.run(main())
 
 
+def giving_up(seconds: float, interrupted: threading.Event) -> Callable[[Callable[[float], bool]], object]:
+    return lambda wait: wait(seconds) or interrupted.set()
+
+
 def test_a_function_that_does_not_end_after_ctrl_c_of_a_program_is_interrupted() -> None:
     interrupted = threading.Event()
 
     async def main() -> None:
         asyncio.get_running_loop().call_later(0.01, send_interrupt)
-        await asyncio.create_task(awaiting.in_thread(lambda: interrupted.wait(5), 0.05, interrupted.set))
+        await asyncio.create_task(awaiting.in_thread(lambda: interrupted.wait(5), giving_up(0.05, interrupted)))
 
     with pytest.raises(KeyboardInterrupt):
         asyncio.run(main())
@@ -138,7 +143,9 @@ def test_a_function_that_the_program_no_longer_awaits_goes_on() -> None:
 
     async def main() -> None:
         with pytest.raises(asyncio.TimeoutError):
-            await asyncio.wait_for(awaiting.in_thread(lambda: interrupted.wait(0.2), 0.01, interrupted.set), 0.01)
+            await asyncio.wait_for(
+                awaiting.in_thread(lambda: interrupted.wait(0.2), giving_up(0.01, interrupted)), 0.01
+            )
 
     asyncio.run(main())
     assert not interrupted.wait(0.1)
@@ -151,7 +158,7 @@ def test_a_function_that_does_not_end_after_an_interrupt_is_interrupted(a_cell: 
         a_cell.append(asyncio.current_task())
         send_interrupt_once_awaited()
         with pytest.raises(KeyboardInterrupt):
-            await awaiting.in_thread(lambda: ends.wait(20), 0.01, interrupted.set)
+            await awaiting.in_thread(lambda: ends.wait(20), giving_up(0.01, interrupted))
         assert await asyncio.to_thread(interrupted.wait, 20)
 
     asyncio.run(main())
