@@ -129,6 +129,8 @@ async def in_thread(function: Callable[[], R], give_up: Callable[[Callable[[floa
         with interruptible():
             return await future
     except (KeyboardInterrupt, asyncio.CancelledError) as error:
+        if isinstance(error, KeyboardInterrupt):
+            error.add_note("the commit goes on in the background: db.status() lists what still computes")
         if isinstance(error, KeyboardInterrupt) or _is_interrupted():
             Thread(target=give_up, args=(wait,), name="timely commit", daemon=True).start()
         raise

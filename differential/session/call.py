@@ -30,6 +30,8 @@ class Call(Generic[R]):
         self.elsewhere = arguments if elsewhere is None else elsewhere
         self.number = 0
         """Its place in the list of calls."""
+        self.is_begun = False
+        """Whether a worker of this process has begun to make it."""
         self.packed: bytes | None = None
         """The call as other processes read it."""
         self.results: list[R] = []

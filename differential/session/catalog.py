@@ -207,6 +207,7 @@ class Catalog:
         workers complete the commit, and whoever uses the catalog next has it follow first (`_settle`).
         """
         self.watches.refuse_inside()
+        self.engine.catch_up()  # with a commit that was interrupted
         self.reap()
         stopped = self.feeds.settle()  # what was found since the last commit, or in one that was interrupted
         self.feeds.gather()
@@ -223,12 +224,12 @@ class Catalog:
             self._begin(Begun(call, at, pending), changes)
             self.engine.wait(call, f"commit {at}")
             return self._deliver(self.engine.result(call)[0], stopped)
-        except BaseException:
+        except BaseException as stop:
             self._settle()
             if not call.is_submitted and self.storage is not None:
                 self.storage.fail_beyond(at)
-            elif call.is_submitted:
-                self.engine.give_up(call.wait)
+            elif call.is_submitted and not isinstance(stop, Exception):
+                self.engine.leave(call, f"commit {at}", stop)
             raise
 
     def _begin(self, begun: Begun, changes: Nets) -> None:

@@ -27,12 +27,12 @@ from differential.session.agreement import Agreement
 from differential.session.call import Call
 from differential.session.cluster import Alone, Cluster, Control
 from differential.session.interrupt import Closing, interrupt, program_frame, throw
-from differential.session.item import Item
-from differential.session.progress import Progress
+from differential.session.item import Item, computing
+from differential.session.progress import QUIET, Progress
 from differential.session.site import Site
 from timely import Config, Worker, execute
 from timely.errors import DataError, SessionError, TraceError
-from timely.lowlevel import Origin, attributed
+from timely.lowlevel import Origin, attributed, notify
 
 R = TypeVar("R")
 P = ParamSpec("P")
@@ -79,6 +79,8 @@ class Engine:
         self._sites: dict[int, Site] = {}
         self._lock = Lock()
         self._open: set[Call[Any]] = set()
+        self._left: tuple[Call[Any], str] | None = None
+        """A call whose caller an interrupt has ended, and what it is for people. Nobody else waits for it."""
         self._measuring: Call[None] | None = None
         self._noted: dict[int, FrameType | None] = {}
         """What each worker ran when it was last noted."""
@@ -102,12 +104,41 @@ class Engine:
         """Return what `function(site, *arguments)` returns on each worker. Raises what it raises there."""
         call = Call(function, arguments, self.workers)
         self.submit(call)
+        self.catch_up()
         call.wait()
         return self.result(call)
 
     def wait(self, call: Call[Any], phase: str) -> None:
         """Wait until all workers have made a call. If that takes long, show how far they are in this phase."""
+        self.catch_up()
         self.progress.wait(call, phase, self._sites[min(self._sites)].worker)
+
+    def catch_up(self) -> None:
+        """Wait for a call whose caller was interrupted, because later calls follow it. Say so if that takes long."""
+        if (left := self._left) is None:
+            return
+        call, phase = left
+        if not call.wait(QUIET):
+            notify(f"waiting for {phase}: {computing(self.unfinished())}")
+            self.progress.wait(call, phase, self._sites[min(self._sites)].worker)
+        if self._left is left:
+            self._left = None
+
+    def leave(self, call: Call[Any], phase: str, stop: BaseException) -> None:
+        """Wait no longer than `give_up` for a call whose caller is interrupted; add to `stop` what becomes of the call.
+
+        A call that goes on is not ended, for it cannot be known whether it would end by itself.
+        """
+        self._left = call, phase
+        try:
+            if not call.is_over:
+                self.give_up(call.wait)
+        except BaseException as again:
+            stop = again
+            raise
+        finally:
+            goes_on = f"goes on in the background: {computing(self.unfinished())}"
+            stop.add_note(f"{phase} {'is complete' if call.is_over else goes_on}")
 
     def give_up(self, wait: Callable[[float], bool]) -> None:
         """Wait for something with `wait`, which takes seconds and returns whether it is over, for `patience` seconds.
@@ -216,9 +247,13 @@ class Engine:
         self.wake()
 
     def release(self, item: Item, call: Call[Any] | None = None) -> None:
-        """Wait until no worker runs a function of an item that has failed; interrupt functions that take too long."""
+        """Wait until no worker runs a function of an item that has failed; interrupt functions that take too long.
+
+        A `call` that builds it, and that no worker has begun, is not waited for: workers then do not build the item.
+        """
         self.wake()
-        self._until(lambda: self._has_left(item, call), self.patience, item)
+        if call is None or call.is_begun:
+            self._until(lambda: self._has_left(item, call), self.patience, item)
 
     def _until(self, is_over: Callable[[], bool], patience: float, item: Item | None = None) -> None:
         """Wait for what ends when the program's functions return; interrupt those that take too long (`interrupt`).
@@ -339,6 +374,7 @@ class Engine:
                 arguments, function = last.arguments, last.function
                 if function is None:  # abandoned
                     continue
+                last.is_begun = True
                 try:
                     result = function(site, *arguments)
                 except (DataError, SessionError, TraceError) as error:

@@ -263,6 +263,16 @@ def negative_rows(item: Item, what: str) -> DataError:
     )
 
 
+def computing(items: list[Item]) -> str:
+    """Return, for people, that items still compute, and how they end."""
+    if not items:
+        return "the workers still compute"
+    one = f"db.drop({items[0].name!r}) ends it" if items[0].kind == "view" else "an interrupt of the caller ends it"
+    if len(items) == 1:
+        return f"{items[0]} still computes; {one}"
+    return f"{', '.join(map(str, items))} still compute; db.drop(name) ends one of them"
+
+
 def failure(item: Item, error: BaseException | None) -> SessionError:
     """Return the error to raise where an item has failed, with its error as the cause."""
     if isinstance(error, SessionError):

@@ -287,6 +287,8 @@ class Site:
             with attributed(item.origin), self.worker.dataflow(f"{item.kind} {item.name}") as scope:
                 tables = Tables(scope, items)
                 try:
+                    if item.error is not None:  # it was given up before this worker came to it
+                        raise SessionError(f"{item} was dropped")
                     made, session = build(tables)
                     trace = self._exported(item, made)
                 except BaseException as error:

@@ -14,6 +14,7 @@ import time as clock
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -21,6 +22,7 @@ import pytest
 
 from differential import Session
 from differential.errors import SessionError
+from differential.session import engine
 from tests.api.modules import ROOT
 
 WAIT = 20.0
@@ -152,6 +154,90 @@ def test_an_interrupt_in_a_commit_leaves_the_commit_to_end(db: Session) -> None:
         db.commit()
     assert (100,) in view.records()
     check_alive(db)
+
+
+class Rounds:
+    """A loop that counts from 100 to `last`, and slowly before `is_quick`; for ever by default."""
+
+    def __init__(self, last: int = 1 << 40) -> None:
+        self.last, self.is_quick, self.begun = last, False, threading.Event()
+
+    def further(self, x: Any) -> Any:
+        if np.asarray(x).max(initial=0) >= 100 and not self.is_quick:
+            self.begun.set()
+            clock.sleep(0.01)
+        return np.where((x >= 100) & (x < self.last), x + 1, x)
+
+    def __call__(self, tables: Any) -> Any:
+        return tables.numbers.iterate(lambda inner: inner.map(self.further))
+
+
+def interrupted_commit(db: Session, rounds: Rounds) -> str:
+    """Interrupt a commit in which a view makes rounds; return the notes of the interrupt."""
+    db.view("rounds", rounds)
+    db["numbers"].insert(x=100)  # type: ignore[union-attr]
+    notes: list[str] = []
+    with interrupted_when(rounds.begun):
+        try:
+            db.commit()
+        except KeyboardInterrupt as stop:
+            notes += stop.__notes__
+            raise
+    return "\n".join(notes)
+
+
+def test_an_interrupt_of_a_commit_names_the_view_that_still_computes(
+    db: Session, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine, "QUIET", 0.1)
+    still = "view 'rounds' still computes; db.drop('rounds') ends it"
+    assert interrupted_commit(db, Rounds()) == f"commit 2 goes on in the background: {still}"
+    status = db.status()
+    assert (status.commit, status.computing) == (1, ("rounds",))
+    assert "still computing: rounds" in str(status)
+    for blocked in (db["numbers"].records, lambda: db.ask(lambda t: t.numbers.count()), db.commit):
+        seen, begun = threading.Event(), clock.monotonic()
+        monkeypatch.setattr(engine, "notify", lambda text, seen=seen: (print(text, file=sys.stderr), seen.set()))
+        with interrupted_when(seen):
+            blocked()
+        assert capsys.readouterr().err.splitlines()[0] == f"waiting for commit 2: {still}"
+        assert clock.monotonic() - begun < WAIT
+    assert db.status().computing == ("rounds",)
+    db.drop("rounds")
+    check_alive(db)
+    assert db.status().computing == ()
+
+
+def test_a_view_that_is_slow_completes_after_an_interrupt(db: Session) -> None:
+    rounds = Rounds(600)
+    assert "goes on" in interrupted_commit(db, rounds)
+    with interrupted_when(rounds.begun):
+        db.ask(lambda t: t.numbers)  # waits for the commit, and leaves the view as it is when it is interrupted
+    rounds.is_quick = True
+    assert (600,) in db["rounds"].records()
+    assert (db.status().commit, db.status().computing) == (2, ())
+    check_alive(db)
+
+
+def test_an_interrupt_after_which_a_commit_ends_says_that_it_is_complete(db: Session) -> None:
+    db._catalog.engine.patience = WAIT
+    assert interrupted_commit(db, Rounds(150)) == "commit 2 is complete"
+    assert (150,) in db["rounds"].records()
+    check_alive(db)
+
+
+def test_a_durable_commit_waits_for_one_that_was_interrupted(tmp_path: Path) -> None:
+    rounds = Rounds(300)
+    with Session(state=tmp_path, progress=False) as db:
+        db._catalog.engine.patience = 0.1
+        db.table("numbers", {"x": [1]})
+        db.commit()
+        assert "goes on" in interrupted_commit(db, rounds)
+        db["numbers"].insert(x=7)  # type: ignore[union-attr]
+        assert db.commit() == 3
+    with Session(state=tmp_path) as db:
+        assert db.table("numbers").records() == [(1,), (7,), (100,)]
+    assert threads() == []
 
 
 def test_a_view_whose_loop_does_not_settle_can_be_dropped_while_a_commit_runs(db: Session) -> None:
