@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from threading import Lock
 from typing import Any, Generic, TypeVar
 
@@ -86,11 +87,20 @@ class Call(Generic[R]):
         """Let the caller go on, and keep nothing alive: workers keep their last call until the next one."""
         self.function = self._done = self.before = self.packed = None
         self.arguments = self.elsewhere = ()
-        self._waiting.release()
+        self._release()
 
     def wait(self, timeout: float = -1) -> bool:
         """Wait until all workers have run it; return False when `timeout` seconds have passed before that."""
-        if self._waiting.acquire(timeout=timeout):
+        try:
+            if self.function is not None:  # else it is over: an interrupt may have come before the lock was released
+                self._waiting.acquire(timeout=timeout)
+        finally:
+            is_over = self.function is None
+            if is_over:
+                self._release()
+        return is_over
+
+    def _release(self) -> None:
+        """Let all go on that wait."""
+        with suppress(RuntimeError):  # another thread has released it just now
             self._waiting.release()
-            return True
-        return False

@@ -291,18 +291,19 @@ def test_a_commit_that_only_the_disk_has_ends_the_storage(
 @pytest.mark.parametrize("kind", ALL)
 def test_an_interrupt_in_any_line_of_a_commit_leaves_all_of_it_or_nothing(kind: Kind, tmp_path: Path) -> None:
     (tmp_path / "first").mkdir()
-    found = [(place, 1) for place in places(kind, tmp_path / "first" / "case") if place[0] == "catalog.py"]
+    found = [(place, 1) for place in places(kind, tmp_path / "first" / "case") if place[0] in ("catalog.py", "call.py")]
     outcomes = check(kind, tmp_path, found)
     assert min(outcomes["all"], outcomes["none"]) > 10
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # Python drops those in finalizers
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 def test_an_interrupt_in_any_line_of_the_session_leaves_all_of_a_commit_or_nothing(kind: Kind, tmp_path: Path) -> None:
     (tmp_path / "first").mkdir()
     found = places(kind, tmp_path / "first" / "case")
-    outcomes = check(kind, tmp_path, [(place, time) for place, times in found.items() for time in {1, times}])
+    outcomes = check(kind, tmp_path, [(place, 1) for place in found])
     assert min(outcomes["all"], outcomes["none"]) > 50
 
 
