@@ -271,8 +271,7 @@ class Engine:
 
     def note_functions(self) -> None:
         """Note which functions of the program workers run now."""
-        if self.cluster is not None:
-            self.cluster.note_functions()
+        self.cluster.note_functions()
         self._noted = {index: program_frame(site.worker.activity.thread) for index, site in self._sites.items()}
 
     def interrupt(self, item: Item | None = None, is_noted: bool = False) -> bool:

@@ -441,8 +441,7 @@ class Session:
     def __repr__(self) -> str:
         if self.is_closed:
             return "<Session, closed>"
-        names = ", ".join(self._catalog.items) or "no tables"
-        return f"<Session at commit {self._catalog.last}: {names}>"
+        return f"<Session at commit {self._catalog.last}: {', '.join(self._catalog.items) or 'no tables'}>"
 
 
 def _cluster(settings: Config, name: str, origin: Origin) -> Cluster:
