@@ -72,7 +72,7 @@ class Manifest:
     parts: tuple[Part, ...] = ()
     offsets: dict[str, Position] = field(default_factory=dict)
     marks: tuple[tuple[int, float], ...] = ()
-    """Of some appends, the upper and the time of the clock, for retention by age."""
+    """For some appends, the upper and the time of the clock, for retention by age."""
     states: tuple[Part, ...] = ()
     """Of a snapshot, the state of each worker as of the frontier `upper`, and as of the one before, if it remains."""
     about: dict[str, Any] = field(default_factory=dict)

@@ -151,7 +151,7 @@ def with_fields(table: Table, added: Mapping[str, tuple[str, Any]]) -> Table:
 
 
 def together(tables: Sequence[Table]) -> Table:
-    """Return the rows of some tables, of which there must be one."""
+    """Return the rows of one or more tables as one table."""
     return pa.concat_tables(tables)
 
 

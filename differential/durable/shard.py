@@ -13,7 +13,7 @@ from differential.durable.unanswered import awaited
 from timely.errors import StateError
 
 READS = 5
-"""So often a reader begins again because a part was merged away while it read."""
+"""How often a reader begins again because a part was merged away while it read."""
 
 
 class Shard:

@@ -280,7 +280,7 @@ class _Operator:
 
 
 def roundest(first: int, last: int) -> int:
-    """Return the number from `first` to `last`, at least 1, that most powers of two divide.
+    """Return the number from `first` to `last`, both at least 1, that the largest power of two divides.
 
     If nothing changes between two epochs that are far apart, the state is kept at few of the frontiers between them. So
     that workers whose frontiers pass different epochs keep it at the same ones, these are the roundest.

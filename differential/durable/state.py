@@ -312,7 +312,7 @@ class State:
         return min(ends, default=None)
 
     def made_of(self, shard: OpenShard, upper: int) -> dict[str, Position]:
-        """Return before which time the inputs are of which a collection is made that is final before `upper`.
+        """Return, for each input of a collection that is final before `upper`, the time before which its changes count.
 
         That is on worker 0, and nothing for an input. An input that is closed may end before `upper`.
         """

@@ -30,7 +30,7 @@ class Watch:
         self._sleep = sleep
         self._lock = Lock()
         self._under_way: dict[object, tuple[object, float]] = {}
-        """Of each operation, whose store it is on, and when it began."""
+        """For each operation, the collection whose store it is on, and when it began."""
         self._has_thread = False
 
     def begin(self, of: object) -> object:

@@ -1,4 +1,4 @@
-"""How jobs call an input, and the one line that an error of the system or a damaged file becomes.
+"""What messages of jobs call an input, and the one line that reports a system error or a damaged file.
 
 Nothing here imports pyarrow, so that jobs about lines of text run without it.
 """

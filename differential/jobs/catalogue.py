@@ -14,7 +14,7 @@ INSTALLED = Path(__file__).parent / "examples"
 CHECKOUT = Path(__file__).parents[2] / "examples"
 
 MAIN = 'if __name__ == "__main__":'
-"""What a program has and a module that programs share has not."""
+"""The line that a program has, and a module that programs share does not."""
 
 
 def directory() -> Path:

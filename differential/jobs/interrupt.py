@@ -26,7 +26,7 @@ PATIENCE = 3.0
 launcher, which ends processes after ten seconds."""
 ENDING = (signal.SIGTERM, signal.SIGHUP)
 GLANCE = 0.05
-"""Seconds between two looks at whether it has come, while a job waits."""
+"""Seconds between two checks for Ctrl-C while a job waits."""
 
 
 class Interrupt:

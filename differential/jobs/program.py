@@ -178,7 +178,7 @@ class Run:
             self._publish({0: min([0, *(int(edges.time.min()) for edges in self._timed if edges.time is not None)])})
 
     def _own_total(self) -> float | None:
-        """Return how much this worker reads, if that is known: its share, or everything if it is the one to read."""
+        """Return how much this worker reads, if that is known: its share, or everything if it alone reads."""
         graph = self._task.graph
         is_alone = graph.names is not None or self._task.options.time is not None
         return graph.total if graph.total is None or is_alone else graph.total / self._worker.peers

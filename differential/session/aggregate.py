@@ -11,7 +11,7 @@ from timely.errors import BuildError, DataError
 from timely.lowlevel import user_origin
 
 Aggregate = Literal["count"] | tuple[str, Literal["sum", "min", "max", "mean"]]
-"""The number of records, or a column and what is made of its values."""
+"""The number of records, or a column and the aggregate of its values."""
 
 KINDS = ("sum", "min", "max", "mean")
 
@@ -35,7 +35,7 @@ def check_aggregates(groups: Sequence[str], aggregates: Mapping[str, Any]) -> No
 
 
 def quotient(sums: Any, counts: Any) -> Any:
-    """Return the means of groups: of numbers as floats, and of durations in microseconds at least, to the nearest.
+    """Return the means of groups: floats for numbers, and durations rounded to the nearest microsecond or nanosecond.
 
     >>> quotient(np.array([3, 4]), np.array([2, 1]))
     array([1.5, 4. ])

@@ -12,7 +12,7 @@ from differential.session.item import Item
 class Agreement:
     """A point that no worker of a session passes before all have reached it.
 
-    There, workers agree whether what they build is built: by all, or by none. `settle` exchanges `Item.refused` with
+    There, workers agree whether an item is built: by all of them, or by none. `settle` exchanges `Item.refused` with
     the workers in other processes.
 
     >>> from timely.lowlevel import Origin
@@ -34,6 +34,6 @@ class Agreement:
         self._settle(item)
 
     def abort(self) -> None:
-        """Let no thread wait any more."""
+        """Release the threads that wait: they raise Closing."""
         if self._barrier is not None:
             self._barrier.abort()

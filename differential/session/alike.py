@@ -46,7 +46,7 @@ P = ParamSpec("P")
 
 
 def of_some(operator: Callable[Concatenate[Any, P], Any]) -> Callable[Concatenate[A, P], A]:
-    """Return a method that is an operator whose records are some of those of the collection."""
+    """Return an operator as a method that keeps the names, because its records are records of the collection."""
 
     @wraps(operator)
     def method(self: A, /, *arguments: P.args, **options: P.kwargs) -> A:
@@ -56,10 +56,10 @@ def of_some(operator: Callable[Concatenate[Any, P], Any]) -> Callable[Concatenat
 
 
 def of_all(operator: Callable[Concatenate[Any, P], Any]) -> Callable[Concatenate[A, P], A]:
-    """Return a method that is an operator whose records are some of those of several collections.
+    """Return an operator as a method that keeps the names, because its records are records of the collections.
 
     It raises BuildError where another one is known to have another number of columns, or these in another order. Where
-    only its key has another number of columns, it is given the key of this one.
+    only its key has a different number of columns, it is keyed like this one.
     """
 
     @wraps(operator)

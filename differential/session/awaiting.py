@@ -100,7 +100,7 @@ def _beating(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
 
 
 async def in_thread(function: Callable[[], R], give_up: Callable[[Callable[[float], bool]], object]) -> R:
-    """Return what a function returns that runs in a thread, while the event loop goes on.
+    """Run a function in a thread while the event loop continues, and return its result.
 
     After an interrupt, of a notebook or of `asyncio.run`, the function goes on. Then `give_up` is called, in another
     thread, with what waits for the function for some seconds, and returns whether it is over.

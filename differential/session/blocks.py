@@ -18,7 +18,7 @@ from typing import NamedTuple
 from timely.errors import SessionError
 
 _INTERVAL = 0.2
-"""How often, in seconds, a thread that waits looks whether the session has ended."""
+"""How often, in seconds, a waiting thread checks whether the session has ended."""
 TORN = (
     "a transaction() block of this session has not ended in the thread in which it began, so the session stays locked, "
     "and its changes are not committed: begin and end each block in one thread; close the session and open it again"
@@ -34,7 +34,7 @@ class _Open(NamedTuple):
 
 
 _INSIDE: ContextVar[frozenset[_Open]] = ContextVar("_INSIDE", default=frozenset())
-"""Blocks in which the present context was. One that ended in another context stays in it, and is no block any more."""
+"""Blocks that this context has entered. One that has ended in another context stays here, and no longer counts."""
 
 
 def _task() -> object:
@@ -86,7 +86,7 @@ class Blocks:
             raise SessionError(TORN)
 
     def is_torn_here(self) -> bool:
-        """Return whether a block ends in another thread than the one in which it began, and note it."""
+        """Return whether a block ends in a thread other than the one in which it began, and record this."""
         if self._open is not None and self._open.thread is not current_thread():
             self.is_torn = True
         return self.is_torn

@@ -1,4 +1,4 @@
-"""What the workers of a session are asked for."""
+"""Calls that the workers of a session make."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ R = TypeVar("R")
 
 
 class Call(Generic[R]):
-    """What all workers are asked for, `function(site, *arguments)`, and, in the end, the result of each or an error.
+    """A call that all workers make, `function(site, *arguments)`, and in the end the result of each, or an error.
 
     Workers in other processes get the arguments `elsewhere`, if there are any. `done` is called on the thread of the
     last worker once all have made the call, though the caller may no longer wait.
@@ -84,7 +84,7 @@ class Call(Generic[R]):
         self._forget()
 
     def _forget(self) -> None:
-        """Let the caller go on, and keep nothing alive: workers keep their last call until the next one."""
+        """Let the caller continue, and drop all references: workers keep their last call until the next one."""
         self.function = self._done = self.before = self.packed = None
         self.arguments = self.elsewhere = ()
         self._release()

@@ -1,7 +1,7 @@
 """The tables and views of a session, and the transaction under way.
 
 One lock, which a thread may take again, orders everything that changes the catalog or the transaction: so a commit is
-whole, and a `transaction()` block is its thread's alone. Reading needs no lock, for workers answer in order.
+whole, and a `transaction()` block belongs to its thread alone. Reading needs no lock: workers answer in order.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Catalog:
         self.deliveries = Deliveries()
         """The sinks of views."""
         self.ends: list[Callable[[], object]] = []
-        """What ends the answers to other programs when the session is closed."""
+        """Functions that stop serving other programs when the session is closed."""
         self.storage: Storage | None = None
         """Where tables and commits are durable, if they are."""
         self._begun: Begun | None = None
@@ -133,7 +133,7 @@ class Catalog:
             return self._commit()
 
     def commit_apart(self, statements: Iterable[tuple[Item, Statement]]) -> int:
-        """Commit statements without those of the program that are not committed, which stay as they are."""
+        """Commit these statements alone. The uncommitted statements of the program stay as they are."""
         with self.exclusive():
             kept, self._pending = self._pending, []
             try:
@@ -150,7 +150,7 @@ class Catalog:
             return self.feeds.gather()
 
     def rollback(self, kept: int = 0) -> None:
-        """Forget all but the first statements of the transaction, and the tables that they leave without first rows."""
+        """Forget all but the first `kept` statements, and drop the tables that lose the rows they begin with."""
         with self.exclusive():
             self.blocks.refuse_other_task()
             forgotten = {item for item, _ in self._pending[kept:]} - {item for item, _ in self._pending[:kept]}
@@ -380,7 +380,7 @@ class Catalog:
         return tuple(self.items[name] for name in self.storage.beside(item.name))
 
     def withdraw(self, item: Item) -> None:
-        """Drop a view that was to be more than it can be. What an earlier one of its name has on the disk stays."""
+        """Drop a view that could not be made durable. What an earlier view of its name has on the disk stays."""
         with self.exclusive():
             self._drop(item)
             self.items.pop(item.name, None)
@@ -396,7 +396,7 @@ class Catalog:
             raise failure(item, item.error)
 
     def reap(self, commit: int | None = None) -> None:
-        """Forget what has failed. Raises SessionError about it where that happened in a commit, else notes it."""
+        """Forget items that have failed. Raises SessionError if they failed in `commit`; otherwise prints a notice."""
         failed = [item for item in tuple(self.items.values()) if item.error is not None]
         for item in failed:
             self.items.pop(item.name, None)
@@ -431,7 +431,7 @@ class Catalog:
         return watch
 
     def _drop(self, item: Item, why: str = "was dropped") -> None:
-        """Drop an item. Should an interrupt come, workers drop it in their next step."""
+        """Drop an item. If an interrupt comes, workers drop it in their next step."""
         self.engine.fail(item, SessionError(f"{item} {why}"))
         self.engine.call(Site.sweep)
         self.deliveries.leave(item)

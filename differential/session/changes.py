@@ -117,7 +117,7 @@ class Changes:
             return self._next()
 
     def read_nowait(self) -> list[Change]:
-        """Return the changes that are there, without waiting. If there are none, raise an error that ended the view."""
+        """Return the changes so far without waiting. If there are none, raise the error that ended the view, if any."""
         found: list[Change] = []
         while (self._ready or not found) and (change := self._next()) is not None:
             found.append(change)

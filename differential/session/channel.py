@@ -36,7 +36,7 @@ class Message:
 
 
 class Counts(NamedTuple):
-    """What a member has counted and kept of an item that it has a part of: see `Item.adopt`."""
+    """The counts and the collected changes of a member's part of an item: see `Item.adopt`."""
 
     number: int
     total: int
@@ -54,7 +54,7 @@ class Channel:
 
     def send(self, data: bytes) -> None:
         """Send a message, unless the other process has ended."""
-        with self._lock, suppress(OSError):  # who receives from it notices
+        with self._lock, suppress(OSError):  # the thread that receives from it notices its end
             self._connection.send_bytes(data)
 
     def receive(self) -> tuple[Any, ...] | None:
@@ -79,7 +79,7 @@ def packed(*message: Any) -> bytes:
 
 
 def portable(error: BaseException | None) -> BaseException | None:
-    """Return an error that another process can have: the same, or a SessionError with its text."""
+    """Return an error that can be sent to another process: the same one, or a SessionError with its text."""
     if error is None:
         return None
     try:

@@ -64,9 +64,9 @@ class Clock:
     index: Item | None = None
     """The rows of the table by event time, once rows have expired."""
     highest: dict[str | None, int] = field(default_factory=dict)
-    """The highest event time that each source has delivered; None is the key of the program's."""
+    """The highest event time that each source has delivered; the key None is that of the program."""
     moved: dict[str | None, float] = field(default_factory=dict)
-    """When each source last delivered, or was first seen; None is the key of the table's."""
+    """When each source last delivered, or was first seen; the key None is that of the whole table."""
 
     def value(self, mark: int | None) -> Any:
         """Return a watermark as a value of the column."""
@@ -127,7 +127,7 @@ class Clocks:
     def least(self, item: Item) -> Any:
         """Return the least watermark of the tables with event times that an item is or reads; None if one has none.
 
-        Raises SessionError if they do not compare, because one table has integers as event times, and another has not.
+        Raises SessionError if the watermarks cannot be compared, because only some tables have integers as event times.
         """
         clocks = [self.all[each] for each in sources(item) if each in self.all]
         if len({np.asarray(clock.like).dtype.kind for clock in clocks}) > 1:
@@ -240,7 +240,7 @@ class Reckoning:
         self._stated.setdefault(clock, []).append(int(ticks(statement.columns[0]).max()))
 
     def _expire(self, clock: Clock, statement: Statement) -> None:
-        """Remove rows that expire before all else: they are rows of the last commit."""
+        """Remove the rows that expire before other statements take effect: they are rows of the last commit."""
         self.punctual.insert(0, (clock.item, statement._replace(kind=Kind.DELETE)))
         last = int(ticks(statement.columns[clock.place]).max())
         self._expired[clock] = max(last, self._expired.get(clock, last))
@@ -363,7 +363,7 @@ _NANOSECONDS = {"D": 86_400 * 10**9, "s": 10**9, "ms": 10**6, "us": 10**3, "ns":
 
 
 def _instant(clock: Clock) -> int:
-    """Return the watermark of a clock, if it is a time in nanoseconds, which may need more than 64 bits."""
+    """Return the watermark of a clock; a time is counted in nanoseconds, which may need more than 64 bits."""
     dtype, mark = np.asarray(clock.like).dtype, clock.mark or 0
     return mark * _NANOSECONDS[np.datetime_data(dtype)[0]] if dtype.kind == "M" else mark
 

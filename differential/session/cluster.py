@@ -33,11 +33,11 @@ class Control(NamedTuple):
 class Cluster:
     """The workers of a session that are in other processes, as one process sees them.
 
-    What a process has nothing to do for, it inherits.
+    A subclass overrides the methods for which its process has something to do.
     """
 
     def joined(self, control: Control) -> AbstractContextManager[Config]:
-        """Start the processes, or join them; yield what this process is of the cluster, and part with them finally."""
+        """Start the processes, or join them; yield the configuration of this process, and leave them at the end."""
         raise NotImplementedError
 
     def pack(self, call: Call[Any]) -> None:
@@ -50,7 +50,7 @@ class Cluster:
         """Exchange `item.refused`. Raises Closing where the session ends."""
 
     def fail(self, item: Item, error: BaseException) -> None:
-        """Let an item fail there."""
+        """Mark an item as failed in the other processes."""
 
     def left(self, item: Item) -> None:
         """Note that the worker of this process has dropped an item."""
@@ -62,7 +62,7 @@ class Cluster:
         """Interrupt the functions of the program that run there, of an item or all (see `Engine.interrupt`)."""
 
     def show(self) -> Others:
-        """Let the other processes answer who looks at them; return where."""
+        """Make the other processes answer the live view, and return where they do."""
         return ALONE
 
     def close(self) -> None:

@@ -157,7 +157,7 @@ class Tables:
 
 
 def explain(tables: Tables, error: BaseException) -> None:
-    """Add to an error of a definition that takes a method of `tables` for the table or view of the same name."""
+    """Extend the error of a definition that mistakes a method of `tables` for the table or view of that name."""
     if not isinstance(error, AttributeError):
         return
     name, made = getattr(error.obj, "__name__", None), getattr(error.obj, "__func__", error.obj)

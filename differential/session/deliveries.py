@@ -15,7 +15,7 @@ from timely.lowlevel import notify, user_origin
 
 
 def show_ended(what: str, ended: list[str]) -> None:
-    """Print, if anything has ended with a view, what has."""
+    """Print what has ended together with a view, if anything has."""
     if ended:
         notify(
             f"{what} (at {user_origin()}), which ends {', '.join(ended)}: to go on, call write_to(), changes() or "
@@ -63,7 +63,7 @@ class Deliveries:
         return next((error for error in errors if error is not None), None)
 
     def leave_to_successor(self, item: Item, number: int) -> None:
-        """Note what the sinks of a view have that is replaced after commit `number`, unless the view is durable."""
+        """Record what the sinks of a view have when it is replaced after commit `number`, unless it is durable."""
         for delivery, changes in self.all:
             if delivery.item is item and changes is not None and (left := delivery.left(number)) is not None:
                 self._left[item.name, delivery.name] = left
@@ -75,7 +75,7 @@ class Deliveries:
                 self.forget(delivery)
 
     def ended(self, item: Item) -> list[str]:
-        """Return, for people, what follows a view and ends with it: its sinks, and what the program has made of it."""
+        """Return, for people, what ends together with a view: its sinks, and what the program follows it with."""
         sinks = [f"its sink {each.name!r}" for each, _ in self.all if each.item is item and not each.is_over]
         followers = [each for follower in item.followers if (each := follower()) is not None]
         made_by = Counter(each.made_by for each in followers if each.made_by is not None and not each.is_over)

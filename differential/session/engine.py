@@ -42,7 +42,7 @@ PATIENCE = 1.0
 EXIT_PATIENCE = 0.1
 """The same while Python exits."""
 ATTEMPTS = 50
-"""How often a function is interrupted before it is left alone: one that waits in C cannot be."""
+"""How often a function is interrupted before it is left alone: a function that waits in C cannot be interrupted."""
 MOMENT = 0.001
 """For how many seconds a worker without peers listens for the next call before it does work that nobody waits for."""
 GLANCE = 0.1
@@ -176,7 +176,7 @@ class Engine:
         return results
 
     def submit(self, call: Call[Any]) -> None:
-        """Let all workers make a call, and return without waiting. An interrupt may come when they have it already."""
+        """Let all workers make a call, and return without waiting. An interrupt may come after they have it."""
         self.refuse_inside()
         self.refuse_ended()
         self.cluster.pack(call)
@@ -201,7 +201,7 @@ class Engine:
         return last
 
     def refuse_inside(self) -> None:
-        """Raise SessionError on a thread of the workers, which cannot wait for itself, and in a process without them.
+        """Raise SessionError on a worker's thread, which cannot wait for itself, and in a forked process.
 
         While Python exits, only daemon threads still run beside the main thread, which ends the session. If one of them
         calls the session then, it waits: an error that it raises would be printed, and nobody could handle it.
@@ -258,7 +258,7 @@ class Engine:
     def _until(self, is_over: Callable[[], bool], patience: float, item: Item | None = None) -> None:
         """Wait for what ends when the program's functions return; interrupt those that take too long (`interrupt`).
 
-        The number of attempts is bounded, and not the time, for a busy machine may let this thread wait.
+        The number of attempts is bounded, not the time, because a busy machine may delay this thread.
         """
         end = clock.monotonic() + patience
         while clock.monotonic() < end and not is_over():
@@ -387,7 +387,7 @@ class Engine:
 
 
 def is_exiting() -> bool:
-    """Return whether Python exits: it has waited for all threads that are no daemons, the main one among them.
+    """Return whether Python is exiting: all non-daemon threads have ended, the main thread among them.
 
     >>> is_exiting()
     False

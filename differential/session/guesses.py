@@ -1,4 +1,4 @@
-"""What a program means that calls a method by the name that it has elsewhere: in pandas, Polars or SQL.
+"""Hints for a program that calls a method by the name that it has elsewhere: in pandas, Polars or SQL.
 
 An attribute that does not exist raises an error that names the one to use. Nothing is an alias: one thing has one name.
 """
@@ -100,7 +100,7 @@ SESSION = {
 
 
 def absent(owner: object, name: str, guesses: Mapping[str, str], columns: Iterable[str] = ()) -> str:
-    """Return why an object has no attribute of a name, and what the program may mean.
+    """Return the text of the error for an attribute that does not exist, with what the program may mean.
 
     >>> absent(object(), "agg", GROUPS)
     "'object' object has no attribute 'agg': aggregate(n='count', spent=('total', 'sum')) makes several"

@@ -1,6 +1,6 @@
 """End a function of the program that runs on a worker.
 
-A worker that runs the program's own code cannot look whether it is to stop. Python can raise an exception in another
+A worker that runs the program's own code cannot check whether it should stop. Python can raise an exception in another
 thread, at its next instruction. This is done only while that thread has a frame of the program's code on its stack: the
 exception then leaves an operator as any error of a function would. What waits in C (`time.sleep`, say) ends first.
 """
@@ -26,7 +26,7 @@ class Closing(BaseException):
 
 
 class Deferral:
-    """A block in which SIGINT waits for the end, unless it comes twice; `release` then does what it would have done.
+    """A block that defers SIGINT until its end, unless the signal comes twice; `release` then handles the signal.
 
     A write to the disk must not be left halfway: nobody would know what is durable. Only the main thread receives
     SIGINT; in other threads nothing is done. A block inside of another leaves the signal to the outer one.
@@ -98,7 +98,7 @@ def interrupt(thread: int) -> bool:
 
 
 def _silence_dropped() -> None:
-    """Let Python not print an `Interrupted` that it raises in a callback of the collector or of a weak reference.
+    """Keep Python from printing an `Interrupted` that it raises in a callback of the collector or a weak reference.
 
     It drops all exceptions there. The function goes on, and is interrupted again.
     """

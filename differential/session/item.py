@@ -75,7 +75,7 @@ class Item:
     event_time: str | None = None
     """The column of event times. Of a table, another table has the watermark (`Item.watermark`)."""
     number: int = field(default_factory=_numbers.__next__)
-    """By which other processes know it."""
+    """The number by which other processes know it."""
 
     # What building it found, and why it failed. The same for all workers.
     reads: dict[str, Item] = field(default_factory=dict)
@@ -101,13 +101,13 @@ class Item:
     schema: Schema = field(default_factory=Schema)
     """The kinds of a table's columns."""
     is_dropped: bool = False
-    """Whether the program dropped it, so that its error is none of a commit."""
+    """Whether the program dropped it, so that no commit reports its error."""
     elsewhere: set[int] = field(default_factory=set)
     """The workers in other processes that have a part."""
     size: int = 0
     """The number of rows as of the last commit."""
     followers: tuple[ref[Changes], ...] = ()
-    """Who collects what commits change, as long as the program keeps them. Replaced, and never changed."""
+    """Those who follow the changes, as long as the program keeps them. The tuple is replaced, never modified."""
     _lock: Lock = field(default_factory=Lock)
     """Held while `followers` is replaced."""
 
@@ -187,12 +187,12 @@ class Item:
         self._collects[worker] = True
 
     def follow(self, changes: Changes) -> None:
-        """Add one who follows, once all workers collect: so it has whole commits, and no half of one."""
+        """Add a follower once all workers collect, so that it receives only whole commits."""
         with self._lock:
             self.followers = (*self.followers, ref(changes))
 
     def leave(self, changes: Changes) -> None:
-        """Remove one who follows."""
+        """Remove a follower."""
         with self._lock:
             self.followers = tuple(each for each in self.followers if each() not in (None, changes))
 

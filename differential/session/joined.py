@@ -3,7 +3,7 @@
 A join indexes both sides by the columns that are to be equal. A side that has this key already shares its index with
 others. Any other side is indexed for the join alone, and each of its columns costs time and memory. So the operators
 of such a join are built when something needs its records: with the columns that `select` and `group_by` ask for, and
-for everything else with all. Their origin is the line of the join all the same.
+with all columns for anything else. Their origin is still the line of the join.
 
     whole = a.join(b, on="k")      makes no operator: `_lazy` keeps how to make the stream, `_narrow` a narrower join
     whole.select("x")              `narrowed` calls `_narrow`, which makes a join of these columns, for each call

@@ -11,7 +11,7 @@ from timely.errors import SessionError
 
 
 class Kept(NamedTuple):
-    """A durable table: the names of its columns by position, their kinds where known, and what else makes it one.
+    """A durable table: its columns by position, their kinds where known, its key, and the order in which it is read.
 
     >>> kept = Kept(("id", "at"), {"id": "int64", "at": "int64"}, 1, True, (0, 1), "at")
     >>> kept.about(3)["event_time"], kept._replace(event_time=None).about(3)["created"]
@@ -34,14 +34,14 @@ class Kept(NamedTuple):
 
     @classmethod
     def of(cls, manifest: Manifest) -> Kept:
-        """Return the table of which this is the manifest."""
+        """Return the table that a manifest describes."""
         about = manifest.about
         columns, kinds, shown = tuple(about["columns"]), dict(manifest.fields) or about["kinds"], tuple(about["shown"])
         return cls(columns, kinds, about["keys"], about["has_key"], shown, about.get("event_time"))
 
 
 def check_columns(what: str, names: Sequence[str]) -> None:
-    """Raise SessionError for a column with the name of one that every durable collection has."""
+    """Raise SessionError for a column that is named like one that every durable collection has."""
     taken = [name for name in (TIME, DIFF) if name in names]
     if taken:
         raise SessionError(

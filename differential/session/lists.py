@@ -44,14 +44,14 @@ def shape_of(value: Any) -> str | None:
 
 
 def joined(known: str, shape: str) -> str | None:
-    """Return what both values of a known shape and of another one are; None if a column cannot hold both."""
+    """Return the shape that covers a known shape and another one; None if a column cannot hold both."""
     if shape.startswith(known):
         return shape
     return known if known.startswith(shape) or known.endswith(SEVERAL) else None
 
 
 def learned(table: str, shapes: Mapping[str, str], values: Iterable[tuple[str, Any]]) -> dict[str, str]:
-    """Return what lists hold, by columns: what `shapes` has, and more values, each with the name of its column.
+    """Return what the lists of each column hold: `shapes`, extended by values, each with the name of its column.
 
     Raises DataError, which names the column and the value, where a column cannot hold both.
 

@@ -33,7 +33,7 @@ class Watch:
         self.is_closed = False
 
     def deliver(self) -> None:
-        """Call the callback with the changes that are there. An error of it ends the watch.
+        """Call the callback with the changes so far. If the callback raises an error, the watch ends.
 
         A view that has failed ends the watch, too. Its error is not raised here, because the commit raises it. A cell
         shows this end, and that of a view that was dropped or replaced.
@@ -65,7 +65,7 @@ class Watch:
 
 
 class Cell:
-    """A table or view in this cell of a notebook, which shows it again, as it is then, after each change."""
+    """A table or view in a cell of a notebook, which shows the current rows again after each change."""
 
     def __init__(self, shown: object) -> None:
         try:

@@ -1,4 +1,4 @@
-"""What a session shows on standard error while something takes long: a commit, a view, a question, files that it reads.
+"""What a session shows on standard error during long work: a commit, a view, a question, files that it reads.
 
 Nothing is shown for the first second. The display then follows the first worker of this process. Of several threads
 that wait at the same time, one shows what it waits for.
@@ -28,7 +28,7 @@ PERIOD = 0.1
 
 
 class Progress:
-    """The progress of one session; nothing of it unless `is_shown`."""
+    """The progress of one session, which is shown only if `is_shown`."""
 
     def __init__(self, is_shown: bool) -> None:
         self._is_shown = is_shown

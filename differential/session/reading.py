@@ -81,7 +81,7 @@ class Run:
 
     @property
     def is_running(self) -> bool:
-        """Whether it goes on."""
+        """Whether the thread still runs."""
         return self._thread.is_alive()
 
     def wait(self, timeout: float | None = None) -> bool:
@@ -122,7 +122,7 @@ def _check(what: str, every: object, until: object) -> None:
 def run(catalog: Catalog, every: float, until: Callable[[], bool] | None, forever: bool = False) -> int:
     """Commit what sources deliver, until all have ended or `until()`; return the number of the last commit.
 
-    `every` is the least time, in seconds, between two commits. With `forever` the end of all sources is none.
+    `every` is the least time, in seconds, between two commits. With `forever`, it goes on after all sources have ended.
     """
 
     _check("run", every, until)

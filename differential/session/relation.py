@@ -208,7 +208,7 @@ class Relation(Alike):
         return result
 
     def narrowed(self, names: Sequence[str]) -> Relation:
-        """Return a relation that has at least these columns, without others that a join need not index for them.
+        """Return a relation with at least these columns, and without others that a join then need not index.
 
         >>> def program(scope):
         ...     orders = Relation.of(scope, *np.array([[1, 2], [7, 8], [5, 6]])).named("id", "customer", "price")

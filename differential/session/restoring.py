@@ -1,4 +1,4 @@
-"""How a session goes on with what an earlier one made durable: its tables at once, its views when they are defined."""
+"""How a session continues what an earlier one made durable: its tables at once, its views when they are defined."""
 
 from __future__ import annotations
 

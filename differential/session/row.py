@@ -56,7 +56,7 @@ def _shown(column: Any) -> str:
 
 
 def takes_a_row(function: Callable[..., Any], names: Sequence[str] = ()) -> bool:
-    """Return whether a function takes one argument, and any others by default; not if they are the columns' `names`."""
+    """Return whether a function has one parameter without default, unless its parameters are the `names` of columns."""
     parameters = _parameters(function)
     required = [each for each in parameters if each.default is Parameter.empty]
     takes_one = len(required) == 1 and required[0].kind is not Parameter.VAR_POSITIONAL

@@ -25,7 +25,7 @@ _DTYPES: dict[type, Any] = {str: np.dtypes.StringDType(), int: np.int64}
 
 
 class Rows:
-    """Rows in named columns, sorted. A row that occurs several times is there as often.
+    """Rows in named columns, sorted. A row that occurs several times is repeated.
 
     >>> rows = Rows(("x",), (np.array([2, 1]),), np.array([1, 1]))
     >>> rows
@@ -79,7 +79,7 @@ class Rows:
         return list(zip(*map(items, self.arrays())))
 
     def to_pandas(self) -> Any:
-        """Return a pandas DataFrame. Raises ImportError where pandas is missing, as the next two do of theirs."""
+        """Return a pandas DataFrame. Raises ImportError if pandas is missing, as the next two do for theirs."""
         return frame_of(self.columns, self.arrays(), "pandas")
 
     def to_polars(self) -> Any:

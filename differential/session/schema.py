@@ -36,7 +36,7 @@ _WIDTH: dict[AnyKind, int] = {Kind.FLOAT16: 0, Kind.FLOAT32: 1, Kind.FLOAT: 2}
 
 
 _LOOKED_AT = 1000
-"""In how many rows of a statement lists are looked at: to look at all takes twice as long as to insert them."""
+"""How many rows of a statement are checked for lists: checking all rows takes twice as long as inserting them."""
 
 
 class Schema:
@@ -119,7 +119,7 @@ class Schema:
         self._committed, self._shapes_committed = dict(self._kinds), dict(self._shapes)
 
     def forget(self) -> None:
-        """Forget kinds that only rows had that are not committed."""
+        """Forget kinds that only uncommitted rows had."""
         self._kinds, self._shapes = dict(self._committed), dict(self._shapes_committed)
 
 
@@ -204,7 +204,7 @@ def _where_present(column: Column, kind: AnyKind) -> Column:
 
 
 def _stated(column: Column, found: AnyKind, kind: LogicalType) -> Column:
-    """Return a column as one of a logical type, of which its values are."""
+    """Return a column as one of a logical type that its values belong to."""
     base = kind.name.removesuffix("?")
     has_no_nulls = type_name(found) == base
     if not has_no_nulls and isinstance(found, Kind):
@@ -229,7 +229,7 @@ def _are_decimals(*kinds: AnyKind) -> bool:
 
 
 def _beyond(column: Column, kind: LogicalType) -> DataError:
-    """Return the error for decimals of which one is no value of a type of decimals, with a type that has it."""
+    """Return the error for decimals that do not all fit a type of decimals; it names a wider type if there is one."""
     value = next(each for each in column.tolist() if each is not None and not _is_of(each, kind))
     precision, scale = map(int, kind.name.removeprefix("decimal(").removesuffix(")").split(", "))
     try:

@@ -100,7 +100,7 @@ class Site:
             self._settle([item])
 
     def ask(self, item: Item, definition: Definition, items: Mapping[str, Item]) -> Share:
-        """Return this worker's rows of the answer to a question; of an empty share if it has failed (`Item.error`).
+        """Return this worker's rows of the answer to a question, and none if it has failed (`Item.error`).
 
         A single worker drops the question at once. With others it is dropped in another call: they may still need the
         progress that this one sends.
@@ -131,14 +131,14 @@ class Site:
         return epoch
 
     def compact(self) -> None:
-        """Allow indexes to be compacted up to the last commit, which is as of when all that follows reads them."""
+        """Allow indexes to be compacted up to the last commit: everything that follows reads them as of that commit."""
         if self._compacted < self.epoch:
             self._compacted = self.epoch
             for part in self._parts():
                 part.trace.allow_compaction_to(self.epoch)
 
     def consolidate(self, items: Sequence[Item]) -> bool:
-        """Rid the indexes of some items of rows that are gone; return whether there were any.
+        """Remove rows that are gone from the indexes of some items; return whether there were any.
 
         An index keeps the updates that have removed a row beside those that inserted it, until they are merged.
         """
@@ -224,7 +224,7 @@ class Site:
             item.end(None if was_closed else error)
 
     def step(self) -> None:
-        """Do what nobody waits for, or sleep until there is something to do. An item that fails is dropped."""
+        """Do work that no caller waits for, or sleep until there is something to do. An item that fails is dropped."""
         self.compact()
         self._step()
 

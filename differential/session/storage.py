@@ -5,11 +5,11 @@ workers make it:
 
     append to each table that it changes  ──►  decide: the collection `_session` is final up to the commit  ──►  commit
 
-To decide is one atomic append. After a crash before it, what was appended to tables is given up when the session is
-opened again; after a crash behind it, the commit is made. Views are appended to after the commit. Should a crash come
+The decision is one atomic append. After a crash before it, what was appended to tables is given up when the session is
+opened again; after a crash behind it, the commit is made. Views are appended to after the commit. If a crash comes
 in between, the difference is appended when the view is defined again.
 
-A store that fails ends the writing: it is not known what is durable, and opening the session again finds out.
+If the store fails, nothing more is written: it is not known what is durable, and opening the session again finds out.
 
 `_session` also notes the last commit that changed each table. So a table that was removed, or replaced by an older
 copy, is refused when the session is opened. A collection that is not noted is no table: the session that made it was

@@ -94,7 +94,7 @@ def _has_no_objects(column: Column) -> bool:
 
 
 def ordered(column: Column) -> Column:
-    """Return an array that is equal and ordered as a column is: of a typed one, what it is stored as; codes of floats.
+    """Return an array with the equality and the order of a column: the storage of a typed one, the codes of floats.
 
     >>> ordered(np.array([np.nan, 0.0, -0.0])).argsort(kind="stable")
     array([1, 2, 0])
@@ -312,7 +312,7 @@ def _column(name: str, values: Any) -> Column:
 _INT64 = np.dtype(np.int64)
 _MOST = 1 << 63
 _ROW_VALUES = (dt.date, dt.time, dt.timedelta, Decimal, dict, np.datetime64, np.timedelta64)
-"""Classes of single values that NumPy knows otherwise, or not at all. Those of pandas are derived from these."""
+"""Classes of single values that NumPy treats differently, or does not know. Those of pandas derive from these."""
 
 
 def _empty(name: str, of: Any) -> Column:

@@ -2,7 +2,7 @@
 
 The statements on one table are kept in order. `plan` goes through them backwards: once a statement replaces all rows of
 a key, earlier ones about that key no longer matter. What is left are rows to insert, rows to remove, and keys whose
-committed rows are removed. The latter two are looked up where they live: of a key all rows, of a row how often it
+committed rows are removed. The latter two are looked up where they live: all rows of a key, and how often a row
 occurs, which takes a binary search among the rows of its key. `settled` turns what was found into changes:
 
     change of a row = times inserted - times removed - (times committed, if its key is replaced, or the table cleared)
@@ -41,7 +41,7 @@ class Kind(Enum):
 
 
 class Statement(NamedTuple):
-    """A statement about rows, in columns with the key's first; of DELETE_KEYS the key's alone, of CLEAR none."""
+    """A statement about rows, in columns with the key first; DELETE_KEYS has the key alone, and CLEAR none."""
 
     kind: Kind
     columns: tuple[Column, ...]

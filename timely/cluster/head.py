@@ -176,7 +176,7 @@ class Head:
             guest.lines.send(self._seal.sealed(json.dumps({**answer, "nonce": guest.introduction["nonce"]}).encode()))
 
     def _close_all(self, why: str) -> None:
-        """Close all connections, after letting the processes that have come know why, as far as that is possible."""
+        """Close all connections, after sending the reason to the processes that have come, where that is possible."""
         for connection, guest in list(self._guests.items()):
             if guest.introduction is not None:
                 with suppress(Exception):  # the error that this one is about must not be replaced by another

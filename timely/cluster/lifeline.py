@@ -1,4 +1,4 @@
-"""Lifelines: the connections of a rendezvous, which stay open so that their end is news.
+"""Lifelines: the connections of a rendezvous, which stay open so that their end reports that of a process.
 
 Between the rendezvous and the first dataflow a program may read files for minutes. A process that ends in that time has
 not greeted any worker, so for the workers it would merely be late. But its connection to process 0 ends. Process 0

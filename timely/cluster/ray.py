@@ -44,7 +44,7 @@ class Fleet:
         self._state = None if state is None else os.path.abspath(state)
 
     def orders(self) -> list[Orders]:
-        """Return what to tell each actor in a new attempt, when all of them run."""
+        """Return the orders for each actor in a new attempt, once all of them run."""
         ray, config = self.ray, self.config
         try:
             found = ray.get(

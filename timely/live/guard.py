@@ -28,7 +28,7 @@ HEADERS = (
 
 
 class Guard:
-    """Lets requests through to `app`, which is served at `host`, that may see it."""
+    """Passes the requests that may see the page to `app`, which is served at `host`."""
 
     def __init__(self, app: ASGIApp, token: str, host: str, port: int) -> None:
         self._app = app

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 
 class Others(NamedTuple):
-    """The processes of a run that answer who looks at them (`timely.run.live.answer_looks`): where, and how many.
+    """The processes of a run that answer the live view (`timely.run.live.answer_looks`): where, and how many.
 
     The process that looks is one of them. None of the others answers if the directory is None.
     """

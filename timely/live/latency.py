@@ -24,7 +24,7 @@ AT_MOST = 64
 NANOSECONDS_AT_MOST = 500_000
 """How long measuring may take in a span in which an epoch has ended; ten times as long if none has."""
 _PENDING = 1024
-"""More epochs than these are never under way between inputs and answers as far as this is concerned."""
+"""At most this many epochs under way between inputs and answers are followed."""
 
 
 class Epoch(NamedTuple):

@@ -45,7 +45,7 @@ _ACTIVATION_NANOSECONDS = 1500
 LONGEST_PAUSE = 20
 """After this many looks a worker counts again, whatever it took before."""
 SHOWN = 20
-"""How many lines are shown at most of what holds a dataflow up on one worker."""
+"""At most this many lines are shown of what holds a dataflow up on one worker."""
 
 RUNS, NANOSECONDS, RECEIVED, SENT, QUEUED, ROWS, BYTES = range(7)
 """The columns of a node's numbers: activations, their time, records in and out, messages queued, and what it keeps."""

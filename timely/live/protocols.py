@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class _Impatient(asyncio.Protocol):
-    """Aborts its connection if the buffer does not become empty within `seconds`; to derive from with a protocol."""
+    """A mixin for protocols: aborts the connection if its buffer does not become empty within `seconds`."""
 
     seconds: float
     loop: asyncio.AbstractEventLoop

@@ -28,7 +28,7 @@ COUNTED = slice(NANOSECONDS, SENT + 1)
 LIMITS = tuple(round(factor * 10.0**power, 6) for power in range(-4, 2) for factor in (1, 2.5, 5))
 """Seconds by which the durations of epochs are counted."""
 STILL_SECONDS = 2.0
-"""After how long without any change of a dataflow's frontiers it is shown what holds them."""
+"""After this many seconds without a change of a dataflow's frontiers, viewers see what holds them."""
 REMEMBERED = 20
 """How many dataflows that are over are still shown: a session makes one for each question."""
 

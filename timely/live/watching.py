@@ -22,7 +22,7 @@ PERIOD = 0.5
 HELD_EVERY = 4
 """After this many looks, the page asks again what holds dataflows that do not move."""
 _BEHIND = 16
-"""A viewer that is this many messages behind is sent away; it comes back for everything."""
+"""A viewer that is this many messages behind is disconnected; when it returns, it receives everything."""
 
 
 class Viewer:

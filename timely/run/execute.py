@@ -62,10 +62,10 @@ _NAMING = (OperatorError, PeerFailed, ShapeError, TransportError)
 """Errors that name the worker or process that they are about."""
 
 _runs: defaultdict[str, count[int]] = defaultdict(count)
-"""How often the workers of a run have been started: what belongs to an earlier time is not taken for one of now."""
+"""How often the workers of a run have been started, so that messages of an earlier start are refused."""
 
 around: Callable[[Any], Any] = lambda build: build  # noqa: E731
-"""What every program is passed through before it runs; who draws dataflows without running them replaces it."""
+"""A function that every program passes through before it runs; `timely.run.drawing` replaces it to draw dataflows."""
 
 
 def execute(build: Callable[[Worker], Result], config: Config | None = None) -> list[Result]:

@@ -37,7 +37,7 @@ def add_options(run: argparse.ArgumentParser) -> None:
         metavar="TIMES",
         type=int,
         default=0,
-        help="start all again, so often at most, when a process dies (default: 0)",
+        help="restart all processes when one dies, at most this many times (default: 0)",
     )
 
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from timely.errors import BuildError, DataError
 
 CANDIDATES = 20_000
-"""How many names at most are compared with one that does not exist."""
+"""At most this many names are compared with one that does not exist."""
 BISECTIONS = 64
 """Up to how many different names are found by bisection; more are found with a hash table of all."""
 

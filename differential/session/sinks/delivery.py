@@ -279,5 +279,5 @@ class Delivery:
 
 
 def _text(error: BaseException) -> str:
-    """Return the text of an error, or the name of its class if it has none, as an error of a time limit has not."""
+    """Return the text of an error, or the name of its class if the text is empty, as that of a timeout may be."""
     return str(error) or type(error).__name__

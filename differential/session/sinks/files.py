@@ -153,7 +153,7 @@ def _csv_lines(change: Change, diffs: list[int]) -> str:
 
 
 def _field(text: str | None) -> str:
-    """Return a field of CSV: nothing for a null, quotes around nothing for an empty text."""
+    """Return a field of CSV: an empty one for a null, a pair of quotes for an empty text."""
     if text is None:
         return ""
     if not text or any(character in text for character in ',"\r\n'):

@@ -1,7 +1,7 @@
 """The bytes of a file, a compressed file or a pipe, as a source reads them: look ahead, then advance.
 
 Nothing here waits. `peek` returns what is there, and whether that is all that the file has now; `advance` goes on. The
-last bytes that were read are kept, so that a file is recognised in which others have taken their place.
+last bytes that were read are kept, so that a file in which others have taken their place is recognised.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class FileBytes(_Recognised):
         return os.fstat(self._file).st_size
 
     def identity(self) -> tuple[int, int]:
-        """Return what another file does not have while this one is open."""
+        """Return the numbers of the device and the file, which no other file has while this one is open."""
         found = os.fstat(self._file)
         return found.st_dev, found.st_ino
 

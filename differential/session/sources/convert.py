@@ -221,7 +221,7 @@ def _whole(text: str, moment: Any) -> Any:
 
 
 def _nanoseconds(text: str) -> int:
-    """Return the nanoseconds after the last whole microsecond, of which Python takes no notice.
+    """Return the nanoseconds after the last whole microsecond, which Python ignores.
 
     >>> _nanoseconds("2026-02-28T12:00:00.123456789+01:00"), _nanoseconds("12:00:00.5")
     (789, 0)
@@ -254,7 +254,7 @@ _TEXTS: dict[str, Parse] = {
 
 
 def _of_class(*classes: type, made: Parse) -> Parse:
-    """Return what refuses values that are not exactly of some classes."""
+    """Return a parser that refuses values that are not exactly of some classes."""
 
     def parse(value: Any) -> Any:
         if type(value) not in classes:
@@ -265,7 +265,7 @@ def _of_class(*classes: type, made: Parse) -> Parse:
 
 
 def _float_of_json(value: Any) -> float:
-    """Return a number; of the three texts for what JSON has no number for, what they stand for.
+    """Return a number as a float, and each of the three texts as the float that JSON has no number for.
 
     Raises OverflowError for a number that would become infinite, and for a whole number that would be rounded.
     """

@@ -213,7 +213,7 @@ class Feed:
         return None
 
     def fail(self, error: BaseException) -> None:
-        """Give up what was gathered, and stop because of it in the next commit."""
+        """Discard what was gathered, and stop with this error in the next commit."""
         self._ready = []
         self._failing = SessionError(f"{self} has stopped: {error}")
 
@@ -262,5 +262,5 @@ def rejected_columns(source: str, rejected: Sequence[Rejected]) -> tuple[np.ndar
 
 
 def _text(given: str) -> str:
-    """Return a text that a table can hold: of a name of a file that is not UTF-8, with escapes of its other bytes."""
+    """Return a text that a table can hold: bytes of a file name that are not UTF-8 are escaped."""
     return given.encode(errors="surrogateescape").decode(errors="backslashreplace")

@@ -336,7 +336,7 @@ def _name_of(path: Path) -> str:
 
 
 def _identity(path: str) -> Identity | None:
-    """Return what another file at a path does not have while this one exists, None if there is no file."""
+    """Return the numbers of the device and the file at a path, None if there is no file."""
     try:
         there = os.stat(path)
     except FileNotFoundError:

@@ -34,7 +34,7 @@ _EMPTY: dict[str, Any] = {"bytes": b"", "value": []}
 
 
 class Unreadable:
-    """The rows of a column, of which no value can be read; `why` is what is wrong with them."""
+    """Rows of a column whose values cannot be read; `why` is what is wrong with them."""
 
     def __init__(self, why: str, length: int = 1) -> None:
         self.why = why
@@ -133,7 +133,7 @@ def _find(name: str, column: Column, of: str, wrong: dict[int, str]) -> None:
 def _may_have(column: Column, of: str) -> bool:
     """Return whether a column can be converted if its values allow it: if a zero, or an empty value, of its type can.
 
-    Zero is a value of each two types that have values in common: 0 of numbers, 1970 of times, no text of texts.
+    If two types have values in common, zero is one: 0 among numbers, 1970 among times, the empty text among texts.
     """
     name = name_of(column)
     base = name.removesuffix("?")

@@ -37,7 +37,7 @@ MESSAGES = 10_000
 METADATA_SECONDS = 30.0
 """How many seconds pass before the source looks for new partitions again."""
 PASSED_SECONDS = 10.0
-"""For how many seconds a position that has passed over records which are no messages waits for the next message."""
+"""For how many seconds a position that has passed over records other than messages waits for the next message."""
 ANSWER_SECONDS = 10.0
 """How many seconds opening a topic waits for the brokers."""
 Form = Literal["json", "csv", "raw"]

@@ -58,7 +58,7 @@ class Rejected(NamedTuple):
 class Batch(NamedTuple):
     """What a reader delivers at once: statements of (kind, columns) in order, and the position after them.
 
-    Columns are those of the table by position; of DELETE_KEYS those of the key, of CLEAR none.
+    Columns are those of the table by position; DELETE_KEYS has those of the key, and CLEAR none.
     """
 
     changes: Sequence[tuple[Kind, tuple[Column, ...]]]
@@ -72,7 +72,7 @@ class Batch(NamedTuple):
 
 
 class Extent(NamedTuple):
-    """How far sources are that end: the rows that they have delivered, and bytes of their files, of how many."""
+    """How far sources that end are: the rows delivered, and the bytes read of their files, out of a total."""
 
     rows: int
     done: float = 0.0
@@ -83,7 +83,7 @@ class Extent(NamedTuple):
 class Reader(Protocol):
     """A source that is open. Its methods are called by one thread at a time.
 
-    A reader that ends may have an attribute `extent`, the bytes that were read and of how many, or None; another one,
+    A reader that ends may have an attribute `extent`, the bytes read and the total, or None; another attribute,
     `note`, is what a person should know.
     """
 

@@ -42,7 +42,7 @@ class Format(Protocol):
     """How records are written."""
 
     longest: int
-    """A record of more bytes is none."""
+    """A text of more bytes is not taken for a record."""
 
     def end(self, data: bytes) -> int:
         """Return how many bytes the whole records at the beginning of some data take."""
