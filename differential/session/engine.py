@@ -114,7 +114,7 @@ class Engine:
         self.progress.wait(call, phase, self._sites[min(self._sites)].worker)
 
     def catch_up(self) -> None:
-        """Wait for a call whose caller was interrupted, because later calls follow it. Say so if that takes long."""
+        """Wait for a call whose caller was interrupted, because later calls follow it. Report it if that takes long."""
         if (left := self._left) is None:
             return
         call, phase = left
