@@ -45,7 +45,7 @@ PAST = 1_000
 COMMITS = "_session"
 """The collection that decides which commits are durable. No table or view can have its name.
 
-It has no records, but offsets. Their keys have two forms, told apart by the second tab:
+It has no records, but offsets. Their keys have two forms, which the second tab distinguishes:
 
     TABLE <tab> CREATED                  the last commit that changed the table (`_noted`)
     TABLE <tab> CREATED <tab> SOURCE     the position of a source of the table (`_key`)
