@@ -233,12 +233,15 @@ class Catalog:
             raise
 
     def _begin(self, begun: Begun, changes: Nets) -> None:
-        """Let a commit begin, on the disk and then on the workers. SIGINT waits until both have it."""
+        """Let a commit begin, on the disk, if any, and then on the workers. SIGINT waits until both have it."""
         self._begun = begun
-        with Deferral() as interrupt:
-            if self.storage is not None:
-                self.storage.commit(begun.number, changes, self.feeds.positions())
+        if self.storage is None:
             self.engine.submit(begun.call)  # from here on the workers make the commit
+            self._settle()
+            return
+        with Deferral() as interrupt:
+            self.storage.commit(begun.number, changes, self.feeds.positions())
+            self.engine.submit(begun.call)
         self._settle()
         interrupt.release()
 
@@ -256,10 +259,10 @@ class Catalog:
 
     def _deliver(self, number: int, stopped: SessionError | None) -> int:
         """Pass on what a commit has changed, and raise the first error; `stopped` is one of a source, known before."""
-        with Deferral() as interrupt:  # what is read of the changes is taken by the sinks
-            published = {} if self.storage is None else self.storage.publish(number)
-            self.deliveries.take(published)
-        interrupt.release()
+        if self.storage is not None or self.deliveries.all:
+            with Deferral() as interrupt:  # what is read of the changes is taken by the sinks
+                self.deliveries.take({} if self.storage is None else self.storage.publish(number))
+            interrupt.release()
         untaken = self.deliveries.deliver(number, lambda: self.engine.is_closing)
         settled = self.feeds.settle()
         stopped = stopped or settled or untaken  # the first to stop may be the reason why others do
