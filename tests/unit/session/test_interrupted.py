@@ -308,6 +308,7 @@ def test_an_interrupt_in_any_line_of_the_session_leaves_all_of_a_commit_or_nothi
 
 
 @pytest.mark.lengthy
+@pytest.mark.filterwarnings("ignore::timely.errors.UncommittedWarning")
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.is_durable], ids=str)
 def test_another_exception_in_any_line_of_a_commit_leaves_all_of_it_or_nothing_on_the_disk(
     kind: Kind, tmp_path: Path
