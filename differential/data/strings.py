@@ -124,14 +124,16 @@ class StringTable:
     ([5, 7, 5], 2, 2, ['be', 'to'])
     """
 
-    __slots__ = ("_addresses", "_arena", "_meta", "_slots", "_state")
+    __slots__ = ("_addresses", "_arena", "_meta", "_slots", "_state", "address")
 
     def __init__(self) -> None:
         self._slots = np.zeros(_LEAST_SLOTS, np.int64)
         self._meta = np.zeros((_LEAST_SLOTS, META_WIDTH), np.int64)
         self._arena = np.zeros(_LEAST_SLOTS, np.int64)
         self._state = np.zeros(STATE_WIDTH, np.int64)
-        self._addresses = np.zeros(2, np.int64)
+        self._addresses = np.array([self._meta.ctypes.data, self._arena.ctypes.data])
+        self.address: int = self._addresses.ctypes.data
+        """The address from which kernels reach the strings (see `kernels.strings.is_less`)."""
 
     def __len__(self) -> int:
         return int(self._state[COUNT])
@@ -174,12 +176,6 @@ class StringTable:
         step = width * _WORD
         return [data[at : at + length] for at, length in zip(range(0, step * len(lengths), step), lengths)]
 
-    @property
-    def address(self) -> int:
-        """The address from which kernels reach the strings, until the table changes (see `kernels.strings.is_less`)."""
-        self._addresses[:] = self._meta.ctypes.data, self._arena.ctypes.data
-        return self._addresses.ctypes.data
-
     def hashes(self, numbers: Codes) -> NDArray[np.uint64] | None:
         """Return the hashes that route the strings with these numbers; None if one is so long that it has another."""
         is_long = widest(self._meta, numbers) > _LONG
@@ -195,6 +191,7 @@ class StringTable:
             larger = np.zeros((max(numbers, 2 * len(self._meta)), META_WIDTH), np.int64)
             larger[: len(self._meta)] = self._meta
             self._meta = larger
+            self._addresses[0] = larger.ctypes.data
         if 2 * (len(self) + strings) > len(self._slots):
             slots = np.zeros(1 << (2 * (len(self) + strings) - 1).bit_length(), np.int64)
             rehash(self._slots, slots)
@@ -204,3 +201,4 @@ class StringTable:
             arena = np.empty(2 * (int(self._state[LIVE]) + words), np.int64)
             self._state[TOP] = compact(self._meta, self._arena, arena, len(self._meta))
             self._arena = arena
+            self._addresses[1] = arena.ctypes.data
