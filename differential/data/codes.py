@@ -35,6 +35,7 @@ from differential.data.interned import codes_of, of_codes
 from differential.data.interning import Interner
 from differential.kernels.compile import NOTHING
 from differential.kernels.fields import append_field, field
+from differential.kernels.value_order import INTERNED
 from timely.errors import DataError
 from timely.lowlevel import LogicalType, Typed, code_floats, float_codes
 
@@ -94,8 +95,6 @@ _STORED = {"i": Kind.INT, "T": Kind.TEXT, "O": Kind.BYTES}
 PACKED_LOW = 1 << 31
 PACKED_HIGH = 1 << 30
 MOST_PACKED = 6
-INTERNED = 1 << 62
-"""Codes of interned tuples start here, above every packed word. Words of three columns and more are negative."""
 
 
 class Field(NamedTuple):
@@ -230,6 +229,14 @@ class Encoder:
                 columns = self._separate(part, len(kinds))
                 for position in texts:
                     interner.mark(columns[position])
+
+    def order(self) -> list[int]:
+        """Return the order of values as kernels read it (`differential.kernels.value_order`)."""
+        strings = [int(is_string(kind)) for kind in self.kinds or ()]
+        count = len(strings)
+        layout = fields(count) if 1 < count <= MOST_PACKED else [Field(0, 0, 0, 0)]
+        addresses = self.interner.strings.address, self.interner.tuples.address
+        return [count, sum(strings), *addresses, layout[-1].bits, layout[0].offset, layout[-1].offset, *strings]
 
     def describe(self) -> str:
         """Return the kinds of the columns, for people."""

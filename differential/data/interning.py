@@ -79,7 +79,7 @@ class Interner:
 
     def __init__(self) -> None:
         self.strings = StringTable()
-        self._tuples = StringTable()
+        self.tuples = StringTable()
         self._forms: dict[tuple[int, ...], int] = {}
         self._numbers = _Numbers(self)
         self._free: list[int] = []
@@ -100,7 +100,7 @@ class Interner:
 
     def __len__(self) -> int:
         """The number of items that have a number."""
-        return len(self.strings) + len(self._tuples)
+        return len(self.strings) + len(self.tuples)
 
     def encode_strings(self, column: Column) -> Codes:
         """Return the number of each row of a column of text or bytes. A string without one receives a number."""
@@ -149,7 +149,7 @@ class Interner:
         `strings` lists the columns that are numbers of strings: tuples that differ in this are not equal.
         """
         numbers = _in_parts(
-            len(columns[0]), lambda part: self._numbered(self._tuples, self._packed_tuples(columns, strings, part))
+            len(columns[0]), lambda part: self._numbered(self.tuples, self._packed_tuples(columns, strings, part))
         )
         if self._collection is not None:
             # Once a tuple is marked, no column marks its strings. They need not have been encoded since the snapshot:
@@ -160,11 +160,11 @@ class Interner:
 
     def find_tuples(self, columns: Sequence[Codes], strings: tuple[int, ...]) -> Codes:
         """Return the number of each tuple, `ABSENT` for one that has none."""
-        return self._tuples.find(self._packed_tuples(columns, strings, slice(None)), ABSENT)[0]
+        return self.tuples.find(self._packed_tuples(columns, strings, slice(None)), ABSENT)[0]
 
     def decode_tuples(self, numbers: Codes, count: int) -> list[Codes]:
         """Return the columns of the tuples with these numbers, each of `count` codes."""
-        rows = self._tuples.words(numbers, 1 + count)
+        rows = self.tuples.words(numbers, 1 + count)
         return [rows[:, 1 + position].copy() for position in range(count)]
 
     def watch(self, meaning: Meaning, column: Codes) -> None:
@@ -228,7 +228,7 @@ class Interner:
 
     def sweep(self, numbers: Codes) -> None:
         """Free numbers that are not in use."""
-        for table in (self.strings, self._tuples):
+        for table in (self.strings, self.tuples):
             self._free.extend(table.remove(numbers).tolist())
 
     def _packed_tuples(self, columns: Sequence[Codes], strings: tuple[int, ...], part: slice) -> Packed:

@@ -28,7 +28,7 @@ The ten modules, in the order in which a call uses them:
 9. `reduce_rounds`: the same steps for a function in Python, which is called once a round for all groups.
 
 *Cost.* A group costs a few steps of galloping in each layer. A group that is reduced from the layers then costs its
-rows; for `MIN` to `LARGEST` only the rows looked at, and for a `SUM` that has been emitted before only the new rows. A
+rows; for `MIN` to `LAST` only the rows looked at, and for a `SUM` that has been emitted before only the new rows. A
 group that is visited costs the sorting of its rows, and what `reduce_visit` states.
 """
 
@@ -42,11 +42,11 @@ from differential.kernels.reduce_fold import (
     COUNT,
     DISTINCT,
     FAULT,
+    FIRST,
     LARGEST,
+    LAST,
     MAX,
-    MAX_TEXT,
     MIN,
-    MIN_TEXT,
     SIGNED,
     SMALLEST,
     SUM,
@@ -55,7 +55,7 @@ from differential.kernels.reduce_fold import (
     change_of_sum,
     fold_at_most,
     fold_layers,
-    no_sum,
+    fold_of,
     rows_left,
 )
 from differential.kernels.reduce_history import (
@@ -132,11 +132,11 @@ from differential.kernels.wide import carry, fits
 __all__ = [
     "COUNT",
     "DISTINCT",
+    "FIRST",
     "LARGEST",
+    "LAST",
     "MAX",
-    "MAX_TEXT",
     "MIN",
-    "MIN_TEXT",
     "SIGNED",
     "SMALLEST",
     "SUM",
@@ -355,7 +355,7 @@ def reduce(
     """
     depth, by_value = upper.shape[1], kind == DISTINCT
     walk = walk_through(delta_table, input_table, output_table, depth)
-    fold = Fold(kind, parameter, no_sum(kind))
+    fold = fold_of(kind, parameter)
     scratch, room, emitted = no_times(walk, depth), no_room(), nothing_emitted()
     postponed, fault, counts = np.empty((PENDING_TIME + depth, 0), np.int64), np.empty(0, np.int64), emitted.counts
     state = np.zeros(STATE_WIDTH, np.int64)

@@ -10,23 +10,23 @@
 | `DISTINCT`  | for a group (key, value): that value, once, if the sum of its diffs is not 0                      |
 | `SMALLEST`  | the `parameter` smallest values; a value of diff c takes c places, and is emitted with that diff  |
 | `LARGEST`   | the `parameter` largest values, likewise                                                          |
-| `MIN_TEXT`  | the smallest value, where values are numbers of strings; `parameter` is the address of the        |
-|             | strings (see `strings.is_less`)                                                                   |
-| `MAX_TEXT`  | the largest of such values                                                                        |
+| `FIRST`     | the first values in an order that codes do not have, likewise: `parameter` is the address of how  |
+|             | many, which the order follows (`value_order`)                                                     |
+| `LAST`      | the last values in such an order                                                                  |
 
-The kinds of text look at all values of a group, since numbers do not order as their strings do.
+`FIRST` and `LAST` expect each key's rows of a batch of input in the order of their values (`in_value_order`).
 
-A sum or a count that does not fit into 64 bits is an error. `MIN` to `LARGEST` have no meaning if a value accumulates
-to a negative diff: that is an error too, if the value is looked at. So is a negative `COUNT`, unless the collection is
-a difference of others, which is what `SIGNED` permits.
+A sum or a count that does not fit into 64 bits is an error. `MIN` to `LAST` have no meaning if a value accumulates to a
+negative diff: that is an error too, for `MIN` to `LARGEST` if the value is looked at. So is a negative `COUNT`, unless
+the collection is a difference of others, which is what `SIGNED` permits.
 
 A multiset is read in one of two ways:
 
-- If the whole group is at one time, `fold_layers` reads it from the layers. `MIN` to `LARGEST` read only as far as they
+- If the whole group is at one time, `fold_layers` reads it from the layers. `MIN` to `LAST` read only as far as they
   must: the smallest value costs a step for each layer, however long the group is. A `SUM` that has been emitted before
   is changed by the new rows (`change_of_sum`).
 - If a group is visited at several times, `tally_row` keeps a tally, and `fold_tally` reads it. A row costs a few adds;
-  a fold for `MIN` to `LARGEST` scans from the first value that may occur.
+  a fold for `MIN` to `LAST` scans from the first value that may occur.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ import numpy as np
 from differential.kernels.compile import Ints, Table, bare, inner
 from differential.kernels.memory import DIFFS
 from differential.kernels.reduce_float import SUM_WIDTH, add_float, float_sum
-from differential.kernels.reduce_layers import HIGH, LOW, VAL, diff_at, value_at
+from differential.kernels.reduce_layers import FROM, HIGH, LOW, TO, VAL, diff_at, load, value_at
 from differential.kernels.reduce_rows import Rows, put_row
-from differential.kernels.strings import is_less
+from differential.kernels.value_order import is_before
 from differential.kernels.wide import carry, fits, product_high
 
-COUNT, SUM, SUM_FLOAT, MIN, MAX, DISTINCT, SMALLEST, LARGEST, MIN_TEXT, MAX_TEXT = range(10)
+COUNT, SUM, SUM_FLOAT, MIN, MAX, DISTINCT, SMALLEST, LARGEST, FIRST, LAST = range(10)
 
 SIGNED = 1
 """The parameter of a `COUNT` that may be negative."""
@@ -52,18 +52,22 @@ TALLY_VALS, TALLY_DIFFS, TALLY, FREE = range(4)
 """The columns of a tally: the group's distinct values, in the order in which the kind looks at them; the diff that each
 accumulates to; the items below. The columns from FREE on belong to the visit (`reduce_visit`)."""
 
-TOTAL, NONZERO, NEGATIVE, FIRST, TOTAL_HIGH, TOO_WIDE, TALLY_WIDTH = range(7)
+TOTAL, NONZERO, NEGATIVE, LEADING, TOTAL_HIGH, TOO_WIDE, TALLY_WIDTH = range(7)
 """The items of a tally: the low word of the sum; how many values have a diff other than 0, and a negative one; a place
 before which no value has a diff other than 0; the high word of the sum; whether a value's diff did not fit into 64
 bits."""
 
 
 class Fold(NamedTuple):
-    """A built-in reduction: its kind and parameter, and the sum of floats, which is empty for other kinds."""
+    """A built-in reduction: its kind and parameter, the sum of floats, which is empty for other kinds, and the order.
+
+    The order is 0 where codes order as values do. `FIRST` and `LAST` are `SMALLEST` and `LARGEST` in another order.
+    """
 
     kind: int
     parameter: int
     exact: Ints
+    order: int
 
 
 FAULT = -1
@@ -84,19 +88,7 @@ def is_descending(kind: int) -> bool:
 
 
 @bare
-def is_textual(kind: int) -> bool:
-    """Whether a reduction emits the first value in the ascending or descending order of strings."""
-    return kind in (MIN_TEXT, MAX_TEXT)
-
-
-@bare
-def is_first(kind: int, strings: int, one: int, other: int) -> bool:
-    """Whether one string comes before another in the order of the kind."""
-    return is_less(strings, one, other) if kind == MIN_TEXT else is_less(strings, other, one)
-
-
-@bare
-def _take_value(layers: Table, first: int, last: int, descending: bool) -> tuple[int, int]:
+def _take_value(layers: Table, first: int, last: int, descending: bool, order: int) -> tuple[int, int]:
     """Remove the smallest (or largest) value from the group's rows; return it and its diff, -1 if that does not fit."""
     val = 0
     found = False
@@ -105,7 +97,7 @@ def _take_value(layers: Table, first: int, last: int, descending: bool) -> tuple
         if low < high:
             # The group's rows in a layer are sorted by value: its extremes are at the ends.
             here = value_at(layers, layer, high - 1 if descending else low)
-            if not found or (here > val if descending else here < val):
+            if not found or is_before(order, val if descending else here, here if descending else val):
                 found = True
                 val = here
     diff = grown = 0
@@ -136,15 +128,51 @@ def rows_left(layers: Table, first: int, last: int) -> int:
 
 
 @bare
-def _first_values(kind: int, parameter: int, layers: Table, first: int, last: int, rows: Rows, count: int) -> int:
-    descending = is_descending(kind)
-    places = parameter if kind in (SMALLEST, LARGEST) else 1
-    # Only values that are reached are checked for negative diffs; the others stay unread.
-    while places > 0 and rows_left(layers, first, last) > 0:
-        val, diff = _take_value(layers, first, last, descending)
+def _accumulates(layers: Table, first: int, last: int, val: int, order: int) -> int:
+    """Return the diff of a value in the group's rows in the layers `first` to `last`; -1 if it does not fit."""
+    diff = grown = 0
+    for layer in range(first, last):
+        low, high = layers[layer, LOW], layers[layer, HIGH]
+        while low < high:
+            middle = (low + high) >> 1
+            if is_before(order, value_at(layers, layer, middle), val):
+                low = middle + 1
+            else:
+                high = middle
+        while low < layers[layer, HIGH] and value_at(layers, layer, low) == val:
+            diff += diff_at(layers, layer, low)
+            grown += carry(diff, diff_at(layers, layer, low))
+            low += 1
+    return diff if fits(diff, grown) else -1
+
+
+@bare
+def _is_one_negative(layers: Table, first: int, last: int, order: int) -> bool:
+    """Whether a value of which the layers before `first`, those of new input, retract some has a negative diff."""
+    for layer in range(first):
+        if layers[layer, DIFFS] == 0:
+            continue
+        for row in range(layers[layer, LOW], layers[layer, HIGH]):
+            val, diff = value_at(layers, layer, row), diff_at(layers, layer, row)
+            if diff < 0 and _accumulates(layers, first, last, val, order) < 0:
+                return True
+    return False
+
+
+@bare
+def _first_values(fold: Fold, layers: Table, first: int, last: int, group: Ints, rows: Rows, count: int) -> int:
+    kind, descending = fold.kind, is_descending(fold.kind)
+    places = fold.parameter if kind in (SMALLEST, LARGEST) else 1
+    # Where codes are ordered, only values that are reached are checked for negative diffs. Elsewhere all are: without
+    # pending times only those that new rows retract can have become negative; with some, the whole group is read.
+    has_pending = group[FROM] != group[TO]
+    if fold.order != 0 and not has_pending and _is_one_negative(layers, first, last, fold.order):
+        return FAULT
+    while (places > 0 or (fold.order != 0 and has_pending)) and rows_left(layers, first, last) > 0:
+        val, diff = _take_value(layers, first, last, descending, fold.order)
         if diff < 0:
             return FAULT
-        if diff > 0:
+        if diff > 0 and places > 0:
             taken = min(diff, places)
             put_row(rows, count, val, 0, 1 if kind in (MIN, MAX) else taken)
             count += 1
@@ -153,30 +181,14 @@ def _first_values(kind: int, parameter: int, layers: Table, first: int, last: in
 
 
 @bare
-def _first_text(kind: int, strings: int, layers: Table, first: int, last: int, rows: Rows, count: int) -> int:
-    found, best = False, 0
-    while rows_left(layers, first, last) > 0:
-        val, diff = _take_value(layers, first, last, False)
-        if diff < 0:
-            return FAULT
-        if diff > 0 and (not found or is_first(kind, strings, val, best)):
-            found, best = True, val
-    if found:
-        put_row(rows, count, best, 0, 1)
-    return count + int(found)
-
-
-@bare
 def fold_layers(fold: Fold, layers: Table, first: int, last: int, group: Ints, rows: Rows, count: int) -> int:
     """Append what the group's rows in the layers `first` to `last` reduce to to the `count` rows of `rows`.
 
     Returns the new number of rows, or FAULT. There must be room. LOW and HIGH of these layers may change.
     """
-    kind, parameter, exact = fold
+    kind, parameter, exact, _ = fold
     if is_ordered(kind):
-        return _first_values(kind, parameter, layers, first, last, rows, count)
-    if is_textual(kind):
-        return _first_text(kind, parameter, layers, first, last, rows, count)
+        return _first_values(fold, layers, first, last, group, rows, count)
     diffs, diffs_high, total, total_high, mixed = 0, 0, 0, 0, False
     for item in range(len(exact)):
         exact[item] = 0
@@ -221,7 +233,7 @@ def fold_layers(fold: Fold, layers: Table, first: int, last: int, group: Ints, r
 def _has_value(layers: Table, first: int, last: int) -> bool:
     """Whether some value accumulates to a diff other than 0 in the group's rows in the layers `first` to `last`."""
     while rows_left(layers, first, last) > 0:
-        if _take_value(layers, first, last, False)[1] != 0:
+        if _take_value(layers, first, last, False, 0)[1] != 0:
             return True
     return False
 
@@ -270,7 +282,7 @@ def empty_tally(tally: Table, exact: Ints, n: int) -> None:
         tally[TALLY_DIFFS, value] = 0
     for item in range(TALLY_WIDTH):
         tally[TALLY, item] = 0
-    tally[TALLY, FIRST] = n
+    tally[TALLY, LEADING] = n
     for item in range(len(exact)):
         exact[item] = 0
 
@@ -285,7 +297,7 @@ def tally_row(fold: Fold, tally: Table, place: int, diff: int) -> None:
     tally[TALLY, TOO_WIDE] |= int(not fits(after, (before >> 63) + carry(after, diff)))
     tally[TALLY, NONZERO] += int(after != 0) - int(before != 0)
     tally[TALLY, NEGATIVE] += int(after < 0) - int(before < 0)
-    tally[TALLY, FIRST] = min(tally[TALLY, FIRST], place)
+    tally[TALLY, LEADING] = min(tally[TALLY, LEADING], place)
     term, high = diff, diff >> 63
     if fold.kind == SUM:
         term, high = diff * tally[TALLY_VALS, place], product_high(diff, tally[TALLY_VALS, place])
@@ -308,11 +320,11 @@ def fold_tally(fold: Fold, group: Ints, tally: Table, n: int, rows: Rows, first:
 
     Returns how many rows that is, or FAULT.
     """
-    kind, parameter, exact = fold
+    kind, parameter, exact, _ = fold
     total, high = tally[TALLY, TOTAL], tally[TALLY, TOTAL_HIGH]
     if tally[TALLY, TOO_WIDE] != 0:
         return FAULT
-    if not is_ordered(kind) and not is_textual(kind):
+    if not is_ordered(kind):
         present = tally[TALLY, NONZERO] != 0
         if kind in (COUNT, DISTINCT):
             present = total != 0 or high != 0
@@ -327,18 +339,11 @@ def fold_tally(fold: Fold, group: Ints, tally: Table, n: int, rows: Rows, first:
         return 0
     if tally[TALLY, NEGATIVE] > 0:
         return FAULT
-    place = tally[TALLY, FIRST]
+    place = tally[TALLY, LEADING]
     while tally[TALLY_DIFFS, place] == 0:
         place += 1
-    # No value before `place` has a diff other than 0. `tally_row` moves FIRST back when one gets one.
-    tally[TALLY, FIRST] = place
-    if is_textual(kind):
-        best = tally[TALLY_VALS, place]
-        for later in range(place + 1, n):
-            if tally[TALLY_DIFFS, later] > 0 and is_first(kind, parameter, tally[TALLY_VALS, later], best):
-                best = tally[TALLY_VALS, later]
-        put_row(rows, first, best, 0, 1)
-        return 1
+    # No value before `place` has a diff other than 0. `tally_row` moves LEADING back when one gets one.
+    tally[TALLY, LEADING] = place
     if kind in (MIN, MAX):
         put_row(rows, first, tally[TALLY_VALS, place], 0, 1)
         return 1
@@ -357,3 +362,11 @@ def fold_tally(fold: Fold, group: Ints, tally: Table, n: int, rows: Rows, first:
 def no_sum(kind: int) -> Ints:
     """Return a sum of floats with no terms if this kind of reduction makes one, else an empty array."""
     return np.zeros(SUM_WIDTH if kind == SUM_FLOAT else 0, np.int64)
+
+
+@inner
+def fold_of(kind: int, parameter: int) -> Fold:
+    """Return a built-in reduction."""
+    if kind in (FIRST, LAST):
+        return Fold(SMALLEST if kind == FIRST else LARGEST, load(parameter, 0), no_sum(kind), parameter + 8)
+    return Fold(kind, parameter, no_sum(kind), 0)

@@ -86,7 +86,8 @@ def put_row(rows: Rows, row: int, val: int, time: int, diff: int) -> None:
 
 
 @bare
-def _move(rows: Rows, source: int, row: int, target: int, place: int) -> None:
+def move_row(rows: Rows, source: int, row: int, target: int, place: int) -> None:
+    """Copy a row from one half of the columns to a place in the same or the other one."""
     # `source` and `target` are 0 or SORTED: the half of the columns that is read, and the one that is written.
     for column in range(SORTED):
         rows[target + column, place] = rows[source + column, row]
@@ -100,7 +101,7 @@ def _insert(rows: Rows, first: int, last: int) -> None:
         while place > first and (
             rows[ROW_VAL, place - 1] > val or (rows[ROW_VAL, place - 1] == val and rows[ROW_TIME, place - 1] > time)
         ):
-            _move(rows, 0, place - 1, 0, place)
+            move_row(rows, 0, place - 1, 0, place)
             place -= 1
         if place != row:
             put_row(rows, place, val, time, diff)
@@ -134,10 +135,10 @@ def _merge_runs(rows: Rows, half: int, first: int, last: int) -> int:
         i, j = start, middle
         for place in range(start, stop):
             if j == stop or (i < middle and _in_order(rows, half, i, j)):
-                _move(rows, half, i, SORTED - half, place)
+                move_row(rows, half, i, SORTED - half, place)
                 i += 1
             else:
-                _move(rows, half, j, SORTED - half, place)
+                move_row(rows, half, j, SORTED - half, place)
                 j += 1
         runs += 1
         start = stop
@@ -159,7 +160,7 @@ def consolidate_rows(rows: Rows, first: int, last: int) -> int:
             half = SORTED - half
         if half == 0:
             for row in range(first, last):
-                _move(rows, SORTED, row, 0, row)
+                move_row(rows, SORTED, row, 0, row)
     kept = first
     row = first
     while row < last:

@@ -46,6 +46,7 @@ from differential.kernels.reduce_rows import (
     with_room,
 )
 from differential.kernels.reduce_times import IS_DUE, IS_USED, is_at_or_before, is_covered, is_due, put_minimal
+from differential.kernels.value_order import CODE, PLACE, sort_values
 
 _PLACES, _STARTS, _ORDER, _OUT_STARTS, _OUT_ORDER, _COUNTED, TALLY_COLUMNS = range(FREE, FREE + 7)
 """The columns of a group's visit, after those of the tally: for each input row the place of its value in the tally;
@@ -156,12 +157,29 @@ def _distinct_values(rows: Rows, last: int, descending: bool, tally: Table) -> i
 
 
 @bare
+def _put_in_order(fold: Fold, room: Room, n: int) -> None:
+    """Put the `n` distinct values of the tally into the order in which the kind looks at them."""
+    tally, values = room.tally, room.changes
+    for place in range(n):
+        put_row(values, place, tally[TALLY_VALS, place], place, 0)
+    sort_values(fold.order, values, n)
+    for place in range(n):
+        row = n - 1 - place if is_descending(fold.kind) else place
+        tally[TALLY_VALS, place] = values[CODE, row]
+        tally[_COUNTED, values[PLACE, row]] = place  # not yet in use
+    for row in range(room.bounds[0]):
+        tally[_PLACES, row] = tally[_COUNTED, tally[_PLACES, row]]
+
+
+@bare
 def _start_tally(fold: Fold, room: Room, n: int) -> int:
     """Prepare the visit of a group with `n` ranked times; return how many distinct values its input has."""
     tally, rows, bounds = room.tally, room.rows, room.bounds
     _by_time(rows, 0, bounds[0], n, tally, _STARTS, _ORDER)
     _by_time(rows, bounds[1], bounds[2], n, tally, _OUT_STARTS, _OUT_ORDER)
     distinct = _distinct_values(rows, bounds[0], is_descending(fold.kind), tally)
+    if fold.order != 0:
+        _put_in_order(fold, room, distinct)
     empty_tally(tally, fold.exact, distinct)
     for time in range(n):
         tally[_COUNTED, time] = 0

@@ -238,6 +238,19 @@ def _big_endian(word: int) -> int:
 
 
 @bare
+def start_of(table: int, number: int) -> int:
+    """Return the address of the first word of the string of a number (see `is_less` for `table`)."""
+    return item(table + 8) + 8 * item(item(table) + 8 * META_WIDTH * number)
+
+
+@bare
+def first_word(table: int, number: int) -> int:
+    """Return an integer that orders as the first eight bytes of the string of a number, padded with zeros."""
+    size = item(item(table) + 8 * (META_WIDTH * number + SIZE))
+    return _big_endian(item(start_of(table, number)) if words_of(size) > 0 else 0)
+
+
+@bare
 def is_less(table: int, one: int, other: int) -> bool:
     """Return whether the string of one number comes before that of another: by their bytes, which orders text, too.
 
@@ -247,7 +260,7 @@ def is_less(table: int, one: int, other: int) -> bool:
         return False
     first, second = item(table) + 8 * META_WIDTH * one, item(table) + 8 * META_WIDTH * other
     size, other_size = item(first + 8 * SIZE), item(second + 8 * SIZE)
-    start, other_start = item(table + 8) + 8 * item(first), item(table + 8) + 8 * item(second)
+    start, other_start = start_of(table, one), start_of(table, other)
     for place in range(0, 8 * min(words_of(size), words_of(other_size)), 8):
         word, other_word = item(start + place), item(other_start + place)
         if word != other_word:

@@ -39,7 +39,7 @@ def min(collection: Keyed[C], *, name: str = "min") -> C:
     >>> example(lambda scope: Collection.of(scope, np.array([1, 1, 2]), np.array([10, 20, 5])).min())
     [((1, 10), 1), ((2, 5), 1)]
     """
-    return _by_order(collection, kernels.MIN, kernels.SMALLEST, 1, name)
+    return _by_order(collection, kernels.MIN, 1, name)
 
 
 def max(collection: Keyed[C], *, name: str = "max") -> C:
@@ -48,7 +48,7 @@ def max(collection: Keyed[C], *, name: str = "max") -> C:
     >>> example(lambda scope: Collection.of(scope, np.array([1, 1, 2]), np.array([10, 20, 5])).max())
     [((1, 20), 1), ((2, 5), 1)]
     """
-    return _by_order(collection, kernels.MAX, kernels.LARGEST, 1, name)
+    return _by_order(collection, kernels.MAX, 1, name)
 
 
 def top_k(collection: Keyed[C], k: int, *, smallest: bool = False, name: str = "top_k") -> C:
@@ -64,7 +64,7 @@ def top_k(collection: Keyed[C], k: int, *, smallest: bool = False, name: str = "
             f"top_k (at {user_origin()}) needs a whole number, at most {_MOST} and at least 1, not {k!r:.80}"
         )
     kind = kernels.SMALLEST if smallest else kernels.LARGEST
-    return _by_order(collection, kind, kind, int(k), name)
+    return _by_order(collection, kind, int(k), name)
 
 
 _MOST = 1 << 62
@@ -105,10 +105,10 @@ class Sum:
         return DataError(f"sum needs one column of numbers as the value{nulls}{but}")
 
 
-def _by_order(collection: Keyed[C], kind: int, general: int, k: int, name: str) -> C:
+def _by_order(collection: Keyed[C], kind: int, k: int, name: str) -> C:
     return reduce_arrangement(
         collection.arrange_by_key(),
-        lambda key, value, result: SameValues(Ordered(kind, general, k, value), value, result),
+        lambda key, value, result: SameValues(Ordered(kind, k, value), value, result),
         None,
         name=name,
     ).as_collection()

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import differential.kernels.reduce_rounds as rounds
-from differential.data.codes import Codes, Encoder
+from differential.data.codes import Codes
 from differential.data.interned import Interned
 from differential.kernels.compile import NOTHING, Batches, Times
 from differential.kernels.wide import Overflow
@@ -124,24 +124,6 @@ class InPython:
         lengths = np.zeros(len(sizes), np.int64)
         lengths[filled] = np.diff(rows.offsets)
         return CodeRows(np.concatenate([[0], np.cumsum(lengths)]), rows.vals, rows.counts)
-
-
-def largest_rows(groups: CodeGroups, value: Encoder, k: int, smallest: bool) -> CodeRows:
-    """Return the `k` largest or smallest values of each group, for values whose codes are not in the values' order."""
-    columns = value.decode(groups.vals, len(groups.counts))
-    index = np.repeat(np.arange(len(groups.offsets) - 1), np.diff(groups.offsets))
-    order = np.lexsort((*(ranks(column) for column in reversed(columns)), index))
-    if not smallest:
-        order = order[::-1]
-        order = order[np.argsort(index[order], kind="stable")]
-    counts = groups.counts[order]
-    before = np.cumsum(counts) - counts
-    starts = before[groups.offsets[:-1]]
-    taken = np.minimum(counts, k - (before - np.repeat(starts, np.diff(groups.offsets))))
-    kept = taken > 0
-    lengths = np.bincount(index[order][kept], minlength=len(groups.offsets) - 1)
-    vals = groups.vals[order][kept] if len(groups.vals) else NOTHING
-    return CodeRows(np.concatenate([[0], np.cumsum(lengths)]), vals, taken[kept])
 
 
 def ranks(column: Any) -> Codes:

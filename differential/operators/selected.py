@@ -2,42 +2,81 @@
 
 from __future__ import annotations
 
-from functools import partial
+import numpy as np
 
-from differential.data.codes import Encoder
+from differential.data.codes import AnyKind, Encoder
 from differential.kernels import reduce as kernels
-from differential.kernels.compile import Batches, Times
-from differential.operators.groups import InPython, largest_rows
+from differential.kernels.compile import Batches, Ints, Times
+from differential.kernels.memory import DIFFS, TIME_INDEX, VALS
+from differential.kernels.value_order import in_value_order
 from differential.operators.reduction import BuiltIn, Pending, Reduction
 from differential.trace.columns import Columns
+from differential.trace.table import owning
 
-_OF_TEXT = {kernels.MIN: kernels.MIN_TEXT, kernels.MAX: kernels.MAX_TEXT}
-"""The kinds that find the least and the greatest of one text."""
+_WITHOUT_ORDER = {
+    kernels.MIN: kernels.FIRST,
+    kernels.SMALLEST: kernels.FIRST,
+    kernels.MAX: kernels.LAST,
+    kernels.LARGEST: kernels.LAST,
+}
+"""The kinds that do the same where codes do not order as values do."""
 
 
 class Ordered:
-    """The least or greatest values: in a kernel where codes order as the values do, or for one text; else in Python."""
+    """The least or greatest values, of which a change reads as few where codes order as the values do as elsewhere."""
 
     by_value = False
 
-    def __init__(self, kind: int, general: int, k: int, value: Encoder) -> None:
+    def __init__(self, kind: int, k: int, value: Encoder) -> None:
         self._value = value
-        self._in_kernel = BuiltIn(kind, k)
-        self._text = _OF_TEXT.get(kind)
-        smallest = general == kernels.SMALLEST
-        self._in_python = InPython(partial(largest_rows, value=value, k=k, smallest=smallest))
+        self._in_order = BuiltIn(kind, k)
+        self._kind = _WITHOUT_ORDER[kind]
+        self._k = k
+        self._kinds: tuple[AnyKind, ...] | None = None
+        self._order = np.empty(0, np.int64)
+        self._address = 0
+        self._by_order = self._in_order
+        self._sorted = Sorted()
 
     def __call__(
         self, new: Batches, pending: Pending, input: Batches, output: Batches, upper: Times
     ) -> tuple[list[Columns], Pending]:
-        reduction: Reduction
         if self._value.ordered:
-            reduction = self._in_kernel
-        elif self._text is not None and self._value.is_one_string:
-            reduction = BuiltIn(self._text, self._value.interner.strings.address)
-        else:
-            reduction = self._in_python
-        return reduction(new, pending, input, output, upper)
+            return self._in_order(new, pending, input, output, upper)
+        if self._value.kinds is not self._kinds:
+            self._kinds = self._value.kinds
+            self._order = np.array([self._k, *self._value.order()])
+            self._address = self._order.ctypes.data
+            self._by_order = BuiltIn(self._kind, self._address)
+        return self._by_order(new, pending, self._sorted.heads(input, self._address + 8), output, upper)
+
+
+class Sorted:
+    """Batches whose rows are, within each key, in an order of values. Each batch is sorted when it is new."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[Ints, Ints]] = {}
+
+    def heads(self, input: Batches, order: int) -> Batches:
+        """Return the heads of batches in place of those given, which are kept until the next call."""
+        known = self._known
+        pairs = [known.get(id(head)) or (head, _sorted(head, order)) for head in input]
+        self._known = {id(pair[0]): pair for pair in pairs}
+        return tuple([pair[1] for pair in pairs])
+
+
+def _sorted(head: Ints, order: int) -> Ints:
+    """Return the head of a batch with its rows in an order of values."""
+    if head[0] < 2:
+        return head
+    vals, index, diffs, is_sorted = in_value_order((head,), order)
+    if is_sorted:
+        return head
+    row = head[:8].copy()
+    for place, column in ((VALS, vals), (TIME_INDEX, index), (DIFFS, diffs)):
+        row[place] = column.ctypes.data if len(column) else 0
+    ordered: Ints = owning([row], (head, vals, index, diffs))[0]
+    return ordered
 
 
 class SameValues:

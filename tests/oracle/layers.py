@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,13 +40,17 @@ def in_advance(time: Time, frontier: Iterable[Time]) -> bool:
 
 
 class Layers:
-    """A table of batches, and the columns it points to."""
+    """A table of batches, and the columns it points to. The values of a key are in the order of what `rank` returns."""
 
-    def __init__(self, batches: Sequence[Sequence[Update]], depth: int) -> None:
+    def __init__(
+        self, batches: Sequence[Sequence[Update]], depth: int, rank: Callable[[int], int | str] = lambda val: val
+    ) -> None:
         self.alive: list[Ints] = []
         self.table = np.zeros((len(batches), 8), np.int64)
         for row, updates in enumerate(batches):
-            self.table[row] = self._address(consolidated(updates), depth)
+            self.table[row] = self._address(
+                sorted(consolidated(updates), key=lambda update: (update[0], rank(update[1]))), depth
+            )
 
     def _address(self, updates: list[Update], depth: int) -> list[int]:
         times = sorted({update[2] for update in updates})

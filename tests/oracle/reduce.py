@@ -93,12 +93,14 @@ def decode_float(code: int) -> float:
     return number
 
 
-def first_places(values: Multiset, places: int, descending: bool) -> Multiset:
-    """The first values, each of which takes as many places as its diff."""
+def first_places(
+    values: Multiset, places: int, descending: bool, rank: Callable[[int], int | str] = lambda val: val
+) -> Multiset:
+    """The first values in the order of their ranks, each of which takes as many places as its diff."""
     if any(diff < 0 for diff in values.values()):
         raise NegativeDiff
     result: Multiset = {}
-    for val in sorted(values, reverse=descending):
+    for val in sorted(values, key=rank, reverse=descending):
         taken = min(places, values[val])
         if taken > 0:
             result[val] = taken
@@ -115,13 +117,6 @@ def text_of(number: int) -> str:
     return "a name of " + "x" * (number % 3) + f"{number * 37 % 101:03d}"
 
 
-def extreme_text(values: Multiset, descending: bool) -> Multiset:
-    if any(diff < 0 for diff in values.values()):
-        raise NegativeDiff
-    choose = max if descending else min
-    return {choose(values, key=text_of): 1} if values else {}
-
-
 def distinct(values: Multiset) -> Multiset:
     if any(diff < 0 for diff in values.values()):
         raise NegativeDiff
@@ -134,10 +129,10 @@ REDUCTIONS: dict[str, Callable[[int], Reduction]] = {
     "SUM_FLOAT": lambda parameter: float_total,
     "MIN": lambda parameter: lambda values: extreme(values, False),
     "MAX": lambda parameter: lambda values: extreme(values, True),
-    "MIN_TEXT": lambda parameter: lambda values: extreme_text(values, False),
-    "MAX_TEXT": lambda parameter: lambda values: extreme_text(values, True),
     "DISTINCT": lambda parameter: distinct,
     "SMALLEST": lambda parameter: lambda values: first_places(values, parameter, False),
     "LARGEST": lambda parameter: lambda values: first_places(values, parameter, True),
+    "FIRST": lambda parameter: lambda values: first_places(values, parameter, False, text_of),
+    "LAST": lambda parameter: lambda values: first_places(values, parameter, True, text_of),
 }
 """The meaning of each kind of built-in reduction, by name, given its parameter."""

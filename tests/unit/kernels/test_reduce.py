@@ -630,3 +630,21 @@ def test_a_round_reports_a_negative_count() -> None:
     none, no_times = np.empty((0, 8), np.int64), np.empty((0, 1), np.int64)
     state = rounds.plan(layers.table, NONE_PENDING, layers.table, none, no_times)
     assert rounds.accumulate(state, 0)[4].tolist() == [3, 5]
+
+
+@pytest.mark.parametrize("by_order", [False, True])
+def test_of_a_long_group_only_the_values_that_are_asked_for_are_read(by_order: bool) -> None:
+    """The values in between occur a negative number of times, which is an error where they are read."""
+    order = np.array([2, 1, 0, 0, 0, 0, 0, 0, 0])
+    past: list[Update] = [(1, val, (0,), 1 if val in (0, 1, 98, 99) else -1) for val in range(100)]
+    for first, last, kind, by in ((0, 1, kinds.SMALLEST, kinds.FIRST), (98, 99, kinds.LARGEST, kinds.LAST)):
+        emitted: list[Update] = [(1, first, (0,), 1), (1, last, (0,), 1)]
+        added, dropped = (-1, last) if first == 0 else (100, first)
+        rows, _, fault = call(
+            by if by_order else kind,
+            [(1, added, (1,), 1)],
+            parameter=order.ctypes.data if by_order else 2,
+            past=past,
+            emitted=emitted,
+        )
+        assert (rows, fault) == (sorted([(1, added, (1,), 1), (1, dropped, (1,), -1)]), [])
