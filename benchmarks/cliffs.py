@@ -33,6 +33,12 @@ def sums(edges: Collection) -> Collection:
     return edges.map(lambda source, target: (source % 10, target)).sum()
 
 
+def tops(edges: Collection) -> Collection:
+    """Return, for each last digit of the source, the ten edges with the largest targets, whose codes have no order."""
+    halves = edges.map(lambda source, target: (source % 10, target / 2, source))
+    return halves.top_k(10).map(lambda digit, half, source: (digit, (2 * half).astype(np.int64), source))
+
+
 def counted_degrees(source: Ints, target: Ints, nodes: int) -> tuple[Ints, Ints]:
     """Return `degrees`, counted by NumPy."""
     numbers = np.bincount(source, minlength=nodes)
@@ -57,10 +63,20 @@ def added_sums(source: Ints, target: Ints, nodes: int) -> tuple[Ints, Ints]:
     return present, found[present]
 
 
+def sorted_tops(source: Ints, target: Ints, nodes: int) -> tuple[Ints, Ints, Ints]:
+    """Return `tops`, sorted by NumPy."""
+    order = np.lexsort((source, target, source % 10))
+    digits = source[order] % 10
+    last = np.searchsorted(digits, digits, side="right") - np.arange(len(digits)) <= 10
+    kept = order[last]
+    return source[kept] % 10, target[kept], source[kept]
+
+
 DEFINITIONS: dict[str, tuple[Definition, FromScratch]] = {
     "count": (degrees, counted_degrees),
     "join": (lines, listed_lines),
     "sum": (sums, added_sums),
+    "top": (tops, sorted_tops),
 }
 CASES = [
     Case(
