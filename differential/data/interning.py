@@ -194,7 +194,7 @@ class Interner:
         has_strings = any(meaning is self._numbers and reference() is not None for meaning, reference in self._watched)
         if not has_strings:
             self.strings = StringTable()
-        self._tuples = StringTable()
+        self.tuples = StringTable()
         self._free, self._watched, self._collection = [], [], None
         self._holders.clear()
 

@@ -78,7 +78,12 @@ print(followers.contents())
         "timely: operator 'map' failed at time (0,) on worker 0 of 1 "
         "(Cell In[2], line 2, built at Cell In[3], line 3): AttributeError: "
     )
-    assert lines == ["  Cell In[2], line 2, in wrong", "    return one.nothing"]
+    assert lines == [
+        "  Cell In[3], line 5, in <module>",
+        "    numbers.close()",
+        "  Cell In[2], line 2, in wrong",
+        "    return one.nothing",
+    ]
     assert after == "{(2, 1): 1}"
 
 
@@ -94,6 +99,8 @@ execute(program, Config(workers=2))
         tmp_path,
     )
     assert printed.splitlines()[1:] == [
+        "  Cell In[2], line 4, in <module>",
+        "    execute(program, Config(workers=2))",
         "  Cell In[2], line 3, in <lambda>",
         "    scope.to_stream([1]).exchange(lambda x: x).map(lambda x: 1 // 0)",
     ]
