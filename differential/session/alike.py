@@ -16,7 +16,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from types import MappingProxyType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar, cast
@@ -85,9 +85,12 @@ class Alike(Collection):
         """Return a collection of the same columns with the names here."""
         raise NotImplementedError
 
-    def refuse_positions(self, what: str) -> None:
-        """Raise BuildError if the columns have another order than in their table, and `what` takes them by position."""
-        if self.declared is not None and self.names is not None and self.declared != self.names:
+    def refuse_positions(self, what: str, names: Sequence[str] | None = None) -> None:
+        """Raise BuildError if the columns have another order than in their table, and `what` takes them by position.
+
+        `names` are new names, if it gives any: those that the columns have already take nothing by position.
+        """
+        if self.declared is not None and self.names is not None and self.names not in (self.declared, names):
             wanted = ", ".join(map(repr, self.declared))
             raise BuildError(
                 f"{what} (at {user_origin()}) takes columns by position, and here they are in the order "

@@ -77,9 +77,9 @@ class Relation(Alike):
         [((3,), 1)]
         """
         refuse_names(self.names, names, self.keys)
-        self.refuse_positions("named")
+        self.refuse_positions("named", names)
         relation = copy(self)
-        relation.names, relation._narrow, relation.types = names, None, {}
+        relation.names, relation.declared, relation._narrow, relation.types = names, None, None, {}
         relation.event_time = self.event_time if self.event_time in names else None
         return relation
 

@@ -115,7 +115,7 @@ def _built(tree: Tree, t: Any) -> Any:
     if operator == "join":
         return own.join(_built(given[1], t), on=dict(given[2]))
     if operator in ("concat", "except", "intersect", "union"):
-        other = _built(given[1], t).keyed_by(columns_of(given[1])[0].name).named(*names)
+        other = _by_position(_built(given[1], t).keyed_by(columns_of(given[1])[0].name)).named(*names)
         own = own.keyed_by(names[0])
         of = {"concat": own.concat, "except": own.except_, "intersect": own.intersect, "union": own.union}
         return of[operator](other).named(*names)
@@ -133,10 +133,15 @@ def _built(tree: Tree, t: Any) -> Any:
         )
         return windows.group_by(*given[3]).count()
     if operator == "closure":
-        return _closure(own.keyed_by(names[0])).named(*names)
+        return _closure(_by_position(own.keyed_by(names[0]))).named(*names)
     if operator == "picky":
-        return own.map(_refusing(names.index(given[1]), given[2])).named(*names)
+        return _by_position(own).map(_refusing(names.index(given[1]), given[2])).named(*names)
     raise AssertionError(tree)
+
+
+def _by_position(collection: Any) -> Any:
+    """Return a collection whose columns may be taken by their positions, as those of a table may not."""
+    return collection.select(*collection.names, keys=collection.keys)
 
 
 def _predicate(name: str, how: str, value: Any) -> Callable[[Any], Any]:

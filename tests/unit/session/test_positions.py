@@ -32,6 +32,8 @@ TAKEN: dict[str, Callable[[Any], Any]] = {
     "select": lambda t: t.edges.select("src", "dst").named("a", "b"),
     "without the key": lambda t: t.plain.named("a", "b"),
     "key first": lambda t: t.first.named("a", "b"),
+    "the same names": lambda t: t.edges.named("dst", "src").map(lambda one, other: (other, one)),
+    "groups": lambda t: t.edges.group_by("dst").aggregate(first=("src", "min")).select("first", "dst"),
     "by name": lambda t: t.edges.join(t.plain, on=["src", "dst"]).named("a", "b"),
 }
 
