@@ -64,7 +64,7 @@ class Interned(ColumnLike):
 
     @property
     def compared_as(self) -> str:
-        """What its values are where they are compared."""
+        """What kind of values the column holds, where it is compared."""
         return TEXTS if self.dtype.kind == "T" else BYTES
 
     @property

@@ -186,10 +186,10 @@ class Interner:
         self._holders.pop(columns, None)
 
     def end(self) -> None:
-        """Let go of all items but strings that the program still has in a column: the worker has no dataflows any more.
+        """Release all items except strings that the program still holds in a column. The worker has no dataflows left.
 
-        What is left of these is many objects that refer to each other and to this table, which may be much memory, long
-        before the garbage collector has a reason to look for them.
+        Their objects refer to each other and to this table, which may be large. They are few, so that the garbage
+        collector may not look for them for a long time.
         """
         has_strings = any(meaning is self._numbers and reference() is not None for meaning, reference in self._watched)
         if not has_strings:
@@ -356,7 +356,7 @@ def interner_of(worker: object) -> Interner:
 
 
 def end_interner(worker: object) -> None:
-    """Let go of the table of a worker that has no dataflows any more."""
+    """Release the table of a worker that has no dataflows left."""
     interner = _interners.pop(worker, None)
     if interner is not None:
         interner.end()

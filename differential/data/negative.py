@@ -19,8 +19,8 @@ from timely.errors import DataError
 from timely.lowlevel import Time
 
 _REMEDY = (
-    "something was removed that was not there, at that time or before, as by a function that returned another value "
-    "for a record than it did before; or this is a difference, for which there is signed=True"
+    "something was removed that was not there, at that time or before, perhaps because a function returned another "
+    "value for a record than it did before; or this is a difference, for which there is signed=True"
 )
 
 

@@ -148,7 +148,7 @@ def _accumulates(layers: Table, first: int, last: int, val: int, order: int) -> 
 
 @bare
 def _is_one_negative(layers: Table, first: int, last: int, order: int) -> bool:
-    """Whether a value of which the layers before `first`, those of new input, retract some has a negative diff."""
+    """Whether a value that new input, in the layers before `first`, retracts accumulates to a negative diff."""
     for layer in range(first):
         if layers[layer, DIFFS] == 0:
             continue

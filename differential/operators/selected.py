@@ -23,7 +23,7 @@ _WITHOUT_ORDER = {
 
 
 class Ordered:
-    """The least or greatest values, of which a change reads as few where codes order as the values do as elsewhere."""
+    """The least or greatest values. A change reads few of them, whether codes order as the values do or not."""
 
     by_value = False
 

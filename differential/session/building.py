@@ -21,7 +21,7 @@ def install(
     arguments: tuple[Any, ...],
     elsewhere: tuple[Any, ...] | None = None,
 ) -> list[R]:
-    """Return what builds an item on all workers returns. Raises SessionError, with its line, where that fails."""
+    """Build an item on all workers, and return the results. Raises SessionError, with its line, if that fails."""
     call = Call(build, arguments, engine.workers, elsewhere=elsewhere)
     try:
         engine.submit(call)
@@ -42,7 +42,7 @@ def built(
 ) -> tuple[Item, list[R]]:
     """Build a view or question; return it, and what all workers return.
 
-    If a function fails, the reason may be a row that is gone, but not yet from the indexes: then it is built again.
+    If a function fails, the cause may be a removed row that the indexes still hold: then the item is built again.
     """
     while True:
         try:

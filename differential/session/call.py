@@ -101,6 +101,6 @@ class Call(Generic[R]):
         return is_over
 
     def _release(self) -> None:
-        """Let all go on that wait."""
+        """Release all that wait."""
         with suppress(RuntimeError):  # another thread has released it just now
             self._waiting.release()

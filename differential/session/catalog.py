@@ -60,7 +60,7 @@ class Catalog:
         self.storage: Storage | None = None
         """Where tables and commits are durable, if they are."""
         self._begun: Begun | None = None
-        """The commit that begins, until the catalog has followed it."""
+        """The commit that begins, until the catalog is updated to it."""
 
     def exclusive(self) -> AbstractContextManager[object]:
         """Return the lock. Raises SessionError on the threads for which its holder may be waiting."""
@@ -197,14 +197,14 @@ class Catalog:
                 raise SessionError(TORN) from None
 
     def _commit(self) -> int:
-        """Make the changes durable, submit the call to the workers, and then let the catalog follow.
+        """Make the changes durable, submit the call to the workers, and then update the catalog.
 
         A crash loses nothing. If it comes before `storage.commit` decides, a later session reads the batches again,
         because their positions are durable only with the commit. If it comes later, that session has the commit.
 
         An interrupt leaves all of a commit or nothing. The call is submitted by one assignment, before which nothing
         of the catalog changes: the statements stay in the transaction, and batches with their sources. After it, the
-        workers complete the commit, and whoever uses the catalog next has it follow first (`_settle`).
+        workers complete the commit, and whoever uses the catalog next updates it first (`_settle`).
         """
         self.watches.refuse_inside()
         self.engine.catch_up()  # with a commit that was interrupted
@@ -233,7 +233,7 @@ class Catalog:
             raise
 
     def _begin(self, begun: Begun, changes: Nets) -> None:
-        """Let a commit begin, on the disk, if any, and then on the workers. SIGINT waits until both have it."""
+        """Begin a commit on the disk, if there is one, and on the workers. SIGINT waits until both have it."""
         self._begun = begun
         if self.storage is None:
             self.engine.submit(begun.call)  # from here on the workers make the commit
@@ -246,7 +246,7 @@ class Catalog:
         interrupt.release()
 
     def _settle(self) -> None:
-        """Let the catalog follow a commit that the workers have. An interrupt does no harm: this may be done again."""
+        """Update the catalog to a commit that the workers have. If an interrupt ends this, it is done again."""
         begun = self._begun
         if begun is not None and begun.call.is_submitted:
             if self._pending is begun.statements:

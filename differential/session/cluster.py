@@ -73,7 +73,7 @@ class Cluster:
 
 
 class Alone(Cluster):
-    """No other process. `config` has the number of workers in this one."""
+    """The cluster of a process without others. `config` has the number of its workers."""
 
     def __init__(self, config: Config) -> None:
         self._config = config

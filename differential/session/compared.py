@@ -1,4 +1,4 @@
-"""Columns that find out with what a function compares them."""
+"""Arrays that check what a function compares them with."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ ATTEMPTS = 50
 MOMENT = 0.001
 """For how many seconds a worker without peers listens for the next call before it does work that nobody waits for."""
 GLANCE = 0.1
-"""For how many seconds a look at the workers waits for those that compute something."""
+"""How many seconds `measure` waits for workers that compute something."""
 CALLS = 16
 """After this many calls in a row, it does this work without listening first."""
 
@@ -80,7 +80,7 @@ class Engine:
         self._lock = Lock()
         self._open: set[Call[Any]] = set()
         self._left: tuple[Call[Any], str] | None = None
-        """A call whose caller an interrupt has ended, and what it is for people. Nobody else waits for it."""
+        """A call that its interrupted caller no longer waits for, and a name of it for people."""
         self._measuring: Call[None] | None = None
         self._noted: dict[int, FrameType | None] = {}
         """What each worker ran when it was last noted."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextvars import ContextVar, copy_context
 from importlib import import_module
 from types import TracebackType
 from typing import Any
@@ -99,25 +100,32 @@ class Watches:
 
     def deliver(self, commit: int, items: Iterable[Item], is_running: bool) -> Exception | None:
         """Deliver to all watches, those of failed views for the last time; return the first error of a callback."""
+        for item in items:
+            if item.error is not None:
+                item.end_failed(is_running)
+        if not self._all:
+            return None
         self._commit = commit
         try:
-            return self._delivered(commit, items, is_running)
+            return copy_context().run(self._delivered, commit)
         finally:
             self._commit = None
 
     def refuse_inside(self) -> None:
-        """Raise SessionError in a callback, which the commit calls that it would follow."""
-        if self._commit is not None:
+        """Raise SessionError in a callback: the commit that calls it is not over.
+
+        An interrupt may leave `_commit` as it is, but never the context of callbacks. That is copied by tasks which a
+        callback begins, and which may commit later: then `_commit` is None.
+        """
+        if self._commit is not None and _delivering.get() is self:
             raise SessionError(
                 f"a callback of watch() cannot commit, because commit {self._commit} calls it: leave out commit(). "
                 "What the callback has inserted or removed belongs to the next commit of the program"
             )
 
-    def _delivered(self, commit: int, items: Iterable[Item], is_running: bool) -> Exception | None:
+    def _delivered(self, commit: int) -> Exception | None:
+        _delivering.set(self)
         refused = None
-        for item in items:
-            if item.error is not None:
-                item.end_failed(is_running)
         for watch in self._all:
             try:
                 watch.deliver()
@@ -126,6 +134,10 @@ class Watches:
                 refused = refused or error.with_traceback(_of_the_program(error.__traceback__))
         self._all = [watch for watch in self._all if not watch.is_closed]
         return refused
+
+
+_delivering: ContextVar[Watches | None] = ContextVar("_delivering", default=None)
+"""Whose callbacks run in this context."""
 
 
 def _of_the_program(trace: TracebackType | None) -> TracebackType | None:

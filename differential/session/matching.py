@@ -70,7 +70,7 @@ def left_joined(left: Matched, right: Matched, on: On, missing: Mapping[str, Any
 
 
 def _as(column: str, value: Any) -> str | Callable[[Any], Any]:
-    """Return what makes a column of the type of a value that some records have instead."""
+    """Return what converts a column to the type of the value that records without a match have."""
     if not isinstance(value, Typed):
         return column
     name = value.type.name

@@ -29,7 +29,6 @@ from differential.session.cluster import Cluster
 from differential.session.engine import Engine
 from differential.session.guesses import SESSION, absent
 from differential.session.item import Item
-from differential.session.losing import uncommitted, warn_of
 from differential.session.near import meant, names_of, refuse_name
 from differential.session.readable import Readable, Table, View, existing
 from differential.session.reading import Run, rejects_of, run
@@ -38,6 +37,7 @@ from differential.session.site import Definition
 from differential.session.sources.feed import REJECTS
 from differential.session.status import Status
 from differential.session.table_data import declared_by, refuse_names_of_types
+from differential.session.uncommitted import lost_statements, warn_of
 from timely import Config
 from timely.errors import SessionError
 from timely.lowlevel import Origin, user_origin
@@ -419,7 +419,7 @@ class Session:
 
     def close(self) -> None:
         """End the session, its threads, its sources and its sinks. What is not committed is lost, with a warning."""
-        lost = uncommitted(self._catalog)
+        lost = lost_statements(self._catalog)
         for end in self._catalog.ends:
             end()
         self._end()

@@ -56,7 +56,7 @@ def _one_row(data: Mapping[str, Any], lists: Sequence[str]) -> Mapping[str, Any]
 
 
 def _is_one_row(data: Any, lists: Sequence[str]) -> bool:
-    """Return whether data is a dictionary of the values of one row, of which those of columns of lists may be lists."""
+    """Return whether data is a dictionary with the values of one row. Those of columns of lists may be lists."""
     others = [value for name, value in data.items() if name not in lists] if isinstance(data, Mapping) else [[]]
     return not any(hasattr(value, "__len__") and not isinstance(value, (str, bytes)) for value in others)
 

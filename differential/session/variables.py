@@ -45,14 +45,18 @@ def variables_of(function: object) -> list[Variable]:
     plain = _written(function)
     if plain is None:
         return []
+    codes = list(_all_code(plain.__code__))
+    around = {name for code in codes for name in code.co_names if _is_simple(plain.__globals__.get(name, _UNBOUND))}
+    if not around and not plain.__closure__:
+        return []
     read, assigned = set(), set()
-    for code in _all_code(plain.__code__):
+    for code in codes:
         for each in get_instructions(code):
             if each.opname == "LOAD_GLOBAL":
                 read.add(each.argval)
             elif each.opname in ("STORE_GLOBAL", "STORE_DEREF", "DELETE_GLOBAL", "DELETE_DEREF"):
                 assigned.add(each.argval)
-    places: dict[str, CellType | dict[str, Any]] = dict.fromkeys(read & set(plain.__globals__), plain.__globals__)
+    places: dict[str, CellType | dict[str, Any]] = dict.fromkeys(read & around, plain.__globals__)
     places |= zip(plain.__code__.co_freevars, plain.__closure__ or ())
     found = [Variable(name, place, None) for name, place in sorted(places.items()) if name not in assigned]
     known = [each._replace(value=each.now()) for each in found]

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 from numpy.typing import NDArray
 
-from timely.data.instead import instead
+from timely.data.hints import instead
 
 
 class ColumnLike(NDArrayOperatorsMixin):
@@ -69,7 +69,7 @@ class ColumnLike(NDArrayOperatorsMixin):
 
         @property
         def compared_as(self) -> str | None:
-            """What its values are where they are compared (`timely.data.comparisons`); None for values of any kind."""
+            """What kind of values the column holds, where it is compared (`timely.data.comparisons`); None for any."""
 
         def __len__(self) -> int: ...
         def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]: ...

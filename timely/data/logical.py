@@ -46,7 +46,7 @@ class LogicalType:
     """Whether values are not numbers, text or bytes in a new guise, but other Python objects."""
 
     compared_as: ClassVar[str | None] = None
-    """What the values are where they are compared (`timely.data.comparisons`); None for values of any kind."""
+    """What kind the values are of, where they are compared (`timely.data.comparisons`); None for any."""
 
     def __init__(self, name: str) -> None:
         self.name = name

@@ -56,7 +56,7 @@ class Typed(ColumnLike):
 
     @property
     def compared_as(self) -> str | None:
-        """What its values are where they are compared."""
+        """What kind of values the column holds, where it is compared."""
         return self.type.compared_as
 
     @property

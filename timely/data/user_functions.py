@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from timely.data.columns import as_column
-from timely.data.instead import instead
+from timely.data.hints import instead
 from timely.errors import DataError
 from timely.origin import is_ours
 

@@ -296,7 +296,7 @@ def test_an_interrupt_in_any_line_of_a_commit_leaves_all_of_it_or_nothing(kind: 
     assert min(outcomes["all"], outcomes["none"]) > 10
 
 
-@pytest.mark.slow
+@pytest.mark.lengthy
 @pytest.mark.timeout(900)
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # Python drops those in finalizers
 @pytest.mark.parametrize("kind", KINDS, ids=str)

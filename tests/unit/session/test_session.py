@@ -402,6 +402,17 @@ def test_a_watch_that_commits_is_refused_and_its_changes_belong_to_the_next_comm
     assert {5, 6} <= {customer for customer, _ in orders(db).records()}
 
 
+def test_an_interrupt_while_a_watch_is_called_refuses_no_later_commit(
+    db: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An interrupt may come before the end of a delivery is noted, which the assignment here stands for."""
+    seen: list[int] = []
+    orders(db).watch(lambda change: seen.append(change.time))
+    monkeypatch.setattr(db._catalog.watches, "_commit", db._catalog.last)
+    orders(db).insert(customer=4, total=4)
+    assert seen == [db.commit()]
+
+
 def test_the_error_of_a_watched_view_comes_out_of_its_commit_alone(db: Session) -> None:
     numbers = db.table("numbers", {"x": int})
     seen: list[list[Any]] = [[], []]

@@ -10,7 +10,7 @@ from timely.errors import UncommittedWarning
 from timely.lowlevel import user_origin
 
 
-def uncommitted(catalog: Catalog) -> str | None:
+def lost_statements(catalog: Catalog) -> str | None:
     """Return what a session loses if it is closed now; None if that is nothing, or if an error is the reason.
 
     A session without `state` loses its tables anyway: of these, first rows that were never committed do not count.
@@ -18,9 +18,9 @@ def uncommitted(catalog: Catalog) -> str | None:
     >>> from differential.session import Session
     >>> with Session() as db:
     ...     db.table("stock", {"item": str}).insert(item="nut")
-    ...     uncommitted(db._catalog)
+    ...     lost_statements(db._catalog)
     ...     db.rollback()
-    ...     uncommitted(db._catalog)
+    ...     lost_statements(db._catalog)
     "1 statement(s) on table 'stock'"
     """
     is_open = catalog.blocks.depth > 0 or catalog.blocks.is_torn
