@@ -352,7 +352,8 @@ _BUILDERS: dict[str, Callable[..., Collection]] = {
     "attempted": lambda one: _attempted(one),
     "even": lambda one: one.filter(lambda key, value: value % 2 == 0),
     "both": lambda one: one.flat_map(lambda key, value: (np.arange(len(key)), key, value)),
-    "window": lambda one: one.window(_FAR, at=lambda key, value: np.zeros_like(key)).concat(
+    # What a window inside of this one receives at `_FAR` is late, which is right.
+    "window": lambda one: one.window(_FAR, at=lambda key, value: np.zeros_like(key), late=lambda _: None).concat(
         one.delay(lambda time: (_FAR, *time[1:]))
     ),
     "watched": lambda one: one.inspect(_look).inspect_batch(repr).assert_eq(one.map(lambda key, value: (key, value))),

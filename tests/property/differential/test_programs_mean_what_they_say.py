@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
-from tests.oracle.scenario import Scenario, script
+from tests.oracle.scenario import Scenario, check, script
 from tests.oracle.shrink import check_and_shrink, shrunk
 from tests.strategies_programs import scenarios
 from tests.thorough import examples
@@ -33,6 +33,11 @@ def test_a_scenario_shrinks_to_what_fails() -> None:
         return "distinct" in str(scenario.programs) and any(record == (1, 2) for record, *_ in scenario.inputs[0])
 
     assert shrunk(large, fails) == Scenario([("distinct", ("input", 0))], [[((1, 2), (0,), 1)], []])
+
+
+def test_a_window_of_a_window_is_a_program_without_warnings() -> None:
+    window = ("bound", ("window", ("input", 1))), ("bound", ("window", ("variable", 0)))
+    check(Scenario([("settle", *window)], [[], [((2, 0), (1,), 1)]], 1, 1, seed=10536))
 
 
 @pytest.mark.timeout(300)
