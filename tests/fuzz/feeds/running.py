@@ -242,8 +242,9 @@ class _Running:
         """Read, and ask, while another thread commits."""
         before = self.contents()
         names = [name for name in before if name in self.db]
+        readables = [self.db[name] for name in names]  # the commit may drop a view
         with ThreadPoolExecutor(1) as pool:
-            reading = pool.submit(lambda: [self.read(name) for name in names])
+            reading = pool.submit(lambda: list(map(self.read, names, readables)))
             asking = pool.submit(lambda: self.rows(self.db.ask(lambda t: t.c)))
             self.commit(self.db.commit)
             after = self.contents()
@@ -521,8 +522,8 @@ class _Running:
     def rows(self, readable: Any) -> Rows:
         return Counter(tuple(map(plain, row)) for row in readable.records())
 
-    def read(self, name: str) -> Rows:
-        rows = self.rows(self.db[name])
+    def read(self, name: str, readable: Any) -> Rows:
+        rows = self.rows(readable)
         if name == "rejects":
             return Counter({(row[0], row[2], row[3]): count for row, count in rows.items()})
         return rows
@@ -542,7 +543,7 @@ class _Running:
 
     def compare_one(self, name: str) -> None:
         expected = self.contents()[name]
-        self.same(name, self.read(name), expected)
+        self.same(name, self.read(name, self.db[name]), expected)
         self.expect(len(self.db[name]) == expected.total(), f"{name} has {len(self.db[name])} rows")
 
     def same(self, what: str, found: Rows, expected: Rows) -> None:
