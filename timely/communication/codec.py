@@ -22,7 +22,7 @@ timely.errors.FrameError: not a frame of this protocol
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from operator import index
 from typing import Any, NamedTuple, TypeVar
@@ -143,6 +143,9 @@ class PlainPacker:
             )
             self._levels.append(packer.pack)
         try:
+            values = value if type(value) is list else (value,)
+            if not _LOOKED_AT.isdisjoint(map(type, values)):
+                _refuse_changed(values)
             return self._levels[depth](value)
         except (ValueError, RecursionError) as error:
             raise DataError(f"a record cannot be sent to another process: {error}") from error
@@ -152,15 +155,42 @@ class PlainPacker:
             return msgpack.ExtType(_TUPLE, self.pack(list(value), depth + 1))
         if type(value) is int:
             return msgpack.ExtType(_INTEGER, value.to_bytes(value.bit_length() // 8 + 1, "little", signed=True))
-        if isinstance(value, np.generic) and isinstance(value.item(), (bool, int, float, str, bytes)):
+        if isinstance(value, np.generic) and isinstance(value.item(), _ITEMS.get(value.dtype.kind, ())):
             return value.item()
-        raise DataError(
-            f"a record with a {type(value).__qualname__} cannot be sent to another process: records must be plain data "
-            "(None, booleans, numbers, text, bytes, and lists, tuples and dicts of them)"
-        )
+        raise _refusal(type(value))
 
 
 _TUPLE, _INTEGER = 1, 2
+_CHANGED = frozenset({bytearray, memoryview, msgpack.ExtType, msgpack.Timestamp})
+"""What msgpack packs by itself, so that it arrives as something else, or cannot be unpacked."""
+_LOOKED_AT = _CHANGED | {list, dict}
+_ITEMS: dict[str, tuple[type, ...]] = {
+    "b": (bool,),
+    "i": (int,),
+    "u": (int,),
+    "f": (float,),
+    "U": (str,),
+    "S": (bytes,),
+}
+"""By NumPy's kinds, what scalars of NumPy are packed as."""
+
+
+def _refuse_changed(values: Iterable[Any]) -> None:
+    """Raise `DataError` for what msgpack would change, in lists and dictionaries too; tuples are packed separately."""
+    for value in values:
+        if type(value) in _CHANGED:
+            raise _refusal(type(value))
+        if type(value) is list:
+            _refuse_changed(value)
+        elif type(value) is dict:
+            _refuse_changed([*value, *value.values()])
+
+
+def _refusal(kind: type) -> DataError:
+    return DataError(
+        f"a record with a {kind.__qualname__} cannot be sent to another process: records must be plain data "
+        "(None, booleans, numbers, text, bytes, and lists, tuples and dicts of them)"
+    )
 
 
 def unpack_plain(data: bytes, depth: int = 0) -> Any:

@@ -111,10 +111,34 @@ def test_times_may_be_numpy_integers() -> None:
         ENCODER.encode(Data(0, 1, (object(),), [5]), 1)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("record", [object(), {1, 2}, 1j, Colour.RED, np.complex128(1j), range(3)])
+MOMENTS = [np.datetime64(5, "ns"), np.timedelta64(7, "ns"), np.void(b"ab")]
+CHANGED = [
+    bytearray(b"ab"),
+    memoryview(b"ab"),
+    msgpack.ExtType(5, b"x"),
+    msgpack.ExtType(1, b"x"),
+    msgpack.Timestamp(1),
+]
+
+
+@pytest.mark.parametrize("record", [object(), {1, 2}, 1j, Colour.RED, np.complex128(1j), range(3), *MOMENTS, *CHANGED])
 def test_a_record_that_is_not_plain_data_is_refused_by_name(record: object) -> None:
-    with pytest.raises(DataError, match=type(record).__name__):
-        ENCODER.encode(records(("key", record)), 1)
+    for value in (record, ("key", record), [[record]], {"key": [1, record]}, ({"key": ({"key": record},)},)):
+        with pytest.raises(DataError, match=type(record).__name__):
+            ENCODER.encode(records(value), 1)
+
+
+@pytest.mark.parametrize("key", [memoryview(b"ab"), msgpack.ExtType(5, b"x"), msgpack.Timestamp(1)])
+def test_a_key_that_msgpack_would_change_is_refused_by_name(key: object) -> None:
+    with pytest.raises(DataError, match=type(key).__name__):
+        ENCODER.encode(records({key: 1}), 1)
+
+
+def test_a_list_that_contains_itself_is_refused() -> None:
+    endless: list[object] = []
+    endless.append(endless)
+    with pytest.raises(DataError, match="recursion"):
+        ENCODER.encode(records(endless), 1)
 
 
 def test_a_refused_record_does_not_spoil_the_next_message() -> None:
