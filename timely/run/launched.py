@@ -87,7 +87,7 @@ def _of_a_handler(error: BaseException) -> BaseException:
 
 def _run_script(path: str) -> None:
     with io.open_code(path) as file:
-        code = compile(file.read(), path, "exec")
+        code = compile(file.read(), path, "exec", dont_inherit=True)
     module = ModuleType("__main__")
     module.__file__ = path
     sys.modules["__main__"] = module

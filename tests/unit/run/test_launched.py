@@ -121,6 +121,14 @@ def test_other_exceptions_in_destructors_are_reported(capsys: pytest.CaptureFixt
     assert "ValueError: broken" in capsys.readouterr().err
 
 
+def test_a_script_is_compiled_without_the_future_statements_of_this_package(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text("class Point:\n    x: int\nprint(Point.__annotations__)\n")
+    run = "import sys; from timely.run.launched import run_target; sys.exit(run_target([sys.argv[1]], False, False))"
+    ended = subprocess.run([sys.executable, "-c", run, script], capture_output=True, text=True, timeout=SECONDS)
+    assert (ended.returncode, ended.stdout) == (0, "{'x': <class 'int'>}\n")
+
+
 IN_A_CLASS = """
 import signal
 import subprocess
