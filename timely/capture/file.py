@@ -171,7 +171,8 @@ class EventFileReader:
 
     def _end_inside(self, found: bytes) -> None:
         """Handle the end of the file where another event should start, or inside one."""
-        if self._follow:
+        if self._follow and self._file is not None:
+            self._file.seek(0, os.SEEK_END)  # drops what was read ahead, which a writer that resumes truncates
             return
         if found or not self.offset:
             raise CaptureError(

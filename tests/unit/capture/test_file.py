@@ -98,6 +98,26 @@ def test_a_followed_file_is_read_as_it_grows(tmp_path: Path) -> None:
     reader.close()
 
 
+def test_a_followed_file_is_read_on_when_a_writer_resumes_it(tmp_path: Path) -> None:
+    path = tmp_path / "events"
+    ends = written(path)
+    whole = path.read_bytes()
+    for length in range(ends[0], len(whole)):
+        path.write_bytes(whole[:length])
+        reader = EventFileReader(path, follow=True)
+        found = read(reader)
+        writer = EventFileWriter(path, resume=True)
+        for _ in range(2):
+            writer.push(EVENTS[0])
+        writer.close()
+        assert found + read(reader) == [
+            *EXPECTED[: sum(end <= length for end in ends[1:])],
+            *EXPECTED[:1],
+            *EXPECTED[:1],
+        ]
+        reader.close()
+
+
 def test_a_file_is_not_overwritten(tmp_path: Path) -> None:
     written(tmp_path / "events")
     with pytest.raises(CaptureError, match="already exists"):
