@@ -55,6 +55,9 @@ class Followed:
             self.is_ended = True
             return None
         data = self._read()
+        is_restarted = data == b"" and self._is_ours and self._is_regular and self._is_restarted()
+        if is_restarted:
+            data = self._read()  # what its writer has appended since, before the file was replaced
         if data:
             self._place += len(data)
             end = data.rfind(b"\n") + 1
@@ -68,9 +71,7 @@ class Followed:
         if not self._is_ours:
             self.is_ended = True
             return self._rest()
-        if self._is_regular and self._is_restarted():
-            return self._rest(restart=True)
-        return None
+        return self._rest(restart=True) if is_restarted and self._restart() else None
 
     def _read(self) -> bytes | None:
         """Return what can be read without waiting: nothing at the end, None if something may arrive yet."""
@@ -95,21 +96,22 @@ class Followed:
         return piece
 
     def _is_restarted(self) -> bool:
-        """Return whether the file begins again, and go to its beginning: it is a new file, or it became shorter."""
+        """Return whether the file begins again: there is a new file at its path, or it became shorter."""
         mine = os.fstat(self._file)
         try:
             there = os.stat(self._path)
         except FileNotFoundError:
             return False
         if (there.st_dev, there.st_ino) != (mine.st_dev, mine.st_ino):
-            if not stat.S_ISREG(there.st_mode):
-                return False
+            return stat.S_ISREG(there.st_mode)
+        return mine.st_size < self._place
+
+    def _restart(self) -> bool:
+        """Go to the beginning of the file that is at the path now; return whether there still is one."""
+        try:
             file = os.open(self._path, os.O_RDONLY | os.O_NONBLOCK)
-            os.close(self._file)
-            self._file = file
-        elif mine.st_size < self._place:
-            os.lseek(self._file, 0, os.SEEK_SET)
-        else:
+        except FileNotFoundError:
             return False
-        self._place = 0
+        os.close(self._file)
+        self._file, self._place = file, 0
         return True

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 
 from differential.jobs.input import Change, Faults, Layout, Names, changes, open_changes, open_graph, source
+from differential.jobs.input.follow import Followed as Text, Piece
 from tests.unit.jobs.input.reading import PLAIN, rows
 from tests.unit.jobs.input.test_changes import plain
 from timely.errors import DataError
@@ -128,6 +129,28 @@ def test_a_file_that_is_replaced_is_read_from_its_beginning(tmp_path: Path) -> N
     assert [fault.line for fault in followed.faults.take()] == [2]
     append(path, "- 3 4\n")
     assert followed.new() == [(4, 3, [(-1, 3, 4)])]
+    followed.close()
+
+
+def test_a_line_that_is_appended_just_before_a_file_is_replaced_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "changes"
+    path.write_text("+ 1 2\n")
+    followed = Text(str(path))
+    assert followed.poll() == Piece(b"+ 1 2\n", 1)
+    stat = os.stat
+
+    def replacing(*arguments: Any, **options: Any) -> os.stat_result:
+        monkeypatch.setattr(os, "stat", stat)
+        append(path, "+ 3 4\n")
+        path.rename(tmp_path / "old")
+        path.write_text("+ 5 6\n")
+        return stat(*arguments, **options)
+
+    monkeypatch.setattr(os, "stat", replacing)  # called when the end has been read
+    found = [followed.poll() for _ in range(4)]
+    assert [each for each in found if each is not None] == [Piece(b"+ 3 4\n", 2), Piece(b"+ 5 6\n", 1)]
     followed.close()
 
 
