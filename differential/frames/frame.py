@@ -95,7 +95,8 @@ class Frame:
         """Return whether names, types and records are the same, in the same order; nulls are equal, and so is NaN."""
         if not isinstance(other, Frame):
             return NotImplemented
-        return self.types == other.types and all(map(_are_equal, self.columns, other.columns))
+        same = self.names == other.names and self.types == other.types
+        return same and all(map(_are_equal, self.columns, other.columns))
 
     __hash__ = None  # type: ignore[assignment]
 

@@ -447,3 +447,10 @@ def test_a_library_that_is_missing_is_named_with_what_installs_it(
     frame = read({"a": ["x", "y"]})
     with pytest.raises(ImportError, match=f"^to make .* needs {library}: pip install {re.escape(install)}$"):
         getattr(frame, method)()
+
+
+def test_frames_are_equal_if_their_names_are_in_the_same_order() -> None:
+    frame = Frame(("a", "b"), ([1], [2]))
+    assert frame == Frame(("a", "b"), ([1], [2]))
+    assert frame != Frame(("b", "a"), ([1], [2]))
+    assert frame != Frame(("b", "a"), ([2], [1]))
