@@ -5,12 +5,12 @@ All workers of a process share one `Waiting`, so it prints one line, however man
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Collection
 from math import inf
 from threading import Lock
 
 from timely.communication.link import Link
+from timely.observe.notices import notify
 
 WAITING_SECONDS = 4.0
 """The time until the first line, and between two lines."""
@@ -37,4 +37,4 @@ class Waiting:
             peers = {link.peer: f"{link}: {link.state(now)}" for links in self._missing.values() for link in links}
         listed = "; ".join(peers[peer] for peer in sorted(peers))
         seconds = self._lines * WAITING_SECONDS
-        print(f"timely: process {self._process} has waited {seconds:g} s for its peers; {listed}", file=sys.stderr)
+        notify(f"process {self._process} has waited {seconds:g} s for its peers; {listed}")

@@ -11,7 +11,6 @@ call, the thread prints the loss on standard error. It sleeps unless something h
 
 from __future__ import annotations
 
-import sys
 import time as clock
 from collections.abc import Callable, Iterable
 from threading import Thread
@@ -23,6 +22,7 @@ from zmq.utils.monitor import recv_monitor_message
 from timely.communication.doorbell import Doorbell
 from timely.communication.link import Link
 from timely.communication.listener import Listener
+from timely.observe.notices import print_error
 
 GRACE_SECONDS = 0.5
 """How long the last messages of a peer may still arrive after its connection broke."""
@@ -110,4 +110,4 @@ class Watch:
                 self._reported.add(link.peer)
                 text = self._describe_loss(link)
                 if text:
-                    print(text, file=sys.stderr)
+                    print_error(text)

@@ -2,16 +2,27 @@
 
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 _listeners: list[Callable[[str], object]] = []
 
 
 def notify(text: str) -> None:
-    """Print `timely: ` and a text on stderr, in one piece, so that threads do not mix their lines."""
+    """Print `timely: ` and a text on stderr, as `print_error` does."""
     for listener in tuple(_listeners):
         listener(text)
-    sys.stderr.write(f"timely: {text}\n")
-    sys.stderr.flush()
+    print_error(f"timely: {text}")
+
+
+def print_error(text: str) -> None:
+    """Print a text on stderr, in one piece, so that threads do not mix their lines, unless that is closed or full.
+
+    `print` writes to standard output where there is no stderr, among what the program writes there.
+    """
+    if sys.stderr is not None:
+        with suppress(OSError, ValueError):
+            sys.stderr.write(f"{text}\n")
+            sys.stderr.flush()
 
 
 def numbered(kind: str, numbers: Sequence[int], most: int = 8) -> str:

@@ -19,6 +19,7 @@ from types import TracebackType
 
 from timely.communication.notes import REPORT_VARIABLE
 from timely.errors import PeerFailed, TimelyError
+from timely.observe.notices import print_error
 from timely.origin import Origin, is_installed, is_ours, raised_at
 
 FAILED = 1
@@ -106,8 +107,7 @@ def fail(text: str) -> int:
             return PEER_FAILED
         except OSError:
             pass  # the launcher has ended and removed its directory
-    if sys.stderr is not None:  # closed before the program started; `print` would write to standard output
-        print(written.decode(), file=sys.stderr)
+    print_error(written.decode())
     return FAILED
 
 
@@ -154,13 +154,13 @@ class UncaughtHook:
                 self._exit(status)
                 return
             for note in _notes(error):  # not part of the message, since the notes of other processes differ
-                print(note, file=sys.stderr)
+                print_error(note)
         else:
             self._former(kind, error, trace)
 
     def _leave(self, error: PeerFailed) -> None:
         if not leave_report(str(error)):
-            print(f"timely: {error}", file=sys.stderr)
+            print_error(f"timely: {error}")
         self._exit(PEER_FAILED)
 
     def _exit(self, status: int) -> None:

@@ -1,0 +1,32 @@
+"""Notices are no reason for a program to end."""
+
+from __future__ import annotations
+
+import io
+import sys
+
+import pytest
+
+from timely.observe.notices import notify, print_error
+
+
+class Full(io.StringIO):
+    """A stream that nothing can be written to."""
+
+    def write(self, text: str) -> int:
+        raise OSError(28, "No space left on device")
+
+
+@pytest.mark.parametrize("stderr", [None, Full()])
+def test_nobody_needs_to_receive_a_notice(
+    stderr: io.StringIO | None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "stderr", stderr)
+    notify("nothing has moved")
+    print_error("nothing has moved")
+    assert capsys.readouterr().out == ""
+
+
+def test_a_notice_is_one_line_on_stderr(capsys: pytest.CaptureFixture[str]) -> None:
+    notify("nothing has moved")
+    assert capsys.readouterr() == ("", "timely: nothing has moved\n")
