@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from differential.data.disk import Disk, OsDisk, replace_file
 from timely.errors import StoreError
@@ -88,11 +88,8 @@ class LocalStore:
                 return []
 
     def delete(self, name: str) -> None:
-        with self._attempt("remove", self.path(name)):
-            try:
-                self._disk.remove(self.path(name))
-            except FileNotFoundError:
-                return
+        with self._attempt("remove", self.path(name)), suppress(FileNotFoundError):
+            self._disk.remove(self.path(name))
 
     def _make(self) -> None:
         """Make the directory, once."""

@@ -240,6 +240,6 @@ _CONVERSIONS: tuple[tuple[Callable[[pa.DataType], bool], Callable[[pa.ChunkedArr
     (pa.types.is_duration, _durations),
     (pa.types.is_time, _times),
     (pa.types.is_decimal, _decimals),
-    (lambda of: pa.types.is_nested(of), _opaque),
+    (pa.types.is_nested, _opaque),
 )
 """How to recognise a type of Arrow, and how to make a column of an array of it."""

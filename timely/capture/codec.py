@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import struct
 import zlib
-from typing import Any
 
 import numpy as np
 
@@ -97,13 +96,8 @@ def _decode(body: memoryview) -> Event:
             raise ValueError("a buffer is longer than the event")
         buffers.append(body[place : place + size])
         place += size + -size % _ALIGN
-    return event_of(kind, plain, _batch(batch_kind, meta, buffers))
-
-
-def _batch(kind: Any, meta: Any, buffers: list[memoryview]) -> container.Batch | None:
-    if kind is None:
-        return None
-    return container.decode(kind, meta, buffers)
+    batch = None if batch_kind is None else container.decode(batch_kind, meta, buffers)
+    return event_of(kind, plain, batch)
 
 
 def _padding(length: int) -> bytes:

@@ -269,9 +269,9 @@ class SocketAllocator(Allocator):
             raise FrameError(f"worker {sender} sent a message in the name of worker {message.worker}")
         if not isinstance(message, (Hello, Ack, Failure)):
             self._take_from_ring(link, number, arrived)  # what it sent before
-        # A connection loses and repeats nothing, so the messages of a peer come with consecutive numbers.
-        if not isinstance(message, (Hello, Ack, Failure)) and number != link.last_number + 1:
-            raise FrameError(f"message {number} of worker {sender} arrived after message {link.last_number}")
+            # A connection loses and repeats nothing, so the messages of a peer come with consecutive numbers.
+            if number != link.last_number + 1:
+                raise FrameError(f"message {number} of worker {sender} arrived after message {link.last_number}")
         return link
 
     # Waiting

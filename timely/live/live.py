@@ -31,7 +31,7 @@ def begin_page(address: Address, others: Others, directory: Path, is_launched: b
     listener = address.listen()
     port, certificate = listener.getsockname()[1], address.certificate
     notes = Notes(address.token)
-    watching = Watching(0, others.processes, others.directory, notes)
+    watching = Watching(others.processes, others.directory, notes)
     app = application(watching, address.token, address.host, port)
     server = HttpServer("live page", app, listener, certificate, watching.close, limit_concurrency=64)
     path = directory / FILE

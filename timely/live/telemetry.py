@@ -109,7 +109,7 @@ def _interval() -> float:
 
 def begin(endpoint: str, processes: int, directory: Path | None) -> Callable[[], None]:
     """Send to a collector until the result is called."""
-    watching = Watching(0, processes, directory, Notes())
+    watching = Watching(processes, directory, Notes())
     telemetry = Telemetry(endpoint, watching.state)
     loop, has_ended = asyncio.new_event_loop(), asyncio.Event()
 

@@ -18,6 +18,8 @@ from timely.live.neighbours import Neighbour
 from timely.live.notes import Notes
 from timely.live.state import Changes, State
 
+PROCESS = 0
+"""The process that serves what is seen, and asks its neighbours."""
 PERIOD = 0.5
 HELD_EVERY = 4
 """After this many looks, the page asks again what holds dataflows that do not move."""
@@ -48,11 +50,9 @@ class Viewer:
 class Watching:
     """Looks while there are viewers. All of this runs in one event loop."""
 
-    def __init__(self, process: int, processes: int, directory: Path | None, notes: Notes) -> None:
+    def __init__(self, processes: int, directory: Path | None, notes: Notes) -> None:
         self.state = State()
-        self._process = process
-        others = [each for each in range(processes) if each != process] if directory is not None else []
-        self._neighbours = [Neighbour(directory, each) for each in others] if directory is not None else []
+        self._neighbours = [] if directory is None else [Neighbour(directory, each) for each in range(1, processes)]
         self._notes = notes
         self._noted = 0
         self._kept: list[list[Any]] = []
@@ -113,7 +113,7 @@ class Watching:
             self._task = asyncio.ensure_future(self._watch())
 
     async def _watch(self) -> None:
-        looking = Looking(self._process)
+        looking = Looking(PROCESS)
         try:
             due = clock.monotonic()
             while self._viewers or clock.monotonic() < self._until:
@@ -135,7 +135,7 @@ class Watching:
         answers = await asyncio.gather(*(neighbour.look() for neighbour in self._neighbours))
         fresh = self._notes.since(self._noted)
         self._noted = fresh[-1].number if fresh else self._noted
-        notes: list[list[Any]] = [[note.at, self._process, note.kind, note.text] for note in fresh]
+        notes: list[list[Any]] = [[note.at, PROCESS, note.kind, note.text] for note in fresh]
         seen = [looking.look()]
         for neighbour, answer in zip(self._neighbours, answers):
             if answer is None:

@@ -335,8 +335,7 @@ def _row(account: OperatorAccount) -> tuple[str, ...]:
 
 
 def _line(row: Sequence[str], widths: Sequence[int]) -> str:
-    first, *rest = (cell.rjust(width) for cell, width in zip(row, widths))
-    return "  ".join([row[0].ljust(len(first)), *rest])
+    return "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])])
 
 
 def _seconds(nanoseconds: int) -> str:

@@ -82,7 +82,7 @@ class Status(NamedTuple):
         if self.doing == STEPPING:
             return f"{self.worker} {self.doing}, {step}"
         if self.doing == PARKED:
-            return f"{self.worker} {self.doing}, since {self.seconds:.1f} s ago"
+            return f"{self.worker} {self.doing}, for {self.seconds:.1f} s"
         return f"{self.worker} {self.doing}{at}"
 
 

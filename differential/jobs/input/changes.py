@@ -46,8 +46,7 @@ class Batch(NamedTuple):
 
     def rows(self, begin: int, end: int) -> Batch:
         """Return some of the rows."""
-        one, *others = (None if each is None else each[begin:end] for each in self)
-        return Batch(one, *others)  # type: ignore[arg-type]
+        return Batch(*(None if each is None else each[begin:end] for each in self))  # type: ignore[arg-type]
 
     def without(self, places: Ints) -> Batch:
         """Return the other rows."""
