@@ -78,6 +78,7 @@ from timely.dataflow.capability_set import CapabilitySet
 from timely.dataflow.core import DataflowCore
 from timely.dataflow.host import Host
 from timely.dataflow.inline import derived, inline, inline_timed, merged, split
+from timely.dataflow.input_capability import InputCapability
 from timely.dataflow.operator import Logic, Operator
 from timely.dataflow.operator_core import OperatorCore
 from timely.dataflow.operators.capture import check_sink
@@ -85,7 +86,7 @@ from timely.dataflow.operators.generic import UnaryLogic, sink
 from timely.dataflow.operators.input import Input, new_input
 from timely.dataflow.operators.replay import EVENTS_PER_RUN, check_sources, poller
 from timely.dataflow.pact import Broadcast, Exchange, Gather, Pact, Pipeline, scatter
-from timely.dataflow.ports import InputCapability, InputPort, OutputPort
+from timely.dataflow.ports import InputPort, OutputPort
 from timely.dataflow.routing import destinations, hash_columns
 from timely.dataflow.streams import S, ScopeCore, StreamCore, check_scope
 from timely.dataflow.tee import Push

@@ -212,17 +212,19 @@ def check_batch(batch: Any) -> Any:
 
 
 def frozen(batch: Any) -> Batch:
-    """Return a batch given by a program, with columns that nobody can write to any more.
+    """Return a batch given by a program, which nobody can write to any more.
 
-    Arrays become read-only, so a program that writes to one later gets an error; views of writable memory are copied.
-    Raises DataError if the value is not a batch.
+    Arrays become read-only, so a program that writes to one later gets an error; views of writable memory are copied,
+    and so are lists, but not their records. Raises DataError if the value is not a batch.
 
     >>> numbers = np.arange(2)
     >>> frozen(Columns((numbers,))), numbers.flags.writeable
     (Columns(array([0, 1])), False)
     """
     checked = check_batch(batch)
-    return Columns.of_equals(freeze(checked.columns)) if isinstance(checked, Columns) else checked
+    if isinstance(checked, Columns):
+        return Columns.of_equals(freeze(checked.columns))
+    return checked[:] if type(checked) is list else checked
 
 
 def own_columns(values: Any) -> tuple[Array, ...]:

@@ -31,10 +31,8 @@ from timely.origin import Origin, is_ours
 _SHORT: Final = LIMIT - 1
 """Compiled code compares integers up to this one without making objects of them."""
 
-_CARRIERS: Final = (
-    __file__,
-    *[os.path.join(os.path.dirname(__file__), f"{name}.py") for name in ("operator", "ports", "capability_set")],
-)
+_NAMES: Final = ("capability", "capability_set", "input_capability", "operator")
+_CARRIERS: Final = tuple([os.path.join(os.path.dirname(__file__), f"{name}.py") for name in _NAMES])
 """Whose functions make capabilities for others."""
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from timely.dataflow.capability import Capability, Holder
-from timely.dataflow.ports import InputCapability
+from timely.dataflow.input_capability import InputCapability
 from timely.errors import CapabilityError
 from timely.order import Moment, Time, as_time, less_equal
 from timely.progress.antichain import Antichain, minimal

@@ -21,7 +21,8 @@ from heapq import heappop, heappush
 from typing import Any
 
 from timely.dataflow.capability import Capability
-from timely.dataflow.ports import InputCapability, InputPort, OutputPort
+from timely.dataflow.input_capability import InputCapability
+from timely.dataflow.ports import InputPort, OutputPort
 from timely.errors import CapabilityError
 from timely.order import Moment, Time, as_time
 from timely.progress.antichain import Antichain

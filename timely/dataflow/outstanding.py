@@ -115,6 +115,11 @@ class Ledger:
         else:
             self._outstanding.take(sender, self._dataflow, self._channel, size)
 
+    def sort(self, order: list[int]) -> None:
+        """Note that the queue has another order: `order` has the places that its messages had before."""
+        queued = list(self._queued)
+        self._queued = deque([queued[place] for place in order])
+
     def settle(self, peer: int, messages: int) -> None:
         """Settle the number of messages that another worker has taken; raise `FrameError` if it was sent fewer."""
         sent = self._sent.get(peer, deque())

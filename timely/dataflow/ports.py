@@ -21,11 +21,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from typing import Any, NoReturn
+from typing import Any
 
-from timely.data.container import Batch, Columns, as_read_only, check_batch, for_other_worker
+from timely.data.container import Batch, Columns, as_read_only, for_other_worker, frozen
 from timely.data.weight import weight_of
+from timely.dataflow.alike import joined, leading_alike, order_by_time
 from timely.dataflow.capability import Capability, Held, Holder
+from timely.dataflow.input_capability import InputCapability, Port
 from timely.dataflow.operator_core import OperatorCore
 from timely.dataflow.outstanding import Ledger
 from timely.dataflow.pact import Pact, Pipeline, checked_once
@@ -33,7 +35,7 @@ from timely.dataflow.plan import Inlet, Outlet
 from timely.dataflow.recorder import Recorder
 from timely.dataflow.tee import Push, Tee
 from timely.errors import BuildError, CapabilityError
-from timely.order import LIMIT, Moment, Time, as_time, less_equal
+from timely.order import Time
 from timely.origin import Origin
 from timely.progress.antichain import CLOSED, Antichain
 from timely.progress.summary import PathSummary, images
@@ -45,46 +47,7 @@ OVERHEAD = 512
 """About how many bytes a message takes besides its columns."""
 
 
-class InputCapability:
-    """The right that comes with a message: to send at its time, until the activation ends in which it was taken."""
-
-    __slots__ = ("activation", "input", "time")
-
-    def __init__(self, input: InputPort, time: Time, activation: int) -> None:
-        self.input = input
-        self.time = time
-        self.activation = activation
-
-    def delayed(self, time: Moment) -> InputCapability:
-        """Return the same right at a later time."""
-        time = as_time(time)
-        if len(time) != len(self.time):
-            raise CapabilityError(f"{time} is not a time of this scope, whose times look like {self.time}")
-        if not less_equal(self.time, time):
-            raise CapabilityError(f"a message at {self.time} gives no right to send at {time}: times only move forward")
-        if max(time) > LIMIT:
-            raise CapabilityError(f"{time} is too late: no coordinate of a time may be larger than 2 ** 62")
-        return InputCapability(self.input, time, self.activation)
-
-    def retain(self, output: int = 0) -> Capability:
-        """Return a capability on the operator's `output` that may be held after the message was handled."""
-        holder = self.input.operator.holder(output)
-        return Capability(holder, holder.time_of(self))
-
-    def downgrade(self, time: Any) -> NoReturn:
-        """Raise CapabilityError: `retain` returns a capability that moves."""
-        self._refuse("downgraded")
-
-    def drop(self) -> NoReturn:
-        """Raise CapabilityError: `retain` returns a capability to drop."""
-        self._refuse("dropped")
-
-    def _refuse(self, done: str) -> NoReturn:
-        ends = f"the right of a message at {self.time} ends with the activation in which it came"
-        raise CapabilityError(f"{ends}, and cannot be {done}: retain() returns a capability that can be {done}")
-
-
-class InputPort:
+class InputPort(Port):
     """One input of an operator: a queue of messages and, if the operator asks for it, a frontier.
 
     `time` is that of what is handled in the current activation, a message or a notification; None if there was none.
@@ -117,7 +80,6 @@ class InputPort:
         "interest",
         "ledger",
         "location",
-        "operator",
         "pact",
         "place",
         "queue",
@@ -128,7 +90,7 @@ class InputPort:
     )
 
     def __init__(self, operator: OperatorCore, index: int, pact: Pact, interest: bool, drains: bool) -> None:
-        self.operator = operator
+        super().__init__(operator)
         self.index = index
         self.dataflow = operator.dataflow
         self.pact = pact
@@ -177,43 +139,51 @@ class InputPort:
             yield InputCapability(self, time, self.operator.activations), batch
 
     def drain(self) -> Iterator[tuple[Time, Batch]]:
-        """Take the queued messages with their bare times.
+        """Take the queued messages with their bare times; those of one time may become one batch (see `alike`).
 
         What the operator itself sends round a loop meanwhile is left for its next activation, so that each ends; and so
         is what would become messages that nobody has room for, unless the operator `drains`.
         """
         queue = self.queue
-        update = self.update
-        ledger = self.ledger
-        recorder = self.recorder
-        if recorder is not None:
-            recorder.draining(self.channel, len(queue))
-        over = None if self.drains or ledger is None else self.dataflow.outstanding.over
+        if self.recorder is not None:
+            self.recorder.draining(self.channel, len(queue))
+        if self.spreads and len(queue) > 1 and (order := order_by_time(queue)):
+            self._sort(order)
+        over = None if self.drains or self.ledger is None else self.dataflow.outstanding.over
         left = len(queue)
         while queue and left:
             if over and self.dataflow.schedule.holds_back(self.operator):
                 return
-            left -= 1
-            time, batch = queue.popleft()
-            if ledger is not None:
-                ledger.take()
-            self.time = time
-            update(self.location, time, -1)
-            if recorder is not None:
-                recorder.received(self.channel, batch)
-            yield time, batch
+            alike = leading_alike(queue, left) if left > 1 and self.spreads else 1
+            left -= alike
+            if alike == 1:
+                yield self._take()
+            else:
+                taken = [self._take() for _ in range(alike)]
+                yield taken[0][0], joined([batch for _, batch in taken])
 
     def take_only(self) -> tuple[Time, Batch] | None:
         """Take the queued message with its bare time if there is exactly one, and None otherwise.
 
         For operators that drain their input, and for which one message is cheaper to answer than many.
         """
-        queue = self.queue
-        if len(queue) != 1:
+        if len(self.queue) != 1:
             return None
         if self.recorder is not None:
             self.recorder.draining(self.channel, 1)
-        time, batch = queue.popleft()
+        return self._take()
+
+    def _sort(self, order: list[int]) -> None:
+        messages = list(self.queue)
+        self.queue.clear()
+        self.queue.extend([messages[place] for place in order])
+        if self.ledger is not None:
+            self.ledger.sort(order)
+        if self.recorder is not None:
+            self.recorder.sort(self.channel, order)
+
+    def _take(self) -> tuple[Time, Batch]:
+        time, batch = self.queue.popleft()
         if self.ledger is not None:
             self.ledger.take()
         self.time = time
@@ -342,7 +312,7 @@ class OutputPort(Holder):
         self.update: Update = _not_built
         self.live: set[Held] = set()
         self.recorder: Recorder | None = None
-        self.summaries: dict[InputPort, PathSummary | None] = {}
+        self.summaries: dict[Port, PathSummary | None] = {}
 
     def __str__(self) -> str:
         return f"output {self.index} of {self.operator}"
@@ -355,12 +325,16 @@ class OutputPort(Holder):
     def give(self, capability: Capability | InputCapability | Any, batch: Batch) -> None:
         """Send a batch, unless it is empty, at the capability's time.
 
-        Raises CapabilityError if that is not allowed, and DataError where it is no batch.
+        A list is copied, so the operator may use it again. Columns become read-only, or copies if they are views.
+        Raises CapabilityError if sending is not allowed, and DataError where it is no batch.
         """
         kind = type(batch)
         # A layer may emit batches of a class of its own; of Python's and NumPy's types, only a list is a batch.
-        if kind is not Columns and kind is not list and kind.__module__ in ("builtins", "numpy"):
-            check_batch(batch)
+        is_own = kind is not Columns and kind.__module__ not in ("builtins", "numpy")
+        self.give_owned(capability, batch if is_own else frozen(batch))
+
+    def give_owned(self, capability: Capability | InputCapability | Any, batch: Batch) -> None:
+        """Send a batch that nobody writes to any more, as `give` does."""
         if len(batch):
             self.tee.push(self.time_of(capability), batch)
 

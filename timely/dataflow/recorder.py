@@ -91,6 +91,12 @@ class Recorder:
         while len(sources) > queued:
             sources.popleft()  # taken by an activation that had begun before anybody listened
 
+    def sort(self, channel: int, order: list[int]) -> None:
+        """Note that the queue of an input has another order (see `Ledger.sort`)."""
+        sources = list(self.sources[channel])
+        if len(sources) == len(order):
+            self.sources[channel] = deque([sources[place] for place in order])
+
     def received(self, channel: int, batch: Batch) -> None:
         """Record that an operator received a message."""
         sources = self.sources[channel]

@@ -91,4 +91,4 @@ class Sequencer:
 
 def _forward(input: InputPort, output: OutputPort) -> None:
     for right, batch in input:
-        output.give(right, batch)
+        output.give_owned(right, batch)

@@ -134,7 +134,7 @@ def _slice(batch: Any, first: int, index: int, peers: int) -> Iterator[Part]:
 
 
 def divided(sizes: list[int], index: int, peers: int) -> Iterator[tuple[int, int, int]]:
-    """Yield the groups of rows that worker `index` of `peers` reads, each with its first row and the one after its last.
+    """Yield the groups of rows that worker `index` of `peers` reads: each with its first row and its end.
 
     >>> list(divided([10, 10, 10], 1, 2)), list(divided([10], 1, 2))
     ([(1, 0, 10)], [(0, 5, 10)])

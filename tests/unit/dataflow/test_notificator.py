@@ -24,7 +24,7 @@ from timely import (
     execute_directly,
     new_input,
 )
-from timely.dataflow.ports import InputCapability
+from timely.dataflow.input_capability import InputCapability
 from timely.errors import CapabilityError, OperatorError
 
 

@@ -39,7 +39,7 @@ def delay(stream: S, later: Callable[..., Any], *, name: str = "delay") -> S:
         for time, due in notificator:
             assert due is not None
             for batch in waiting.pop(time):
-                output.give(due, batch)
+                output.give_owned(due, batch)
 
     return unary_notify(stream, Pipeline(), logic, name=name)
 

@@ -25,6 +25,6 @@ def move(stream: S, pact: Pact, name: str) -> S:
 
     def logic(input: InputPort, output: OutputPort) -> None:
         for capability, batch in input.received():
-            output.give(capability, batch)
+            output.give_owned(capability, batch)
 
     return unary(stream, pact, logic, name=name)

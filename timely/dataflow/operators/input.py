@@ -140,10 +140,10 @@ class Input:
         self._rows.append(values)
 
     def send_batch(self, batch: Batch) -> None:
-        """Send a batch: `Columns`, or a list of arbitrary records. Nothing is copied but views of writable arrays.
+        """Send a batch: `Columns`, or a list of arbitrary records.
 
-        The arrays of `Columns` become read-only: they are the dataflow's from now on. So is a list, which nothing
-        protects from being written to. Raises DataError where it is no batch.
+        The arrays of `Columns` become read-only: they are the dataflow's from now on. Views of writable arrays are
+        copied, and a list, but not its records. Raises DataError where it is no batch.
         """
         self.send_owned(frozen(batch))
 
@@ -155,7 +155,7 @@ class Input:
         self._meter.count(batch)
         before, dataflow.sending = dataflow.sending, self._builder.operator
         try:
-            self._output.give(capability, batch)
+            self._output.give_owned(capability, batch)
         except KeyboardInterrupt as error:
             dataflow.lose(error)
             raise

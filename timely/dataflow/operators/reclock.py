@@ -32,7 +32,7 @@ def reclock(stream: S, clock: S, *, name: str = "reclock") -> S:
             assert due is not None
             for time, batch in waiting:
                 if less_equal(time, now):
-                    output.give(due, batch)
+                    output.give_owned(due, batch)
             waiting[:] = [(time, batch) for time, batch in waiting if not less_equal(time, now)]
         if not right.frontier and not notificator:
             waiting.clear()

@@ -150,7 +150,7 @@ class Replay:
         if fits is not None and not fits(event.time):
             raise CaptureError(f"{source} has a batch at {event.time}, with updates at other times")
         with self._held.covering(event.time).delayed(event.time) as capability:
-            self._output.give(capability, event.batch)
+            self._output.give_owned(capability, event.batch)
 
     def _check(self, source: EventSource, time: Time) -> None:
         if len(time) != self._width:

@@ -48,7 +48,7 @@ def to_stream(scope: ScopeCore[S], data: Any, *, name: str = "to_stream") -> S:
             if batch is None:
                 capability.drop()
             else:
-                output.give(capability, batch)
+                output.give_owned(capability, batch)
                 activate()
 
         return logic

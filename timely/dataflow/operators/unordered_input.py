@@ -97,7 +97,7 @@ class UnorderedInput:
         dataflow = self._builder.scope.dataflow
         before, dataflow.sending = dataflow.sending, self._builder.operator
         try:
-            self._output.give(capability, batch)
+            self._output.give_owned(capability, batch)
         finally:
             dataflow.sending = before
 

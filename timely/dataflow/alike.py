@@ -1,0 +1,68 @@
+"""Messages that an operator takes as one batch: those that are next in its queue, at one time and alike.
+
+A message that is spread over the workers becomes one for each of them. If each of these were handled and spread by
+itself, every exchange would multiply the number of messages by the number of workers, until each had one record.
+
+>>> queue = deque([((0,), [1]), ((0,), [2, 3]), ((1,), [4]), ((1,), Columns((np.arange(2),)))])
+>>> order_by_time(queue), order_by_time(deque(reversed(queue)))
+([], [2, 3, 0, 1])
+>>> leading_alike(queue, 4), leading_alike(queue, 1), joined([[1], [2, 3]])
+(2, 1, [1, 2, 3])
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from itertools import chain, islice
+from operator import le
+from typing import Any, cast
+
+import numpy as np
+
+from timely.data.container import Batch, Columns, concatenate
+from timely.order import Time
+
+MOST = 1 << 16
+"""A batch of so many records is joined with no other: it costs more to copy than to handle."""
+
+
+def order_by_time(queue: deque[tuple[Time, Batch]]) -> list[int]:
+    """Return the places of messages in the order of their times, each time's as they are; nothing if they are in order.
+
+    In a loop, messages of many rounds arrive at the same time, and only neighbours are joined.
+    """
+    times = [time for time, _ in queue]
+    if _kind_of(queue[0][1]) is None or all(map(le, times, islice(times, 1, None))):
+        return []
+    return sorted(range(len(times)), key=times.__getitem__)
+
+
+def leading_alike(queue: deque[tuple[Time, Batch]], most: int) -> int:
+    """Return how many messages from the first one on, and of `most`, `joined` takes: at least one."""
+    time, batch = queue[0]
+    kind, records, count = _kind_of(batch), len(batch), 1
+    if kind is None:
+        return 1
+    for following, other in islice(queue, 1, most):
+        records += len(other)
+        if following != time or records > MOST or _kind_of(other) != kind:
+            break
+        count += 1
+    return count
+
+
+def joined(batches: Sequence[Batch]) -> Batch:
+    """Return one batch with the records of all batches, which are alike, in order."""
+    if type(batches[0]) is list:
+        return list(chain.from_iterable(cast(list[list[Any]], batches)))
+    return concatenate(cast(list[Columns], batches))
+
+
+def _kind_of(batch: Batch) -> Any:
+    """Return something that is equal for batches that are alike; None for those that are joined with no other."""
+    if type(batch) is list:
+        return list
+    if type(batch) is not Columns or not all(type(column) is np.ndarray for column in batch.columns):
+        return None
+    return [column.dtype for column in batch.columns]
