@@ -17,6 +17,9 @@ The launcher notes the fate of a child that has ended with status 0, or has been
 peer timeout. So peers that wait to meet it can report it at once. When all remaining children are stopped, nobody
 waits for them, and the launcher ends the run itself.
 
+While nobody reads an output, the launcher waits, and the children wait in their own pipes. Once the run has been asked
+to end, an output that has accepted nothing for `UNREAD_SECONDS` is given up: the rest of the text is discarded.
+
 Signals are recorded from before the directory of the sockets is created until after it is removed, so every signal that
 ends a run does so in order.
 
@@ -27,13 +30,14 @@ watch in case the launcher itself is killed.
 from __future__ import annotations
 
 import os
+import select
 import selectors
 import signal
 import socket
 import sys
 import time as clock
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import IO, NamedTuple, TextIO
@@ -56,6 +60,7 @@ TERMINATE_SECONDS = 1.0
 CLEANUP_SECONDS = 10.0
 ANSWER_SECONDS = 2.0
 DRAIN_SECONDS = 0.5
+UNREAD_SECONDS = 1.0
 STOPPED_OF_TIMEOUT = 0.3
 _LONGEST_TURN = 1.0
 """If a turn took longer, the launcher itself was stopped, and cannot know for how long children were."""
@@ -90,8 +95,9 @@ class Launcher:
         self._children: list[Child] = []
         self._lines: list[Lines | Raw] = []
         self._selector = selectors.DefaultSelector()
-        self._outputs = (Terminal(_unbuffered(sys.stdout)), Terminal(_unbuffered(sys.stderr)))
+        self._outputs = tuple(Terminal(_unbuffered(stream), self._is_read) for stream in (sys.stdout, sys.stderr))
         self._status: int | None = None
+        self._was_asked_to_end = False
         self._has_died = False
         self._echo: tuple[Child, float] | None = None
         self._deadlines: list[Deadline] = []
@@ -201,12 +207,7 @@ class Launcher:
         ready = self._selector.select(timeout)
         for key, _ in ready:
             if key.fileobj is self._signals:
-                for signum in self._signals.recv(256):
-                    if signum in _FORWARDED:
-                        self._signalled(signum)
-                    elif signum == signal.SIGUSR1:
-                        for child in self._children:
-                            child.send(signum)
+                self._receive_signals()
                 continue
             lines, source = key.data
             data = os.read(key.fd, 1 << 16)
@@ -223,6 +224,27 @@ class Launcher:
             if terminal.trouble is not None and self._status is None:
                 self._unwritable(terminal.trouble, now)
         return bool(ready)
+
+    def _receive_signals(self) -> None:
+        """Act on the signals that have arrived."""
+        with suppress(BlockingIOError):  # they were received while an output was not read
+            for signum in self._signals.recv(256):
+                if signum in _FORWARDED:
+                    self._signalled(signum)
+                elif signum == signal.SIGUSR1:
+                    for child in self._children:
+                        child.send(signum)
+
+    def _is_read(self, output: IO[bytes]) -> bool:
+        """Wait until an output accepts bytes; return False if nobody reads it and the run has been asked to end."""
+        while True:
+            patience = UNREAD_SECONDS if self._was_asked_to_end else None
+            signals, outputs, _ = select.select([self._signals], [output], [], patience)
+            if outputs:
+                return True
+            if not signals:
+                return False
+            self._receive_signals()
 
     def _drain(self) -> None:
         """Read what the children left in their pipes, without waiting for other processes that hold the pipes open.
@@ -270,6 +292,7 @@ class Launcher:
     def _signalled(self, signum: int) -> None:
         """Pass a signal on to the children and make sure that they end: at once, if the run was ending already."""
         now = clock.monotonic()
+        self._was_asked_to_end = True
         if self._status is None:
             self._status = 128 + signum  # the first cause decides; what happens while a run ends does not change it
         if signum == signal.SIGINT and not self._deadlines:

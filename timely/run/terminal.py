@@ -10,6 +10,8 @@ What programs write for other programs to read is passed on byte for byte instea
 from __future__ import annotations
 
 import re
+import select
+from collections.abc import Callable
 from typing import IO
 
 PARTIAL_SECONDS = 0.1
@@ -19,10 +21,15 @@ _LAST_END = re.compile(rb".*(\n|\r(?=[^\n]))", re.DOTALL)
 
 
 class Terminal:
-    """An output shared by several `Lines`; None discards their text. `trouble` is why nothing more can be written."""
+    """An output shared by several `Lines`; None discards their text. `trouble` is why nothing more can be written.
 
-    def __init__(self, output: IO[bytes] | None) -> None:
+    `wait` is called before each write. It returns when the output accepts some bytes, or returns False if the output
+    is to be given up; then what it has not accepted is discarded, and so is all later text.
+    """
+
+    def __init__(self, output: IO[bytes] | None, wait: Callable[[IO[bytes]], bool] = lambda output: True) -> None:
         self._output = output
+        self._wait = wait
         self._overwrites = output is not None and output.isatty()
         self._unfinished: Lines | None = None
         self.trouble: OSError | None = None
@@ -39,8 +46,13 @@ class Terminal:
             return
         left = memoryview(data)
         try:
-            while left:  # an unbuffered output may write only a part if a signal arrives meanwhile
-                left = left[self._output.write(left) or 0 :]
+            while left:
+                if not self._wait(self._output):
+                    self._output = None
+                    return
+                # A pipe that is ready accepts this many bytes without blocking. An unbuffered output may write only a
+                # part of them, or nothing.
+                left = left[self._output.write(left[: select.PIPE_BUF]) or 0 :]
             self._output.flush()
         except OSError as error:
             self.trouble = error

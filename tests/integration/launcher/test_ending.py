@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import os
 import re
+import select
 import signal
 import subprocess
 import sys
 import time as clock
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from tests.integration.launcher.conftest import Start
-from tests.integration.launcher.launching import ROOT, SCRIPTS
+from tests.integration.launcher.launching import PROMPT, ROOT, SCRIPTS, is_alive, signals_enabled
 from timely.run.launcher import ANSWER_SECONDS, CLEANUP_SECONDS, TERMINATE_SECONDS
 
 TALK = SCRIPTS / "talk.py"
@@ -241,3 +243,37 @@ def test_help_explains_how_a_run_ends() -> None:
     assert f"{CLEANUP_SECONDS:g} seconds to clean up" in words
     assert "nohup" in words
     assert "sys.exit(0)" in words
+
+
+CHATTY = """
+import os
+print("pid", os.getpid(), flush=True)
+while True:
+    print("x" * 1000)
+"""
+
+
+@pytest.mark.parametrize("options", [[], ["--raw"]])
+def test_a_run_whose_output_nobody_reads_ends_when_it_is_asked_to(tmp_path: Path, options: list[str]) -> None:
+    script = tmp_path / "chatty.py"
+    script.write_text(CHATTY)
+    unread, output = os.pipe()
+    command = [sys.executable, "-m", "timely", "run", "-n", "2", *options, str(script)]
+    begun = clock.monotonic()
+    with signals_enabled():
+        run = subprocess.Popen(command, cwd=ROOT, stdout=output, stderr=subprocess.PIPE, start_new_session=True)
+    try:
+        while select.select([], [output], [], 0)[1]:
+            assert clock.monotonic() < begun + 40, "the pipe has not filled up"
+            clock.sleep(0.01)
+        promptly = max(PROMPT, 4 * (clock.monotonic() - begun))
+        run.terminate()
+        assert run.wait(promptly) == 128 + signal.SIGTERM
+        assert not any(is_alive(int(pid)) for pid in re.findall(rb"pid (\d+)", os.read(unread, 1 << 20)))
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(run.pid, signal.SIGKILL)
+        _, error = run.communicate()
+        os.close(unread)
+        os.close(output)
+    assert error == b""
