@@ -16,6 +16,7 @@ from timely.cluster.lines import Lines
 from timely.cluster.place import Place, Waiting, addresses_of
 from timely.cluster.ports import reserved_ports
 from timely.cluster.seal import Keyed, Seal
+from timely.communication.descriptors import reserve_for
 from timely.communication.notes import declare_fate
 from timely.config import Config
 from timely.errors import TransportError
@@ -26,6 +27,8 @@ GREETING = "timely"
 TURN_SECONDS = 0.25
 GUESTS = 4096
 """How many connections process 0 keeps while it waits. Beyond it closes new ones, which are not its peers'."""
+PAUSE_SECONDS = 0.05
+"""The time between two attempts to accept a connection for which no descriptor is left."""
 
 
 class Guest:
@@ -58,6 +61,7 @@ class Head:
         """Return the addresses of all processes, and the generation, when all have come and have been answered."""
         waiting = Waiting(self._place)
         port = reserved_ports(self._config.workers)
+        reserve_for(GUESTS)
         with _listening(self._place.ports) as listener, self._selector:
             self._selector.register(listener, selectors.EVENT_READ)
             try:
@@ -97,9 +101,16 @@ class Head:
                 self._listen_to(connection)
 
     def _greet(self, listener: socket.socket) -> None:
-        connection, _ = listener.accept()
+        try:
+            connection, _ = listener.accept()
+        except OSError as error:  # no descriptor is left, so the connection waits until another one is closed
+            if self._last_refusal != error.strerror:
+                self._note_refusal(error.strerror)
+            clock.sleep(PAUSE_SECONDS)
+            return
         if len(self._guests) >= GUESTS:
             connection.close()
+            self._note_refusal(f"there were {GUESTS} others")
             return
         guest = self._guests[connection] = Guest(connection)
         self._selector.register(connection, selectors.EVENT_READ)
@@ -114,9 +125,12 @@ class Head:
         except EOFError:
             self._lose(connection, guest)
         except (TransportError, ValueError, KeyError, TypeError) as error:
-            self._refused += 1
-            self._last_refusal = f"{error}"[:200]
+            self._note_refusal(error)
             self._close(connection)
+
+    def _note_refusal(self, why: object) -> None:
+        self._refused += 1
+        self._last_refusal = f"{why}"[:200]
 
     def _introduce(self, guest: Guest, line: bytes) -> None:
         """Record who is at the other end of a connection."""

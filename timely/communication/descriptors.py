@@ -47,3 +47,13 @@ def reserve(links: int, workers: int, rings: bool) -> bool:
         f"may open {hard}; allow more ('ulimit -Hn', or LimitNOFILE of a service), or run fewer workers per "
         "process: the number of connections grows with its square"
     )
+
+
+def reserve_for(connections: int) -> None:
+    """Raise this process's limit on descriptors for this many other connections, as far as the system permits."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = connections + OF_THE_PROGRAM
+    if hard != resource.RLIM_INFINITY:
+        wanted = min(wanted, hard)
+    if resource.RLIM_INFINITY != soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))

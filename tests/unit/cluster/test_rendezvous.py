@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import socket
 import time as clock
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from queue import SimpleQueue
 from typing import Any
 
@@ -104,6 +105,30 @@ def test_strangers_are_counted_and_do_not_keep_processes_apart() -> None:
     assert together([lambda: meeting.attend(0), disturb]) == [None, None]
     assert meeting.found[0] == meeting.found[1]
     silent[0].close()
+
+
+def test_process_0_waits_on_when_strangers_have_taken_all_descriptors() -> None:
+    meeting = Meeting(2)
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+
+    def take_all() -> None:
+        with ExitStack() as taken:
+            taken.callback(meeting.connect().close)
+            stranger = taken.enter_context(socket.socket())
+            resource.setrlimit(resource.RLIMIT_NOFILE, (256, limits[1]))
+            with suppress(OSError):
+                while True:
+                    taken.callback(os.close, os.dup(0))
+            stranger.connect(("127.0.0.1", meeting.places[0].ports[0]))
+            clock.sleep(0.5)
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+        meeting.attend(1)
+
+    try:
+        assert together([lambda: meeting.attend(0), take_all]) == [None, None]
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    assert meeting.found[0] == meeting.found[1]
 
 
 def test_a_process_with_other_keys_is_refused_and_the_one_that_waits_says_so() -> None:
