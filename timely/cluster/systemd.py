@@ -93,7 +93,7 @@ def text(options: argparse.Namespace) -> str:
         words += ["--state", f"%S/{name}/state"]
     words += [_word(each) for each in [str(script.absolute()), *options.target[1:]]]
     if options.memory:
-        settings.append(f"MemoryMax={_value(options.memory)}")
+        settings.append(f"MemoryMax={options.memory}")  # this setting has no specifiers, so % is one sign
     return _TEMPLATE.format(
         name=name,
         description=_value(f"{script.name} on timely dataflow"),

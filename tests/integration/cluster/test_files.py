@@ -104,6 +104,11 @@ def test_a_unit_is_accepted_by_systemd(capsys: pytest.CaptureFixture[str], tmp_p
     assert "--curve %d " in (tmp_path / "several.service").read_text()
 
 
+@pytest.mark.parametrize("size", ["8G", "1.5T", "50%", "infinity"])
+def test_a_unit_has_the_size_of_memory_as_it_is_given(capsys: pytest.CaptureFixture[str], size: str) -> None:
+    assert f"\nMemoryMax={size}\n" in written(capsys, "systemd", "--memory", size, "count.py")
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("wheel", [[], ["--wheel", "dist/timely_dataflow-0.1.0-py3-none-any.whl"]])
