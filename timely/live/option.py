@@ -13,6 +13,9 @@ from typing import Any
 
 DEFAULT = "auto"
 
+FLAGS = ("--profile", "--raw")
+"""The other options of `timely run` that take no value."""
+
 _PORT = re.compile(r"(\S*:)?\d+")
 
 
@@ -88,6 +91,6 @@ def completed(arguments: Sequence[str]) -> list[str]:
         place += 1
         if option == "--live" and not (place < len(found) and _PORT.fullmatch(found[place])):
             found.insert(place, DEFAULT)
-        takes_value = len(option) == 2 or (option.startswith("--") and "=" not in option and option != "--profile")
+        takes_value = len(option) == 2 or (option.startswith("--") and "=" not in option and option not in FLAGS)
         place += takes_value
     return found

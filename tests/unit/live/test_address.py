@@ -28,6 +28,7 @@ TOKEN = "a token that is long enough"
             ["run", "-n", "2", "--profile", "--live", "auto", "-m", "x"],
         ),
         (["run", "-n2", "--live", "-w", "2", "x.py"], ["run", "-n2", "--live", "auto", "-w", "2", "x.py"]),
+        (["run", "--raw", "--live", "x.py"], ["run", "--raw", "--live", "auto", "x.py"]),
         (["run", "script.py", "--live"], ["run", "script.py", "--live"]),
         (["run", "-m", "module", "--live"], ["run", "-m", "module", "--live"]),
         (["run", "--", "--live"], ["run", "--", "--live"]),
