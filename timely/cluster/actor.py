@@ -9,7 +9,7 @@ import os
 import signal
 import time as clock
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -86,8 +86,9 @@ class Actor:
             reader.start()
 
     def _read(self, is_error: bool, stream: IO[bytes]) -> None:
-        for line in stream:
-            self._output.put((is_error, line))
+        with stream:
+            for line in stream:
+                self._output.put((is_error, line))
 
     def poll(self) -> tuple[list[tuple[bool, bytes]], Ended | None]:
         """Return what the child has printed, as (is an error, line), and how it has ended if it has.
@@ -96,23 +97,25 @@ class Actor:
         """
         child = self._child
         assert child is not None
-        lines = []
         end = clock.monotonic() + POLL_SECONDS
-        while clock.monotonic() < end:
+        while True:
             child.status = child.process.poll()
             if child.status is not None:
                 for reader in self._readers:
                     reader.join(POLL_SECONDS)
-            try:
-                while True:
-                    lines.append(self._output.get(timeout=0.02))
-            except Empty:
-                pass
+            lines = self._printed(0.02)
             if child.status is not None:
                 return lines, Ended(child.status, child.is_echo(), child.describe() if child.status else "")
-            if lines:
-                break
-        return lines, None
+            if lines or clock.monotonic() >= end:
+                return lines, None
+
+    def _printed(self, seconds: float) -> list[tuple[bool, bytes]]:
+        """Return the lines that are there, and wait for the first one. More that arrive meanwhile are left."""
+        lines = []
+        with suppress(Empty):
+            lines.append(self._output.get(timeout=seconds))
+            lines += [self._output.get_nowait() for _ in range(self._output.qsize())]
+        return lines
 
     def end(self) -> None:
         """End the child, if there is one: in order, or by force after `TERMINATE_SECONDS`."""
