@@ -88,11 +88,11 @@ def execute(build: Callable[[Worker], Result], config: Config | None = None) -> 
         report_unknown_variables(settled)
     build = around(build)
     settled = replace(settled, generation=f"{settled.generation}.{next(_runs[settled.generation])}")
-    allocators = local_allocators(settled)
     if settled.live is not None or settled.telemetry is not None:
         from timely.run.live import begin_live
 
-        begin_live(settled)
+        begin_live(settled)  # before the workers listen, for this may fail
+    allocators = local_allocators(settled)
     with no_interrupt_lost(), _stall_watch(settled), _profile(settled) as accounted:
         if len(allocators) == 1:
             return [run(allocators[0], accounted(build), settled)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import sys
 import threading
 import time as clock
@@ -12,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.unit.communication.networks import collect, ipc_configs, together
+from tests.unit.communication.networks import collect, free_ports, ipc_configs, together
 from timely import new_input
 from timely.communication.allocator import broadcast
 from timely.communication.message import Progress
@@ -271,3 +272,13 @@ def test_a_worker_that_built_fewer_dataflows_is_an_error_on_both_sides(tmp_path:
 def test_a_value_that_is_not_a_configuration_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"Config\(workers=2\), not 2"):
         execute(fail, 2)  # type: ignore[arg-type]
+
+
+def test_a_page_that_cannot_be_served_leaves_no_address_in_use() -> None:
+    first, second = free_ports(2)
+    addresses = (f"tcp://127.0.0.1:{first}", f"tcp://127.0.0.1:{second}")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        config = Config(processes=2, addresses=addresses, live=str(taken.getsockname()[1]))
+        with pytest.raises(ConfigError, match="Address already in use"):
+            execute(lambda worker: None, config)
+    socket.create_server(("127.0.0.1", first)).close()
