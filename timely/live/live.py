@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
+from contextlib import ExitStack
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import quote
@@ -17,10 +19,10 @@ from timely.live.notes import Notes
 from timely.live.serving import HttpServer
 
 
-def begin_page(address: Address, others: Others, directory: Path, is_launched: bool) -> Live:
+def begin_page(address: Address, others: Others, directory: Path, is_launched: bool, resources: ExitStack) -> Live:
     """Serve the page of a run from this process, its first, and note in a private directory where it is.
 
-    `is_launched`: the process that started this one belongs to the run.
+    `is_launched`: the process that started this one belongs to the run. `resources` are closed with the page.
     """
     for library in ("starlette", "uvicorn"):
         if find_spec(library) is None:
@@ -39,12 +41,9 @@ def begin_page(address: Address, others: Others, directory: Path, is_launched: b
     noted = {"url": server.url, "token": address.token, "processes": pids}
     _write(path, {**noted, "certificate": os.path.abspath(certificate[0]) if certificate else ""})
 
-    def end() -> None:
-        path.unlink(missing_ok=True)
-        server.close()
-        notes.close()
-
-    return Live(f"{server.url}?token={quote(address.token)}", end)
+    for end in (notes.close, server.close, partial(path.unlink, missing_ok=True)):
+        resources.callback(end)
+    return Live(f"{server.url}?token={quote(address.token)}", resources.close)
 
 
 def begin_telemetry(url: str, processes: int, directory: Path | None) -> Callable[[], None]:

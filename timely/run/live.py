@@ -105,11 +105,11 @@ def _begin(address: Address, others: Others, launched: Path | None) -> Live:
     resources = ExitStack()
     directory = launched or resources.enter_context(run_directory(1))
     try:
-        live = begin_page(address, others, directory, launched is not None)
+        live = begin_page(address, others, directory, launched is not None, resources)
     except BaseException:
         resources.close()
         raise
     _open[:] = [live]
-    atexit.register(resources.close)
     atexit.register(live.close)
+    resources.callback(atexit.unregister, live.close)
     return live

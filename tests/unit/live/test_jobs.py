@@ -106,6 +106,14 @@ def test_a_viewer_is_told_why_a_page_does_not_answer() -> None:
         next(events(Job(url, "wrong", ())))
 
 
+def test_a_page_that_is_closed_leaves_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    page = serve_live(0)
+    assert [path.name.startswith("timely-run-") for path in tmp_path.iterdir()] == [True]
+    page.close()
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_page_with_a_certificate_of_its_own_is_shown_to_its_user_and_to_others_who_trust_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
