@@ -194,12 +194,12 @@ class EventSocketReader:
 
 
 def _connected(address: Address, timeout: float) -> socket.socket:
-    import socket
+    from timely.communication.endpoint import connected  # here for the same reason as the module that it imports
 
     deadline = clock.monotonic() + timeout
     while True:
         try:
-            return socket.create_connection(address, timeout=max(0.1, deadline - clock.monotonic()))
+            return connected(*address, max(0.1, deadline - clock.monotonic()))
         except OSError as error:
             if clock.monotonic() >= deadline:
                 raise TransportError(f"nobody listens for events at {_shown(address)}: {error}") from error

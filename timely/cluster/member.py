@@ -14,6 +14,7 @@ from timely.cluster.lines import Lines
 from timely.cluster.place import Place, Waiting
 from timely.cluster.ports import reserved_ports
 from timely.cluster.seal import Keyed, Seal
+from timely.communication.endpoint import connected
 from timely.communication.notes import declare_fate
 from timely.config import Config
 from timely.errors import PeerFailed, TransportError
@@ -85,12 +86,9 @@ class Member:
     def _greeted(self, port: int) -> tuple[Lines, str] | None:
         """Return the connection to a port and the challenge, if process 0 of this run listens there."""
         try:
-            connection = socket.create_connection((self._place.head, port), CONNECT_SECONDS)
+            connection = connected(self._place.head, port, CONNECT_SECONDS)
         except OSError as error:
             self._trouble = error.strerror or str(error)
-            return None
-        if connection.getsockname() == connection.getpeername():
-            connection.close()  # nobody listens there, and the system has connected this end to itself
             return None
         lines = Lines(connection)
         try:

@@ -1,4 +1,4 @@
-"""Endpoints that ZeroMQ can bind, and advice about those that it cannot."""
+"""Endpoints that ZeroMQ can bind, and advice about those that it cannot; connections to other listeners."""
 
 from __future__ import annotations
 
@@ -38,6 +38,18 @@ def is_here(endpoint: str) -> bool:
             probe.bind(address)
             return True
     return False
+
+
+def connected(host: str, port: int, timeout: float) -> socket.socket:
+    """Return a connection to a listener. Raises `OSError` if there is none within `timeout` seconds.
+
+    If nobody listens at a port that the system may give to outgoing connections, it may connect a socket to itself.
+    """
+    connection = socket.create_connection((host, port), timeout=timeout)
+    if connection.getsockname() == connection.getpeername():
+        connection.close()
+        raise ConnectionRefusedError(errno.ECONNREFUSED, os.strerror(errno.ECONNREFUSED))
+    return connection
 
 
 def advice(number: int | None) -> str:

@@ -235,7 +235,8 @@ def test_a_writer_that_connected_late_waits_as_long_as_asked_when_it_sends(
     def connect(address: Any, timeout: float) -> Any:
         if clock.now < 103:
             raise ConnectionRefusedError("nobody yet")
-        return SimpleNamespace(settimeout=timeouts.append)
+        ends = {"getsockname": lambda: ("127.0.0.1", 40_000), "getpeername": lambda: address}
+        return SimpleNamespace(settimeout=timeouts.append, **ends)
 
     monkeypatch.setattr(socket, "create_connection", connect)
     EventSocketWriter(("127.0.0.1", 9), timeout=4.0)
@@ -279,6 +280,20 @@ def test_a_writer_reports_a_missing_listener() -> None:
         silent.bind(("127.0.0.1", 0))
         with pytest.raises(TransportError, match="nobody listens"):
             EventSocketWriter(silent.getsockname(), timeout=0.2)
+
+
+def test_a_writer_that_is_connected_to_itself_has_no_reader(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The system may choose the port that a socket connects to as its own."""
+
+    def connect(address: Any, timeout: float) -> socket.socket:
+        connection = socket.socket()
+        connection.bind(("127.0.0.1", 0))
+        connection.connect(connection.getsockname())
+        return connection
+
+    monkeypatch.setattr(socket, "create_connection", connect)
+    with pytest.raises(TransportError, match="nobody listens for events at 127"):
+        EventSocketWriter(("127.0.0.1", 40_000), timeout=0.1)
 
 
 def test_a_second_writer_is_refused_and_the_first_is_read_to_the_end() -> None:
