@@ -14,7 +14,7 @@ from typing import Any
 from timely.cluster.lifeline import Declare, spread
 from timely.cluster.lines import Lines
 from timely.cluster.place import Place, Waiting, addresses_of
-from timely.cluster.ports import reserved_ports
+from timely.cluster.ports import listener_at, reserved_ports
 from timely.cluster.seal import Keyed, Seal
 from timely.communication.descriptors import reserve_for
 from timely.communication.notes import declare_fate
@@ -199,12 +199,10 @@ class Head:
 
 
 def _listening(ports: tuple[int, ...]) -> socket.socket:
-    """Return a socket that listens, for connections from everywhere, at the first of some ports that is free."""
-    dual = socket.has_dualstack_ipv6()
-    family = socket.AF_INET6 if dual else socket.AF_INET
+    """Return a socket that listens at the first of some ports that is free."""
     for port in ports:
         with suppress(OSError):
-            return socket.create_server(("", port), family=family, backlog=1024, dualstack_ipv6=dual)
+            return listener_at(port)
     raise TransportError(
         f"process 0 cannot listen at any of the ports {', '.join(map(str, ports))}: other programs use all of them"
     )

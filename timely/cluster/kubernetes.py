@@ -26,6 +26,7 @@ from pathlib import Path
 from threading import Event, Thread
 
 from timely.cluster.place import Place, number
+from timely.cluster.ports import listener_at
 from timely.cluster.rendezvous import placed_at
 from timely.communication.curve import KEY_FILE, write_keys
 from timely.config import Config
@@ -87,7 +88,9 @@ def answering(port: int) -> Iterator[Event]:
         def log_message(self, *_: object) -> None:
             """Print nothing: probes come every few seconds."""
 
-    with ThreadingHTTPServer(("", port), Probes) as server:
+    with ThreadingHTTPServer(("", port), Probes, bind_and_activate=False) as server:
+        server.socket.close()
+        server.socket = listener_at(port)
         server.daemon_threads = True
         thread = Thread(target=server.serve_forever, args=(0.1,), name="timely probes", daemon=True)
         thread.start()

@@ -55,6 +55,16 @@ def _taken(port: int) -> socket.socket:
     return bound
 
 
+def listener_at(port: int) -> socket.socket:
+    """Return a socket that listens at a port for connections from everywhere, by IPv4 and, if possible, by IPv6.
+
+    Raises `OSError` if the port is in use.
+    """
+    dual = socket.has_dualstack_ipv6()
+    family = socket.AF_INET6 if dual else socket.AF_INET
+    return socket.create_server(("", port), family=family, backlog=1024, dualstack_ipv6=dual)
+
+
 def agreed_ports(run: str, count: int = 8) -> tuple[int, ...]:
     """Return ports at one of which process 0 of a run listens. All processes of the run find the same ones.
 

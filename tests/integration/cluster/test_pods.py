@@ -14,7 +14,7 @@ import pytest
 
 from tests.integration.cluster.services import ANSWER, SCRIPT
 from tests.integration.launcher.launching import ROOT
-from tests.unit.communication.networks import free_ports
+from tests.unit.communication.networks import free_ports, has_newer_addresses
 from timely.cluster.kubernetes import answering
 from timely.communication.curve import make_keys
 
@@ -48,12 +48,15 @@ def test_pods_meet_again_after_one_of_them_was_killed(tmp_path: Path) -> None:
     assert ANSWER in found[0][-1].stdout, shown
 
 
-def test_probes_are_answered() -> None:
+@pytest.mark.parametrize("host", ["127.0.0.1", "[::1]"])
+def test_probes_are_answered(host: str) -> None:
+    if ":" in host and not has_newer_addresses():
+        pytest.skip("there is no ::1")
     port = free_ports(1)[0]
 
     def probe(path: str) -> int:
         try:
-            with urlopen(f"http://127.0.0.1:{port}{path}", timeout=5) as answer:
+            with urlopen(f"http://{host}:{port}{path}", timeout=5) as answer:
                 return int(answer.status)
         except HTTPError as error:
             error.close()

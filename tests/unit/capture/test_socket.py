@@ -5,14 +5,13 @@ from __future__ import annotations
 import socket
 import struct
 import time as real_clock
-from contextlib import suppress
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from tests.unit.capture.events import EVENTS, EXPECTED, Unknown, read
-from tests.unit.communication.networks import together
+from tests.unit.communication.networks import has_newer_addresses, together
 from timely.capture import EventSocketReader, EventSocketWriter, socket as event_socket
 from timely.capture.codec import FRAME, PREFIX, encode
 from timely.errors import BuildError, CaptureError, TransportError
@@ -49,13 +48,6 @@ def read_to_the_end(reader: EventSocketReader) -> list[object]:
         assert real_clock.monotonic() < end, f"after {found} nothing more comes, and no end"
         found += read(reader)
     return found
-
-
-def has_newer_addresses() -> bool:
-    """Return whether this machine can be reached at ::1."""
-    with suppress(OSError), socket.create_server(("::1", 0), family=socket.AF_INET6):
-        return True
-    return False
 
 
 def test_a_reader_listens_when_first_read_and_never_waits() -> None:

@@ -38,6 +38,13 @@ def free_ports(count: int) -> list[int]:
     return ports
 
 
+def has_newer_addresses() -> bool:
+    """Return whether this machine can be reached at ::1."""
+    with suppress(OSError), socket.create_server(("::1", 0), family=socket.AF_INET6):
+        return True
+    return False
+
+
 def configs(addresses: Sequence[str], **changes: Any) -> list[Config]:
     """Return the configuration of each process at these addresses. Without `rings`, messages go by sockets."""
     settings: dict[str, Any] = {"generation": "test", "rendezvous_seconds": 30.0, "rings": False} | changes
