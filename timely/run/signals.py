@@ -52,8 +52,13 @@ def report_on_signal() -> None:
         signal.set_wakeup_fd(former)  # of an event loop, for example; our handler then writes to our own pipe
 
     def handle(signum: int, frame: FrameType | None) -> None:
-        if former != -1:
-            os.write(write_end, bytes((signum,)))
+        # An event loop that handles signals takes the place of our pipe, and leaves none when it ends.
+        present = signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)
+        if present != write_end:
+            with suppress(OSError):
+                os.write(write_end, bytes((signum,)))
+        if present not in (-1, write_end):
+            signal.set_wakeup_fd(present)
 
     reporter = Thread(target=_listen, args=(read_end, report), name="timely reporter", daemon=True)
 

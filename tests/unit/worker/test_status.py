@@ -155,6 +155,26 @@ def test_the_signal_is_answered_beside_other_uses_of_signals(before: str, expect
     assert process.returncode == 0
 
 
+def test_the_signal_is_answered_while_an_event_loop_handles_signals_and_after_it() -> None:
+    code = """
+import asyncio, os, signal
+from timely import execute_directly
+
+async def serve():
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, lambda: print("asked to end", flush=True))
+    os.kill(os.getpid(), signal.SIGUSR1)
+    os.kill(os.getpid(), signal.SIGTERM)
+    await asyncio.sleep(0.5)
+
+execute_directly(lambda worker: None)
+asyncio.run(serve())
+os.kill(os.getpid(), signal.SIGUSR1)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=50, check=True)
+    assert done.stdout == "asked to end\n"
+    assert done.stderr.count("timely: no worker runs in this process") == 2
+
+
 def test_a_failed_report_does_not_prevent_the_next_one() -> None:
     code = """
 import os, signal, sys
