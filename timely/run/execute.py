@@ -87,7 +87,8 @@ def execute(build: Callable[[Worker], Result], config: Config | None = None) -> 
     if config is None:
         report_unknown_variables(settled)
     build = around(build)
-    settled = replace(settled, generation=f"{settled.generation}.{next(_runs[settled.generation])}")
+    if settled.processes > 1:
+        settled = replace(settled, generation=f"{settled.generation}.{next(_runs[settled.generation])}")
     if settled.live is not None or settled.telemetry is not None:
         from timely.run.live import begin_live
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import importlib
 import socket
 import sys
 import threading
 import time as clock
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 import pytest
@@ -19,7 +22,16 @@ from timely.communication.allocator import broadcast
 from timely.communication.message import Progress
 from timely.config import Config
 from timely.dataflow.probe import Probe
-from timely.errors import BuildError, ConfigError, DataError, OperatorError, PeerFailed, ShapeError, StalledError
+from timely.errors import (
+    BuildError,
+    ConfigError,
+    DataError,
+    OperatorError,
+    PeerFailed,
+    ShapeError,
+    StalledError,
+    TransportError,
+)
 from timely.run.execute import execute, execute_directly, execute_from_args, local_allocators, run
 from timely.worker.worker import Worker
 
@@ -267,6 +279,23 @@ def test_a_worker_that_built_fewer_dataflows_is_an_error_on_both_sides(tmp_path:
     assert "worker 0 ended after building 0 dataflows, but worker 1 built 1" in str(first)
     assert isinstance(second, PeerFailed)
     assert "every worker must build the same dataflows" in str(second)
+
+
+def test_runs_of_one_process_do_not_count_among_those_of_several(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One process may run something on its own before it meets the others."""
+    generations: list[str] = []
+
+    def refuse(config: Config) -> Any:
+        generations.append(config.generation)
+        raise TransportError("no peers here")
+
+    addresses = tuple(f"tcp://127.0.0.1:{port}" for port in free_ports(2))
+    config = Config(processes=2, addresses=addresses, generation=uuid4().hex)
+    monkeypatch.setattr(importlib.import_module("timely.run.execute"), "local_allocators", refuse)
+    for settled in (config, config, replace(config, processes=1), config):
+        with pytest.raises(TransportError):
+            execute(lambda worker: None, settled)
+    assert [each.partition(".")[2] for each in generations] == ["0", "1", "", "2"]
 
 
 def test_a_value_that_is_not_a_configuration_is_refused() -> None:
