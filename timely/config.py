@@ -334,6 +334,10 @@ def split_tcp(address: str) -> tuple[str, int]:
     bare = host[1:-1] if host.startswith("[") and host.endswith("]") else host
     if not bare or any(character in bare for character in "/ []") or (":" in bare and bare == host):
         raise ConfigError(f"address {address!r} is not tcp://HOST:PORT")
+    try:
+        bare.encode("idna")  # as the system resolves names
+    except UnicodeError:
+        raise ConfigError(f"address {address!r}: {bare!r} cannot be the name of a host") from None
     if not port.isascii() or not port.isdigit() or not 0 < int(port) < 1 << 16:
         raise ConfigError(f"address {address!r}: the port must be a number from 1 to 65535")
     return host, int(port)

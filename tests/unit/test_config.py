@@ -76,6 +76,7 @@ def test_the_place_for_batches_comes_from_the_environment(tmp_path: Path) -> Non
         ({"processes": 2, "workers": 3, "addresses": LOCAL}, "processes 0 and 1 .* 3 consecutive ports"),
         ({"processes": 2, "addresses": ("udp://a:1", "udp://b:1")}, "neither ipc://PATH nor tcp://HOST:PORT"),
         ({"processes": 2, "addresses": ("tcp://a", "tcp://b")}, "not tcp://HOST:PORT"),
+        ({"processes": 2, "addresses": ("tcp://a..b:1", "tcp://b:1")}, "'a..b' cannot be the name of a host"),
         ({"processes": 2, "addresses": ("tcp://localhost:0", "tcp://b:1")}, "from 1 to 65535"),
         ({"processes": 2, "addresses": ("tcp://localhost:x", "tcp://b:1")}, "from 1 to 65535"),
         ({"processes": 2, "workers": 2, "addresses": ("tcp://localhost:65535", "tcp://b:1")}, "ports up to 65536"),
@@ -140,6 +141,8 @@ def test_a_host_file_has_an_address_a_line_and_comments(tmp_path: Path) -> None:
     [
         ("localhost:2101\nlocalhost\n", "line 2: 'localhost' is not HOST:PORT"),
         ("a b:1\n", "line 1"),
+        ("127.0.0.1:2101\na..b:2102\n", "line 2: 'a..b:2102'"),
+        (f"{'a' * 64}:2101\n", "line 1"),
         ("::1:2101\n", "line 1"),
         ("# nothing\n", "names no host"),
     ],
