@@ -9,6 +9,7 @@ made, because someone may be reading them.
 from __future__ import annotations
 
 import csv
+import io
 import json
 import os
 import re
@@ -63,6 +64,8 @@ class OutputFile:
                         f"{STANDARD} is standard output, where each line gets the number of its process in front; pass "
                         "--raw to `timely run`, or give the path of a file"
                     )
+                if isinstance(sys.stdout, io.TextIOWrapper):
+                    sys.stdout.reconfigure(encoding=encoding)
                 self._file: IO[Any] = sys.stdout.buffer if binary else sys.stdout
             elif is_live or _is_stream(self._path):
                 self._file = open(self._path, mode, encoding=encoding)  # noqa: SIM115  __exit__ closes it

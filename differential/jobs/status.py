@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import sys
 from collections.abc import Callable
 
 from differential.jobs.files import empty_standard_output
@@ -22,6 +24,8 @@ def status_of(name: str, body: Callable[[], object]) -> int:
     >>> status_of("job", lambda: None)
     0
     """
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # for names that the locale cannot write
     try:
         body()
     except BrokenPipeError:

@@ -113,7 +113,7 @@ def _locked(directory: str) -> int:
 
 def _show(options: argparse.Namespace) -> int:
     command = importlib.import_module(_COMMAND)
-    with printing():
+    with printing(errors="backslashreplace"):
         status: int
         if options.accept is None:
             status = command.show(options.directory, options.verify)

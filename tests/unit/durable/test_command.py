@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from pathlib import Path
 
 import pytest
 
 from differential.durable import LocalStore
+from differential.durable.shard import Shard
+from differential.durable.writer import Writer
 from tests.unit.durable.golden import write
 from timely.errors import StoreError
 from timely.run.cli import main
@@ -68,6 +71,15 @@ def test_an_output_that_cannot_be_written_is_one_line(
         monkeypatch.setattr(sys, "stdout", None)
         assert main(["state", str(directory)]) == 1
         assert capsys.readouterr().err == "timely: standard output is closed\n"
+
+
+def test_a_name_that_the_locale_cannot_write_is_escaped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Writer.claim(Shard("größe", LocalStore(str(tmp_path / "größe"))), "input")
+    output = io.BytesIO()
+    with io.TextIOWrapper(output, encoding="ascii") as stdout:
+        monkeypatch.setattr(sys, "stdout", stdout)
+        assert main(["state", str(tmp_path)]) == 0
+        assert b"\ngr\\xf6\\xdfe " in output.getvalue()
 
 
 def test_a_collection_that_cannot_be_read_hides_no_other(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from pathlib import Path
 
@@ -45,6 +46,21 @@ def test_a_summary_for_a_standard_error_that_is_closed_is_dropped(
     assert status_of("degrees", lambda: print_lines(["3 nodes"], sys.stderr)) == 0
     assert fail("degrees: an error") == 1
     assert capsys.readouterr().out == ""
+
+
+def test_a_name_that_the_locale_cannot_write_is_utf_8_in_an_answer_and_escaped_elsewhere(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def answer() -> None:
+        print_lines(["to größe"], sys.stdout)
+        with OutputFile("-") as file:
+            write_changes(file, 1, [["größe"]], [1])
+
+    output = io.BytesIO()
+    with io.TextIOWrapper(output, encoding="ascii") as stdout:
+        monkeypatch.setattr(sys, "stdout", stdout)
+        assert status_of("degrees", answer) == 0
+        assert output.getvalue() == b"to gr\\xf6\\xdfe\n" + "1\t+\tgröße\n".encode()
 
 
 @pytest.mark.parametrize("name", ["a\tb", "a\nb", "b\r", " a", "a "])
