@@ -72,6 +72,7 @@ class OutputFile:
             else:
                 if self._path.is_dir():
                     raise IsADirectoryError(21, "it is a directory")
+                self._path = Path(os.path.realpath(name))  # a symbolic link stays one
                 self._partial = self._path.with_name(f".{self._path.name}.{os.getpid()}.partial")
                 self._file = open(self._partial, mode, encoding=encoding)  # noqa: SIM115  __exit__ closes it
 

@@ -28,6 +28,21 @@ def test_an_output_is_no_input_and_no_other_output(tmp_path: Path) -> None:
         refuse_same({"csv": str(tmp_path / "absent" / ".." / "answer.csv"), "json": answer})
 
 
+@pytest.mark.parametrize("exists", [False, True])
+def test_a_symbolic_link_stays_one_and_its_target_is_written(exists: bool, tmp_path: Path) -> None:
+    (tmp_path / "answers").mkdir()
+    target, link = tmp_path / "answers" / "answer.csv", tmp_path / "link.csv"
+    link.symlink_to(target)
+    if exists:
+        target.write_text("an older answer")
+    with OutputFile(str(link)) as file:
+        file.write("complete")
+        assert not exists or target.read_text() == "an older answer"
+    assert link.readlink() == target
+    assert target.read_text() == "complete"
+    assert list(target.parent.iterdir()) == [target]
+
+
 def test_a_standard_output_that_is_closed_is_an_error_of_one_line(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
