@@ -195,9 +195,7 @@ class Writer:
         except StoreError:
             return False
         self._replace(self._bytes, manifest.after(parts=(*manifest.parts[:start], *part, *manifest.parts[end:])))
-        with suppress(StoreError):  # the next claim removes what is left
-            for each in merged:
-                self._store.delete(each.name)
+        self._remove(merged)
         return True
 
     def keep_states(
@@ -217,8 +215,7 @@ class Writer:
         merged = {**self.manifest.offsets, **(offsets or {})}
         after = self.manifest.after(since=since, upper=upper, states=(*kept, *states), offsets=merged)
         self._replace(self._bytes, after)
-        for state in dropped:
-            self._store.delete(state.name)
+        self._remove(dropped)
 
     def retract(self, upper: int) -> None:
         """Give up what was appended at times from `upper` on, which no other program may have relied on.
@@ -268,6 +265,12 @@ class Writer:
         for name in garbage:
             self._store.delete(name)
         return garbage
+
+    def _remove(self, parts: Sequence[Part]) -> None:
+        """Remove files that the manifest no longer has. The next claim removes those that the store keeps."""
+        with suppress(StoreError):
+            for part in parts:
+                self._store.delete(part.name)
 
     def _get(self, part: Part) -> bytes:
         data = _patiently(self.shard, lambda: self.shard.part(part), self._pause)

@@ -364,6 +364,21 @@ def test_a_snapshot_is_there_until_the_next_one_is(shard: Shard, monkeypatch: py
     assert (shard.store.names(), shard.manifest().upper) == (["second"], 4)
 
 
+def test_a_state_that_cannot_be_removed_is_left_to_the_next_claim(
+    shard: Shard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer = Writer.claim(shard, "snapshot")
+    names = [f"00000001-{upper:012d}-0000-abc.npz" for upper in (2, 4)]
+    for name, upper in zip(names, (2, 4)):
+        shard.store.put_new(name, b"1")
+        with monkeypatch.context() as patch:
+            patch.setattr(LocalStore, "delete", lambda *_: (_ for _ in ()).throw(StoreError("no answer")))
+            writer.keep_states(upper, [Part(name, upper - 1, upper, 0, 1, "", 0)])
+    assert (shard.store.names(), shard.manifest().upper) == (names, 4)
+    assert Writer.claim(shard, "snapshot").remove_garbage() == names[:1]
+    assert shard.store.names() == names[1:]
+
+
 def test_a_compaction_that_a_crash_interrupts_is_garbage(shard: Shard, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compaction, "RUN", 2)
     writer = Writer.claim(shard, "output")
