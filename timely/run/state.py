@@ -101,13 +101,16 @@ def _locked(directory: str) -> int:
         raise ConfigError(f"cannot lock {path}: {error.strerror}") from None
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
+    except BlockingIOError:
         who = os.pread(lock, 200, 0).decode(errors="replace").strip()
         os.close(lock)
         raise ConfigError(
             f"{directory} belongs to a run with --restart ({who}), which would end this one: stop that run, or name "
             "another directory"
         ) from None
+    except OSError as error:  # the file system has no locks
+        os.close(lock)
+        raise ConfigError(f"cannot lock {path}: {error.strerror}") from None
     return lock
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
 from pathlib import Path
 
@@ -53,4 +55,16 @@ def test_the_command_refuses_with_the_status_of_wrong_arguments(
 def test_a_directory_that_cannot_be_locked_is_named(tmp_path: Path) -> None:
     (tmp_path / LOCK).mkdir()
     with pytest.raises(ConfigError, match=f"cannot lock {tmp_path / LOCK}: Is a directory"), reserved(str(tmp_path), 1):
+        raise AssertionError("it has begun")
+
+
+def test_a_file_system_without_locks_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: int) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    with (
+        pytest.raises(ConfigError, match=f"cannot lock {tmp_path / LOCK}: No locks available"),
+        reserved(str(tmp_path), 1),
+    ):
         raise AssertionError("it has begun")
