@@ -343,6 +343,15 @@ def split_tcp(address: str) -> tuple[str, int]:
     return host, int(port)
 
 
+def bracketed(host: str) -> str:
+    """Return a host, given by its name or number, as addresses with a port have it.
+
+    >>> bracketed("localhost"), bracketed("127.0.0.1"), bracketed("::1")
+    ('localhost', '127.0.0.1', '[::1]')
+    """
+    return f"[{host}]" if ":" in host else host
+
+
 def is_loopback(host: str) -> bool:
     """Return whether a host, as written, is this machine and cannot be reached from others."""
     if host == "localhost":

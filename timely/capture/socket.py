@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from timely.capture.codec import FRAME, PREFIX, body_length, check, decode, encode
 from timely.capture.event import Event
-from timely.config import is_loopback
+from timely.config import bracketed, is_loopback
 from timely.errors import BuildError, CaptureError, TransportError
 
 if TYPE_CHECKING:
@@ -223,4 +223,4 @@ def _checked(address: object) -> Address:
 
 def _shown(address: Address) -> str:
     host, port = address
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    return f"{bracketed(host)}:{port}"

@@ -153,7 +153,10 @@ class Head:
         guest.introduction = introduction
 
     def _lose(self, connection: socket.socket, guest: Guest) -> None:
-        """Close a connection that has ended; raise `TransportError` if that of a process has, which does not return."""
+        """Close a connection that has ended.
+
+        Raises `TransportError` if it was that of a process which the system does not start again.
+        """
         self._close(connection)
         if guest.introduction is not None and not self._place.returns:
             who = f"process {guest.introduction['process']} on {guest.introduction['machine']}"
@@ -166,22 +169,23 @@ class Head:
 
     def _answer_all(self, port: int) -> tuple[tuple[str, ...], str]:
         """Send the addresses, the generation and, if the seal permits it, the keys to all."""
+        come: dict[int, Guest] = {}
+        introductions: dict[int, Mapping[str, Any]] = {}
         for connection, guest in list(self._guests.items()):
             if guest.introduction is None:
                 self._close(connection)
-        guests = {
-            guest.introduction["process"]: guest for guest in self._guests.values() if guest.introduction is not None
-        }
-        addresses = addresses_of([guests[process].introduction or {} for process in sorted(guests)], port)
+            else:
+                process = guest.introduction["process"]
+                come[process], introductions[process] = guest, guest.introduction
+        addresses = addresses_of([introductions[process] for process in sorted(introductions)], port)
         generation = os.urandom(8).hex()
         answer: dict[str, Any] = {"addresses": addresses, "generation": generation}
         if self._seal.keeps_secrets:
             answer["keys"] = [key.decode() for key in self._keys]
-        for guest in guests.values():
+        for guest in come.values():
             self._answer(guest, answer)
-        spread(
-            {process: guest.lines for process, guest in guests.items()}, Keyed(*self._keys), generation, self._declare
-        )
+        lines = {process: guest.lines for process, guest in come.items()}
+        spread(lines, Keyed(*self._keys), generation, self._declare)
         return addresses, generation
 
     def _answer(self, guest: Guest, answer: Mapping[str, Any]) -> None:

@@ -62,8 +62,8 @@ def manifest(options: argparse.Namespace) -> list[Value]:
         "selector": labels,
         "ports": [{"name": "rendezvous", "port": HEAD_PORT}],
     }
-    objects.append(_object("v1", "Service", _metadata(name, labels, options), spec=service))
     meta = _metadata(name, labels, options)
+    objects.append(_object("v1", "Service", meta, spec=service))
     pod = _pod(name, labels, options)
     objects.append(
         _object("apps/v1", "StatefulSet", meta, spec=_stateful_set(name, labels, pod, options))

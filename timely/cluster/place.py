@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from timely.config import Config, is_loopback
+from timely.config import Config, bracketed, is_loopback
 from timely.errors import ConfigError, TransportError
 from timely.observe.notices import numbered
 
@@ -69,7 +69,7 @@ def addresses_of(introductions: Sequence[Mapping[str, Any]], head_port: int) -> 
     head = next((each for each in heads if not is_loopback(each)), heads[0])
     places = [(head, head_port)]
     places += [(head if is_loopback(each["here"]) else each["here"], each["port"]) for each in introductions]
-    return tuple(f"tcp://[{host}]:{port}" if ":" in host else f"tcp://{host}:{port}" for host, port in places)
+    return tuple(f"tcp://{bracketed(host)}:{port}" for host, port in places)
 
 
 def settled(config: Config, place: Place, addresses: Sequence[str], generation: str, curve_dir: str) -> Config:

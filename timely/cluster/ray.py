@@ -23,15 +23,15 @@ from uuid import uuid4
 
 from timely.cluster.actor import Actor, Ended, Orders
 from timely.communication.curve import new_keys
-from timely.config import Config
+from timely.config import Config, bracketed
 from timely.errors import ConfigError, PeerFailed, TransportError
+from timely.run.failure import USAGE_ERROR
 from timely.run.restart import FIRST_PAUSE, LONGEST_PAUSE
 from timely.run.state import reserved
 
 ECHO_SECONDS = 10.0
 """How long processes have to notice that one of them has died, beyond the peer timeout."""
 STRATEGIES = ("PACK", "SPREAD", "STRICT_PACK", "STRICT_SPREAD")
-_USAGE_ERROR = 2
 
 
 class Fleet:
@@ -59,7 +59,7 @@ class Fleet:
         except ray.exceptions.RayActorError as error:
             raise TransportError(f"Ray does not start an actor again that has died: {error}") from None
         is_one_machine = len({host for host, _ in found}) == 1
-        hosts = ["127.0.0.1" if is_one_machine else f"[{host}]" if ":" in host else host for host, _ in found]
+        hosts = ["127.0.0.1" if is_one_machine else bracketed(host) for host, _ in found]
         public, secret = new_keys()
         addresses = tuple(f"tcp://{host}:{port}" for host, (_, port) in zip(hosts, found))
         # The configuration of more than one process needs keys, which each actor has in a directory of its own.
@@ -108,7 +108,7 @@ def run(
 
 
 def _first_cause(ships: Fleet, calls: Sequence[Any]) -> Exception | None:
-    """Wait until all calls have ended; return why the first of them failed that did not fail because of a peer."""
+    """Wait until all calls have ended; return the error of the first one that did not fail because of a peer."""
     ray = ships.ray
     waiting = list(calls)
     errors: dict[int, Exception] = {}
@@ -154,7 +154,7 @@ def launch(config: Config, processes: int, arguments: Sequence[str], restarts: i
                 ended = _watch(ships, arguments)
             except ships.ray.exceptions.RayActorError as error:
                 ended = Ended(1, False, f"an actor has died: {str(error).strip().splitlines()[-1]}")
-            if ended.status in (0, _USAGE_ERROR):
+            if ended.status in (0, USAGE_ERROR):
                 return ended.status
             if attempt < restarts:
                 _pause(attempt, restarts, ended.description)

@@ -7,7 +7,7 @@ import os
 import socket
 from contextlib import suppress
 
-from timely.config import split_tcp
+from timely.config import bracketed, split_tcp
 
 
 def bindable(endpoint: str) -> str:
@@ -23,8 +23,8 @@ def bindable(endpoint: str) -> str:
         return endpoint
     host, port = split_tcp(endpoint)
     found = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM)
-    family, _, _, _, address = min(found, key=lambda entry: entry[0] != socket.AF_INET)
-    return f"tcp://[{address[0]}]:{port}" if family == socket.AF_INET6 else f"tcp://{address[0]}:{port}"
+    *_, address = min(found, key=lambda entry: entry[0] != socket.AF_INET)
+    return f"tcp://{bracketed(str(address[0]))}:{port}"
 
 
 def is_here(endpoint: str) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
 
-from timely.config import is_loopback
+from timely.config import bracketed, is_loopback
 from timely.errors import ConfigError, TransportError
 
 if TYPE_CHECKING:
@@ -43,15 +43,6 @@ def listen(host: str, port: int) -> socket.socket:
     return listener
 
 
-def in_url(host: str) -> str:
-    """Return a host, given by its number, as URLs have it.
-
-    >>> in_url("127.0.0.1"), in_url("::1")
-    ('127.0.0.1', '[::1]')
-    """
-    return f"[{host}]" if ":" in host else host
-
-
 class Access:
     """Who may ask at `host`: clients that have the token and, if only this machine can reach it, name it in requests.
 
@@ -63,8 +54,8 @@ class Access:
 
     def __init__(self, token: str, host: str, port: int) -> None:
         self._token = token.encode()
-        self._names = f"localhost:{port} or {in_url(host)}:{port}"
-        names = (*_LOOPBACK, in_url(host))
+        self._names = f"localhost:{port} or {bracketed(host)}:{port}"
+        names = (*_LOOPBACK, bracketed(host))
         self._hosts = {each for name in names for each in (name, f"{name}:{port}")} if is_loopback(host) else None
 
     @staticmethod
@@ -148,7 +139,7 @@ class HttpServer:
             **options,
         )
         host, port = listener.getsockname()[:2]
-        self.url = f"http{'' if certificate is None else 's'}://{in_url(host)}:{port}/"
+        self.url = f"http{'' if certificate is None else 's'}://{bracketed(host)}:{port}/"
         """The address, without the token."""
         self._ending = ending
         self._loop: asyncio.AbstractEventLoop | None = None

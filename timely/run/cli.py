@@ -16,12 +16,11 @@ from timely.live import option as live
 from timely.live.output import printing
 from timely.run import elsewhere
 from timely.run.environment import report_unknown_variables
+from timely.run.failure import USAGE_ERROR
 from timely.run.large_pages import restart_with_large_pages
 from timely.run.launched import INTERRUPTED, handle_signals, run_target, write_lines
 from timely.run.state import add_options, add_state, pass_on, reserved
 from timely.worker.garbage import keep_short
-
-_USAGE_ERROR = 2
 
 _RUN_EXAMPLES = """\
 examples:
@@ -56,7 +55,7 @@ ends them at once. A process that has not begun to end after 2 seconds is stoppe
 killed. A single process has as long as it takes, until a second signal ends it. Signals that are ignored when the
 command starts, as SIGHUP is under nohup, stay ignored.
 A process that stops or ends before all processes are connected is named within 5 seconds. Processes that wait for
-others print every 5 seconds which ones.
+others print every 4 seconds which ones.
 Full garbage collections skip objects that have survived earlier ones. So objects in reference cycles may live longer
 than under 'python script.py', but forgotten capabilities in such a cycle are found when the run stands still.
 SIGUSR1 to the command, or to one of its processes, prints what the workers do and wait for. It ends the command only in
@@ -77,7 +76,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         status: int = options.action(options)
     except TimelyError as error:
         print(f"timely: {error}", file=sys.stderr)
-        return _USAGE_ERROR if isinstance(error, ConfigError) else 1
+        return USAGE_ERROR if isinstance(error, ConfigError) else 1
     except KeyboardInterrupt:
         return INTERRUPTED
     return status

@@ -64,7 +64,7 @@ def _make(place: str) -> tuple[Path, int]:
         with suppress(FileNotFoundError):  # removed by another launcher, which took it for a leftover
             lock = _open(path)
             # Another launcher may have locked and removed the directory just before; then the lock is on a deleted one.
-            if _take_lock(lock, or_none=True) and _is_at(path, lock):
+            if _take_lock(lock, without_locks=True) and _is_at(path, lock):
                 return Path(path), lock
         if lock >= 0:
             os.close(lock)
@@ -85,10 +85,10 @@ def _open(path: str) -> int:
     return os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
 
 
-def _take_lock(directory: int, *, or_none: bool = False) -> bool:
+def _take_lock(directory: int, *, without_locks: bool = False) -> bool:
     """Take the lock, until the directory is closed, unless somebody else has it; return whether it was taken.
 
-    On a file system without locks the result is `or_none`: no directories are removed there.
+    On a file system without locks the result is `without_locks`: no directories are removed there.
     """
     import fcntl
 
@@ -97,7 +97,7 @@ def _take_lock(directory: int, *, or_none: bool = False) -> bool:
     except BlockingIOError:
         return False
     except OSError:
-        return or_none
+        return without_locks
     return True
 
 

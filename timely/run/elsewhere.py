@@ -52,7 +52,7 @@ def add_commands(commands: Any, given: str | None) -> None:
         if name == given:
             found = importlib.import_module(f"timely.cluster.{module}")
             found.add_options(parser)
-            parser.set_defaults(action=partial(_print, found.text, getattr(found, "remarks", _none)))
+            parser.set_defaults(action=partial(_print, found.text, getattr(found, "remarks", lambda _: ())))
 
 
 def _print(
@@ -66,10 +66,6 @@ def _print(
     for remark in remarks(options):
         notify(remark)
     return 0
-
-
-def _none(_: argparse.Namespace) -> Sequence[str]:
-    return ()
 
 
 def add_options(run: argparse.ArgumentParser) -> None:

@@ -25,6 +25,9 @@ from timely.origin import Origin, is_installed, is_ours, raised_at
 FAILED = 1
 """Exit status of a process that has reported why."""
 
+USAGE_ERROR = 2
+"""Exit status of a command that refuses its arguments, and would refuse them again."""
+
 PEER_FAILED = 3
 """Exit status of a process that ends because a peer failed or is gone."""
 

@@ -13,10 +13,10 @@ import time as clock
 from collections.abc import Callable, Collection
 from typing import NamedTuple
 
+from timely.run.failure import USAGE_ERROR
+
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0
 HEALTHY_SECONDS = 60.0
-_USAGE_ERROR = 2
-"""The status of commands that refuse their arguments, and would refuse them again."""
 
 
 class Outcome(NamedTuple):
@@ -35,7 +35,7 @@ def with_restarts(run: Callable[[], Outcome], restarts: int, signals: socket.soc
     for attempt in range(restarts + 1):
         began = clock.monotonic()
         status, has_died = run()
-        if not has_died or status == _USAGE_ERROR or attempt == restarts:
+        if not has_died or status == USAGE_ERROR or attempt == restarts:
             break
         if clock.monotonic() - began >= HEALTHY_SECONDS:
             pause = FIRST_PAUSE
