@@ -94,7 +94,7 @@ BETWEEN_LAYERS = {
     "InputPort": {"arrive", "deliver", "locate", "pusher", "received", "take_only"},
     "Log": {"end"},
     "OpenShard": {"refuse_of_session", "take"},
-    "OutputPort": {"answer", "connect", "forget", "hold", "locate", "move", "release", "time_of"},
+    "OutputPort": {"answer", "connect", "forget", "give_owned", "hold", "locate", "move", "release", "time_of"},
     "Probe": {"schedule", "watch"},
     "Reader": {"Reader", "close", "confirm", "poll"},
     "Relation": {"indexed"},
