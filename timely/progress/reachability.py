@@ -43,6 +43,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from heapq import heappop, heappush
+from typing import Final
 
 from timely.errors import BuildError
 from timely.order import LIMIT, Time, less_equal
@@ -54,6 +55,9 @@ from timely.progress.summary import PathSummary
 Key = tuple[int, ...]
 Image = Callable[[Time], Time | None]
 Outgoing = tuple[Image | None, Key, Callable[[Time], Key] | None]
+
+FEW: Final = 8
+"""So many times are looked through one by one."""
 
 
 class Tracker:
@@ -121,8 +125,7 @@ class Tracker:
             fronts[location] = new
             lost, gained = old, new
             if len(old) > 1 or len(new) > 1:
-                lost = tuple([time for time in old if time not in new])
-                gained = tuple([time for time in new if time not in old])
+                lost, gained = _without(old, new), _without(new, old)
             # Keys increase along edges. What enters or leaves the frontier here is at or after a time whose support
             # has just changed, so its key is at least `key`, and that of its image is larger: nothing that has been
             # settled changes again.
@@ -239,7 +242,7 @@ class Tracker:
 def _settle(support: dict[Time, int], front: tuple[Time, ...], changes: dict[Time, int]) -> tuple[Time, ...]:
     """Apply changes to the support of a location; return its new frontier, or `front` itself if unchanged."""
     appeared: list[Time] = []
-    vanished = False
+    vanished: list[Time] = []
     for time, diff in changes.items():
         if not diff:
             continue
@@ -252,18 +255,39 @@ def _settle(support: dict[Time, int], front: tuple[Time, ...], changes: dict[Tim
         else:
             del support[time]
             if time in front:
-                vanished = True
-    if vanished:
+                vanished.append(time)
+    if not vanished:
+        uncovered = _uncovered(appeared, front)
+        return minimal((*front, *uncovered)) if uncovered else front
+    if len(front) <= FEW or len(front[0]) <= 2:
         # Any supported time may be minimal now, not only those that have just appeared.
         return minimal(list(support.keys()))
-    uncovered = []
-    for time in appeared:
+    # `minimal` would compare every pair. But the times that may be minimal now have just appeared, or come after one
+    # that has vanished; and of the elements that are left, only the former can displace some.
+    left = _without(front, tuple(vanished))
+    later = [time for time in support if any(less_equal(element, time) for element in vanished)]
+    found = minimal(_uncovered([*appeared, *later], left))
+    return tuple(sorted([*_uncovered(left, appeared), *found]))
+
+
+def _uncovered(times: Sequence[Time], front: Sequence[Time]) -> list[Time]:
+    """Return those of some times at or before which no element of a front is."""
+    found = []
+    for time in times:
         for element in front:
             if less_equal(element, time):
                 break
         else:
-            uncovered.append(time)
-    return minimal((*front, *uncovered)) if uncovered else front
+            found.append(time)
+    return found
+
+
+def _without(times: tuple[Time, ...], others: tuple[Time, ...]) -> tuple[Time, ...]:
+    """Return those of some times that are not among others."""
+    if len(others) > FEW:
+        known = set(others)
+        return tuple([time for time in times if time not in known])
+    return tuple([time for time in times if time not in others])
 
 
 def _within(path: PathSummary, time: Time, bound: Time) -> bool:

@@ -3,10 +3,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given, strategies as st
 
 from tests.invariants import check
 from timely.errors import BuildError, CycleError
-from timely.order import LIMIT
+from timely.order import LIMIT, Time, less_equal
 from timely.progress import reachability
 from timely.progress.antichain import Antichain
 from timely.progress.cycles import Position
@@ -258,3 +259,22 @@ def test_validate_names_the_invariant_that_is_broken() -> None:
 
 def test_a_closed_location_has_the_empty_frontier() -> None:
     assert chain(1).frontier(0) == Antichain()
+
+
+TRIPLES = [(a, b, c) for a in range(5) for b in range(5) for c in range(5)]
+
+
+@given(st.lists(st.lists(st.sampled_from(TRIPLES), min_size=1, max_size=8), min_size=1, max_size=20), st.booleans())
+def test_a_wide_frontier_is_that_of_all_times_that_are_left(changes: list[list[Time]], is_wide: bool) -> None:
+    """Each change adds the times that are not there, and removes the others."""
+    tracker = Tracker([3, 3], [Edge(0, 1, PathSummary.identity(3))])
+    there: set[Time] = set()
+    widest = [time for time in TRIPLES if sum(time) == 6]  # 19 times of which none is at or before another
+    for times in [widest, *changes] if is_wide else changes:
+        for time in set(times):
+            tracker.update(0, time, -1 if time in there else 1)
+        there ^= set(times)
+        tracker.propagate()
+        least = {time for time in there if not any(other != time and less_equal(other, time) for other in there)}
+        for location in (0, 1):
+            assert tracker.frontier(location).elements == tuple(sorted(least))
