@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import time as clock
 from collections.abc import Sequence
 
@@ -13,6 +12,7 @@ from differential.durable.shard import Shard, refuse_remains
 from differential.durable.writer import Writer
 from differential.frames.frame import aligned
 from timely.errors import ConfigError, StateError, StoreError
+from timely.lowlevel import notify
 
 _HEADER = ("collection", "role", "since", "upper", "rows", "bytes", "parts", "fields", "last writer")
 
@@ -41,7 +41,7 @@ def show(directory: str, verify: bool) -> int:
             faults.append(str(error))
     print(*aligned(table), sep="\n")
     for fault in faults:
-        print(f"timely: {fault}", file=sys.stderr)
+        notify(f"{fault}")
     if verify and not faults:
         print(f"{len(names)} collection(s) are whole")
     return 1 if faults else 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time as clock
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -10,7 +9,7 @@ from typing import Any, NamedTuple
 
 from timely.config import Config, bracketed, is_loopback
 from timely.errors import ConfigError, TransportError
-from timely.observe.notices import numbered
+from timely.observe.notices import notify, numbered
 
 WAITING_SECONDS = 4.0
 """The time until the first line about who has not come, and between two lines."""
@@ -111,4 +110,4 @@ class Waiting:
             self._lines = waited
             seconds = waited * WAITING_SECONDS
             process = self._place.process
-            print(f"timely: process {process} has waited {seconds:g} s for {whom}", file=sys.stderr, flush=True)
+            notify(f"process {process} has waited {seconds:g} s for {whom}")

@@ -25,6 +25,7 @@ from timely.cluster.actor import Actor, Ended, Orders
 from timely.communication.curve import new_keys
 from timely.config import Config, bracketed
 from timely.errors import ConfigError, PeerFailed, TransportError
+from timely.observe.notices import notify
 from timely.run.failure import USAGE_ERROR
 from timely.run.restart import FIRST_PAUSE, LONGEST_PAUSE
 from timely.run.state import reserved
@@ -141,8 +142,8 @@ def _cause(ray: Any, process: int, error: Exception) -> Exception:
 
 def _pause(attempt: int, restarts: int, why: str) -> None:
     pause = min(FIRST_PAUSE * 2**attempt, LONGEST_PAUSE)
-    print(f"timely: {why}", file=sys.stderr)
-    print(f"timely: restart {attempt + 1} of {restarts} in {pause:g} s", file=sys.stderr, flush=True)
+    notify(why)
+    notify(f"restart {attempt + 1} of {restarts} in {pause:g} s")
     clock.sleep(pause)
 
 
@@ -158,7 +159,7 @@ def launch(config: Config, processes: int, arguments: Sequence[str], restarts: i
                 return ended.status
             if attempt < restarts:
                 _pause(attempt, restarts, ended.description)
-        print(f"timely: {ended.description}", file=sys.stderr)
+        notify(ended.description)
     return ended.status if ended.status > 0 else 128 - ended.status
 
 

@@ -14,6 +14,7 @@ from timely.config import Config, hosts_of, variable
 from timely.errors import ConfigError, TimelyError
 from timely.live import option as live
 from timely.live.output import printing
+from timely.observe.notices import notify
 from timely.run import elsewhere
 from timely.run.environment import report_unknown_variables
 from timely.run.failure import USAGE_ERROR
@@ -75,7 +76,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _refuse_unknown(options.command, unknown)
         status: int = options.action(options)
     except TimelyError as error:
-        print(f"timely: {error}", file=sys.stderr)
+        notify(f"{error}")
         return USAGE_ERROR if isinstance(error, ConfigError) else 1
     except KeyboardInterrupt:
         return INTERRUPTED

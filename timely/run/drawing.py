@@ -21,6 +21,7 @@ from timely.errors import ConfigError
 from timely.live.output import printing
 from timely.live.picture import dot, save
 from timely.live.shape import Shape, shape_of
+from timely.observe.notices import notify
 from timely.run import execute
 from timely.run.launched import run_target
 
@@ -89,10 +90,7 @@ def _note_output(target: list[str], is_module: bool) -> None:
         return
     option = " ".join(target[given : given + 2])
     program = f"-m {target[0]}" if is_module else target[0]
-    print(
-        f"timely: {option} goes to the script; for a drawing in this file: timely viz {option} {program}",
-        file=sys.stderr,
-    )
+    notify(f"{option} goes to the script; for a drawing in this file: timely viz {option} {program}")
 
 
 def _watched(build: Callable[[Worker], Any], shapes: list[Shape]) -> Callable[[Worker], Any]:

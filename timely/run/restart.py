@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import select
 import socket
-import sys
 import time as clock
 from collections.abc import Callable, Collection
 from typing import NamedTuple
 
+from timely.observe.notices import notify
 from timely.run.failure import USAGE_ERROR
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0
@@ -39,7 +39,7 @@ def with_restarts(run: Callable[[], Outcome], restarts: int, signals: socket.soc
             break
         if clock.monotonic() - began >= HEALTHY_SECONDS:
             pause = FIRST_PAUSE
-        print(f"timely: restart {attempt + 1} of {restarts} in {pause:g} s", file=sys.stderr, flush=True)
+        notify(f"restart {attempt + 1} of {restarts} in {pause:g} s")
         signum = _signal_within(pause, signals, ending)
         if signum is not None:
             return 128 + signum
