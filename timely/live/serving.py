@@ -32,7 +32,8 @@ _LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 
 def listen(host: str, port: int) -> socket.socket:
     """Return a socket that listens at an interface of this machine, given by its number. Raises OSError."""
-    listener = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # named, or asyncio sets no TCP_NODELAY
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((host, port))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import os
@@ -14,6 +15,7 @@ from collections.abc import Iterator
 
 import httpx
 import pytest
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from differential import Session
 from tests.served import TOKEN, serve_impatiently
@@ -96,6 +98,22 @@ def test_a_client_that_does_not_read_is_disconnected(
         clock.sleep(2)
         assert len(os.listdir("/dev/fd")) == before + 1, "the server has closed its socket"
         assert len(received(client)) < ROWS * 500, "the connection ends before all of it was sent"
+
+
+def test_connections_do_not_wait_for_an_acknowledgement_before_they_send(
+    db: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found, made = [], H11Protocol.connection_made
+
+    def noted(self: H11Protocol, transport: asyncio.Transport) -> None:
+        accepted = transport.get_extra_info("socket")
+        found.append(accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+        made(self, transport)
+
+    monkeypatch.setattr(H11Protocol, "connection_made", noted)
+    assert httpx.get(db.serve(token=TOKEN).url, timeout=20).status_code
+    assert len(found) == 1
+    assert found[0]
 
 
 def test_a_client_that_reads_slowly_receives_all_rows(db: Session) -> None:
