@@ -259,11 +259,8 @@ class Catalog:
 
     def _deliver(self, number: int, stopped: SessionError | None) -> int:
         """Pass on what a commit has changed, and raise the first error; `stopped` is one of a source, known before."""
-        if self.storage is not None or self.deliveries.all:
-            with Deferral() as interrupt:  # what is read of the changes is taken by the sinks
-                self.deliveries.take({} if self.storage is None else self.storage.publish(number))
-            interrupt.release()
-        untaken = self.deliveries.deliver(number, lambda: self.engine.is_closing)
+        untaken = self.deliveries.gather(self.storage, number)
+        untaken = untaken or self.deliveries.deliver(number, lambda: self.engine.is_closing)
         settled = self.feeds.settle()
         stopped = stopped or settled or untaken  # the first to stop may be the reason why others do
         refused = self.watches.deliver(number, self.items.values(), self.engine.is_running)

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 from differential.session.changes import Change, Changes
+from differential.session.interrupt import Deferral
 from differential.session.item import Item
 from differential.session.rows import Rows
 from differential.session.sinks.delivery import Delivery
 from differential.session.sinks.history import Left, Reach
-from timely.errors import SessionError
+from timely.errors import SessionError, StateError
 from timely.lowlevel import notify, user_origin
+
+if TYPE_CHECKING:
+    from differential.session.storage import Storage
 
 
 def show_ended(what: str, ended: list[str]) -> None:
@@ -49,7 +54,24 @@ class Deliveries:
         delivery.close()
         self.all = tuple(each for each in self.all if each[0] is not delivery)
 
-    def take(self, published: Mapping[Item, list[Change] | None]) -> None:
+    def gather(self, storage: Storage | None, number: int) -> SessionError | None:
+        """Append the changes of a commit to the durable views, and collect them for sinks.
+
+        Return the error of the store. Sinks then have the commit once the session is opened again.
+        """
+        if storage is None and not self.all:
+            return None
+        failure = None
+        with Deferral() as interrupt:  # what is read of the changes is taken by the sinks
+            try:
+                self._take({} if storage is None else storage.publish(number))
+            except StateError as error:
+                failure = SessionError(f"durable views may lack changes until the session is opened again: {error}")
+                failure.__cause__ = error
+        interrupt.release()
+        return failure
+
+    def _take(self, published: Mapping[Item, list[Change] | None]) -> None:
         """Collect the changes of a commit.
 
         `published` has the changes of each durable view; they are None if they must be read again from the view.

@@ -1,4 +1,4 @@
-"""What a session notes of a durable table, beside its rows, and the names that its columns cannot have."""
+"""What a session notes of a durable table, beside its rows, under which names, and those that no column can have."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from differential.durable.manifest import Manifest
 from differential.durable.rows import DIFF, TIME
+from differential.durable.writer import Writer
 from timely.errors import SessionError
 
 
@@ -48,3 +49,19 @@ def check_columns(what: str, names: Sequence[str]) -> None:
             f"{what} has a column {taken[0]!r}, and a durable collection has one of this name for each of its changes: "
             "give the column another name"
         )
+
+
+def noted_as(writer: Writer) -> str:
+    """Return the name by which the last commit that changed a table is noted."""
+    return f"{writer.shard.name}\t{writer.manifest.about['created']}"
+
+
+def position_of(writer: Writer, table: str, source: str) -> str:
+    """Return the name of a source's position: another one for a table that was dropped and made again."""
+    return f"{table}\t{writer.manifest.about['created']}\t{source}"
+
+
+def ends_before(manifest: Manifest, created: int, commit: int) -> bool:
+    """Return whether a table lacks a commit; not if it was dropped since then, with or without a successor."""
+    found = manifest.about.get("created", created + 1)
+    return found < created or (found == created and manifest.upper <= commit)

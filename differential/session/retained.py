@@ -83,7 +83,7 @@ class Retained:
     """That of the session's directory."""
     writer: Writer
     reaches: Reaches
-    attempt: Callable[[Callable[[], object]], None]
+    attempt: Callable[[Callable[[], object]], object]
     """Runs what writes to the store."""
 
     @property

@@ -21,7 +21,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from secrets import token_hex
-from typing import Any
+from typing import Any, TypeVar
 
 from differential.data.updates import Updates
 from differential.durable import rows
@@ -34,12 +34,13 @@ from differential.durable.writer import Writer
 from differential.session.changes import Change, Changes
 from differential.session.interrupt import Deferral
 from differential.session.item import Item
-from differential.session.kept import Kept, check_columns
+from differential.session.kept import Kept, check_columns, ends_before, noted_as, position_of
 from differential.session.retained import Past, Reaches, Retained, begun, stream_of
 from differential.session.table_data import Column
 from differential.session.transaction import Net
-from timely.errors import ConfigError, SessionError, StateError
+from timely.errors import ConfigError, SessionError, StateError, TimelyError
 
+T = TypeVar("T")
 PAST = 1_000
 """At most this many commits are read for readers that resume after one of them."""
 COMMITS = "_session"
@@ -47,8 +48,8 @@ COMMITS = "_session"
 
 It has no records, but offsets. Their keys have two forms, which the second tab distinguishes:
 
-    TABLE <tab> CREATED                  the last commit that changed the table (`_noted`)
-    TABLE <tab> CREATED <tab> SOURCE     the position of a source of the table (`_key`)
+    TABLE <tab> CREATED                  the last commit that changed the table (`noted_as`)
+    TABLE <tab> CREATED <tab> SOURCE     the position of a source of the table (`position_of`)
 
 CREATED is the commit that made the table: a later table of the same name has other keys.
 """
@@ -73,6 +74,8 @@ class Storage:
         self._corrections: dict[str, rows.Table] = {}
         self._reaches: dict[str, Reaches] = {}
         self._others: set[str] = set()
+        self._grown: tuple[str, ...] = ()
+        """The tables that the last commit has changed."""
         names = self._place.names()
         if names and COMMITS not in names:
             raise ConfigError(
@@ -165,16 +168,20 @@ class Storage:
         """Make a commit durable, and with it the positions of sources of tables, by the names of both.
 
         The caller defers interrupts until the workers have the commit, too. Raises SessionError if the storage has
-        failed, StateError if it fails now.
+        failed, StateError if it fails now, which states what is known of the commit.
         """
         self.fail_beyond(number)  # two interrupts may have come in the commit before, and this is its number
         self._refuse_failed()
-        self._attempt(lambda: self._commit(number, changes, positions or {}))
+        outcome = f"commit {number} is not made"
+        offsets = self._attempt(lambda: self._appended(number, changes, positions or {}), outcome)
+        outcome = f"opening the session again shows whether commit {number} is made"
+        self._attempt(lambda: self._commits.append(number + 1, [], offsets), outcome)
+        self._grown = tuple(changes)
 
     def position(self, table: str, source: str) -> Position | None:
         """Return the position of a source as of the last commit, None if it has none."""
         writer = self._writers.get(table)
-        return None if writer is None else self._commits.manifest.offsets.get(_key(writer, table, source))
+        return None if writer is None else self._commits.manifest.offsets.get(position_of(writer, table, source))
 
     def publish(self, number: int) -> dict[Item, list[Change] | None]:
         """Append the changes of a commit to the durable views; return them, None for a view that was corrected."""
@@ -237,7 +244,7 @@ class Storage:
         self._reaches.pop(item.name, None)
         writer = self._writers.pop(item.name, None)
         if writer is not None and self.failure is None:
-            self._attempt(lambda: self._commits.note({_noted(writer): None}))  # first: it is not missing meanwhile
+            self._attempt(lambda: self._commits.note({noted_as(writer): None}))  # first: it is not missing meanwhile
             self._attempt(lambda: writer.begin_again(self.last + 1, {}, writer.manifest.role))
 
     def fail(self, error: BaseException) -> None:
@@ -273,7 +280,11 @@ class Storage:
             return  # that of a program, or dropped
         if about["created"] > self.last:
             return  # made by a commit that is not durable
-        if self._has_notes and writer.manifest.role == "input" and _noted(writer) not in self._commits.manifest.offsets:
+        if (
+            self._has_notes
+            and writer.manifest.role == "input"
+            and noted_as(writer) not in self._commits.manifest.offsets
+        ):
             return  # likewise, while another session made the commit of this number
         writer.retract(self.last + 1)
         writer.remove_garbage()
@@ -298,7 +309,7 @@ class Storage:
             shard = self._shard(name)
             data = shard.store.get_manifest()
             manifest = None if data is None else Manifest.from_bytes(data, shard)
-            if manifest is None or _ends_before(manifest, int(created), commit):
+            if manifest is None or ends_before(manifest, int(created), commit):
                 what = "missing" if manifest is None else "an older copy"
                 hint = f", or go on without it after 'timely state --accept {name} {self._place}'"
                 raise StateError(
@@ -332,12 +343,13 @@ class Storage:
         self._reaches[name] = Reaches()
         return writer
 
-    def _commit(
+    def _appended(
         self,
         number: int,
         changes: Mapping[str, tuple[Item, Net]],
         positions: Mapping[str, Mapping[str, Position]],
-    ) -> None:
+    ) -> dict[str, Position]:
+        """Append the changes to tables; return what the decision notes of tables and sources."""
         last = self.last
         self._commits.check()
         for name, writer in self._writers.items():
@@ -353,17 +365,13 @@ class Storage:
             writer.names = self._tables[name].columns
             writer.append(number + 1, [Updates.at((number,), net.columns, net.diffs)], limit=last)
         offsets: dict[str, Position] = {
-            _noted(self._writers[table]): self._writers[table].manifest.upper - 1 for table in self._tables
+            noted_as(self._writers[table]): self._writers[table].manifest.upper - 1 for table in self._tables
         }
-        offsets |= {
-            _key(self._writers[table], table, source): position
+        return offsets | {
+            position_of(self._writers[table], table, source): position
             for table, each in positions.items()
             for source, position in each.items()
         }
-        self._commits.append(number + 1, [], offsets)
-        for name in changes:
-            while self._writers[name].compact():
-                pass
 
     def _publish(self, number: int, published: dict[Item, list[Change] | None]) -> None:
         self._views = [(item, changes) for item, changes in self._views if item.error is None]
@@ -383,6 +391,9 @@ class Storage:
             writer.append(number + 1, batches, reaches.offsets(), limit=reaches.limit())
             writer.compact()
             published[item] = changed if is_whole else None
+        for name in self._grown:
+            while (table := self._writers.get(name)) is not None and table.compact():
+                pass
 
     def _follow(self, item: Item, changes: Changes, contents: Net | None) -> None:
         """Append, or keep for the next commit, what the view has more or less than its durable collection."""
@@ -419,32 +430,20 @@ class Storage:
                 f"the session can make nothing durable any more ({self.failure}): close it, and open it again"
             ) from self.failure
 
-    def _attempt(self, write: Callable[[], object]) -> None:
+    def _attempt(self, write: Callable[[], T], outcome: str = "") -> T:
+        """Return what `write` returns. An error of it is the last one, and ends with the outcome."""
         with Deferral() as deferral:
             try:
-                write()
+                result = write()
             except BaseException as error:
+                if outcome and isinstance(error, TimelyError):
+                    error.args = (f"{error} ({outcome})",)
                 self.fail(error)
                 raise
         deferral.release()
+        return result
 
 
 def _are_others(fields: Fields, names: tuple[str, ...] | None, known: Fields) -> bool:
     """Return whether a view has other columns than these; of one without rows, only the names can be known."""
     return fields != known if fields else names not in (None, tuple(name for name, _ in known))
-
-
-def _noted(writer: Writer) -> str:
-    """Return the name by which the last commit that changed a table is noted."""
-    return f"{writer.shard.name}\t{writer.manifest.about['created']}"
-
-
-def _ends_before(manifest: Manifest, created: int, commit: int) -> bool:
-    """Return whether a table lacks a commit; not if it was dropped since then, with or without a successor."""
-    found = manifest.about.get("created", created + 1)
-    return found < created or (found == created and manifest.upper <= commit)
-
-
-def _key(writer: Writer, table: str, source: str) -> str:
-    """Return the name of a source's position: another one for a table that was dropped and made again."""
-    return f"{table}\t{writer.manifest.about['created']}\t{source}"

@@ -16,6 +16,8 @@ import pytest
 
 import differential as dd
 from differential.durable import Directory, LocalStore, Shard
+from differential.durable.writer import Writer
+from differential.session.sinks import json_lines
 from differential.session.storage import COMMITS
 from timely.errors import ConfigError, FencedError, SessionError, StateError, StoreError, UncommittedWarning
 
@@ -248,8 +250,62 @@ def test_a_full_disk_is_an_error_and_nothing_is_lost(tmp_path: Path, monkeypatch
             with pytest.raises(StoreError, match="it is full"):
                 db.commit()
         assert table.records() == [(1,)]
-        with pytest.raises(SessionError, match=r"nothing durable any more \(it is full\): close it, and open it again"):
+        with pytest.raises(SessionError, match=r"durable any more \(it is full .*\): close it, and open it again"):
             db.commit()
+    with session(tmp_path) as db:
+        assert (db["numbers"].records(), db.commit()) == ([(1,)], 2)
+
+
+@pytest.mark.parametrize(
+    ("full", "error", "outcome", "commits"),
+    [
+        ("numbers", StoreError, "it is full (commit 2 is not made)", 1),
+        ("_session", StoreError, "it is full (opening the session again shows whether commit 2 is made)", 1),
+        ("copy", SessionError, "opened again: it is full (commit 2 is complete)", 2),
+    ],
+)
+def test_the_error_of_a_full_disk_states_what_becomes_of_the_commit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, full: str, error: type[Exception], outcome: str, commits: int
+) -> None:
+    def fail(self: LocalStore, *arguments: Any, whole: Any = LocalStore.compare_and_set) -> Any:
+        if self.directory.endswith(full):
+            raise StoreError("it is full")
+        return whole(self, *arguments)
+
+    rows = [(1,), (2,)][:commits]
+    with session(tmp_path) as db:
+        table: Any = db.table("numbers", {"x": [1]})
+        copy = db.view("copy", lambda t: t.numbers, durable=True)
+        copy.write_to(json_lines(tmp_path / "out.jsonl"))
+        db.commit()
+        table.insert(x=2)
+        seen: list[int] = []
+        copy.watch(lambda change: seen.append(change.time))
+        with monkeypatch.context() as patched:
+            patched.setattr(LocalStore, "compare_and_set", fail)
+            patched.setattr("differential.durable.writer._FIRST_PAUSE", 0.0)
+            with pytest.raises(error, match=re.escape(outcome) + "$"):
+                db.commit()
+        assert (table.records(), copy.records(), seen) == (rows, rows, [2][: commits - 1])
+        with pytest.raises(SessionError, match="make nothing durable any more"):
+            db.commit()
+    assert shard(tmp_path, "copy").read() == {(1,): 1}
+    with session(tmp_path) as db:
+        copy = db.view("copy", lambda t: t.numbers, durable=True)
+        copy.write_to(json_lines(tmp_path / "out.jsonl"))
+        assert (db["numbers"].records(), db.commit()) == (rows, commits + 1)
+    assert shard(tmp_path, "copy").read() == dict.fromkeys(rows, 1)
+    assert (tmp_path / "out.jsonl").read_text().count("\n") == commits, "the sink has each row once"
+
+
+def test_a_failed_merge_of_parts_leaves_the_commit_complete(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with session(tmp_path) as db:
+        db.table("numbers", {"x": [1]})
+        with monkeypatch.context() as patched:
+            patched.setattr(Writer, "compact", lambda _: (_ for _ in ()).throw(StoreError("it is full")))
+            with pytest.raises(SessionError, match=r"it is full \(commit 1 is complete\)"):
+                db.commit()
+        assert db["numbers"].records() == [(1,)]
     with session(tmp_path) as db:
         assert (db["numbers"].records(), db.commit()) == ([(1,)], 2)
 

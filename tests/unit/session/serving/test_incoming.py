@@ -16,8 +16,9 @@ import httpx
 import pytest
 
 from differential import Session
+from differential.durable import LocalStore
 from differential.session.serving import incoming
-from timely.errors import ConfigError, SessionError
+from timely.errors import ConfigError, SessionError, StoreError
 from timely.run.live import serve_live
 
 
@@ -232,6 +233,27 @@ def test_a_session_whose_disk_has_failed_answers_every_request_as_unavailable(tm
             answer = http.post("/tables/stock", content=lines(insert(item="a")), headers={"Idempotency-Key": "1"})
             assert (answer.status_code, "becomes durable" in answer.json()["error"]) == (503, True)
         assert http.get("/rows/stock").json()["rows"] == []
+
+
+@pytest.mark.parametrize(
+    ("full", "status", "field", "rows"), [("stock", 503, "error", []), ("copy", 200, "notice", [["a"]])]
+)
+def test_a_full_disk_is_unavailable_before_the_commit_is_decided_and_a_notice_after_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, full: str, status: int, field: str, rows: list[list[str]]
+) -> None:
+    def fail(self: LocalStore, *arguments: Any, whole: Any = LocalStore.put_new) -> Any:
+        if self.directory.endswith(full):
+            raise StoreError("it is full")
+        return whole(self, *arguments)
+
+    monkeypatch.setattr(LocalStore, "put_new", fail)
+    with Session(state=str(tmp_path / "db")) as db, client(db.serve()) as http:
+        db.table("stock", {"item": str})
+        db.view("copy", lambda t: t.stock, durable=True)
+        answer = http.post("/tables/stock", content=lines(insert(item="a")))
+        outcome = "not made" if status == 503 else "complete"
+        assert (answer.status_code, f"it is full (commit 1 is {outcome})" in answer.json()[field]) == (status, True)
+        assert http.get("/rows/stock").json()["rows"] == rows
 
 
 def test_the_oldest_keys_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
