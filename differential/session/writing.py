@@ -13,6 +13,8 @@ from differential.session.table_data import Column, ordered
 from timely.errors import SessionError
 from timely.lowlevel import starts_of_runs
 
+NOT_ATTACHED = "the sink is not attached: call write_to() again once it can be written to"
+
 
 def written(catalog: Catalog, item: Item, sink: Sink, patience: float, existing: Existing) -> Delivery:
     """Attach a sink to a view, so that commits write their changes; return the delivery once the sink is up to date."""
@@ -33,7 +35,7 @@ def written(catalog: Catalog, item: Item, sink: Sink, patience: float, existing:
         changes = None if history is not None else catalog.follow(item)
         catalog.deliveries.add(delivery, changes, catalog.last)
         try:
-            error = delivery.deliver(catalog.last, lambda: catalog.engine.is_closing)
+            error = delivery.deliver(catalog.last, lambda: catalog.engine.is_closing, NOT_ATTACHED)
             if error is not None:
                 raise error
         except BaseException:

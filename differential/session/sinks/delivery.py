@@ -151,11 +151,13 @@ class Delivery:
         if not self._is_complete:
             self._pending = []
 
-    def deliver(self, number: int, is_closing: Callable[[], bool]) -> SessionError | None:
+    def deliver(
+        self, number: int, is_closing: Callable[[], bool], later: str = "the next commit tries again"
+    ) -> SessionError | None:
         """Write all changes up to a commit; return the error if not all are written, and otherwise None.
 
-        Failed attempts are repeated until the patience (in seconds) is over. If another attempt cannot succeed, the
-        delivery ends.
+        Failed attempts are repeated until the patience (in seconds) is over; the error then ends with what happens
+        `later`. If another attempt cannot succeed, the delivery ends.
         """
         if self.is_over:
             return None
@@ -168,7 +170,7 @@ class Delivery:
                 if clock.monotonic() + pause > end or is_closing():
                     return SessionError(
                         f"{self} has not taken the changes up to commit {number} ({self.attempts} attempt(s) in "
-                        f"succession failed, the last one with: {_text(error)}); the next commit tries again"
+                        f"succession failed, the last one with: {_text(error)}); {later}"
                     )
                 clock.sleep(pause)
                 pause = min(2 * pause, LONGEST_PAUSE)
@@ -180,7 +182,7 @@ class Delivery:
                 self._lose(error)
                 failure = SessionError(
                     f"{self} has not taken the changes up to commit {number}, because its writer has raised "
-                    f"{type(error).__name__}: {error}; the next commit tries again"
+                    f"{type(error).__name__}: {error}; {later}"
                 )
                 failure.__cause__ = error
                 return failure

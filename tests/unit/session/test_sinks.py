@@ -122,6 +122,21 @@ def test_an_attempt_that_fails_without_a_text_is_named_by_its_class() -> None:
     assert sink.contents() == {(1,): 1, (2,): 1}
 
 
+@pytest.mark.parametrize("failure", ["before", "mistake"])
+def test_a_sink_that_fails_at_first_is_not_attached_and_the_error_states_so(failure: Failure) -> None:
+    sink = Memory(failures=[failure])
+    with Session() as db:
+        numbers = db.table("numbers", {"x": [1]})
+        db.commit()
+        view = db.view("all", lambda t: t.numbers)
+        with pytest.raises(SessionError, match=r"; the sink is not attached: call write_to\(\) again"):
+            view.write_to(sink, patience=0)
+        numbers.insert(x=2)
+        assert (db.commit(), sink.log, len(db.status().sinks)) == (2, [], 0)
+        view.write_to(sink)
+    assert sink.contents() == {(1,): 1, (2,): 1}
+
+
 def test_a_sink_whose_writer_has_a_mistake_is_named_and_others_have_the_commit() -> None:
     first, second = Memory("first"), Memory("second")
     with Session() as db:
