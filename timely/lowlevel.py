@@ -94,7 +94,7 @@ from timely.observe.events import StateResized
 from timely.observe.log import Log
 from timely.observe.notices import notify
 from timely.order import LIMIT, Moment, Time, as_time, less_equal
-from timely.origin import Origin, attributed, is_ours, user_origin
+from timely.origin import Origin, attributed, is_ours, raised_at, user_origin
 from timely.progress.antichain import CLOSED, Antichain
 from timely.progress.summary import PathSummary
 
@@ -188,6 +188,7 @@ __all__ = [
     "nullable",
     "plain_string",
     "poller",
+    "raised_at",
     "read_only_views",
     "refuse_comparison",
     "refuse_members",

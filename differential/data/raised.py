@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from timely.lowlevel import Origin
+from timely.lowlevel import Origin, raised_at
 
 
 def raised(error: BaseException | None) -> Origin | None:
@@ -11,11 +11,4 @@ def raised(error: BaseException | None) -> Origin | None:
     >>> raised(ValueError("no traceback")) is None
     True
     """
-    trace = None if error is None else error.__traceback__
-    found = None
-    while trace is not None:
-        module = str(trace.tb_frame.f_globals.get("__name__")).partition(".")[0]
-        if module not in ("timely", "differential", "threading"):
-            found = Origin(trace.tb_frame.f_code.co_filename, trace.tb_lineno)
-        trace = trace.tb_next
-    return found
+    return None if error is None else raised_at(error.__traceback__)

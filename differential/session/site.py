@@ -19,7 +19,7 @@ from differential.operators.input import InputSession
 from differential.session.agreement import Agreement
 from differential.session.definition import Tables, explain
 from differential.session.interrupt import Closing, Interrupted
-from differential.session.item import Item, Part, Share, negative_rows
+from differential.session.item import Item, Part, Share, failure, negative_rows
 from differential.session.relation import Relation
 from differential.session.transaction import Found, Net, Wanted
 from differential.sources import new_input
@@ -236,6 +236,10 @@ class Site:
             self._failed(self._items.get(-1 if error.dataflow is None else error.dataflow), error)
         except Interrupted as error:
             self._failed(self.interrupted, error)
+        except BaseException as error:
+            if isinstance(error, (Exception, Closing, KeyboardInterrupt)):
+                raise
+            self._broken(error)
         self.sweep()
 
     def sweep(self) -> None:
@@ -258,6 +262,12 @@ class Site:
         if item is None or item.kind == "table":
             raise error
         self._fail(item, error)
+
+    def _broken(self, error: BaseException) -> None:
+        """Note which item failed with an error that no operator expects, such as the panic of an extension in Rust."""
+        lost = next((each.index for each in self.worker.dataflows if each.loss), -1)
+        item = self._items.get(lost)
+        self._failed(item, error if item is None else failure(item, error))
 
     def running(self) -> Item | None:
         """Return the item whose definition or operator runs. For any thread."""

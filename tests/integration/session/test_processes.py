@@ -135,16 +135,19 @@ def test_processes_have_what_a_database_that_recomputes_everything_has(
 
 
 @pytest.mark.slow
-def test_a_view_that_fails_in_one_process_is_dropped_in_all(db: Session) -> None:
+@pytest.mark.parametrize(
+    ("error", "where"), [(ValueError("too large"), "worker 1"), (SystemExit("too large"), r"test_processes.py:\d+")]
+)
+def test_a_view_that_fails_in_one_process_is_dropped_in_all(db: Session, error: BaseException, where: str) -> None:
     def fails(x: Any) -> Any:
         if x.max() >= 100:
-            raise ValueError("too large")
+            raise error
         return x
 
     bad = db.view("bad", there(fails))
     db.view("reader", lambda t: t.bad.count())
     db["numbers"].insert(x=list(range(100, 120)))  # type: ignore[union-attr]
-    with pytest.raises(SessionError, match=r"'bad' failed.*worker 1.*too large.*commit 2 is complete.*'reader'"):
+    with pytest.raises(SessionError, match=rf"'bad' failed.*{where}.*too large.*commit 2 is complete.*'reader'"):
         db.commit()
     with pytest.raises(SessionError, match="'bad'"):
         bad.records()

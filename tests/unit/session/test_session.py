@@ -214,6 +214,33 @@ def test_a_view_that_fails_in_a_commit_is_dropped_with_its_readers_and_others_go
     db.view("bad", lambda t: t.orders.count())
 
 
+class Panic(BaseException):
+    """What extensions in Rust raise is no `Exception` either."""
+
+
+@pytest.mark.parametrize("error", [Panic("too large"), SystemExit("too large"), asyncio.CancelledError("too large")])
+def test_a_view_whose_function_raises_what_is_no_exception_is_dropped_like_any_other(
+    db: Session, error: BaseException
+) -> None:
+    def fails(customer: Any, total: Any) -> Any:
+        if len(total) and total.max() >= 100:
+            raise error
+        return customer, total
+
+    bad = db.view("bad", lambda t: t.orders.map(fails))
+    good = db.view("good", lambda t: t.orders.count())
+    orders(db).insert(customer=1, total=100)
+    message = rf"view 'bad' failed \(.*test_session.py:\d+\): {type(error).__name__}: too large \(commit 2 is complete"
+    with pytest.raises(SessionError, match=message):
+        db.commit()
+    assert good.records() == [(1, 3), (2, 1)]
+    with pytest.raises(SessionError, match="view 'bad' failed"):
+        bad.records()
+    with pytest.raises(SessionError, match=r"the question failed \(.*too large"):
+        db.ask(lambda t: t.orders.map(fails))
+    assert db.commit() == 3
+
+
 @pytest.mark.parametrize("other", [int | None, str, float])
 @pytest.mark.parametrize("workers", [1, 2])
 def test_keys_of_different_kinds_fail_the_view_that_joins_them_and_nothing_else(workers: int, other: Any) -> None:
