@@ -153,7 +153,8 @@ class TextPart:
     def _block(self, form: Format) -> bytes:
         """Return the bytes of the next whole records; none if there are none now.
 
-        If a record is longer than the format allows, its first line is returned, which is then no record.
+        If a record is longer than the format allows, or does not end before the file does, its first line is returned,
+        which is then no record.
         """
         count, self.held_back = BLOCK, 0
         while True:
@@ -164,7 +165,7 @@ class TextPart:
             if is_all and self._may_grow() and len(data) < form.longest:
                 self.held_back = len(data) if b"\n" in data else 0
                 return b""
-            if len(data) >= form.longest:
+            if len(data) >= form.longest or (is_all and form.end(data + b"\n") <= len(data)):
                 return data[: data.find(b"\n") + 1] or data
             if is_all:
                 self.is_ended = not data

@@ -686,15 +686,27 @@ def test_a_quote_that_is_not_closed_is_shown_and_holds_back_a_bounded_part_of_a_
         assert (40, "a name\nof two lines", 1.0) in table.records()
 
 
-def test_a_quote_that_is_not_closed_in_a_file_that_ends_costs_one_line(tmp_path: Path) -> None:
+@pytest.mark.parametrize("longest", [100, 1 << 20])
+@pytest.mark.parametrize("end", ["", "50,bob,2"])
+def test_a_quote_that_is_not_closed_in_a_file_that_ends_costs_one_line(tmp_path: Path, longest: int, end: str) -> None:
     path = tmp_path / "log.csv"
-    path.write_text('id,name,price\n1,"ann,1\n' + "".join(f"{number},bob,2\n" for number in range(2, 50)))
+    path.write_text('id,name,price\n1,"ann,1\n' + "".join(f"{number},bob,2\n" for number in range(2, 50)) + end)
     with Session() as db:
         table = db.table("t", COLUMNS)
-        table.read_from(csv(path, longest=100), on_error=db.rejects())
+        table.read_from(csv(path, longest=longest), on_error=db.rejects())
         db.run()
-        assert table.records() == [(number, "bob", 2.0) for number in range(2, 50)]
+        assert table.records() == [(number, "bob", 2.0) for number in range(2, 51 if end else 50)]
         assert [(line, record) for _, _, line, record, _ in db["rejects"].records()] == [(2, '1,"ann,1')]
+
+
+def test_the_last_record_of_a_file_may_have_two_lines_and_no_end(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text('id,name,price\n1,"two\nlines",2')
+    with Session() as db:
+        table = db.table("t", COLUMNS)
+        table.read_from(csv(path))
+        db.run()
+        assert table.records() == [(1, "two\nlines", 2.0)]
 
 
 def test_the_position_of_a_directory_forgets_files_that_are_gone_and_no_others(tmp_path: Path) -> None:
