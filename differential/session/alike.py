@@ -169,8 +169,9 @@ class Alike(Collection):
     def left_join(self, other: Self, *, on: On, missing: Mapping[str, Any], name: str = "left_join") -> Self:
         """Return the records of `join`, and those here that match none, with the values of `missing` in other columns.
 
-        A value is of the type of its column; a column of one null, such as `typed([None], "text?")` of
-        `differential.frames`, makes a column that may have nulls. Raises BuildError unless there is a value for each.
+        A value is of the type of its column, or gets it if that is a column of a table and the value fits exactly. A
+        column of one null, such as `typed([None], "text?")` of `differential.frames`, makes a column that may have
+        nulls. Raises BuildError unless there is a value for each.
 
         >>> from differential.session.relation import Relation
         >>> def program(scope):

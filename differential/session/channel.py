@@ -111,7 +111,8 @@ def _pickler() -> Any:
             if not isinstance(value, Item):
                 return None
             identity = value.number, value.name, value.kind, value.origin
-            return *identity, value.peers, value.names, value.shown, value.keys, value.event_time
+            columns = value.names, value.shown, value.keys, value.event_time, value.schema.types()
+            return *identity, value.peers, *columns
 
     return Pickler
 

@@ -97,9 +97,10 @@ class Item:
     _changed: list[list[Updates]] = field(default_factory=list)
     """What each worker has kept since the last commit."""
 
-    # What only the first process uses.
     schema: Schema = field(default_factory=Schema)
-    """The kinds of a table's columns."""
+    """The kinds of a table's columns. Those of other processes have them as of the last call about the table."""
+
+    # What only the first process uses.
     is_dropped: bool = False
     """Whether the program dropped it, so that no commit reports its error."""
     elsewhere: set[int] = field(default_factory=set)

@@ -6,21 +6,28 @@ Joins of keys count how often a key occurs on the other side. Here each key of i
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol, Self, cast
+from typing import Any, Protocol, Self
 
 import numpy as np
 
 from differential.arguments import check_collections
+from differential.frames.python import column_of
 from differential.operators import distinct as _distinct, join as _join
 from differential.session.joined import Named, On, joined, matched_columns
-from timely.errors import BuildError
-from timely.lowlevel import ColumnLike, Typed, typed, user_origin
+from differential.session.schema import as_type
+from differential.session.table_data import Column
+from timely.errors import BuildError, DataError
+from timely.lowlevel import ColumnLike, name_of, typed, user_origin
+
+_OF_LISTS = ("value", "value?")
+"""The names of the types of columns of lists and dicts."""
 
 
 class Matched(Named, Protocol):
     """A relation, as these operators need it."""
 
     is_distinct: bool
+    types: Mapping[str, str]
 
     def keyed_by(self, *names: str) -> Self:
         """Return the relation with these columns first, as its key."""
@@ -44,7 +51,8 @@ def with_match(operator: Callable[..., Any], left: Any, keys: Any, on: On | None
 def left_joined(left: Matched, right: Matched, on: On, missing: Mapping[str, Any], name: str) -> Any:
     """Return the join of two relations, and the records of the left one that match none, with values for the others.
 
-    Raises BuildError where `missing` has a value for a column that the right side does not add, or none for one.
+    A value gets the type of its column, if that is known. Raises BuildError where it cannot, and where `missing` has a
+    value for a column that the right side does not add, or none for one.
     """
     ours, theirs = matched_columns("left_join", left, right, on)
     added = [each for each in right.names or () if each not in theirs]
@@ -55,30 +63,70 @@ def left_joined(left: Matched, right: Matched, on: On, missing: Mapping[str, Any
             f"`missing` has values for {', '.join(missing) or 'none'}: missing={{{values}}} are their values in "
             "records that match nothing there"
         )
-    for column, value in missing.items():
-        if value is None:
-            raise BuildError(
-                f"left_join (at {user_origin()}): missing={{{column!r}: None}} does not state the type of the column: "
-                "typed([None], 'text?') of differential.frames does, for text"
-            )
+    filled = {column: _filled(column, missing[column], right.types.get(column)) for column in added}
     both = joined(left, right, on, name)
     alone, without = with_match(_join.antijoin, left, right, on, name)
     kept = [each for each in both.names or () if each not in added]
-    matched = both.select(*kept, **{each: _as(each, missing[each]) for each in added}, keys=len(ours))
-    lone = without.named(*alone.names).select(*kept, **{each: _all(missing[each]) for each in added}, keys=len(ours))
+    matched = both.select(*kept, **{each: _fitting(each, filled[each]) for each in added}, keys=len(ours))
+    lone = without.named(*alone.names).select(*kept, **{each: _all(filled[each]) for each in added}, keys=len(ours))
     return matched.concat(lone)
 
 
-def _as(column: str, value: Any) -> str | Callable[[Any], Any]:
-    """Return what converts a column to the type of the value that records without a match have."""
-    if not isinstance(value, Typed):
+def _filled(name: str, value: Any, known: str | None) -> Column:
+    """Return a value of `missing` as a column of one row, of the type of its column if that is known.
+
+    Raises BuildError where it is no value, or not one of this type.
+    """
+    here = f"left_join (at {user_origin()})"
+    if value is None:
+        raise BuildError(
+            f"{here}: missing={{{name!r}: None}} does not state the type of the column: typed([None], 'text?') of "
+            "differential.frames does, for text"
+        )
+    is_column, is_list = isinstance(value, (np.ndarray, ColumnLike)), isinstance(value, (list, tuple))
+    is_one = getattr(value, "ndim", 1) == 1 and len(value) == 1 if is_column else not is_list or known in _OF_LISTS
+    if not is_one:
+        raise BuildError(
+            f"{here}: missing={{{name!r}: {value!r:.80}}} is not one value: give the value itself, or a column of one "
+            "row; for a column of lists, typed([[1, 2]], 'value') of differential.frames"
+        )
+    column = column_of(value if is_column else [value], name)
+    if known is None or name_of(column) in (known, f"{known}?") or _adds_nulls(column, known):
         return column
-    name = value.type.name
-    return lambda row: typed(row[column], name)
+    try:
+        return as_type(column, known)
+    except DataError as error:
+        raise BuildError(f"{here}: missing={{{name!r}: {value!r:.80}}}: column {name!r} there {error}") from None
 
 
-def _all(value: Any) -> Callable[[Any], Any]:
+def _adds_nulls(column: Column, known: str) -> bool:
+    """Return whether a column makes one of this type a column that may have nulls."""
+    return name_of(column).endswith("?") and not known.endswith("?")
+
+
+def _fitting(name: str, filled: Column) -> Callable[[Any], Any]:
+    """Return what gives a column the type of the value that records without a match have, if it adds nulls alone.
+
+    If it is another type, which was not known before there were rows, this raises DataError.
+    """
+    wanted, here = name_of(filled), user_origin()
+
+    def fitting(row: Any) -> Any:
+        found = name_of(row[name])
+        try:
+            if found == wanted or wanted.endswith("?"):
+                return row[name] if found == wanted else typed(row[name], wanted)
+        except DataError:
+            pass
+        raise DataError(
+            f"left_join (at {here}): column {name!r} is of {found} on the other side, and `missing` has a value of "
+            f"{wanted}: missing={{{name!r}: typed({filled.tolist()!r:.80}, {found!r})}} states its type, with typed of "
+            "differential.frames"
+        )
+
+    return fitting
+
+
+def _all(filled: Column) -> Callable[[Any], Any]:
     """Return what makes a column of one value."""
-    if isinstance(value, (np.ndarray, ColumnLike)):
-        return lambda row: cast(Any, value)[np.zeros(len(next(iter(row))), np.int64)]
-    return lambda row: value
+    return lambda row: filled[np.zeros(len(next(iter(row))), np.int64)]

@@ -94,13 +94,14 @@ class Member(Cluster):
 
     def _item(self, description: tuple[Any, ...]) -> Item:
         """Return the item of this process that a description is about."""
-        number, name, kind, origin, peers, names, shown, keys, event_time = description
+        number, name, kind, origin, peers, names, shown, keys, event_time, types = description
         item = self._items.get(number)
         if item is None:
             item = Item(name, kind, origin, peers, names, shown, keys, number=number)
             self._items[number] = item
         if kind == "table":
             item.event_time = event_time  # the program may state it after the table was made
+            item.schema.declare_types(types)
         return item
 
     def _submit(self, engine: Engine, function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:

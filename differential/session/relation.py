@@ -129,11 +129,11 @@ class Relation(Alike):
         self._known("select", [*names, *(each for each in dict.fromkeys(renamed) if each not in names)])
         whole = self if len(renamed) < len(computed) else self.narrowed([*names, *renamed])
         known = whole.names or ()
-        places = {name: known.index(name) for name in (*names, *renamed)}
-        made: list[int | Callable[[Row], Any]] = [places[name] for name in names]
-        made += [places[each] if isinstance(each, str) else of_row(known, each) for each in computed.values()]
+        kept = dict(zip(names, names)) | computed
+        made = [known.index(each) if isinstance(each, str) else of_row(known, each) for each in kept.values()]
         function = checked(known, chosen(known, made), *computed.values(), types=whole.types)
         made_of = whole.map(function, keys=keys, name="select").named(*names, *computed)
+        made_of.types = {new: of for new, old in kept.items() if isinstance(old, str) and (of := whole.types.get(old))}
         return made_of.at(self.event_time) if self.event_time in names else made_of
 
     def map(self, function: Callable[..., Any], *, keys: int = 1, name: str = "map") -> Self:

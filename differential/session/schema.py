@@ -17,7 +17,7 @@ timely.errors.DataError: column 'item' of table 'stock' holds text, and not inte
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any, cast
 
@@ -51,6 +51,11 @@ class Schema:
     def declare(self, name: str, example: Column) -> None:
         """Fix the kind of a column to that of an array."""
         self._kinds[name] = self._committed[name] = kind_of(example)
+
+    def declare_types(self, types: Mapping[str, str]) -> None:
+        """Fix the kinds of all columns that have a type, by the names of both."""
+        if types != self.types():
+            self._kinds = {name: kind_of(typed([], of)) for name, of in types.items()}
 
     def fit(self, table: str, names: Sequence[str], columns: Sequence[Column]) -> tuple[Column, ...]:
         """Return copies of columns, as the table holds them. Raises DataError, which names the column and a value."""

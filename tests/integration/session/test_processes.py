@@ -154,6 +154,14 @@ def test_a_view_that_fails_in_one_process_is_dropped_in_all(db: Session, error: 
     check_alive(db)
 
 
+def test_processes_know_the_types_of_tables(db: Session) -> None:
+    prices = db.table("prices", {"x": int, "price": float})
+    view = db.view("all", lambda t: t.numbers.left_join(t.prices, on="x", missing={"price": 0}))
+    prices.insert(x=3, price=0.5)
+    db.commit()
+    assert view.records() == [(x, 0.5 if x == 3 else 0.0) for x in range(20)]
+
+
 class Stuck:
     """A function that does not return once it sees a number of at least 100, and leaves a file when it does."""
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 from collections.abc import Callable
-from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -81,10 +81,10 @@ def test_a_mean_of_durations_is_rounded_to_the_nearest_microsecond() -> None:
 
         return [record[1] for record in records(program)]
 
-    days = typed([timedelta(1), timedelta(2), timedelta(-1)], "duration[D]")
-    assert mean(days) == [timedelta(days=1, hours=12), timedelta(-1)]
-    micros = [timedelta(microseconds=each) for each in (-1, -2, 7)]
-    assert mean(typed(micros, "duration[us]")) == [timedelta(microseconds=-2), timedelta(microseconds=7)]
+    days = typed([dt.timedelta(1), dt.timedelta(2), dt.timedelta(-1)], "duration[D]")
+    assert mean(days) == [dt.timedelta(days=1, hours=12), dt.timedelta(-1)]
+    micros = [dt.timedelta(microseconds=each) for each in (-1, -2, 7)]
+    assert mean(typed(micros, "duration[us]")) == [dt.timedelta(microseconds=-2), dt.timedelta(microseconds=7)]
     nanos = typed(np.array([1, 4, 7], "m8[ns]"), "duration[ns]")
     assert mean(nanos) == [np.timedelta64(2, "ns"), np.timedelta64(7, "ns")]
 
@@ -504,6 +504,69 @@ def test_a_left_join_has_a_value_for_each_column_that_it_adds(missing: Any, erro
         db.table("cities", {"id": [1], "city": ["Rome"]})
         with pytest.raises(SessionError, match=error):
             db.ask(lambda t: t.orders.left_join(t.cities, on="id", missing=missing))
+
+
+@pytest.mark.parametrize(
+    ("of", "value", "missing", "expected"),
+    [
+        (float, 1.5, 0, 0.0),
+        (float | None, 1.5, 0, 0.0),
+        (int | None, 5, 0, 0),
+        (str | None, "Rome", "unknown", "unknown"),
+        (dt.date | None, dt.date(2026, 1, 2), dt.date(2026, 1, 1), dt.date(2026, 1, 1)),
+        (int, 5, typed([None], "int64?"), None),
+        (float | None, None, typed([None], "float64?"), None),
+        (list, [1], [], ()),
+    ],
+)
+def test_the_values_of_a_left_join_have_the_types_of_the_columns(
+    of: Any, value: Any, missing: Any, expected: Any
+) -> None:
+    with Session() as db:
+        left, right = db.table("left", {"k": int}), db.table("right", {"k": int, "x": int, "v": of}, key="k")
+        view = db.view("both", lambda t: t.left.left_join(t.right.select("k", w="v"), on="k", missing={"w": missing}))
+        whole = db.view("whole", lambda t: t.left.left_join(t.right, on="k", missing={"x": 0, "v": missing}))
+        left.insert(k=2)
+        db.commit()
+        left.insert(k=1)
+        right.insert(k=1, x=0, v=value)
+        db.commit()
+        value = tuple(value) if of is list else value
+        assert view.records() == [(1, value), (2, expected)]
+        assert whole.records() == [(1, 0, value), (2, 0, expected)]
+
+
+@pytest.mark.parametrize(
+    ("of", "missing", "error"),
+    [
+        (int, 0.5, r"left_join \(at .*\): missing={'v': 0.5}: column 'v' there holds integers, and not floats"),
+        (int, "none", "column 'v' there holds integers, and not text such as 'none'"),
+        (bool, 0, "column 'v' there holds booleans, and not integers such as 0"),
+        (int, [0], r"missing={'v': \[0\]} is not one value: give the value itself, or a column of one row"),
+        (int, np.array([0, 1]), "is not one value"),
+        (int, np.array(0), "is not one value"),
+    ],
+)
+def test_a_value_of_a_left_join_that_is_none_of_its_column_is_refused(of: Any, missing: Any, error: str) -> None:
+    with Session() as db:
+        db.table("left", {"k": int}), db.table("right", {"k": int, "v": of})
+        with pytest.raises(SessionError, match=error):
+            db.view("both", lambda t: t.left.left_join(t.right, on="k", missing={"v": missing}))
+
+
+def test_a_value_of_a_left_join_of_another_type_than_the_rows_that_come_later_is_named() -> None:
+    with Session() as db:
+        left, right = db.table("left", {"k": [1, 2]}), db.table("right", {"k": int, "v": float})
+        sums = lambda t, value: t.left.left_join(t.right.group_by("k").sum("v"), on="k", missing={"v": value})  # noqa: E731
+        db.view("wrong", lambda t: sums(t, 0))
+        good = db.view("good", lambda t: sums(t, typed([0], "float64")))
+        right.insert(k=1, v=1.5)
+        message = (
+            r"'v' is of float64 on the other side, and `missing` has a value of int64: .*typed\(\[0\], 'float64'\)"
+        )
+        with pytest.raises(SessionError, match=rf"left_join \(at .*test_relation.py:\d+\): column {message}"):
+            db.commit()
+        assert (len(left), good.records()) == (2, [(1, 1.5), (2, 0.0)])
 
 
 def test_a_collection_is_neither_true_nor_false() -> None:
