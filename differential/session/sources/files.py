@@ -4,11 +4,12 @@ A file that is followed is read as it grows. If it is replaced while it is follo
 the old file is read, then the new one: once the old one has not grown for a second, because whoever writes may still
 have it open, or for ten while the new one is empty. A directory that is followed is looked through for new files, each
 of which is read once, in the order of their names: write a file elsewhere and move it there, for it is read as it is
-found. Names that begin with "." or "_", or end in ".tmp", are left alone.
+found, except that a last line without an end counts once the file has not grown for a second. The source stops if a
+file that was read grows. Names that begin with "." or "_", or end in ".tmp", are left alone.
 
 The position of a file is a byte and a line, or a row, with a digest of the bytes or rows before it: a session that is
 opened again notices that the file is another one. The position of a directory has the names of the files that were read
-and are still there.
+and are still there, and the sizes of the last of them.
 """
 
 from __future__ import annotations
@@ -40,6 +41,8 @@ Identity = tuple[int, int]
 QUIET = 1.0
 """A file that was replaced is read until it has not grown for as many seconds, and ten times as long while the new one
 has no bytes."""
+SIZES = 100
+"""Of as many files of a directory, those that were read last, the sizes are known."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +78,7 @@ class Files:
             assert path is not None
             return TablePart(chunks_of(path, target.names), label, target, int(place.get("row", 0)), mark)
         has_header = self.form == "csv" and self.header is True
-        grows = self.follow and not self.is_several
+        grows = self.follow and not (self.is_several and path is not None and path.endswith(".gz"))
         return TextPart(
             partial(_bytes_of, path), label, target, partial(self._format, target), has_header, place, grows
         )
@@ -138,6 +141,11 @@ class FilesReader:
         self._source = source
         self._target = target
         self._done: list[str] = list(known.get("done", ()))
+        sizes: list[int] = known.get("sizes", [])
+        self._sizes = dict(zip(self._done[-len(sizes) :], sizes))
+        """How many bytes were read of the last files of `_done`, by their names."""
+        self._size = 0
+        """The bytes of the file when it was opened."""
         self._path: str | None = source.path
         self._part: Part | None = None
         self._place: Place = {}
@@ -197,7 +205,7 @@ class FilesReader:
                 return Batch(changes, [*rejected, *piece.rejected], self._position())
             if self._part.is_ended:
                 self._finish()
-            elif not self._is_replaced(self._part):
+            elif not self._is_final(self._part):
                 break
         if rejected or (self._has_moved and self._part is not None):
             self._has_moved = False
@@ -238,7 +246,7 @@ class FilesReader:
         found: dict[str, Any] = {"place": self._place if self._part is None else self._part.place}
         found["file"] = self._relative(self._path) if self._part is not None and self._is_several else ""
         if self._is_several:
-            found["done"] = self._done
+            found |= {"done": self._done, "sizes": list(self._sizes.values())}
         if self._part is not None:
             found["mark"] = self._part.mark
             if self._is_several:
@@ -252,6 +260,7 @@ class FilesReader:
     def _open_next(self) -> bool:
         """Open the next file; return whether there is one. Without any, the source has ended if it is not followed."""
         if self._is_several:
+            self._refuse_grown()
             done = set(self._done)
             self._path = next((path for path in self._source.listed() if self._relative(path) not in done), None)
             self._place = {}
@@ -268,7 +277,7 @@ class FilesReader:
     def _open(self) -> None:
         """Open the file at its place, if it is the one that was read up to there, and else at its beginning."""
         mark, self._mark = self._mark or "", None
-        path, place = self._path, self._place
+        path, place, self._size = self._path, self._place, _size_of(self._path or "")
         if path is not None and stat.S_ISFIFO(os.stat(path).st_mode):
             raise DataError("it is a pipe, which is read with standard_input()")
         if mark and path is not None and (change := self._source.change(path, self._target, place, mark)):
@@ -287,28 +296,47 @@ class FilesReader:
         self._finished += _size_of(self._path or "")
         if self._is_several:
             there = {self._relative(path) for path in self._source.listed()}
-            self._done = [*(name for name in self._done if name in there), self._relative(self._path)]
+            name, part, size = self._relative(self._path), self._part, self._size
+            if isinstance(part, TextPart) and isinstance(part.bytes, FileBytes) and part.is_ended:
+                size = part.bytes.at
+            self._done = [*(each for each in self._done if each in there), name]
+            self._sizes = dict([*(each for each in self._sizes.items() if each[0] in there), (name, size)][-SIZES:])
+            self._last_growth = -1, 0.0
         elif self._source.follow and self._path is not None and self._source.form != "table":
             self._place, self._has_moved = {}, True  # it was replaced, and ended
         else:
             self.is_ended = True
         self.close()
 
-    def _is_replaced(self, part: Part) -> bool:
-        """Return whether another file has taken the place of one that is followed, and the old one grows no more.
+    def _refuse_grown(self) -> None:
+        """Raise SessionError if a file of a directory that is followed has grown since it was read."""
+        for name, size in self._sizes.items() if self._source.follow else ():
+            path = os.path.join(os.path.dirname(self._source.path or ""), name)
+            if (there := _size_of(path)) > size:
+                raise SessionError(
+                    f"{path} had {size:,} bytes when it was read, and has {there:,} now: write a file elsewhere, and "
+                    "move it there when it is whole; move this one away to go on without the rest"
+                )
 
-        Then the rest of the old one is read.
+    def _is_final(self, part: Part) -> bool:
+        """Return whether a file that may grow will not, as far as can be known: then the rest of it is read.
+
+        It has not grown for a moment, and another one is in its place. In a directory, the end of a line is enough.
         """
         source = getattr(part, "bytes", None)
         if not isinstance(part, TextPart) or not isinstance(source, FileBytes) or self._path is None:
             return False
-        if _identity(self._path) in (None, source.identity()):
+        if self._is_several:
+            patience = 0.0 if part.is_over() else QUIET
+        elif _identity(self._path) in (None, source.identity()):
             self._last_growth = -1, 0.0
             return False
+        else:
+            patience = QUIET if _size_of(self._path) else 10 * QUIET
         size, now = source.size(), clock.monotonic()
         if size != self._last_growth[0]:
             self._last_growth = size, now
-        if now < self._last_growth[1] + (QUIET if _size_of(self._path) else 10 * QUIET):
+        if now < self._last_growth[1] + patience:
             return False
         part.grows = False
         return True
