@@ -32,8 +32,10 @@ def order_by_time(queue: deque[tuple[Time, Batch]]) -> list[int]:
 
     In a loop, messages of many rounds arrive at the same time, and only neighbours are joined.
     """
+    if _kind_of(queue[0][1]) is None:
+        return []
     times = [time for time, _ in queue]
-    if _kind_of(queue[0][1]) is None or all(map(le, times, islice(times, 1, None))):
+    if all(map(le, times, islice(times, 1, None))):
         return []
     return sorted(range(len(times)), key=times.__getitem__)
 
