@@ -6,14 +6,14 @@ itself, every exchange would multiply the number of messages by the number of wo
 >>> queue = deque([((0,), [1]), ((0,), [2, 3]), ((1,), [4]), ((1,), Columns((np.arange(2),)))])
 >>> order_by_time(queue), order_by_time(deque(reversed(queue)))
 ([], [2, 3, 0, 1])
->>> leading_alike(queue, 4), leading_alike(queue, 1), joined([[1], [2, 3]])
+>>> leading_alike(queue, [8, 16, 8, 16], 4), leading_alike(queue, [8, MOST, 8, 16], 4), joined([[1], [2, 3]])
 (2, 1, [1, 2, 3])
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import chain, islice
 from operator import le
 from typing import Any, cast
@@ -23,8 +23,9 @@ import numpy as np
 from timely.data.container import Batch, Columns, concatenate
 from timely.order import Time
 
-MOST = 1 << 16
-"""A batch of so many records is joined with no other: it costs more to copy than to handle."""
+MOST = 1 << 20
+"""The most bytes that are joined: a batch of so many costs more to copy than to handle, and operators that wait where
+there is no room take one batch at a time."""
 
 
 def order_by_time(queue: deque[tuple[Time, Batch]]) -> list[int]:
@@ -40,15 +41,18 @@ def order_by_time(queue: deque[tuple[Time, Batch]]) -> list[int]:
     return sorted(range(len(times)), key=times.__getitem__)
 
 
-def leading_alike(queue: deque[tuple[Time, Batch]], most: int) -> int:
-    """Return how many messages from the first one on, and of `most`, `joined` takes: at least one."""
+def leading_alike(queue: deque[tuple[Time, Batch]], sizes: Iterable[int], most: int) -> int:
+    """Return how many messages from the first one on, and of `most`, `joined` takes: at least one.
+
+    `sizes` are the bytes of the messages.
+    """
     time, batch = queue[0]
-    kind, records, count = _kind_of(batch), len(batch), 1
+    kind, total, count = _kind_of(batch), 0, 0
     if kind is None:
         return 1
-    for following, other in islice(queue, 1, most):
-        records += len(other)
-        if following != time or records > MOST or _kind_of(other) != kind:
+    for (following, other), size in zip(islice(queue, most), sizes):
+        total += size
+        if count and (following != time or total > MOST or _kind_of(other) != kind):
             break
         count += 1
     return count

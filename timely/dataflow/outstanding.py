@@ -26,7 +26,7 @@ activation of an operator emits, and what circulates in loops.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from timely.communication.message import Taken
 from timely.errors import FrameError
@@ -114,6 +114,10 @@ class Ledger:
             self._subtract(sender, size)
         else:
             self._outstanding.take(sender, self._dataflow, self._channel, size)
+
+    def sizes(self) -> Iterator[int]:
+        """Yield the bytes of the messages in the queue."""
+        return (size for _, size in self._queued)
 
     def sort(self, order: list[int]) -> None:
         """Note that the queue has another order: `order` has the places that its messages had before."""

@@ -145,16 +145,17 @@ class InputPort(Port):
         is what would become messages that nobody has room for, unless the operator `drains`.
         """
         queue = self.queue
+        ledger = self.ledger
         if self.recorder is not None:
             self.recorder.draining(self.channel, len(queue))
         if self.spreads and len(queue) > 1 and (order := order_by_time(queue)):
             self._sort(order)
-        over = None if self.drains or self.ledger is None else self.dataflow.outstanding.over
+        over = None if self.drains or ledger is None else self.dataflow.outstanding.over
         left = len(queue)
         while queue and left:
             if over and self.dataflow.schedule.holds_back(self.operator):
                 return
-            alike = leading_alike(queue, left) if left > 1 and self.spreads else 1
+            alike = 1 if left == 1 or not self.spreads or ledger is None else leading_alike(queue, ledger.sizes(), left)
             left -= alike
             if alike == 1:
                 yield self._take()

@@ -22,6 +22,7 @@ BATCHES = st.one_of(
     st.lists(st.floats(0, 9), min_size=1, max_size=3).map(lambda values: Columns((np.array(values), np.array(values)))),
     st.lists(st.text("ab"), min_size=1).map(lambda values: Columns((np.array(values, np.dtypes.StringDType()),))),
 )
+SIZES = [1] * 12
 QUEUES = st.lists(st.tuples(st.tuples(st.integers(0, 2), st.integers(0, 1)), BATCHES), min_size=1, max_size=12)
 
 
@@ -31,7 +32,7 @@ def taken(queue: deque[tuple[Time, Batch]]) -> list[tuple[Time, Batch]]:
         queue = deque([queue[place] for place in order])
     found = []
     while queue:
-        alike = leading_alike(queue, len(queue))
+        alike = leading_alike(queue, SIZES, len(queue))
         first = [queue.popleft() for _ in range(alike)]
         found.append((first[0][0], first[0][1] if alike == 1 else joined([batch for _, batch in first])))
     return found
@@ -50,14 +51,16 @@ def test_each_time_has_its_records_in_order(messages: list[tuple[Time, Batch]]) 
 def test_only_batches_of_one_kind_are_joined() -> None:
     numbers, floats = Columns((np.arange(2),)), Columns((np.arange(2.0),))
     for one, other in ((numbers, floats), (numbers, [1]), (numbers, Columns((np.arange(2), np.arange(2))))):
-        assert leading_alike(deque([((0,), one), ((0,), other)]), 2) == 1
-    assert leading_alike(deque([((0,), numbers), ((0,), numbers), ((0,), floats)]), 3) == 2
+        assert leading_alike(deque([((0,), one), ((0,), other)]), SIZES, 2) == 1
+    assert leading_alike(deque([((0,), numbers), ((0,), numbers), ((0,), floats)]), SIZES, 3) == 2
 
 
 def test_large_batches_are_not_copied() -> None:
-    large, small = Columns((np.arange(MOST),)), Columns((np.arange(1),))
-    assert leading_alike(deque([((0,), large), ((0,), small)]), 2) == 1
-    assert leading_alike(deque([((0,), small), ((0,), large)]), 2) == 1
+    queue: deque[tuple[Time, Batch]] = deque([((0,), Columns((np.arange(1),)))] * 4)
+    assert leading_alike(queue, [MOST, 1, 1, 1], 4) == 1
+    assert leading_alike(queue, [1, MOST, 1, 1], 4) == 1
+    assert leading_alike(queue, [MOST // 2, MOST // 2, 1, 1], 4) == 2
+    assert leading_alike(queue, SIZES, 4) == 4
 
 
 def test_a_ledger_follows_the_order_of_the_queue() -> None:
