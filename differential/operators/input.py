@@ -38,7 +38,7 @@ MOST_WAITING: Final = 1 << 12
 
 
 class InputSession:
-    """Changes a collection, epoch by epoch. Use from the worker's thread.
+    """Changes a collection, epoch by epoch. Use from the worker's thread: others have `Worker.call` change it.
 
     `insert`, `remove` and `update` take one record given as scalars or many given as whole columns: arrays, lists, or
     what NumPy makes arrays of. Arrays are copied, so the program may write to them again. `flush`, `advance_to` and
@@ -111,6 +111,8 @@ class InputSession:
         Raises DataError where there are not as many fields as in the record before, or fields of other kinds, or none,
         or what cannot be a column or a number of times; CapabilityError after `close`.
         """
+        if not self._changes:
+            self._input.refuse_elsewhere("update(...)")
         check_open(self._input, self._name)
         change = owned(record, diff, self._interner)
         self._fields.check(change[0])
@@ -137,6 +139,8 @@ class InputSession:
         >>> execute_directly(program)
         [(('blue',), (3,), 1), (('blue',), (5,), -1)]
         """
+        if not self._later:
+            self._input.refuse_elsewhere("update_at(...)")
         check_open(self._input, self._name)
         now, then = self.time, as_time(time)
         if len(then) != len(now):
@@ -154,6 +158,7 @@ class InputSession:
 
     def flush(self) -> None:
         """Send the changes made so far."""
+        self._input.refuse_elsewhere("flush()")
         self._catch_up()
         if self._changes:
             changes, self._changes = self._changes, []
@@ -182,6 +187,7 @@ class InputSession:
         now, then = self.time, as_time(time)
         if len(then) != len(now) or max(then) > LIMIT or not less_equal(now, then):
             return False
+        self._input.refuse_elsewhere("advance_to(...)")
         self._waiting += sum([_rows_of(record) for record, _ in self._changes])
         if self._waiting > MOST_WAITING:
             return False
@@ -217,6 +223,7 @@ class InputSession:
             self._later.clear()
             self._ahead = None
         else:
+            self._input.refuse_elsewhere("close()")
             self.flush()
             self._input.close()
 

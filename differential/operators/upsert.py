@@ -97,6 +97,8 @@ class UpsertSession:
         """
         if len(record) < self._keys:
             raise DataError(f"a record of {len(record)} field(s), but its key has {self._keys}")
+        if not self._sets:
+            self._input.refuse_elsewhere("set(...)")
         check_open(self._input, self._name)
         record, _ = owned(record)
         self._fields.check(record)
@@ -109,6 +111,8 @@ class UpsertSession:
         Raises DataError where there are not as many fields as the key has, or others than before, or what cannot
         be a column; CapabilityError after `close`.
         """
+        if not self._unsets:
+            self._input.refuse_elsewhere("unset(...)")
         check_open(self._input, self._name)
         if len(key) != self._keys:
             raise DataError(f"a key of {len(key)} field(s), not {self._keys}: unset() is given keys without values")
@@ -118,6 +122,7 @@ class UpsertSession:
 
     def flush(self) -> None:
         """Send the statements made so far."""
+        self._input.refuse_elsewhere("flush()")
         time = self._input.time
         for statements in (self._sets, self._unsets):
             if statements:

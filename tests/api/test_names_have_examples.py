@@ -90,7 +90,7 @@ BETWEEN_LAYERS = {
     "Database": {"begin_round", "confirm", "end", "forget"},
     "Delivery": {"deliver", "left", "succeed", "take"},
     "Feed": {"end", "fail", "gather", "open", "settle", "statements", "take"},
-    "Input": {"send_owned"},
+    "Input": {"refuse_elsewhere", "send_owned"},
     "InputPort": {"arrive", "deliver", "locate", "pusher", "received", "take_only"},
     "Log": {"end"},
     "OpenShard": {"refuse_of_session", "take"},

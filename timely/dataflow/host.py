@@ -8,6 +8,7 @@ from typing import NamedTuple, Protocol
 from timely.communication.allocator import Allocator
 from timely.config import Config
 from timely.dataflow.outstanding import Outstanding
+from timely.errors import CapabilityError
 from timely.observe.activity import Activity
 from timely.observe.log import Log
 from timely.order import Time
@@ -54,3 +55,11 @@ class Host(Protocol):
 
     def when_idle(self, chore: Callable[[], bool]) -> None:
         """Call `chore` in steps that run no operator, until it returns False."""
+
+
+def refuse_elsewhere(host: Host, name: object, call: str) -> None:
+    """Raise CapabilityError unless this thread is the worker's, the only one that may call an input."""
+    if host.activity.is_elsewhere():
+        raise CapabilityError(
+            f"{name} belongs to the thread of worker {host.index}: in another thread, use worker.call(lambda: {call})"
+        )

@@ -42,11 +42,22 @@ class Activity:
     def __init__(self) -> None:
         self.doing = IN_PROGRAM
         self.thread = get_ident()
-        """The thread that made the worker, and steps it."""
+        """The thread that made the worker, and steps it. If it ends, the next thread that steps the worker."""
         self.step_began = 0.0
         """When the present step began, or the last one, by the monotonic clock."""
         self.slept = 0.0
         """For how many seconds the worker has waited without a time limit since anything moved."""
+
+    def is_elsewhere(self) -> bool:
+        """Return whether the worker belongs to another thread than this one.
+
+        A worker whose thread has ended belongs to the next thread that asks for this.
+        """
+        own = get_ident()
+        if self.thread != own and self.thread in sys._current_frames():
+            return True
+        self.thread = own
+        return False
 
     @contextmanager
     def during(self, doing: str) -> Iterator[None]:

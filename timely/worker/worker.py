@@ -12,6 +12,7 @@ import time as clock
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from threading import get_ident
 
 from timely.arguments import check_whole
 from timely.closing import close_all
@@ -357,6 +358,11 @@ class Worker:
         if self._has_parted:
             raise StalledError(self._parted())
         activity = self.activity
+        if get_ident() != activity.thread and activity.is_elsewhere():
+            raise BuildError(
+                f"{self} is stepped in another thread than its own: only the thread that runs its program steps it, "
+                "others have worker.call() do there what they need"
+            )
         activity.step_began = clock.monotonic()
         before, activity.doing = activity.doing, STEPPING
         try:

@@ -6,6 +6,7 @@ import math
 import time as clock
 from collections import deque
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from threading import Thread
 from typing import Any
 
@@ -563,3 +564,13 @@ def test_a_function_may_send_to_an_input_and_drop_its_dataflow_while_the_program
 
     execute(program)
     assert found == [2]
+
+
+def test_a_step_in_another_thread_than_the_workers_is_refused() -> None:
+    def program(worker: Worker) -> None:
+        with ThreadPoolExecutor(1) as other:
+            for step in (worker.step, worker.step_or_park, lambda: worker.step_while(lambda: True)):
+                with pytest.raises(BuildError, match="worker 0 of 1 is stepped in another thread than its own"):
+                    other.submit(step).result(10)
+
+    execute_directly(program)

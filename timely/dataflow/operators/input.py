@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from threading import get_ident
 from typing import Any
 
 from timely.data.container import Batch, Columns, as_columns, frozen, own_columns
 from timely.data.weight import weight_of
 from timely.dataflow.builder import OperatorBuilder
 from timely.dataflow.capability import Capability
-from timely.dataflow.host import Host
+from timely.dataflow.host import Host, refuse_elsewhere
 from timely.dataflow.operator import Logic
 from timely.dataflow.ports import OutputPort
 from timely.dataflow.streams import S, ScopeCore
@@ -42,8 +43,8 @@ class Meter:
 class Input:
     """Sends data into a dataflow at its current time, and reports when that time is over.
 
-    Use from the worker's thread. What `send` is given row by row is kept until `flush`, `advance_to` or `close`, or
-    until `is_congested` finds that it is too much.
+    Use from the worker's thread: others have `Worker.call` send. What `send` is given row by row is kept until `flush`,
+    `advance_to` or `close`, or until `is_congested` finds that it is too much.
 
     >>> def program(worker):
     ...     with worker.dataflow() as scope:
@@ -74,6 +75,7 @@ class Input:
         self._weighed = 0  # how many of the rows are counted in the bytes gathered
         self._gathered = 0
         self._meter = Meter(builder.scope.dataflow.host)
+        self._activity = builder.scope.dataflow.host.activity
         builder.operator.awaits = self._awaited
         builder.build(self._construct)
         builder.scope.dataflow.when_program_ends(self.close, self._is_open)
@@ -130,6 +132,8 @@ class Input:
             self.flush()
             self.send_batch(Columns.of_equals(own_columns(values)))
             return
+        if not self._rows:
+            self.refuse_elsewhere("send(...)")
         self._open()
         if self._rows and len(self._rows[0]) != len(values):
             raise DataError(f"a record of {len(values)} fields was sent after one of {len(self._rows[0])}")
@@ -149,6 +153,10 @@ class Input:
 
     def send_owned(self, batch: Batch) -> None:
         """Send a batch that nobody else writes to, without a look at it."""
+        self.refuse_elsewhere("send(...)")
+        self._send(batch)
+
+    def _send(self, batch: Batch) -> None:
         capability = self._open()
         dataflow = self._builder.scope.dataflow
         dataflow.refuse_if_failed()
@@ -168,19 +176,25 @@ class Input:
         Raises DataError where that makes no columns, as an integer of more than 64 bits does not; it is kept then.
         """
         if self._rows:
+            self.refuse_elsewhere("flush()")
+            self._flush()
+
+    def _flush(self) -> None:
+        if self._rows:
             columns = Columns.of_equals(as_columns(tuple(list(column) for column in zip(*self._rows))))
             self._rows = []
             self._weighed = self._gathered = 0
-            self.send_batch(columns)
+            self._send(frozen(columns))
 
     def advance_to(self, time: Moment) -> None:
         """Move on to a later time: nothing will be sent any more at times not at or after it.
 
         Raises DataError as `flush` does.
         """
+        self.refuse_elsewhere("advance_to(...)")
         capability = self._open()
         self._builder.scope.dataflow.refuse_if_failed()
-        self.flush()
+        self._flush()
         try:
             capability.downgrade(time)
         except CapabilityError as error:
@@ -189,8 +203,15 @@ class Input:
     def close(self) -> None:
         """Send nothing any more. Raises DataError as `flush` does."""
         if self._capability is not None and not self.is_closed:
-            self.flush()
+            self.refuse_elsewhere("close()")
+            self._flush()
             self._capability.drop()
+
+    def refuse_elsewhere(self, call: str) -> None:
+        """Raise CapabilityError in another thread than the worker's, which makes this call, such as "close()"."""
+        if get_ident() != self._activity.thread:
+            operator = self._builder.operator
+            refuse_elsewhere(self._builder.scope.dataflow.host, operator, f"{operator.name}.{call}")
 
     def _awaited(self) -> str:
         """Return, for people, what moves this input on."""

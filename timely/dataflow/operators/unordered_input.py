@@ -7,11 +7,13 @@ no capability for it or before it is left, on any worker.
 
 from __future__ import annotations
 
+from threading import get_ident
 from typing import Any
 
 from timely.data.container import Batch, Columns, frozen, own_columns
 from timely.dataflow.builder import OperatorBuilder
 from timely.dataflow.capability import Capability
+from timely.dataflow.host import refuse_elsewhere
 from timely.dataflow.operator import Logic
 from timely.dataflow.operators.input import Meter
 from timely.dataflow.ports import OutputPort
@@ -84,6 +86,7 @@ class UnorderedInput:
 
         Raises CapabilityError where the capability was dropped or another input's, DataError where the batch is none.
         """
+        self._refuse_elsewhere("send(...)")
         batch = frozen(batch)
         if not isinstance(capability, Capability):
             raise CapabilityError(
@@ -103,8 +106,17 @@ class UnorderedInput:
 
     def close(self) -> None:
         """Drop all capabilities that are left, those that the program holds, too."""
+        if self._output.live:
+            self._refuse_elsewhere("close()")
         for capability in list(self._output.live):
             capability.drop()
+
+    def _refuse_elsewhere(self, call: str) -> None:
+        """Raise CapabilityError in another thread than the worker's, which makes a call."""
+        host = self._builder.scope.dataflow.host
+        if get_ident() != host.activity.thread:
+            operator = self._builder.operator
+            refuse_elsewhere(host, operator, f"{operator.name}.{call}")
 
     def __enter__(self) -> UnorderedInput:
         return self

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -240,3 +241,59 @@ def test_gathered_records_are_kept_if_they_do_not_make_columns() -> None:
 
     with pytest.raises(KeyError):
         sent(use)
+
+
+Use = Callable[[Input], None]
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda numbers: numbers.send(1),
+        lambda numbers: numbers.send(np.arange(3)),
+        lambda numbers: numbers.send_batch([1]),
+        lambda numbers: numbers.advance_to(1),
+        lambda numbers: numbers.close(),
+    ],
+)
+def test_an_input_is_refused_in_another_thread_than_the_workers(use: Use) -> None:
+    def send(numbers: Input) -> None:
+        with ThreadPoolExecutor(1) as other:
+            message = r"operator 'input' .* belongs to the thread of worker 0: in another thread, use worker.call\("
+            with pytest.raises(CapabilityError, match=message):
+                other.submit(use, numbers).result(10)
+            numbers.send(7)
+            with pytest.raises(CapabilityError, match=message):
+                other.submit(numbers.flush).result(10)
+            numbers.close()
+            other.submit(numbers.close).result(10)  # of a closed input nothing is left to do
+
+    assert sent(send) == [((0,), [7])]
+
+
+def test_an_unordered_input_is_refused_in_another_thread_than_the_workers() -> None:
+    def program(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            numbers, _ = new_unordered_input(scope)
+        with ThreadPoolExecutor(1) as other:
+            for use in (lambda: numbers.send(numbers.capability, 1), numbers.close):
+                with pytest.raises(CapabilityError, match="belongs to the thread of worker 0"):
+                    other.submit(use).result(10)
+
+    execute_directly(program)
+
+
+def test_a_worker_whose_thread_has_ended_belongs_to_the_next_thread_that_uses_it() -> None:
+    def program(worker: Worker) -> Worker:
+        return worker
+
+    with ThreadPoolExecutor(1) as other:
+        worker = other.submit(execute_directly, program).result(10)
+    found: list[int] = []
+    with worker.dataflow() as scope:
+        numbers, stream = new_input(scope)
+        stream.inspect(found.append)
+    numbers.send(1)
+    numbers.close()
+    assert not worker.step()
+    assert found == [1]
