@@ -1,8 +1,8 @@
 """Run a program on the workers of this process.
 
 A program is a function of the worker: it builds dataflows, and may step the worker itself. When it returns, inputs that
-it has left open are closed, and the worker steps until its dataflows are complete. It then sends its farewell and waits
-for those of its peers, so that no process ends while another still needs it.
+it has left open are closed, and the worker steps until its dataflows are complete (`Worker.complete`). It then sends
+its farewell and waits for those of its peers, so that no process ends while another still needs it.
 
 A process with one worker runs it in the calling thread. With several workers, each has its own thread and the caller
 waits; Ctrl-C reaches all of them. When any worker raises, all others end with `PeerFailed`. The process in which it
@@ -225,8 +225,7 @@ def run(
             else:
                 _drop_failed(worker)
                 worker.close_inputs()
-                while worker.step_or_park():
-                    pass
+                worker.complete()
                 with worker.activity.during(PARTING):
                     _exchange_farewells(worker, allocator)
                 return result

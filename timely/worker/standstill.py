@@ -16,6 +16,7 @@ dropped a dataflow reports what its completion waits for, once, until something 
 
 from __future__ import annotations
 
+import gc
 import threading
 import time as clock
 from collections.abc import Iterator
@@ -27,7 +28,7 @@ from timely.dataflow.explain import EVERYWHERE, PATIENCE, explanation, held_anyw
 from timely.dataflow.host import Host
 from timely.observe.notices import notify
 from timely.worker.dataflows import Dataflows
-from timely.worker.garbage import search_everything
+from timely.worker.garbage import search_everything, thaw
 from timely.worker.requests import Requests
 
 SECONDS = 30.0
@@ -93,6 +94,17 @@ class Standstill:
         if self._host.activity.slept < seconds or not (self._requests.is_empty and self._dataflows.is_idle):
             return False
         return not self._dataflows.may_be_woken and is_alone()
+
+    def is_certain(self) -> bool:
+        """Return whether a worker without peers, which has just found nothing to do, can never go on.
+
+        If reports are turned off, something may wake it that is not known here, such as a signal.
+        """
+        if self._host.peers > 1 or self._seconds == inf or not self.has_lasted(0.0):
+            return False
+        thaw()
+        gc.collect()  # a forgotten capability that it finds wakes the worker, which drops it
+        return self.has_lasted(0.0)
 
     def _look(self) -> None:
         """Report the standstill if it is one and this worker is the one to do so; else look again after as long."""

@@ -192,11 +192,33 @@ class Worker:
         while condition():
             if not self._step() and condition():
                 if self.peers == 1 and self.is_stalled and not self.may_be_woken:
-                    for dataflow in self.dataflows:
-                        dataflow.refuse_if_failed()
-                    raise StalledError(
-                        "nothing is left to do, but the condition of step_while still holds "
-                        f"(was an input not advanced or closed?)\n{self.explain()}"
+                    self._refuse_to_wait(
+                        "the condition of step_while still holds (was an input not advanced or closed?)"
+                    )
+                self._park(None)
+
+    def complete(self) -> None:
+        """Step until all dataflows are complete. What runs a worker calls this when the program has returned.
+
+        Raises `StalledError` where they never will be: on a worker without peers, activators and other threads.
+
+        >>> found = []
+        >>> def program(worker):
+        ...     with worker.dataflow() as scope:
+        ...         scope.to_stream([1, 2]).inspect(found.append)
+        ...     worker.complete()
+        ...     return found, worker.dataflows
+        >>> execute_directly(program)
+        ([1, 2], [])
+        """
+        while True:
+            busy = self._step()
+            if not self._dataflows.running:
+                return
+            if not busy:
+                if self.standstill.is_certain():
+                    self._refuse_to_wait(
+                        "the program has returned, and its dataflows are not complete (was a capability not dropped?)"
                     )
                 self._park(None)
 
@@ -401,6 +423,12 @@ class Worker:
             log.record(Unparked(ended, self.index, ended - begun))
         finally:
             activity.doing = before
+
+    def _refuse_to_wait(self, why: str) -> None:
+        """Raise StalledError, or DataflowFailed if an error has ended a dataflow."""
+        for dataflow in self.dataflows:
+            dataflow.refuse_if_failed()
+        raise StalledError(f"nothing is left to do, but {why}\n{self.explain()}")
 
     def _parted(self) -> str:
         return (

@@ -8,8 +8,9 @@ from threading import Event, Thread, Timer
 
 import pytest
 
-from timely import Config, Worker, execute, new_input
+from timely import Capability, Config, InputPort, OutputPort, Pipeline, Worker, execute, execute_directly, new_input
 from timely.dataflow.operators.input import Input
+from timely.errors import StalledError
 from timely.worker import standstill
 from timely.worker.standstill import engaged, is_alone
 from timely.worker.status import running_workers
@@ -116,3 +117,45 @@ def test_a_worker_that_never_slept_has_not_stood_still(reports: Reports) -> None
         return worker.standstill.has_lasted(0.001)
 
     assert execute(program) == [False]
+
+
+def keep(kept: list[Capability]) -> Callable[[Worker], None]:
+    """Return a program with a source that keeps its capability."""
+
+    def constructor(capability: Capability) -> Callable[[InputPort, OutputPort], None]:
+        kept.append(capability)
+
+        def logic(input: InputPort, output: OutputPort) -> None:
+            for _ in input:
+                pass
+
+        return logic
+
+    def program(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            scope.to_stream([1]).unary_frontier(Pipeline(), constructor, name="forgetful")
+
+    return program
+
+
+def test_a_single_worker_that_can_never_complete_fails_when_its_program_has_returned(reports: Reports) -> None:
+    with pytest.raises(StalledError) as caught:
+        execute_directly(keep([]))
+    assert "the program has returned, and its dataflows are not complete" in str(caught.value)
+    assert "a capability for (0,) on output 0 of operator 'forgetful'" in str(caught.value)
+    assert reports == []
+
+
+@pytest.mark.parametrize("outside", ["a thread", "a signal"])
+def test_a_single_worker_that_something_may_wake_sleeps_when_its_program_has_returned(
+    monkeypatch: pytest.MonkeyPatch, outside: str
+) -> None:
+    monkeypatch.setattr(standstill, "is_alone", lambda: outside == "a signal")
+    kept: list[Capability] = []
+
+    def program(worker: Worker) -> None:
+        keep(kept)(worker)
+        Timer(0.1, worker.call, [lambda: kept[0].drop()]).start()
+
+    execute(program, Config(stall_seconds=0 if outside == "a signal" else None))
+    assert kept[0].output is None
