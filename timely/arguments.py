@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from inspect import isasyncgenfunction, iscoroutinefunction, isgeneratorfunction
 from numbers import Integral
 from typing import Any
 
 from timely.errors import BuildError
-from timely.origin import user_origin
+from timely.origin import Origin, user_origin
 
 
 def check_functions(name: str, /, **given: Any) -> None:
@@ -20,6 +21,28 @@ def check_functions(name: str, /, **given: Any) -> None:
     for role, value in given.items():
         if not callable(value):
             raise BuildError(f"{name} (at {user_origin()}): `{role}` must be a function, not {value!r:.80}")
+
+
+def check_logic(name: str, logic: Any, at: Origin | None = None) -> None:
+    """Raise BuildError unless `logic` is a function that runs when it is called, which one with a `yield` does not.
+
+    `at` is where the operator `name` was built, by default the line that the program is at.
+
+    >>> def doubled(input, output):
+    ...     for right, batch in input:
+    ...         yield 2 * batch
+    >>> check_logic("unary", doubled)
+    Traceback (most recent call last):
+    ...
+    timely.errors.BuildError: unary (at ...): `logic` has a `yield`, so a call would run nothing of it: emit with ...
+    """
+    check_functions(name, logic=logic)
+    if isgeneratorfunction(logic) or isasyncgenfunction(logic) or iscoroutinefunction(logic):
+        what = "is `async`" if iscoroutinefunction(logic) else "has a `yield`"
+        raise BuildError(
+            f"{name} (at {at or user_origin()}): `logic` {what}, so a call would run nothing of it: emit with "
+            "output.give()"
+        )
 
 
 def check_kind(name: str, kind: type[Any], what: str, /, **given: Any) -> None:

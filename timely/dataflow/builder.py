@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Generic
 
-from timely.arguments import check_functions
+from timely.arguments import check_functions, check_logic
 from timely.dataflow.capability import Capability
 from timely.dataflow.operator import Logic, Operator
 from timely.dataflow.pact import Pact
@@ -186,6 +186,7 @@ class OperatorBuilder(Generic[S]):
                     f"the constructor of {operator} must return the function to call at each activation, and returned "
                     f"{logic!r:.80}"
                 )
+            check_logic(operator.name, logic, operator.origin)
             operator.logic = logic
             if operator.inline is None:
                 dataflow.activate(operator)
@@ -197,7 +198,7 @@ class OperatorBuilder(Generic[S]):
 
         Raises BuildError where `build` does.
         """
-        check_functions(self.operator.name, logic=logic)
+        check_logic(self.operator.name, logic)
         self.build(lambda _: logic)
 
     def _refuse_if_built(self) -> None:

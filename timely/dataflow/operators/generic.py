@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import partial
 
-from timely.arguments import check_functions
+from timely.arguments import check_functions, check_logic
 from timely.dataflow.activator import Activator
 from timely.dataflow.builder import OperatorBuilder
 from timely.dataflow.capability import Capability
@@ -74,7 +74,7 @@ def sink(stream: S, pact: Pact, logic: Callable[[InputPort], None], *, name: str
     >>> execute_directly(program)
     all there is: [3, 4]
     """
-    check_functions(name, logic=logic)
+    check_logic(name, logic)
     builder = OperatorBuilder(stream.scope, name)
     input = builder.add_input(stream, pact, frontier=True)
     builder.build_from(lambda: logic(input))
@@ -89,7 +89,7 @@ def unary(stream: S, pact: Pact, logic: UnaryLogic, *, name: str = "unary") -> S
     >>> example(lambda scope: unary(scope.to_stream([1, 2]), Pipeline(), double))
     [2, 4]
     """
-    check_functions(name, logic=logic)
+    check_logic(name, logic)
     builder = OperatorBuilder(stream.scope, name)
     input = builder.add_input(stream, pact)
     output, result = builder.add_output()
@@ -141,7 +141,7 @@ def binary(left: S, right: S, left_pact: Pact, right_pact: Pact, logic: BinaryLo
     >>> example(lambda scope: scope.to_stream([1, 2]).binary(scope.to_stream([3]), Pipeline(), Pipeline(), marked))
     [('left', 1), ('left', 2), ('right', 3)]
     """
-    check_functions(name, logic=logic)
+    check_logic(name, logic)
     check_streams(name, left=left, right=right)
     builder = OperatorBuilder(left.scope, name)
     first = builder.add_input(left, left_pact)
@@ -205,7 +205,7 @@ def unary_notify(
     >>> example(lambda scope: unary_notify(scope.to_stream(range(5)), Exchange(), count))
     [5]
     """
-    check_functions(name, logic=logic)
+    check_logic(name, logic)
     builder = OperatorBuilder(stream.scope, name)
     input = builder.add_input(stream, pact, frontier=True)
     output, result = builder.add_output(initial=True)
@@ -238,7 +238,7 @@ def binary_notify(
     ...     scope.to_stream([3]), Pipeline(), Pipeline(), meet))
     [(3, 3)]
     """
-    check_functions(name, logic=logic)
+    check_logic(name, logic)
     check_streams(name, left=left, right=right)
     builder = OperatorBuilder(left.scope, name)
     first = builder.add_input(left, left_pact, frontier=True)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -205,4 +206,39 @@ def test_a_constructor_that_returns_no_logic_is_refused(build: Callable[[Scope, 
             build(scope, scope.to_stream([1]))
 
     with pytest.raises(BuildError, match=r"the constructor of operator 'deaf' \(built at .* returned None"):
+        execute_directly(program)
+
+
+def emitting(*ports: Any) -> Iterator[Any]:
+    """Logic that yields what it should give to its output."""
+    for _, batch in ports[0]:
+        yield batch
+
+
+async def waiting(*ports: Any) -> None:
+    """Logic that nothing would await."""
+
+
+@pytest.mark.parametrize(("logic", "what"), [(emitting, "has a `yield`"), (waiting, "is `async`")])
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda stream, logic: stream.unary(Pipeline(), logic),
+        lambda stream, logic: stream.unary_frontier(Pipeline(), lambda capability: logic),
+        lambda stream, logic: stream.unary_notify(Pipeline(), logic),
+        lambda stream, logic: stream.binary(stream, Pipeline(), Pipeline(), logic),
+        lambda stream, logic: stream.binary_frontier(stream, Pipeline(), Pipeline(), lambda capability: logic),
+        lambda stream, logic: stream.binary_notify(stream, Pipeline(), Pipeline(), logic),
+        lambda stream, logic: stream.sink(Pipeline(), logic),
+        lambda stream, logic: source(stream.scope, lambda capability, activate: logic),
+    ],
+)
+def test_logic_of_which_a_call_runs_nothing_is_refused(
+    build: Callable[[Stream, object], object], logic: object, what: str
+) -> None:
+    def program(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            build(scope.to_stream([1]), logic)
+
+    with pytest.raises(BuildError, match=rf"test_generic.py:\d+\): `logic` {what}, so a call would run nothing of it"):
         execute_directly(program)
