@@ -17,11 +17,13 @@ them are delivered then.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from heapq import heappop, heappush
 from typing import Any
 
 from timely.dataflow.capability import Capability
 from timely.dataflow.input_capability import InputCapability
+from timely.dataflow.operator_core import OperatorCore
 from timely.dataflow.ports import InputPort, OutputPort
 from timely.errors import CapabilityError
 from timely.order import Moment, Time, as_time
@@ -58,11 +60,12 @@ class FrontierNotificator:
     [2]
     """
 
-    __slots__ = ("_pending", "_unseen")
+    __slots__ = ("_delivered", "_pending", "_unseen")
 
     def __init__(self) -> None:
         self._pending: dict[Time, dict[Time | None, Capability | None]] = {}
         self._unseen: list[Time] = []  # guarantee times to compare with the frontiers
+        self._delivered: Capability | None = None
 
     def __len__(self) -> int:
         return sum(map(len, self._pending.values()))
@@ -80,6 +83,8 @@ class FrontierNotificator:
             )
         if capability.output is None:
             raise CapabilityError(f"cannot ask for a notification with {capability!r}")
+        if capability is self._delivered:
+            self._delivered = None
         asked = self._asked(capability.time if guarantee is None else as_time(guarantee))
         if capability.time in asked:
             capability.drop()
@@ -98,11 +103,17 @@ class FrontierNotificator:
         """Yield the notifications due, in order. Each capability is dropped when the next one is asked for.
 
         Of one guarantee time, those with a capability come first, the one without comes last. What is asked for
-        meanwhile is delivered too, if it is due.
+        meanwhile is delivered too, if it is due. What is left when a loop is left is due when this is called again,
+        and the operator whose capability came last runs again for it.
         """
+        return self._deliver(frontiers, None)
+
+    def _deliver(self, frontiers: Sequence[Antichain], of: Notificator | None) -> Iterator[Notification]:
+        self._release()
         pending = self._pending
         self._unseen = list(pending)
-        due: list[Time] = []
+        loop = Loop(self, of)
+        due = loop.due
         while True:
             for time in self._unseen:
                 if not any(frontier.less_equal(time) for frontier in frontiers):
@@ -111,6 +122,7 @@ class FrontierNotificator:
             while due and due[0] not in pending:
                 heappop(due)
             if not due:
+                loop.is_over = True
                 return
             guarantee = due[0]
             asked = pending[guarantee]
@@ -119,11 +131,25 @@ class FrontierNotificator:
             capability = asked.pop(chosen)
             if not asked:
                 del pending[guarantee]
-            try:
-                yield guarantee, capability
-            finally:
-                if capability is not None:
-                    capability.drop()
+                heappop(due)
+            if capability is not None:
+                self._delivered = capability
+            if of is not None:
+                of._inputs[0].handle(guarantee)
+            yield guarantee, capability
+            self._release()
+
+    def _release(self) -> None:
+        """Drop the capability that was delivered last."""
+        capability, self._delivered = self._delivered, None
+        if capability is not None:
+            capability.drop()
+
+    def _leave(self, operator: OperatorCore | None) -> None:
+        """Release what a loop had received when it was left, and have an operator run for what it had not."""
+        self._release()
+        if operator is not None:
+            operator.dataflow.activate(operator)
 
     def _asked(self, guarantee: Time) -> dict[Time | None, Capability | None]:
         """Return what is asked for at a guarantee time, to be added to."""
@@ -132,11 +158,38 @@ class FrontierNotificator:
         return self._pending.setdefault(guarantee, {})
 
 
+class Loop:
+    """A loop over notifications. If it is left before its end, the operator of `of` runs again for the rest.
+
+    Without `of`, the operator is the one that the capability delivered last belongs to.
+    """
+
+    __slots__ = ("_of", "_requests", "due", "is_over")
+
+    def __init__(self, requests: FrontierNotificator, of: Notificator | None) -> None:
+        self._requests = requests
+        self._of = of
+        self.due: list[Time] = []
+        """A heap of guarantee times that are known to be due."""
+        self.is_over = False
+
+    def __del__(self) -> None:
+        if not hasattr(self, "is_over") or self.is_over:  # Ctrl-C struck while it was made, or it was not left
+            return
+        requests, of = self._requests, self._of
+        capability = requests._delivered
+        output = of._output if of is not None else None if capability is None else capability.output
+        has_more = bool(self.due or requests._unseen)
+        if isinstance(output, OutputPort) and (has_more or capability is not None):
+            # Not now: what calls next() uses the capability afterwards, and the garbage collector runs in any thread.
+            output.dataflow.host.call(partial(requests._leave, output.operator if has_more else None))
+
+
 class Notificator:
     """Notifications of one operator, as of its inputs' frontiers, holding capabilities on one output.
 
     Iterate over it, after taking the messages, to receive what is due. A capability is dropped when the loop goes on;
-    `clone` it to hold it longer.
+    `clone` it to hold it longer. If the loop is left, the operator runs again, in the next step, for the rest.
 
     >>> def sums(input, output, notificator):
     ...     for capability, batch in input:
@@ -209,9 +262,7 @@ class Notificator:
 
     def __iter__(self) -> Iterator[Notification]:
         """Yield (guarantee time, capability or None) for what is due, in order."""
-        for notification in self._requests.available(self.frontiers):
-            self._inputs[0].handle(notification[0])
-            yield notification
+        return self._requests._deliver(self.frontiers, self)
 
     def _time(self, guarantee: Moment) -> Time:
         """Return a time that a user gave, which must be one of the operator's scope."""

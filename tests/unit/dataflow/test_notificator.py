@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 
 from tests.unit.dataflow.running import collect, on_workers
 from timely import (
+    Capability,
     Exchange,
     FrontierNotificator,
     InputPort,
@@ -203,3 +205,80 @@ def test_requests_refuse_what_is_no_capability() -> None:
                 notificator.notify_at(other)
 
     assert asking(ask) == []
+
+
+def leaving(input: InputPort, output: OutputPort, notificator: Notificator) -> None:
+    for time, right in notificator:
+        output.give(right, [time])
+        break
+
+
+def drawing(input: InputPort, output: OutputPort, notificator: Notificator) -> None:
+    for time, right in [next(iter(notificator), ((), None))]:
+        if time:
+            output.give(right, [time])
+
+
+def catching(input: InputPort, output: OutputPort, notificator: Notificator) -> None:
+    with suppress(ZeroDivisionError):
+        for time, right in notificator:
+            output.give(right, [time])
+            1 / 0  # noqa: B018
+
+
+@pytest.mark.parametrize("deliver", [leaving, drawing, catching])
+@pytest.mark.parametrize("loop", [False, True])
+def test_what_is_due_when_a_loop_is_left_comes_in_the_next_activation(deliver: Callable[..., None], loop: bool) -> None:
+    def logic(input: InputPort, output: OutputPort, notificator: Notificator) -> None:
+        for right, _ in input:
+            for later in range(3):
+                notificator.notify_at(right.delayed((right.time[0] + later, *right.time[1:])))
+        deliver(input, output, notificator)
+
+    found: list[Time] = []
+
+    def program(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            stream = scope.to_stream([1])
+            if loop:
+                with scope.iterative() as inner:
+                    handle, again = inner.feedback()
+                    notified = stream.enter(inner).concat(again).unary_notify(Pipeline(), logic)
+                    notified.filter(lambda time: False).connect_loop(handle)
+                    stream = notified.leave()
+            else:
+                stream = stream.unary_notify(Pipeline(), logic)
+            probe = stream.inspect(found.append).probe()
+        worker.step_while(lambda: not probe.done())
+
+    execute_directly(program)
+    assert [time[0] for time in found] == [0, 1, 2]
+
+
+def test_a_loop_over_requests_alone_can_be_left() -> None:
+    requests = FrontierNotificator()
+
+    def constructor(capability: Capability) -> Callable[[InputPort, OutputPort], None]:
+        for later in range(3):
+            requests.notify_at(capability.delayed(later))
+        capability.drop()
+
+        def logic(input: InputPort, output: OutputPort) -> None:
+            for _ in input:
+                pass
+            for time, right in requests.available([input.frontier]):
+                output.give(right, [time])
+                break
+
+        return logic
+
+    found: list[Time] = []
+
+    def program(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            stream = scope.to_stream([1]).unary_frontier(Pipeline(), constructor)
+            probe = stream.inspect(found.append).probe()
+        worker.step_while(lambda: not probe.done())
+
+    execute_directly(program)
+    assert found == [(0,), (1,), (2,)]
