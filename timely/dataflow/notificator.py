@@ -60,11 +60,12 @@ class FrontierNotificator:
     [2]
     """
 
-    __slots__ = ("_delivered", "_pending", "_unseen")
+    __slots__ = ("_delivered", "_held", "_pending", "_unseen")
 
     def __init__(self) -> None:
         self._pending: dict[Time, dict[Time | None, Capability | None]] = {}
         self._unseen: list[Time] = []  # guarantee times to compare with the frontiers
+        self._held: set[Capability] = set()
         self._delivered: Capability | None = None
 
     def __len__(self) -> int:
@@ -85,11 +86,13 @@ class FrontierNotificator:
             raise CapabilityError(f"cannot ask for a notification with {capability!r}")
         if capability is self._delivered:
             self._delivered = None
-        asked = self._asked(capability.time if guarantee is None else as_time(guarantee))
-        if capability.time in asked:
+        asked, held = self._asked(capability.time if guarantee is None else as_time(guarantee)), self._held
+        if capability.time not in asked:
+            # The same one may be given for several times: each request drops its own.
+            asked[capability.time] = kept = capability.clone() if capability in held else capability
+            held.add(kept)
+        elif capability not in held:
             capability.drop()
-        else:
-            asked[capability.time] = capability
 
     def notify_after(self, guarantee: Moment) -> None:
         """Request a notification for `guarantee` without a capability: to forget what belongs to it."""
@@ -133,6 +136,7 @@ class FrontierNotificator:
                 del pending[guarantee]
                 heappop(due)
             if capability is not None:
+                self._held.discard(capability)
                 self._delivered = capability
             if of is not None:
                 of._inputs[0].handle(guarantee)

@@ -282,3 +282,44 @@ def test_a_loop_over_requests_alone_can_be_left() -> None:
 
     execute_directly(program)
     assert found == [(0,), (1,), (2,)]
+
+
+@pytest.mark.parametrize("guarantees", [(0, 0), (0, 1), (1, 0, 1), (1, 1, 0)])
+def test_a_capability_may_be_given_more_than_once(guarantees: tuple[int, ...]) -> None:
+    found: list[Time] = []
+
+    def logic(input: InputPort, output: OutputPort, notificator: Notificator) -> None:
+        for right, _ in input:
+            held = right.retain()
+            for guarantee in guarantees:
+                notificator.notify_at(held, guarantee=guarantee)
+        for time, capability in notificator:
+            output.give(capability, [time])
+
+    def program(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            probe = scope.to_stream([1]).unary_notify(Pipeline(), logic).inspect(found.append).probe()
+        worker.step_while(lambda: not probe.done())
+
+    execute_directly(program)
+    assert found == [(guarantee,) for guarantee in sorted(set(guarantees))]
+
+
+def test_a_capability_that_was_delivered_may_be_given_again() -> None:
+    found: list[Time] = []
+
+    def logic(input: InputPort, output: OutputPort, notificator: Notificator) -> None:
+        for right, _ in input:
+            notificator.notify_at(right)
+        for time, capability in notificator:
+            output.give(capability, [time])
+            if time < (3,):
+                notificator.notify_at(capability, guarantee=time[0] + 1)
+
+    def program(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            probe = scope.to_stream([1]).unary_notify(Pipeline(), logic).inspect(found.append).probe()
+        worker.step_while(lambda: not probe.done())
+
+    execute_directly(program)
+    assert found == [(0,), (1,), (2,), (3,)]
