@@ -229,7 +229,7 @@ class Sealer:
     def seal(self, batcher: Batcher, frontier: Antichain, pending: Antichain = CLOSED) -> None:
         """Seal everything not in advance of `frontier`; hold capabilities for what is left, and for `pending` times."""
         # Every update is in advance of a held time, so if the frontier has passed none of these, nothing is due.
-        passed = [time for time in self.held.times if not frontier.less_equal(time)]
+        passed = [time for time in self.held.times if not frontier.admits(time)]
         if not passed:
             return
         if len(batcher):

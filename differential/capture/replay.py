@@ -177,7 +177,7 @@ class Admission:
     def advance_to(self, frontier: Antichain) -> None:
         """Release the updates at times that are complete."""
         self.frontier = frontier
-        passed = [time for time in self._number if not frontier.less_equal(time)]
+        passed = [time for time in self._number if not frontier.admits(time)]
         if passed:
             self._seen.forget(np.array([self._number.pop(time) for time in passed], np.int64))
 
@@ -186,7 +186,7 @@ class Admission:
         number = self._number.get(time)
         if number is not None:
             return number
-        if not self.frontier.less_equal(time):
+        if not self.frontier.admits(time):
             return -1
         self._next += 1
         self._number[time] = self._next

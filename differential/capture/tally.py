@@ -70,7 +70,7 @@ class Tally:
 
     def _settle(self) -> None:
         seen, expected = self._seen, self._expected
-        for time in [time for time in seen if not self.stated.less_equal(time)]:
+        for time in [time for time in seen if not self.stated.admits(time)]:
             if seen[time] > expected.get(time, 0):
                 raise CaptureError(
                     f"{seen[time]} different updates were received at {time}, but {expected.get(time, 0)} were stated: "
@@ -91,7 +91,7 @@ class Tally:
         if not lower.dominates(upper) or lower == upper:
             raise CaptureError(f"a statement from {lower} up to {upper} is of no interval")
         for time, count in statement.counts:
-            if not lower.less_equal(time) or upper.less_equal(time) or count < 0:
+            if not lower.admits(time) or upper.admits(time) or count < 0:
                 raise CaptureError(f"a statement from {lower} up to {upper} cannot count {count} update(s) at {time}")
         waiting = self._waiting.get(lower)
         if waiting is not None:

@@ -87,7 +87,7 @@ class Statements:
         upper = self._lower.join(input.frontier)
         if upper == self._lower:
             return
-        passed = sorted(time for time in self._counts if not upper.less_equal(time))
+        passed = sorted(time for time in self._counts if not upper.admits(time))
         counts = tuple((time, self._counts.pop(time)) for time in passed)
         self._sink.push(Statement(self._lower, upper, counts))
         self._sink.flush()
@@ -95,7 +95,7 @@ class Statements:
 
 
 def _in_advance(updates: Updates, lower: Antichain) -> Updates:
-    wanted = np.array([lower.less_equal(tuple(time)) for time in updates.times.tolist()], np.bool_)
+    wanted = np.array([lower.admits(tuple(time)) for time in updates.times.tolist()], np.bool_)
     return updates if wanted.all() else updates.take(wanted[updates.each_time_index()])
 
 

@@ -383,7 +383,7 @@ def _release(changes: Stream, committed: Stream, name: str) -> Stream:
         def logic() -> None:
             queue.extend((time, cast(Updates, batch)) for time, batch in waiting.drain())
             frontier = durable.frontier
-            while queue and not frontier.less_equal(queue[0][0]):
+            while queue and not frontier.admits(queue[0][0]):
                 time, updates = queue.popleft()
                 with held.covering(time).delayed(time) as capability:
                     output.give(capability, updates)

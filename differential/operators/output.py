@@ -83,7 +83,7 @@ class Output:
         frontier = self._frontier
         try:
             self._gather()
-            passed = sorted(time for time in self._waiting if not frontier.less_equal(time))
+            passed = sorted(time for time in self._waiting if not frontier.admits(time))
             if self._width == 1 and not self._is_signed:
                 self._refuse_negative(passed)
         except DataError as error:

@@ -117,7 +117,7 @@ class Passing:
             self._held.downgrade(list(self._batches))
 
     def _is_complete(self, time: Time) -> bool:
-        return not any(input.frontier.less_equal(time) for input in (self._moments, self._watermarks))
+        return not any(input.frontier.admits(time) for input in (self._moments, self._watermarks))
 
     def _step(self, moments: list[Updates], watermarks: list[Updates]) -> tuple[tuple[Array, ...], Any] | None:
         """Take the changes of an epoch; return the changes of the output, or None if there are none."""

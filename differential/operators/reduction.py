@@ -158,7 +158,7 @@ class Reducer:
         upper = self._closed()
         chunks = self._reduced(upper)
         is_final = not len(self._pending)
-        if is_final and len(chunks) == 1 and chunks[0].is_sealed and not upper.less_equal(chunks[0].time()):
+        if is_final and len(chunks) == 1 and chunks[0].is_sealed and not upper.admits(chunks[0].time()):
             self._sealer.answer(time, self._batcher.sealed(chunks[0], upper))
         elif chunks or not is_final:
             self._sealer.held.hold(time)

@@ -217,9 +217,9 @@ class Upserter:
             else:
                 self._learn(updates)
         frontier = self._input.frontier
-        due = [updates for time, updates in self._waiting if not frontier.less_equal(time)]
+        due = [updates for time, updates in self._waiting if not frontier.admits(time)]
         if due:
-            self._waiting = [(time, updates) for time, updates in self._waiting if frontier.less_equal(time)]
+            self._waiting = [(time, updates) for time, updates in self._waiting if frontier.admits(time)]
             self._push(*self._statements(due))
         self._sealer.seal(self._batcher, frontier, Antichain(time for time, _ in self._waiting))
         self._held.allow_compaction(frontier)

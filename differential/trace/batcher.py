@@ -169,7 +169,7 @@ class Batcher:
         (chunk,) = self._chunks
         columns, frontier = chunk.whole(), frontier_table(upper, self.depth)
         if columns.is_sealed:
-            if upper.less_equal(columns.time()):
+            if upper.admits(columns.time()):
                 return None
             block, rows = columns.head, len(columns)
         elif columns.is_block:

@@ -45,7 +45,7 @@ def at_its_time(fault: Overflow, parts: Iterable[Rows], upper: Antichain = CLOSE
     key, val = fault.args[:2]
     counts: Counter[Time] = Counter()
     for found, time, diff in updates_at(key, parts):
-        if found == val and not upper.less_equal(time):
+        if found == val and not upper.admits(time):
             counts[time] += diff
     fault.time = min([time for time, count in counts.items() if not -(1 << 63) <= count < 1 << 63], default=None)
     return fault

@@ -80,7 +80,7 @@ PACKAGES = (
     differential.arrangement.reading,
 )
 BETWEEN_LAYERS = {
-    "Antichain": {"of_minimal"},
+    "Antichain": {"admits", "of_minimal"},
     "Arrangement": {"with_updates"},
     "Capability": {"check", "live"},
     "CapabilitySet": {"hold", "is_any_due", "of"},

@@ -124,7 +124,7 @@ class CapabilitySet:
     def is_any_due(self, frontier: Antichain) -> bool:
         """Return whether a time held is not in advance of `frontier`."""
         for time in self._held:  # noqa: SIM110 (a generator would double the cost)
-            if not frontier.less_equal(time):
+            if not frontier.admits(time):
                 return True
         return False
 

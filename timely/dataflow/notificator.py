@@ -119,7 +119,7 @@ class FrontierNotificator:
         due = loop.due
         while True:
             for time in self._unseen:
-                if not any(frontier.less_equal(time) for frontier in frontiers):
+                if not any(frontier.admits(time) for frontier in frontiers):
                     heappush(due, time)
             self._unseen.clear()
             while due and due[0] not in pending:
@@ -278,5 +278,5 @@ class Notificator:
 
     def _wake(self, guarantee: Time) -> None:
         """Have the operator run again for what is due already, since no frontier will move because of it."""
-        if not any(frontier.less_equal(guarantee) for frontier in self.frontiers):
+        if not any(frontier.admits(guarantee) for frontier in self.frontiers):
             self._output.dataflow.activate(self._output.operator)

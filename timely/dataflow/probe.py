@@ -71,7 +71,7 @@ class Probe:
 
     def less_equal(self, time: Moment) -> bool:
         """Return whether `time` or times before it may still appear."""
-        return self.frontier.less_equal(self._time(time))
+        return self.frontier.admits(self._time(time))
 
     def done(self) -> bool:
         """Return whether nothing at all may still appear."""

@@ -285,9 +285,9 @@ class Region(Schedulable):
         if self.location < 0:
             return
         if change > 0:
-            if not Antichain.of_minimal(self.held).less_equal(time):
+            if not Antichain.of_minimal(self.held).admits(time):
                 self.dataflow.update(self.location, time, 1)
-                for later in [held for held in self.held if Antichain.of_minimal((time,)).less_equal(held)]:
+                for later in [held for held in self.held if Antichain.of_minimal((time,)).admits(held)]:
                     self.dataflow.update(self.location, later, -1)
                 self.held = minimal((*self.held, time))
         else:

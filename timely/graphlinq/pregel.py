@@ -119,7 +119,7 @@ class _Vertices:
                     round.batches.append(Columns(of_columns(batch)))
         frontiers = [input.frontier for input in self._inputs]
         for time in sorted(self._rounds):
-            if not any(frontier.less_equal(time) for frontier in frontiers):
+            if not any(frontier.admits(time) for frontier in frontiers):
                 round = self._rounds.pop(time)
                 self._inputs[0].handle(time)
                 self._run(time, round)

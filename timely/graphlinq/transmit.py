@@ -120,12 +120,12 @@ def _along(graph: GraphCore, nodes: Stream, send: Send, is_placed: bool, name: s
     def logic() -> None:
         frontier = loaded.frontier
         for capability, batch in batches:
-            if frontier.less_equal(capability.time):
+            if frontier.admits(capability.time):
                 waiting.append((capability.retain(), batch))
             else:
                 give(capability, batch)
         for held, batch in waiting:
-            if not frontier.less_equal(held.time):
+            if not frontier.admits(held.time):
                 batches.handle(held.time)
                 with held:
                     give(held, batch)

@@ -27,7 +27,8 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import Final
 
 from timely import order
-from timely.order import Time
+from timely.errors import BuildError
+from timely.order import Moment, Time, as_time
 
 
 def minimal(times: Collection[Time]) -> tuple[Time, ...]:
@@ -61,6 +62,15 @@ def minimal(times: Collection[Time]) -> tuple[Time, ...]:
     return tuple(found)
 
 
+def _alike(moments: tuple[Moment, ...]) -> tuple[Time, ...]:
+    """Return times that a user gave, which must have the same number of coordinates."""
+    times = tuple([moment if type(moment) is tuple else as_time(moment) for moment in moments])
+    for time in times:
+        if len(time) != len(times[0]):
+            raise BuildError(f"{times[0]} and {time} cannot be compared: they have different numbers of coordinates")
+    return times
+
+
 class Antichain:
     """An immutable set of mutually incomparable times. Hashable, and equal to another with the same elements.
 
@@ -71,6 +81,11 @@ class Antichain:
     (True, False, False)
     >>> frontier.dominates(Antichain([(3, 0)])), frontier.dominates(Antichain([(0, 0)]))
     (True, False)
+
+    Times of one coordinate may be given as integers:
+
+    >>> Antichain([3]), Antichain([3]).less_equal(2)
+    (Antichain([(3,)]), False)
     """
 
     __slots__ = ("elements",)
@@ -78,9 +93,9 @@ class Antichain:
     elements: tuple[Time, ...]
     """The elements, sorted lexicographically."""
 
-    def __init__(self, times: Iterable[Time] = ()) -> None:
-        """Keep the minimal elements of `times`."""
-        self.elements = minimal(tuple(times)) if times else ()
+    def __init__(self, times: Iterable[Moment] = ()) -> None:
+        """Keep the minimal elements of `times`. Raises BuildError where these have different numbers of coordinates."""
+        self.elements = minimal(_alike(tuple(times))) if times else ()
 
     @classmethod
     def of_minimal(cls, elements: tuple[Time, ...]) -> Antichain:
@@ -89,26 +104,45 @@ class Antichain:
         antichain.elements = elements
         return antichain
 
-    def less_equal(self, time: Time) -> bool:
-        """Return whether some element is at or before `time`. For a frontier: whether `time` may still arrive."""
+    def less_equal(self, time: Moment) -> bool:
+        """Return whether some element is at or before `time`. For a frontier: whether `time` may still arrive.
+
+        Raises BuildError where `time` has another number of coordinates than the elements.
+        """
+        return bool(self.elements) and self.admits(self._time(time))
+
+    def admits(self, time: Time) -> bool:
+        """Return the same as `less_equal` for a time that is known to have as many coordinates as the elements."""
         for element in self.elements:  # noqa: SIM110 (a generator would double the cost)
             if order.less_equal(element, time):
                 return True
         return False
 
-    def less_than(self, time: Time) -> bool:
-        """Return whether some element is strictly before `time`."""
+    def less_than(self, time: Moment) -> bool:
+        """Return whether some element is strictly before `time`. Raises BuildError as `less_equal` does."""
+        if not self.elements:
+            return False
+        given = self._time(time)
         for element in self.elements:  # noqa: SIM110 (a generator would double the cost)
-            if element != time and order.less_equal(element, time):
+            if element != given and order.less_equal(element, given):
                 return True
         return False
+
+    def _time(self, moment: Moment) -> Time:
+        """Return a time that a user gave, which must be like the elements, of which there are some."""
+        given, width = as_time(moment), len(self.elements[0])
+        if len(given) != width:
+            raise BuildError(f"{given} cannot be compared with {self}, whose times have {width} coordinate(s)")
+        return given
 
     def dominates(self, other: Antichain) -> bool:
         """Return whether every element of `other` is at or after some element of this antichain."""
         if self.elements == other.elements:
             return True
+        if self.elements and other.elements:
+            self._time(other.elements[0])
         for element in other.elements:  # noqa: SIM110 (a generator would double the cost)
-            if not self.less_equal(element):
+            if not self.admits(element):
                 return False
         return True
 

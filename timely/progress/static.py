@@ -119,7 +119,7 @@ class StaticProgress:
         for scope in self.within:
             for time in scope.held:
                 head = time[:outer]
-                if not frontier.less_equal(head):
+                if not frontier.admits(head):
                     if not heads or head != heads[-1]:
                         heads.append(head)
                     if least < 0 or time[outer] < least:

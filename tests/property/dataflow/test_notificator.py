@@ -61,9 +61,9 @@ class CountedLooks:
         self._frontier = frontier
         self.looks = 0
 
-    def less_equal(self, time: Time) -> bool:
+    def admits(self, time: Time) -> bool:
         self.looks += 1
-        return self._frontier.less_equal(time)
+        return self._frontier.admits(time)
 
 
 @pytest.mark.interpreted

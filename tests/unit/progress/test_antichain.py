@@ -1,11 +1,15 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from itertools import combinations, product
 
+import numpy as np
+import pytest
 from hypothesis import given, strategies as st
 
 from tests.invariants import check
+from timely.errors import BuildError
 from timely.order import less_equal
 from timely.progress.antichain import Antichain, MutableAntichain, minimal
 
@@ -103,3 +107,37 @@ def test_when_the_least_time_vanishes_the_minimal_remaining_times_are_the_fronti
     counts = MutableAntichain([((0, 0), 1), ((1, 4), 1), ((3, 2), 2), ((2, 5), 1), ((0, 9), -1)])
     assert counts.update((0, 0), -1)
     assert counts.frontier == Antichain([(1, 4), (3, 2)])
+
+
+def test_times_of_one_coordinate_may_be_integers() -> None:
+    frontier = Antichain([5, np.int64(3), [4]])
+    assert frontier == Antichain([(3,)])
+    assert not frontier.less_equal(2)
+    assert frontier.less_equal(3)
+    assert not frontier.less_than(3)
+    assert frontier.less_than(np.int64(4))
+    assert not Antichain().less_equal(0)
+
+
+@pytest.mark.parametrize(
+    "compare",
+    [
+        lambda: Antichain([(1,)]).less_equal((1, 5, 7)),
+        lambda: Antichain([(1, 2)]).less_equal((1,)),
+        lambda: Antichain([(1, 2)]).less_equal(1),
+        lambda: Antichain([(1,)]).less_than((0, 0)),
+        lambda: Antichain([(1,), (1, 2)]),
+        lambda: Antichain([1, (1, 2), (3, 4)]),
+        lambda: Antichain([(1,)]).dominates(Antichain([(1, 5)])),
+        lambda: Antichain([(1, 5)]).join(Antichain([(1,)])),
+        lambda: Antichain([(1, 5)]).meet(Antichain([(1,)])),
+    ],
+)
+def test_times_of_different_widths_are_refused(compare: Callable[[], object]) -> None:
+    with pytest.raises(BuildError, match=r"cannot be compared.* coordinate"):
+        compare()
+
+
+def test_a_value_that_is_not_a_time_is_refused() -> None:
+    with pytest.raises(TypeError, match="a time is an integer or a tuple of integers"):
+        Antichain([(1,)]).less_equal("now")  # type: ignore[arg-type]
