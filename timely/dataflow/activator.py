@@ -25,10 +25,11 @@ class Activator:
     [3, 2, 1]
     """
 
-    __slots__ = ("_operator",)
+    __slots__ = ("_is_requested", "_operator")
 
     def __init__(self, operator: Operator) -> None:
         self._operator = operator
+        self._is_requested = False
         operator.dataflow.may_activate(operator)
 
     def __call__(self) -> None:
@@ -37,10 +38,20 @@ class Activator:
         dataflow = operator.dataflow
         if dataflow.running is not None and get_ident() == dataflow.host.activity.thread:
             dataflow.activate(operator)
-        else:
-            dataflow.host.call(lambda: dataflow.activate(operator))
+        elif not self._is_requested:
+            try:
+                self._is_requested = True
+                dataflow.host.call(self._activate)
+            except BaseException:  # an interrupt: the worker may lack the request
+                self._is_requested = False
+                raise
 
     def activate_after(self, seconds: float) -> None:
         """Schedule the operator when `seconds` have passed; its worker does not sleep longer than that."""
         operator = self._operator
         operator.dataflow.host.call_after(seconds, lambda: operator.dataflow.activate(operator))
+
+    def _activate(self) -> None:
+        # In this order: what another thread has done before it finds a request, the operator will see.
+        self._is_requested = False
+        self._operator.dataflow.activate(self._operator)

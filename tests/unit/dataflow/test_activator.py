@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time as clock
 from collections.abc import Callable
 from itertools import pairwise
@@ -219,3 +220,72 @@ def test_an_activation_before_the_dataflow_is_complete_is_not_lost() -> None:
         return ran
 
     assert execute_directly(program) == 3
+
+
+def idle(kept: list[Activator], ran: list[int]) -> Callable[[Capability, Activator], Logic]:
+    """Return the constructor of a source that counts its runs, after the first one, and sends nothing."""
+
+    def constructor(capability: Capability, activate: Activator) -> Logic:
+        capability.drop()
+        kept.append(activate)
+        return lambda output: ran.append(len(ran))
+
+    return constructor
+
+
+def test_activations_between_two_steps_are_one_request() -> None:
+    def program(worker: Worker) -> None:
+        kept: list[Activator] = []
+        ran: list[int] = []
+        with worker.dataflow() as scope:
+            source(scope, idle(kept, ran))
+            _open, _ = new_input(scope)
+        worker.step()
+        ran.clear()
+        for expected in ([0], [0, 1]):
+            for _ in range(10):
+                kept[0]()
+            assert len(worker._requests.calls) == 1
+            worker.step()
+            worker.step()
+            assert ran == expected
+
+    execute_directly(program)
+
+
+def test_no_activation_of_another_thread_is_lost() -> None:
+    rounds = 2000
+    asked: list[int] = [0]
+    seen: list[int] = [0]
+    kept: list[Activator] = []
+
+    def constructor(capability: Capability, activate: Activator) -> Logic:
+        kept.append(activate)
+
+        def logic(_: OutputPort) -> None:
+            seen[0] = asked[0]
+            if seen[0] == rounds:
+                capability.drop()
+
+        return logic
+
+    def ask() -> None:
+        for number in range(1, rounds + 1):
+            asked[0] = number
+            kept[0]()
+
+    def program(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            probe = source(scope, constructor).probe()
+        thread = Thread(target=ask)
+        thread.start()
+        worker.step_while(lambda: not probe.done())
+        thread.join(10)
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        execute_directly(program)
+    finally:
+        sys.setswitchinterval(before)
+    assert seen == [rounds]
