@@ -129,9 +129,19 @@ class OperatorBuilder(Generic[S]):
         (1,) 7
         [Antichain([(0,)]), Antichain([(2,)])]
 
-        Raises BuildError where `summary` is no summary, or would lead back in time.
+        Raises BuildError where `summary` is no summary, or would lead back in time, and unless `input` and `output` are
+        of this operator and were not mentioned before.
         """
         self._refuse_if_built()
+        if input not in self.operator.inputs or output not in self.operator.outputs:
+            raise BuildError(
+                f"{self.operator} connects an input of its own with an output of its own, and not {input!s:.80} with "
+                f"{output!s:.80}: use connect(input, output, summary)"
+            )
+        if (input, output) in self._unconnected:
+            raise BuildError(
+                f"{self.operator} has connected {input} with {output} before: do so once for each pair"
+            )
         if summary is not None and not _is_summary(summary):
             raise BuildError(
                 f"{self.operator}: {summary!r:.80} is no summary of a path: take PathSummary(keep, increments, suffix) "

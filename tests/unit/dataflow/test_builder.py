@@ -219,6 +219,29 @@ def test_a_value_that_is_not_a_summary_is_refused_when_it_is_given(summary: obje
     execute_directly(program)
 
 
+def test_a_connection_that_means_nothing_is_refused() -> None:
+    def program(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            stream = new_input(scope)[1]
+            builders = [OperatorBuilder(scope, name) for name in ("mine", "other")]
+            (input, foreign_input) = [builder.add_input(stream, Pipeline()) for builder in builders]
+            (output, _), (foreign_output, _) = [builder.add_output() for builder in builders]
+            mine, other = builders
+            wrong: list[tuple[Any, Any]] = [(output, input), (foreign_input, output), (input, foreign_output), (0, 0)]
+            for first, second in wrong:
+                for summary in (None, PathSummary(1, (1,), ())):
+                    with pytest.raises(BuildError, match=r"operator 'mine' .* connects an input of its own with"):
+                        mine.connect(first, second, summary)
+            for builder, port, out in ((mine, input, output), (other, foreign_input, foreign_output)):
+                builder.connect(port, out, PathSummary(1, (1,), ()) if builder is mine else None)
+                for summary in (None, PathSummary(1, (2,), ())):
+                    with pytest.raises(BuildError, match=r"has connected input 0 .* with output 0 .* before"):
+                        builder.connect(port, out, summary)
+                builder.build_from(lambda: None)
+
+    execute_directly(program)
+
+
 def test_an_operator_cannot_be_changed_once_it_is_built() -> None:
     def program(worker: Worker) -> None:
         with worker.dataflow() as scope:
