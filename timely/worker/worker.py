@@ -312,7 +312,7 @@ class Worker:
         """Forget a dataflow, complete or not. All workers must drop it.
 
         Its inputs are closed. An operator that drops its own dataflow is the last to run there. Raises BuildError for a
-        dataflow of another worker.
+        dataflow of another worker, and for a number that no dataflow has had.
 
         >>> def program(worker):
         ...     with worker.dataflow("endless") as scope:
@@ -322,11 +322,14 @@ class Worker:
         >>> execute_directly(program)
         (True, [])
         """
-        if not isinstance(dataflow, int):
-            if getattr(dataflow, "host", None) is not self:
-                raise BuildError(f"worker {self.index} cannot drop {dataflow!s:.80}, which is no dataflow of its own")
-            dataflow = dataflow.index
-        self._dataflows.drop(dataflow)
+        if isinstance(dataflow, Dataflow) and dataflow.host is self:
+            self._dataflows.drop(dataflow.index)
+        elif type(dataflow) is not int:
+            raise BuildError(f"worker {self.index} cannot drop {dataflow!s:.80}, which is no dataflow of its own")
+        elif 0 <= dataflow < self.built:
+            self._dataflows.drop(dataflow)
+        else:
+            raise BuildError(f"worker {self.index} cannot drop dataflow {dataflow}: it has built {self.built}")
 
     def close_inputs(self) -> bool:
         """Close the inputs that the program left open, on which only this thread could send. Return whether it did."""

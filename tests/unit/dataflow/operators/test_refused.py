@@ -212,11 +212,16 @@ def test_a_worker_drops_only_dataflows_of_its_own() -> None:
         with worker.dataflow() as scope:
             scope.to_stream([1]).exchange().probe()
         worker.step_while(lambda: len(others) < 2)
-        for dataflow in others[1 - worker.index], None, "x":
+        for dataflow in others[1 - worker.index], None, "x", True:
             with pytest.raises(
                 BuildError, match=rf"worker {worker.index} cannot drop .*, which is no dataflow of its own"
             ):
                 worker.drop_dataflow(dataflow)  # type: ignore[arg-type]
+        for number in (-1, 2):
+            with pytest.raises(BuildError, match=rf"cannot drop dataflow {number}: it has built 2"):
+                worker.drop_dataflow(number)
+        for _ in range(2):
+            worker.drop_dataflow(1)
 
     execute(program, Config(workers=2))
 
