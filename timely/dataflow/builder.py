@@ -139,9 +139,7 @@ class OperatorBuilder(Generic[S]):
                 f"{output!s:.80}: use connect(input, output, summary)"
             )
         if (input, output) in self._unconnected:
-            raise BuildError(
-                f"{self.operator} has connected {input} with {output} before: do so once for each pair"
-            )
+            raise BuildError(f"{self.operator} has connected {input} with {output} before: do so once for each pair")
         if summary is not None and not _is_summary(summary):
             raise BuildError(
                 f"{self.operator}: {summary!r:.80} is no summary of a path: take PathSummary(keep, increments, suffix) "

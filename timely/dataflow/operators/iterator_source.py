@@ -14,7 +14,7 @@ from timely.data.container import Batch
 from timely.dataflow.builder import OperatorBuilder
 from timely.dataflow.capability import Capability
 from timely.dataflow.operator import Logic
-from timely.dataflow.operators.to_stream import batches_of
+from timely.dataflow.operators.to_stream import batches_of, close_generators
 from timely.dataflow.ports import OutputPort
 from timely.dataflow.probe import Probe
 from timely.dataflow.streams import S, ScopeCore
@@ -28,7 +28,8 @@ def iterator_source(
 
     An item is whatever `to_stream` takes; an empty list stands for an epoch without data. Each worker draws on an
     iterator of its own; the probe knows of all of them. It is drawn on until it ends, also after the program has
-    returned: a program with an iterator that has no end drops the dataflow (`Worker.drop_dataflow`).
+    returned: a program with an iterator that has no end drops the dataflow (`Worker.drop_dataflow`), which closes it if
+    it is a generator.
 
     >>> def readings():
     ...     for epoch in range(3):
@@ -57,7 +58,9 @@ def iterator_source(
 
     def constructor(capabilities: list[Capability]) -> Logic:
         probe.schedule(builder.operator)
-        return _Epochs(iter(epochs), probe, ahead, output, capabilities[0]).run
+        source = _Epochs(iter(epochs), probe, ahead, output, capabilities[0])
+        scope.dataflow.when_complete(source.close)
+        return source.run
 
     builder.build(constructor)
     return stream
@@ -79,6 +82,7 @@ class _Epochs:
         self._ahead = ahead
         self._output = output
         self._capability = capability
+        self._item: Any = None
         self._batches: Iterator[Batch] | None = None
 
     def run(self) -> None:
@@ -90,11 +94,11 @@ class _Epochs:
         if self._batches is None:
             if self._probe.less_equal(epoch - self._ahead):
                 return
-            item = next(self._epochs, self)
-            if item is self:
+            self._item = next(self._epochs, self)
+            if self._item is self:
                 capability.drop()
                 return
-            self._batches = batches_of(item)
+            self._batches = batches_of(self._item)
         batch = next(self._batches, None)
         if batch is not None:
             self._output.give(capability, batch)
@@ -102,3 +106,7 @@ class _Epochs:
             self._batches = None
             capability.downgrade((epoch + 1,))
         self._output.dataflow.activate(self._output.operator)
+
+    def close(self) -> None:
+        """Draw on nothing any more."""
+        close_generators(self._batches, self._item, self._epochs)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
+from timely.closing import close_all
 from timely.data.container import Batch, Columns, Container, as_column, as_columns, frozen, own_columns
 from timely.dataflow.activator import Activator
 from timely.dataflow.capability import Capability
@@ -25,8 +26,9 @@ def to_stream(scope: ScopeCore[S], data: Any, *, name: str = "to_stream") -> S:
     """Return the stream of `data` at the least time.
 
     Arrays, tuples of arrays and ranges become columns; a list stays a list of records; any other iterable must yield
-    batches (`Columns` or lists) and is drawn on one batch an activation. Every worker sends what it is given. Arrays
-    and lists are copied, and the arrays of `Columns` become read-only. Raises BuildError for what is none of these.
+    batches (`Columns` or lists) and is drawn on one batch an activation; a generator is closed when the dataflow is
+    dropped. Every worker sends what it is given. Arrays and lists are copied, and the arrays of `Columns` become
+    read-only. Raises BuildError for what is none of these.
 
     >>> example(lambda scope: scope.to_stream((np.arange(2), np.array(["a", "b"]))))
     [(0, 'a'), (1, 'b')]
@@ -53,7 +55,14 @@ def to_stream(scope: ScopeCore[S], data: Any, *, name: str = "to_stream") -> S:
 
         return logic
 
-    return source(scope, constructor, name=name)
+    stream = source(scope, constructor, name=name)
+    scope.dataflow.when_complete(lambda: close_generators(batches, data))
+    return stream
+
+
+def close_generators(*iterators: Any) -> None:
+    """Close what is a generator, so that it ends now, and not when it is found as garbage."""
+    close_all([each.close for each in iterators if isinstance(each, Generator)])
 
 
 def batches_of(data: Any) -> Iterator[Batch]:

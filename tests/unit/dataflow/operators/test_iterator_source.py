@@ -104,3 +104,35 @@ def test_a_probe_of_nothing_and_epochs_in_a_loop_are_refused() -> None:
     ]:
         with pytest.raises(BuildError, match=message):
             execute_directly(program)
+
+
+def test_generators_are_closed_when_their_dataflow_is_dropped() -> None:
+    closed: list[str] = []
+
+    def batches() -> Iterator[list[int]]:
+        try:
+            while True:
+                yield [1]
+        finally:
+            closed.append("batches")
+
+    def epochs() -> Iterator[Iterator[list[int]]]:
+        try:
+            while True:
+                yield drawn[0]
+        finally:
+            closed.append("epochs")
+
+    drawn = [batches()]
+
+    def program(worker: Worker) -> None:
+        probe = Probe()
+        with worker.dataflow() as scope:
+            scope.iterator_source(epochs(), probe).probe_with(probe)
+        for _ in range(3):
+            worker.step()
+        assert closed == []
+        worker.drop_dataflow(scope.dataflow)
+        assert closed == ["batches", "epochs"]
+
+    execute_directly(program)

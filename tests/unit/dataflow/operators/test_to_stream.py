@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import count
 from typing import Any
 
 import numpy as np
 import pytest
 
 from tests.unit.dataflow.running import collect, collected
-from timely import Columns, Scope, Stream
+from timely import Columns, Scope, Stream, Worker, execute_directly
 from timely.dataflow.operators.to_stream import ROWS_PER_BATCH
 from timely.errors import DataError, OperatorError
 
@@ -90,3 +92,34 @@ def test_what_a_program_writes_after_the_statement_is_not_sent() -> None:
         return streams[0].concat(*streams[1:])
 
     assert collected(build) == [0, 0, 1, 1, 1, 2, 2]
+
+
+class Generated:
+    """An iterable whose iterator is a generator."""
+
+    def __init__(self, closed: list[str], name: str) -> None:
+        self._closed, self._name = closed, name
+
+    def __iter__(self) -> Iterator[list[int]]:
+        try:
+            for number in count():
+                yield [number]
+        finally:
+            self._closed.append(self._name)
+
+
+@pytest.mark.parametrize("is_generator", [True, False])
+def test_a_generator_is_closed_when_its_dataflow_is_dropped(is_generator: bool) -> None:
+    closed: list[str] = []
+    batches = Generated(closed, "batches")
+    given = iter(batches) if is_generator else batches
+
+    def program(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            scope.to_stream(given).probe()
+        worker.step()
+        assert closed == []
+        worker.drop_dataflow(scope.dataflow)
+        assert closed == ["batches"]
+
+    execute_directly(program)
