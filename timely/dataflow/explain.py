@@ -46,7 +46,17 @@ def explain(dataflow: DataflowCore, location: int, time: Time, patience: float) 
     if everywhere:
         return explanation(lines, kept(dataflow)) if lines else explain_here(dataflow)
     at = "" if time and min(time) >= LIMIT else f" at {time}"
-    return explanation(lines or ["something under way between workers; ask again"], f"held back{at} by:")
+    return explanation(lines or [_under_way(dataflow)], f"held back{at} by:")
+
+
+def _under_way(dataflow: Dataflow) -> str:
+    """Return, for people, what holds a frontier back that no worker holds: changes that are not counted yet."""
+    busy = dataflow.running or dataflow.sending
+    if busy is not None:
+        return f"what {busy} has taken and does now, which counts when it has returned; ask again then"
+    if dataflow.peers == 1:
+        return "changes that are not counted yet; step the worker, and ask again"
+    return "something under way between workers; ask again"
 
 
 def explain_here(dataflow: Dataflow) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import time as clock
 from collections.abc import Callable
@@ -261,3 +262,25 @@ def test_an_explanation_survives_a_loop() -> None:
         return probe.explain(sys.maxsize)
 
     assert "a capability for (0,) on output 0 of operator 'numbers'" in execute_directly(program)
+
+
+def test_what_is_not_counted_yet_on_a_single_worker_is_named() -> None:
+    texts: list[str] = []
+
+    def program(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            numbers, stream = new_input(scope)
+            probe = stream.exchange().inspect(lambda number: texts.append(probe.explain(0))).probe()
+        numbers.send(1)
+        numbers.advance_to(1)
+        worker.step_while(lambda: probe.less_than(1))
+        numbers.advance_to(2)
+        texts.append(probe.explain(1))
+        worker.step()
+        texts.append(probe.explain(1))
+
+    execute_directly(program)
+    inside, before, after = texts
+    assert re.search(r"what operator '.*' \(built at .*\) has taken and does now, which counts when it has", inside)
+    assert "changes that are not counted yet; step the worker" in before
+    assert after == "nothing holds this frontier back"
