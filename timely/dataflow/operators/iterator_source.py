@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from timely.arguments import check_whole
 from timely.data.container import Batch
 from timely.dataflow.builder import OperatorBuilder
 from timely.dataflow.capability import Capability
@@ -51,8 +52,7 @@ def iterator_source(
     """
     if scope.width != 1:
         raise BuildError(f"{name}: the epochs of an iterator have one coordinate, times of {scope} have {scope.width}")
-    if ahead < 1:
-        raise BuildError(f"{name}: with ahead={ahead} no epoch could ever begin; it is at least 1")
+    check_whole(name, 1, ahead=ahead)
     builder = OperatorBuilder(scope, name)
     output, stream = builder.add_output(initial=True)
 

@@ -92,18 +92,23 @@ def test_a_probe_of_nothing_and_epochs_in_a_loop_are_refused() -> None:
         with worker.dataflow() as scope:
             scope.iterator_source([], probe)
 
-    def not_ahead(worker: Worker) -> None:
-        with worker.dataflow() as scope:
-            scope.iterator_source([], Probe(), ahead=0)
-
     for program, message in [
         (unattached, "looks at no stream"),
         (inside, "have 2"),
         (elsewhere, "cannot be driven by a probe of dataflow 0"),
-        (not_ahead, "at least 1"),
     ]:
         with pytest.raises(BuildError, match=message):
             execute_directly(program)
+
+
+@pytest.mark.parametrize("ahead", [0, -1, 1.5, "x", True, None])
+def test_a_number_of_epochs_that_is_none_is_refused(ahead: Any) -> None:
+    def program(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            scope.iterator_source([], Probe(), ahead=ahead)
+
+    with pytest.raises(BuildError, match=r"iterator_source \(at .*: `ahead` must be a whole number of at least 1, not"):
+        execute_directly(program)
 
 
 def test_generators_are_closed_when_their_dataflow_is_dropped() -> None:
