@@ -103,11 +103,14 @@ def execute(build: Callable[[Worker], Result], config: Config | None = None) -> 
 def execute_from_args(arguments: Sequence[str], build: Callable[[Worker], Result]) -> list[Result]:
     """Run `build` as configured by the options `-w`, `-n`, `-p` and `-h` in `arguments`; return what `execute` returns.
 
-    The environment supplies the rest; see `Config.from_args`.
+    The environment supplies the rest; see `Config.from_args`. Raises ConfigError as that does, and if the program is
+    given first.
 
     >>> execute_from_args(["-w", "2"], lambda worker: f"worker {worker.index} of {worker.peers}")
     ['worker 0 of 2', 'worker 1 of 2']
     """
+    if callable(arguments):
+        raise ConfigError("execute_from_args() takes the arguments first: execute_from_args(sys.argv[1:], program)")
     config, _ = Config.from_args(arguments)
     report_unknown_variables(config)
     return execute(build, config)

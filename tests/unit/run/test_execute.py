@@ -311,3 +311,8 @@ def test_a_page_that_cannot_be_served_leaves_no_address_in_use() -> None:
         with pytest.raises(ConfigError, match="Address already in use"):
             execute(lambda worker: None, config)
     socket.create_server(("127.0.0.1", first)).close()
+
+
+def test_arguments_after_the_program_are_refused() -> None:
+    with pytest.raises(ConfigError, match=r"takes the arguments first: execute_from_args\(sys.argv\[1:\], program\)"):
+        execute_from_args(lambda worker: worker.peers, ["-w", "3"])  # type: ignore[arg-type]
