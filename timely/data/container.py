@@ -18,7 +18,7 @@ never learn of the refusal.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, ClassVar, Protocol, Self, TypeVar, runtime_checkable
+from typing import Any, ClassVar, NoReturn, Protocol, Self, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -136,6 +136,9 @@ class Columns:
 
     def __len__(self) -> int:
         return len(self.columns[0])
+
+    def __iter__(self) -> NoReturn:
+        raise TypeError("Columns are no sequence of records: rows() yields these, and `columns` has the arrays")
 
     def __repr__(self) -> str:
         return f"Columns({', '.join(map(repr, self.columns))})"

@@ -233,3 +233,8 @@ def test_parts_of_a_column_that_are_of_several_kinds_are_refused(one: Array, oth
         stacked((one, other))
     with pytest.raises(DataError, match="column 1 holds"):
         concatenate([Columns((one, other)), Columns((one, one))])
+
+
+def test_columns_are_not_iterated_over() -> None:
+    with pytest.raises(TypeError, match=r"rows\(\) yields these"):
+        list(Columns((np.arange(3),)))
