@@ -222,7 +222,8 @@ def _admit(updates: Stream, news: Stream, admission: Admission, reader: Reader, 
                     count.give(counting, counts_of(new))
                     _send(new, held, result)
             for _, batch in complete.drain():
-                admission.advance_to(Antichain(cast(list[tuple[Time, ...]], batch)[0]))
+                for elements in cast(list[tuple[Time, ...]], batch):
+                    admission.advance_to(Antichain(elements))
                 held.downgrade(admission.frontier)
             if not admission.frontier:
                 reader.close()

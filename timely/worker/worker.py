@@ -382,12 +382,12 @@ class Worker:
         """Return whether anything was done."""
         if self._has_parted:
             raise StalledError(self._parted())
-        activity = self.activity
-        if get_ident() != activity.thread and activity.is_elsewhere():
+        if get_ident() != self.activity.thread and self.activity.is_elsewhere():
             raise BuildError(
                 f"{self} is stepped in another thread than its own: only the thread that runs its program steps it, "
                 "others have worker.call() do there what they need"
             )
+        activity = self.activity
         activity.step_began = clock.monotonic()
         before, activity.doing = activity.doing, STEPPING
         try:

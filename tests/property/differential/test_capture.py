@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time as clock
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -79,6 +81,30 @@ def test_repeated_and_reordered_messages_give_the_collection(
     for message in sent:
         random.choice(queues).push(message)
     assert read(queues, readers) == expected
+
+
+def test_a_worker_that_is_behind_learns_the_last_frontier() -> None:
+    epochs = 4
+    queue, has_stated = EventQueue(), threading.Event()
+
+    def program(worker: Worker) -> list[Change]:
+        with worker.dataflow() as scope:
+            output = replay_into(scope, [queue]).output(signed=True)
+        if worker.index == 1:
+            assert has_stated.wait(30), "worker 0 does not state all frontiers"
+        else:
+            for epoch in range(epochs):
+                upper = Antichain([(epoch + 1,)] if epoch + 1 < epochs else [])
+                queue.push(Statement(Antichain([(epoch,)]), upper, ()))
+                end = clock.monotonic() + 0.05
+                while clock.monotonic() < end:  # the frontier goes to worker 1, which takes all of them later
+                    worker.step()
+            queue.close()
+            has_stated.set()
+        worker.step_while(lambda: not output.done())
+        return output.changes()
+
+    assert execute(program, Config(workers=2)) == [[], []]
 
 
 def test_a_missing_update_is_reported() -> None:
