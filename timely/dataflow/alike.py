@@ -41,18 +41,19 @@ def order_by_time(queue: deque[tuple[Time, Batch]]) -> list[int]:
     return sorted(range(len(times)), key=times.__getitem__)
 
 
-def leading_alike(queue: deque[tuple[Time, Batch]], sizes: Iterable[int], most: int) -> int:
+def leading_alike(queue: deque[tuple[Time, Batch]], sizes: Iterable[int], most: int, room: int = MOST) -> int:
     """Return how many messages from the first one on, and of `most`, `joined` takes: at least one.
 
-    `sizes` are the bytes of the messages.
+    `sizes` are the bytes of the messages; no more than `room` are joined.
     """
     time, batch = queue[0]
+    room = min(room, MOST)
     kind, total, count = _kind_of(batch), 0, 0
     if kind is None:
         return 1
     for (following, other), size in zip(islice(queue, most), sizes):
         total += size
-        if count and (following != time or total > MOST or _kind_of(other) != kind):
+        if count and (following != time or total > room or _kind_of(other) != kind):
             break
         count += 1
     return count

@@ -155,7 +155,9 @@ class InputPort(Port):
         while queue and left:
             if over and self.dataflow.schedule.holds_back(self.operator):
                 return
-            alike = 1 if left == 1 or not self.spreads or ledger is None else leading_alike(queue, ledger.sizes(), left)
+            alike = 1
+            if left > 1 and self.spreads and ledger is not None:
+                alike = leading_alike(queue, ledger.sizes(), left, self.dataflow.outstanding.quantum)
             left -= alike
             if alike == 1:
                 yield self._take()

@@ -141,7 +141,7 @@ def test_a_worker_inside_a_long_operator_is_named_by_a_stall(
     [
         pytest.param(
             "leak",
-            "has nothing to do and waits for messages, since",
+            "has nothing to do and waits for messages, for",
             "on output 0 of operator 'leaking'",
             marks=slow,
         ),

@@ -61,6 +61,7 @@ def test_large_batches_are_not_copied() -> None:
     assert leading_alike(queue, [1, MOST, 1, 1], 4) == 1
     assert leading_alike(queue, [MOST // 2, MOST // 2, 1, 1], 4) == 2
     assert leading_alike(queue, SIZES, 4) == 4
+    assert leading_alike(queue, SIZES, 4, room=2) == 2
 
 
 def test_a_ledger_follows_the_order_of_the_queue() -> None:
