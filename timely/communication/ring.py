@@ -24,6 +24,7 @@ True
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from mmap import mmap
 
 from timely.communication.codec import Frames
@@ -66,11 +67,12 @@ class _End:
         self._words = self._bytes.cast("q")
 
     def close(self) -> None:
-        """Unmap the memory. May be called twice."""
+        """Unmap the memory, or leave that to the views that an interrupt has left in its traceback. Works twice."""
         self._words.release()
         self._bytes.release()
         if isinstance(self._memory, mmap):
-            self._memory.close()
+            with suppress(BufferError):
+                self._memory.close()
 
 
 class RingWriter(_End):

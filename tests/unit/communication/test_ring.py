@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time as clock
 from collections import deque
+from mmap import mmap
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +81,14 @@ def test_what_was_taken_does_not_change_when_the_ring_is_written_again() -> None
         assert writer.put(number, [b"header", memoryview(b"b" * 1000)])
         reader.take()
     assert bytes(taken) == b"a" * 1000
+
+
+def test_an_end_is_closed_while_a_view_of_the_memory_is_left() -> None:
+    reader = RingReader(mmap(-1, PAGE + RING_BYTES))
+    view = reader._bytes[:8]  # as in the traceback of an interrupt
+    reader.close()
+    reader.close()
+    assert len(view) == 8
 
 
 def test_a_record_of_a_sender_that_dies_while_it_writes_is_not_read() -> None:
