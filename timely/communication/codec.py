@@ -172,7 +172,7 @@ _ITEMS: dict[str, tuple[type, ...]] = {
     "U": (str,),
     "S": (bytes,),
 }
-"""By NumPy's kinds, what scalars of NumPy are packed as."""
+"""The types as which NumPy's scalars are packed, by NumPy's kinds."""
 
 
 def _refuse_changed(values: Iterable[Any]) -> None:

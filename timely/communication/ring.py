@@ -67,7 +67,7 @@ class _End:
         self._words = self._bytes.cast("q")
 
     def close(self) -> None:
-        """Unmap the memory, or leave that to the views that an interrupt has left in its traceback. Works twice."""
+        """Unmap the memory; if the traceback of an interrupt has a view of it, with that view. May be called twice."""
         self._words.release()
         self._bytes.release()
         if isinstance(self._memory, mmap):

@@ -57,7 +57,7 @@ Image = Callable[[Time], Time | None]
 Outgoing = tuple[Image | None, Key, Callable[[Time], Key] | None]
 
 FEW: Final = 8
-"""So many times are looked through one by one."""
+"""Up to as many times are searched one by one."""
 
 
 class Tracker:

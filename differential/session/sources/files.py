@@ -42,7 +42,7 @@ QUIET = 1.0
 """A file that was replaced is read until it has not grown for as many seconds, and ten times as long while the new one
 has no bytes."""
 SIZES = 100
-"""Of as many files of a directory, those that were read last, the sizes are known."""
+"""The sizes of as many files of a directory are kept: of those that were read last."""
 
 
 @dataclass(frozen=True)

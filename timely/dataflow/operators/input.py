@@ -149,14 +149,11 @@ class Input:
         The arrays of `Columns` become read-only: they are the dataflow's from now on. Views of writable arrays are
         copied, and a list, but not its records. Raises DataError where it is no batch.
         """
+        self.refuse_elsewhere("send(...)")
         self.send_owned(frozen(batch))
 
     def send_owned(self, batch: Batch) -> None:
-        """Send a batch that nobody else writes to, without a look at it."""
-        self.refuse_elsewhere("send(...)")
-        self._send(batch)
-
-    def _send(self, batch: Batch) -> None:
+        """Send a batch that nobody else writes to, without a look at it or at the thread."""
         capability = self._open()
         dataflow = self._builder.scope.dataflow
         dataflow.refuse_if_failed()
@@ -184,7 +181,7 @@ class Input:
             columns = Columns.of_equals(as_columns(tuple(list(column) for column in zip(*self._rows))))
             self._rows = []
             self._weighed = self._gathered = 0
-            self._send(frozen(columns))
+            self.send_owned(frozen(columns))
 
     def advance_to(self, time: Moment) -> None:
         """Move on to a later time: nothing will be sent any more at times not at or after it.

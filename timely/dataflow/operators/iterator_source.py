@@ -108,5 +108,5 @@ class _Epochs:
         self._output.dataflow.activate(self._output.operator)
 
     def close(self) -> None:
-        """Draw on nothing any more."""
+        """Close what is drawn on, so that it ends now."""
         close_generators(self._batches, self._item, self._epochs)
