@@ -219,7 +219,8 @@ class Catalog:
             for item in tuple(self.items.values()):
                 item.publish(self.last)
 
-        call = Call(Site.commit, (changes,), self.engine.workers, elsewhere=({},), done=done)
+        changed = tuple(item.number for item, _ in changes.values())
+        call = Call(Site.commit, (changes, changed), self.engine.workers, elsewhere=({}, changed), done=done)
         try:
             self._begin(Begun(call, at, pending), changes)
             self.engine.wait(call, f"commit {at}")

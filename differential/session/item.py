@@ -34,12 +34,17 @@ from timely.lowlevel import Origin, typed
 _numbers, _failures = count(), count(1)
 
 
-class Part(NamedTuple):
+@dataclass(slots=True)
+class Part:
     """One worker's share of an item."""
 
     dataflow: int
     trace: Trace
     session: InputSession | None
+    at: int
+    """The commit as of which it is read: it is final there, and no later commit has changed it."""
+    compacted: int
+    """The commit up to which its index may have been compacted, or at which it begins."""
 
 
 class Share(NamedTuple):
@@ -96,6 +101,8 @@ class Item:
     """Whether somebody follows the changes, so that the worker keeps them."""
     _changed: list[list[Updates]] = field(default_factory=list)
     """What each worker has kept since the last commit."""
+    _is_noted: bool = False
+    """Whether any worker has counted or kept something since the last commit."""
 
     schema: Schema = field(default_factory=Schema)
     """The kinds of a table's columns. Those of other processes have them as of the last call about the table."""
@@ -165,6 +172,7 @@ class Item:
 
     def note(self, worker: int, batch: Batch, decode: Callable[[Batch], Updates]) -> None:
         """Count the rows of a batch, and keep it if somebody follows the changes. On the worker's thread."""
+        self._is_noted = True
         diffs = batch.diffs
         if not len(diffs):
             self.totals[worker] += len(batch)
@@ -180,6 +188,7 @@ class Item:
 
     def adopt(self, worker: int, total: int, nbytes: int, changed: list[Updates]) -> None:
         """Note what a worker in another process has counted and kept."""
+        self._is_noted = True
         self.totals[worker], self.nbytes[worker] = total, nbytes
         self._changed[worker] += changed
 
@@ -199,6 +208,9 @@ class Item:
 
     def publish(self, time: int) -> None:
         """Count the rows, and pass on what a commit has changed, once all workers have completed it."""
+        if not self._is_noted:
+            return
+        self._is_noted = False
         self.size = sum(self.totals)
         batches = [batch for changed in self._changed for batch in changed if len(batch)]
         for changed in self._changed:

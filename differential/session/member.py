@@ -37,6 +37,8 @@ class Member(Cluster):
     def __init__(self, descriptor: int) -> None:
         self._channel = Channel(Connection(descriptor), self._item)
         self._items: dict[int, Item] = {}
+        self._sent: dict[int, Counts] = {}
+        """What the coordinator knows of each item."""
         self._verdicts: SimpleQueue[Any] = SimpleQueue()
         """Why an item is not built, or None if it is; Closing at the end."""
 
@@ -90,6 +92,7 @@ class Member(Cluster):
 
     def left(self, item: Item) -> None:
         self._items.pop(item.number, None)
+        self._sent.pop(item.number, None)
         self._channel.send(packed(Message.LEFT, item.number))
 
     def _item(self, description: tuple[Any, ...]) -> Item:
@@ -123,12 +126,13 @@ class Member(Cluster):
 
     def _answer(self, call: Call[Any]) -> None:
         """Send what a call has returned, and what it has changed."""
-        index = self._index
-        counts = [
-            Counts(item.number, item.totals[index], item.nbytes[index], item.take_changed(index))
-            for item in tuple(self._items.values())
-            if item.parts[index] is not None
-        ]
+        index, counts = self._index, []
+        for item in tuple(self._items.values()):
+            if item.parts[index] is not None:
+                now = Counts(item.number, item.totals[index], item.nbytes[index], item.take_changed(index))
+                if now.changed or now != self._sent.get(item.number):
+                    self._sent[item.number] = now._replace(changed=[])
+                    counts.append(now)
         self._send_result(call.results[0] if call.results else None, call.error, counts)
 
     def _send_result(self, result: Any, error: BaseException | None, counts: list[Counts]) -> None:

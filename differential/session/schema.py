@@ -43,14 +43,16 @@ class Schema:
     """The kinds of columns that are known, by their names."""
 
     def __init__(self) -> None:
-        self._kinds: dict[str, AnyKind] = {}
-        self._committed: dict[str, AnyKind] = {}
-        self._shapes: dict[str, str] = {}
-        self._shapes_committed: dict[str, str] = {}
+        # These are replaced, never modified: what is committed is often the same as what is known.
+        self._kinds: Mapping[str, AnyKind] = {}
+        self._committed: Mapping[str, AnyKind] = self._kinds
+        self._shapes: Mapping[str, str] = {}
+        self._shapes_committed: Mapping[str, str] = self._shapes
 
     def declare(self, name: str, example: Column) -> None:
         """Fix the kind of a column to that of an array."""
-        self._kinds[name] = self._committed[name] = kind_of(example)
+        kind = kind_of(example)
+        self._kinds, self._committed = {**self._kinds, name: kind}, {**self._committed, name: kind}
 
     def declare_types(self, types: Mapping[str, str]) -> None:
         """Fix the kinds of all columns that have a type, by the names of both."""
@@ -107,7 +109,8 @@ class Schema:
         for row in range(len(column)) if is_opaque(column) else ():
             shape = shape_of(np.asarray(column[row : row + 1]).tolist()[0])
             if shape is not None and shape != "lists":
-                self._shapes[name] = self._shapes_committed[name] = shape
+                self._shapes = {**self._shapes, name: shape}
+                self._shapes_committed = {**self._shapes_committed, name: shape}
                 return
 
     def types(self) -> dict[str, str]:
@@ -121,11 +124,11 @@ class Schema:
 
     def keep(self) -> None:
         """Keep the kinds that are known now: rows of these kinds are committed."""
-        self._committed, self._shapes_committed = dict(self._kinds), dict(self._shapes)
+        self._committed, self._shapes_committed = self._kinds, self._shapes
 
     def forget(self) -> None:
         """Forget kinds that only uncommitted rows had."""
-        self._kinds, self._shapes = dict(self._committed), dict(self._shapes_committed)
+        self._kinds, self._shapes = self._committed, self._shapes_committed
 
 
 def _first_lists(column: Column) -> list[Any]:

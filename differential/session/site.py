@@ -4,7 +4,9 @@ All workers do the same in the same order (see `differential.session.engine`), e
 table, view and question is a dataflow of its own, which imports the indexes that it reads. So an error in one leaves
 all others as they are: the dataflow is dropped, and what reads it, too.
 
-Times are numbers of commits. `commit` ends the present epoch at all tables, then steps until all views are final there.
+Times are numbers of commits. `commit` ends the present epoch at the tables that change, and at those that views of them
+read, then steps until these views are final there. All others stay final as of an earlier commit (`Part.at`), at which
+they have the same rows, until something is built that may read them. So a commit costs nothing for what it cannot change.
 """
 
 from __future__ import annotations
@@ -31,6 +33,8 @@ Definition = Callable[[Tables], Any]
 
 COMMITS = 16
 """After this many commits in a row, indexes are compacted although the next call waits."""
+COMBINATIONS = 256
+"""For how many sets of tables that change together it is remembered what they concern."""
 
 
 class Site:
@@ -52,15 +56,22 @@ class Site:
         """The item whose definition runs."""
         self.interrupted: Item | None = None
         """The item whose function was interrupted last."""
+        self.awaited: tuple[Item, ...] = ()
+        """What is to become final as of the last commit."""
         self._swept = 0
         """The last failure, of any item, that was looked at."""
         self._compacted = 0
-        """The commit as of which indexes were last allowed to be compacted."""
+        """The commit after which indexes were last allowed to be compacted."""
+        self._is_behind = False
+        """Whether they may be compacted further."""
         self._agreement = agreement
         self._is_closing = is_closing
         self._fail = fail
         self._left = left
         self._items: dict[int, Item] = {}
+        """What is built here, by its dataflow: each after what it reads."""
+        self._concerned: dict[tuple[int, ...], tuple[Item, ...]] = {}
+        """What a commit concerns, by the numbers of the tables that it changes, since something was built or dropped."""
         with worker.dataflow("session") as scope:
             # An open input: with it, the worker sleeps while there is nothing to do.
             self._open: Input
@@ -83,8 +94,7 @@ class Site:
             assert part.session is not None
             if rows is not None and self.worker.index == 0:
                 part.session.update(*rows.columns, diff=rows.diffs)
-            part.session.advance_to(self.epoch + 1)
-            self._settle([item])
+            self._advance((item,))
 
     def add_view(self, item: Item, definition: Definition, items: Mapping[str, Item]) -> None:
         """Build a view or a question, and step until it is complete as of the last commit, or fails (`Item.error`)."""
@@ -97,7 +107,7 @@ class Site:
             return definition(tables), None
 
         if self._build(item, build, items):
-            self._settle([item])
+            self._settle((item,))
 
     def ask(self, item: Item, definition: Definition, items: Mapping[str, Item]) -> Share:
         """Return this worker's rows of the answer to a question, and none if it has failed (`Item.error`).
@@ -112,8 +122,11 @@ class Site:
             if self.worker.peers == 1:
                 self.drop(item)
 
-    def commit(self, changes: Mapping[str, tuple[Item, Net]]) -> int:
-        """Make changes of tables in one epoch, and step until all views are final; return the number of the commit."""
+    def commit(self, changes: Mapping[str, tuple[Item, Net]], changed: tuple[int, ...]) -> int:
+        """Make changes of tables in one epoch, and step until their views are final; return the number of the commit.
+
+        The first worker has the `changes`. All of them know the numbers of the tables that are `changed`.
+        """
         self.epoch = epoch = self.epoch + 1
         for item, (columns, diffs) in changes.values():
             part = item.parts[self.worker.index]
@@ -122,28 +135,27 @@ class Site:
                     part.session.update(*columns, diff=diffs)
                 except TimelyError as error:
                     raise RuntimeError(f"{item} cannot take the changes: {error}") from error
-        for part in self._parts():
-            if part.session is not None:
-                part.session.advance_to(epoch + 1)
-        self._settle(tuple(self._items.values()))
+        self._advance(self._concern(changed))
         if epoch - self._compacted >= COMMITS:
             self.compact()
         return epoch
 
     def compact(self) -> None:
-        """Allow indexes to be compacted up to the last commit: everything that follows reads them as of that commit."""
-        if self._compacted < self.epoch:
-            self._compacted = self.epoch
+        """Allow indexes to be compacted up to the commits as of which everything that follows reads them."""
+        if self._is_behind:
+            self._is_behind, self._compacted = False, self.epoch
             for part in self._parts():
-                part.trace.allow_compaction_to(self.epoch)
+                if part.compacted < part.at:
+                    part.compacted = part.at
+                    part.trace.allow_compaction_to(part.at)
 
     def consolidate(self, items: Sequence[Item]) -> bool:
         """Remove rows that are gone from the indexes of some items; return whether there were any.
 
         An index keeps the updates that have removed a row beside those that inserted it, until they are merged.
         """
+        self._catch_up()
         self.compact()
-        self.sweep()
         traces = [part.trace for item in items if (part := item.parts[self.worker.index]) is not None]
         before = sum(trace.statistics().rows for trace in traces)
         for trace in traces:
@@ -157,7 +169,7 @@ class Site:
         for name, (item, (replaced, removed)) in wanted.items():
             part = item.parts[self.worker.index]
             if part is not None:
-                cursor = part.trace.cursor(self.epoch)
+                cursor = part.trace.cursor(part.at)
                 rows = Found() if replaced is None else Found(*cursor[replaced if len(replaced) > 1 else replaced[0]])
                 found[name] = rows if removed is None else rows._replace(present=cursor.counts(removed))
         return found
@@ -168,7 +180,8 @@ class Site:
         Raises DataError, which names the item, where a row occurs a negative number of times.
         """
         try:
-            keys, values, counts = self._trace(item).contents(self.epoch)
+            part = self._part(item)
+            keys, values, counts = part.trace.contents(part.at)
         except DataError as error:
             what, is_negative, _ = str(error).partition(": something was removed")
             raise negative_rows(item, what) if is_negative else error from None
@@ -176,15 +189,16 @@ class Site:
 
     def read_before(self, index: Item, limit: int) -> Share:
         """Return the rows of an index by event time that are before a limit, without the column of the index."""
-        _, rows, counts = self._trace(index).cursor(self.epoch).below(limit)
+        part = self._part(index)
+        _, rows, counts = part.trace.cursor(part.at).below(limit)
         return Share(rows, counts)
 
-    def _trace(self, item: Item) -> Trace:
-        """Return this worker's index of an item. Raises SessionError if the item was dropped."""
+    def _part(self, item: Item) -> Part:
+        """Return this worker's part of an item. Raises SessionError if the item was dropped."""
         part = item.parts[self.worker.index]
         if item.error is not None or part is None:
             raise SessionError(f"{item} was dropped") from item.error
-        return part.trace
+        return part
 
     def collect(self, item: Item) -> None:
         """Keep what changes here from now on, between two commits."""
@@ -203,6 +217,7 @@ class Site:
         part, item.parts[index] = item.parts[index], None
         if part is not None:
             self._items.pop(part.dataflow, None)
+            self._concerned.clear()
             part.trace.drop()
             self.worker.drop_dataflow(part.dataflow)
         item.totals[index] = 0
@@ -277,9 +292,9 @@ class Site:
         return self._items.get(running[0]) if running else None
 
     def unfinished(self) -> list[Item]:
-        """Return what is being built, and what is not final as of the last commit. For any thread."""
+        """Return what is being built, and what is not final though it is awaited. For any thread."""
         building, epoch, found = self.building, (self.epoch,), []
-        for item in tuple(self._items.values()):
+        for item in self.awaited:
             part = item.parts[self.worker.index]
             if item.error is None and part is not None and part.trace.upper.less_equal(epoch):
                 found.append(item)
@@ -291,6 +306,7 @@ class Site:
         A worker that leaves the `with` block has built the dataflow, so none does before all others can.
         """
         index = self.worker.index
+        self._catch_up()
         self.compact()  # what is imported arrives as of one time, the same on all workers
         self.building = item
         try:
@@ -317,8 +333,9 @@ class Site:
         finally:
             self.building = None
         item.reads = tables.reads
-        item.parts[index] = Part(scope.dataflow.index, trace, session)
+        item.parts[index] = Part(scope.dataflow.index, trace, session, self.epoch, self.epoch)
         self._items[scope.dataflow.index] = item
+        self._concerned.clear()
         return True
 
     def _exported(self, item: Item, made: Any) -> Trace:
@@ -350,13 +367,53 @@ class Site:
         inline(arranged.stream, note, name=item.name)
         return arranged.trace()
 
-    def _settle(self, items: Any) -> None:
+    def _concern(self, changed: tuple[int, ...]) -> tuple[Item, ...]:
+        """Return what a change of the tables with these numbers concerns.
+
+        These are the tables, what reads them, and what else that reads: an answer is final only once all of its inputs
+        are.
+        """
+        found = self._concerned.get(changed)
+        if found is None:
+            items = tuple(self._items.values())
+            concerned = {item for item in items if item.number in changed}
+            for item in items:
+                if not concerned.isdisjoint(item.reads.values()):
+                    concerned.add(item)
+            for item in reversed(items):
+                if item in concerned:
+                    concerned.update(item.reads.values())
+            if len(self._concerned) == COMBINATIONS:
+                self._concerned.clear()
+            found = self._concerned[changed] = tuple(item for item in items if item in concerned)
+        return found
+
+    def _catch_up(self) -> None:
+        """Let everything become final as of the last commit. Its rows stay the same."""
+        index, epoch = self.worker.index, self.epoch
+        self.sweep()
+        items = self._items.values()
+        self._advance(tuple(item for item in items if (part := item.parts[index]) is not None and part.at < epoch))
+
+    def _advance(self, items: tuple[Item, ...]) -> None:
+        """End the present epoch at the tables among some items, and step until the items are final there."""
+        index, following = self.worker.index, self.epoch + 1
+        for item in items:
+            if (part := item.parts[index]) is not None and part.session is not None:
+                part.session.advance_to(following)
+        self._settle(items)
+
+    def _settle(self, items: tuple[Item, ...]) -> None:
         """Step until items are final as of the last commit, or have failed."""
-        index, epoch = self.worker.index, (self.epoch,)
+        index, epoch = self.worker.index, self.epoch
+        self.awaited, self._is_behind = items, True
         self.sweep()
         for item in items:
-            while (part := item.parts[index]) is not None and part.trace.upper.less_equal(epoch):
+            while (part := item.parts[index]) is not None and part.trace.upper.less_equal((epoch,)):
                 self._step()
+            if part is not None:
+                part.at = epoch
+        self.awaited = ()
 
     def _parts(self) -> list[Part]:
         index = self.worker.index

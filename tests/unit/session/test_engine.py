@@ -7,6 +7,7 @@ import sys
 import threading
 import time as clock
 import weakref
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -169,6 +170,64 @@ def test_commits_in_a_row_are_one_step_each_and_merging_waits_for_a_pause(monkey
         assert len(steps) >= 4, "the worker does not go on without a call"
 
 
+@pytest.mark.composed
+def test_a_commit_runs_nothing_of_what_it_does_not_concern() -> None:
+    with Session(workers=1) as db:
+        tables = {name: db.table(name, {"key": int, "value": int}, key="key") for name in "abc"}
+        counts = {name: db.view(f"count of {name}", lambda t, name=name: t[name].count()) for name in "abc"}
+        both = db.view("both", lambda t: t.b.join_map(t.c, lambda key, one, other: (key, one, other)))
+        for number, table in enumerate(tables.values()):
+            table.insert(key=0, value=number)
+        db.commit()
+        worker = db._catalog.engine._sites[0].worker
+
+        def concerned(table: str, value: int) -> set[str]:
+            """Change a table; return the dataflows of which something has run."""
+            before = activations(worker)
+            tables[table].insert(key=0, value=value)
+            db.commit()
+            return {name.partition(":")[0] for name, count in activations(worker).items() if count != before[name]}
+
+        assert all(concerned("a", value) == {"table a", "view count of a"} for value in range(10))
+        # The join is final only once both of its inputs are, and the count of b imports an index that moves on.
+        assert concerned("c", 7) == {"table c", "view count of c", "view both", "view count of b"}
+        assert [one.records() for one in counts.values()] == [[(0, 11)], [(0, 1)], [(0, 2)]]
+        assert sorted(both.records()) == [(0, 1, 2), (0, 1, 7)]
+        every = db.view("all", lambda t: t.a.concat(t.b, t.c).count())
+        assert every.records() == db.ask(lambda t: t["all"]).records() == [(0, 14)]
+        tables["b"].delete(key=0, value=1)
+        db.commit()
+        assert every.records() == [(0, 13)]
+        assert not len(both)
+        assert tables["a"].records() == [(0, value) for value in [0, *range(10)]]
+
+
+@pytest.mark.parametrize("processes", [False, True])
+def test_what_a_commit_does_not_concern_is_read_as_it_was(processes: bool) -> None:
+    with Session(workers=2, processes=processes) as db:
+        tables = [db.table(f"t{number}", {"key": int, "value": int}, key="key") for number in range(4)]
+        sums = [db.view(f"v{number}", lambda t, n=number: t[f"t{n}"].sum()) for number in range(4)]
+        pair = db.view("pair", lambda t: t.v1.join(t.v2))
+        total = [[0] * 5 for _ in tables]
+        for commit in range(40):
+            for number, table in enumerate(tables):
+                if commit % (number + 2) == 0:
+                    table.insert(key=commit % 5, value=commit)
+                    total[number][commit % 5] += commit
+            db.commit()
+            if commit % 3 == 0:
+                found = [dict(one.records()) for one in sums]
+                assert [[each.get(key, 0) for key in range(5)] for each in found] == total
+            if commit % 7 == 0:
+                shared = dict(sums[1].records()).keys() & dict(sums[2].records()).keys()
+                assert sorted(pair.records()) == [(key, total[1][key], total[2][key]) for key in sorted(shared)]
+                asked = db.ask(lambda t: t.t0.join_map(t.t3, lambda key, one, other: (key, one, other))).records()
+                assert Counter(asked) == Counter(joined(tables[0].records(), tables[3].records()))
+            if commit == 20:
+                db.drop("pair")
+                pair = db.view("pair", lambda t: t.v1.join(t.v2))
+
+
 def test_indexes_are_compacted_after_some_commits_though_the_worker_never_pauses(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -192,6 +251,10 @@ def test_commits_in_which_no_operator_runs_end(session: Session) -> None:
     table.delete(key=0)  # a message without rows, which the index only learns types from
     for commit in range(4, 7):
         assert session.commit() == commit
+
+
+def joined(left: list[Any], right: list[Any]) -> list[Any]:
+    return [(key, one, other) for key, one in left for again, other in right if key == again]
 
 
 def activations(worker: Worker) -> dict[str, int]:
