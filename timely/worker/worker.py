@@ -98,6 +98,7 @@ class Worker:
         """
         if self._has_parted:
             raise BuildError(self._parted())
+        self._refuse_elsewhere(f"builds dataflow {name!r}")
         if self._is_building:
             raise BuildError("a dataflow is being built already: open one `with worker.dataflow()` at a time")
         check_whole(f"dataflow {name!r}", 1, outer=outer)
@@ -322,6 +323,7 @@ class Worker:
         >>> execute_directly(program)
         (True, [])
         """
+        self._refuse_elsewhere("drops a dataflow")
         if isinstance(dataflow, Dataflow) and dataflow.host is self:
             self._dataflows.drop(dataflow.index)
         elif type(dataflow) is not int:
@@ -378,15 +380,17 @@ class Worker:
         """Take in what has arrived, running nothing. Return whether there was more than questions and answers."""
         return self._intake.take_in()
 
+    def _refuse_elsewhere(self, what: str) -> None:
+        """Raise BuildError in another thread than the worker's; `what` is what the worker would do there."""
+        if self.activity.is_elsewhere():
+            raise BuildError(f"{self} {what} in another thread than its own: there, use worker.call(function)")
+
     def _step(self) -> bool:
         """Return whether anything was done."""
         if self._has_parted:
             raise StalledError(self._parted())
-        if get_ident() != self.activity.thread and self.activity.is_elsewhere():
-            raise BuildError(
-                f"{self} is stepped in another thread than its own: only the thread that runs its program steps it, "
-                "others have worker.call() do there what they need"
-            )
+        if get_ident() != self.activity.thread:
+            self._refuse_elsewhere("is stepped")
         activity = self.activity
         activity.step_began = clock.monotonic()
         before, activity.doing = activity.doing, STEPPING

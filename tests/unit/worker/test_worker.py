@@ -574,3 +574,18 @@ def test_a_step_in_another_thread_than_the_workers_is_refused() -> None:
                     other.submit(step).result(10)
 
     execute_directly(program)
+
+
+def test_a_dataflow_is_built_and_dropped_by_the_thread_of_its_worker_alone() -> None:
+    def program(worker: Worker) -> None:
+        with worker.dataflow("numbers") as scope:
+            numbers, _ = new_input(scope)
+        with ThreadPoolExecutor(1) as other:
+            with pytest.raises(BuildError, match=r"builds dataflow 'more' in another thread .*worker.call\(function\)"):
+                other.submit(worker.dataflow("more").__enter__).result(10)
+            with pytest.raises(BuildError, match="drops a dataflow in another thread"):
+                other.submit(worker.drop_dataflow, scope.dataflow).result(10)
+        assert worker.dataflows == [scope.dataflow]
+        assert not numbers.is_closed
+
+    execute_directly(program)
