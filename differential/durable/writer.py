@@ -258,13 +258,19 @@ class Writer:
         self._replace(self._bytes, manifest.after(fields=fields, parts=tuple(parts), about=noted))
 
     def remove_garbage(self) -> list[str]:
-        """Remove what crashed writers have left; return its names."""
+        """Remove what crashed writers have left; return the names of what was removed.
+
+        What the store keeps, for want of a permission, say, is left to the next claim.
+        """
         known = {part.name for part in self.manifest.files}
         mine = f"{self.manifest.fence:08d}-"
         garbage = [name for name in self._store.names() if _OF_PART.match(name) and name not in known and name < mine]
+        removed = []
         for name in garbage:
-            self._store.delete(name)
-        return garbage
+            with suppress(StoreError):
+                self._store.delete(name)
+                removed.append(name)
+        return removed
 
     def _remove(self, parts: Sequence[Part]) -> None:
         """Remove files that the manifest no longer has. The next claim removes those that the store keeps."""

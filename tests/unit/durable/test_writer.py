@@ -375,6 +375,9 @@ def test_a_state_that_cannot_be_removed_is_left_to_the_next_claim(
             patch.setattr(LocalStore, "delete", lambda *_: (_ for _ in ()).throw(StoreError("no answer")))
             writer.keep_states(upper, [Part(name, upper - 1, upper, 0, 1, "", 0)])
     assert (shard.store.names(), shard.manifest().upper) == (names, 4)
+    with monkeypatch.context() as patch:
+        patch.setattr(LocalStore, "delete", lambda *_: (_ for _ in ()).throw(StoreError("no answer")))
+        assert Writer.claim(shard, "snapshot").remove_garbage() == []
     assert Writer.claim(shard, "snapshot").remove_garbage() == names[:1]
     assert shard.store.names() == names[1:]
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from differential import Collection
-from timely import Activator, Capability, Config, Worker, execute, execute_directly, new_input, source
+from timely import Activator, Capability, Config, Pipeline, Worker, execute, execute_directly, new_input, source
 from timely.observe.activity import IN_PROGRAM, PARKED, STEPPING, Status
 from timely.order import Time
 from timely.origin import Origin
@@ -78,7 +78,7 @@ def test_the_activity_of_a_worker_is_recorded_as_it_runs() -> None:
     def program(worker: Worker) -> None:
         with worker.dataflow() as scope:
             numbers, stream = new_input(scope)
-            stream.exchange().inspect(lambda _: look(worker))
+            stream.sink(Pipeline(), lambda port: [look(worker) for _ in port.drain()], name="look")
         numbers.send(1)
         worker.call(lambda: look(worker))
         numbers.close()
@@ -96,7 +96,7 @@ def test_the_activity_of_a_worker_is_recorded_as_it_runs() -> None:
     stepping, running, between, parked = seen
     assert (stepping, between) == ((STEPPING, None), (IN_PROGRAM, None))
     assert running[0] == STEPPING
-    assert str(running[1]).startswith("operator 'exchange'")
+    assert str(running[1]).startswith("operator 'look'")
     assert parked == (PARKED, None)
 
 
