@@ -30,6 +30,7 @@ class Named(Protocol):
     names: tuple[str, ...] | None
     keys: int
     event_time: str | None
+    types: Mapping[str, str]
     _narrow: Callable[[Sequence[str]], Any] | None
 
     @property
@@ -68,18 +69,21 @@ def joined(left: R, right: R, on: On, name: str) -> R:
     origin = user_origin()
     columns = joined_names((*ours, *_others(left, ours)), _others(right, theirs), True)
     assert columns is not None
+    types = {**{name: of for name, of in right.types.items() if name not in theirs}, **left.types}
 
     def build(needed: Sequence[str]) -> R:
         with attributed(origin, always=True):
             first, second = _with_key(left, ours, needed), _with_key(right, theirs, needed)
             made = cast(R, _join.join(cast(Any, first), second, name=name))
-            return cast(R, made.named(*first.names, *_others(second, theirs)))
+            named = made.named(*first.names, *_others(second, theirs))
+            named.types = {name: of for name, of in types.items() if name in named.names}
+            return cast(R, named)
 
     if (_has_key(left, ours) and _has_key(right, theirs)) or left.scope is not right.scope:
         return build(columns)
     # Cached, because copies of `whole` (`named`, `at`) ask for the stream, too: they share one join.
     whole = type(left)._lazy(left.scope, len(ours), cache(lambda: build(columns).stream))
-    whole.names, whole._narrow = columns, build
+    whole.names, whole._narrow, whole.types = columns, build, types
     return whole
 
 

@@ -349,6 +349,9 @@ class Site:
             item.take_names(collection.names)
         if isinstance(collection, Relation) and item.kind != "table":
             item.event_time = collection.event_time if collection.event_time in (item.names or ()) else None
+            known = zip(item.names or (), collection.names or ())
+            item.schema.declare_types({name: of for name, was in known if (of := collection.types.get(was)) is not None})
+            item.schema.keep()
         item.keys = collection.keys
         arranged = collection.arrange_by_key()
         if item.names is not None and not arranged.key.names:

@@ -165,6 +165,36 @@ def _without_rows(kind: str) -> Any:
     return table
 
 
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_view_without_rows_has_the_types_of_the_columns_that_it_takes_from_tables(workers: int) -> None:
+    pytest.importorskip("pyarrow", reason="the extra `test` has it")
+    with Session(workers=workers) as db:
+        prices = db.table("prices", {"id": int, "price": float | None, "word": str}, key="id")
+        db.table("names", {"key": int, "name": bytes}, key="key")
+        views = {
+            "some": db.view("some", lambda t: t.prices.filter(lambda r: r.price > 2)),
+            "renamed": db.view("renamed", lambda t: t.some.select("price", text="word", twice=lambda r: 2 * r.price)),
+            "both": db.view("both", lambda t: t.prices.join(t["names"], on={"id": "key"})),
+            "few": db.view("few", lambda t: t.prices.join(t["names"], on={"id": "key"}).select("name", "price")),
+        }
+        known = {
+            "some": {"id": "int64", "price": "double", "word": "string"},
+            "renamed": {"price": "double", "text": "string", "twice": "null"},
+            "both": {"id": "int64", "price": "double", "word": "string", "name": "binary"},
+            "few": {"name": "binary", "price": "double"},
+        }
+        for name, view in views.items():
+            assert {field.name: str(field.type) for field in view.to_arrow().schema} == known[name]
+        prices.insert(id=1, price=None, word="x")
+        prices.insert(id=2, price=5, word="y")
+        db.rollback()
+        prices.insert(id=3, price=4, word="z")
+        db.commit()
+        assert views["renamed"].records() == [(4.0, "z", 8.0)]
+        for name in ("both", "few"):
+            assert {field.name: str(field.type) for field in views[name].to_arrow().schema} == known[name]
+
+
 @pytest.mark.parametrize("is_whole", [True, False])
 @pytest.mark.parametrize("kind", ["typed", "pandas", "polars", "pyarrow"])
 def test_a_frame_without_rows_states_the_types_of_its_columns(kind: str, is_whole: bool) -> None:
