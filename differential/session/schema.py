@@ -78,6 +78,8 @@ class Schema:
 
     def fit_lists(self, table: str, names: Sequence[str], columns: Sequence[Column]) -> None:
         """Learn what the lists in the first rows of columns hold. Raises DataError where one has held another type."""
+        if not any(map(is_opaque, columns)):
+            return
         values = ((name, value) for name, column in zip(names, columns) for value in _first_lists(column))
         self._shapes = learned(table, self._shapes, values)
 

@@ -72,6 +72,8 @@ def lookup(batches: Sequence[Batch], keys: Ints, time: Time, vals: Ints | None =
     >>> [column.tolist() for column in lookup([batch], np.array([5, 6]), (0,), np.array([9, 9]))]
     [[0], [9], [1]]
     """
+    if len(keys) == 1:
+        return _summed(_of_one(batches, keys[0], time, None if vals is None else vals[0]))
     parts: list[Rows] = []
     for batch, past in _seen(batches, time):
         first, end = np.searchsorted(batch.keys, keys), np.searchsorted(batch.keys, keys, "right")
@@ -91,6 +93,31 @@ def lookup(batches: Sequence[Batch], keys: Ints, time: Time, vals: Ints | None =
         if len(rows):
             parts.append((place, *_values_and_diffs(batch, rows)))
     return _summed(parts)
+
+
+def _of_one(batches: Sequence[Batch], key: np.int64, time: Time, val: np.int64 | None) -> list[Rows]:
+    """Return what `lookup` finds for one key. Most batches do not have it, and cost one binary search."""
+    parts: list[Rows] = []
+    for batch in batches:
+        keys, vals = batch.keys, batch.vals
+        first = int(keys.searchsorted(key))
+        if first == len(keys) or keys[first] != key:
+            continue
+        end = int(keys.searchsorted(key, "right"))
+        if val is not None and len(vals):
+            among = vals[first:end]  # they ascend
+            first, end = first + int(among.searchsorted(val)), first + int(among.searchsorted(val, "right"))
+        elif val:  # here all values are 0
+            continue
+        rows: slice | Ints = slice(first, end)
+        past = _past(batch, time)
+        if len(past) > 1:
+            rows = first + np.flatnonzero(past[batch.time_index[rows]])
+        elif not past[0]:
+            continue
+        if number := end - first if isinstance(rows, slice) else len(rows):
+            parts.append((np.zeros(number, np.int64), *_values_and_diffs(batch, rows)))
+    return parts
 
 
 def _narrowed(column: Ints, first: Ints, end: Ints, vals: Ints) -> tuple[Ints, Ints]:
@@ -121,14 +148,20 @@ def _searched(column: Ints, first: Ints, end: Ints, vals: Ints, is_before: np.uf
 def _seen(batches: Sequence[Batch], time: Time) -> Iterator[tuple[Batch, NDArray[np.bool_]]]:
     """Yield each batch with updates at or before `time`, and which of its times are."""
     for batch in batches:
-        assert batch.since.less_equal(time), (
-            f"the contents as of {time} are compacted away: a batch may be read as of {batch.since} and later; "
-            "a reader holds compaction back by its logical frontier"
-        )
-        # Rows at times before `since` have representatives, which are at or before `time` exactly if their times were.
-        past: NDArray[np.bool_] = np.logical_and.reduce(batch.times <= np.array(time, np.int64), axis=1)
+        past = _past(batch, time)
         if past.any():
             yield batch, past
+
+
+def _past(batch: Batch, time: Time) -> NDArray[np.bool_]:
+    """Return which times of a batch are at or before `time`."""
+    assert batch.since.less_equal(time), (
+        f"the contents as of {time} are compacted away: a batch may be read as of {batch.since} and later; "
+        "a reader holds compaction back by its logical frontier"
+    )
+    # Rows at times before `since` have representatives, which are at or before `time` exactly if their times were.
+    past: NDArray[np.bool_] = np.logical_and.reduce(batch.times <= np.array(time, np.int64), axis=1)
+    return past
 
 
 def _values_and_diffs(batch: Batch, rows: slice | Ints) -> tuple[Ints, Ints, Ints, Ints]:

@@ -38,6 +38,9 @@ def test_the_contents_at_every_time_are_the_sums_of_the_updates(depth: int) -> N
             found = zip(*(column.tolist() for column in lookup(batches, SOUGHT, time)), strict=True)
             counts = [(place, *row[1:]) for place, key in enumerate(SOUGHT) for row in expected if row[0] == key]
             assert list(found) == counts
+            for place, key in enumerate(SOUGHT):  # one key alone
+                found = zip(*(column.tolist() for column in lookup(batches, key[None], time)), strict=True)
+                assert list(found) == [(0, *row[1:]) for row in counts if row[0] == place]
 
     check()
 
@@ -62,5 +65,9 @@ def test_pairs_are_found_as_often_as_they_occur(depth: int, short: int, monkeypa
             assert list(found) == [
                 (place, pair[1], counts[pair]) for place, pair in enumerate(sought) if pair in counts
             ]
+            for place, pair in enumerate(sought):  # one pair alone
+                columns = lookup(batches, keys[place : place + 1], time, vals[place : place + 1])
+                alone = [(0, pair[1], counts[pair])] if pair in counts else []
+                assert list(zip(*(column.tolist() for column in columns), strict=True)) == alone
 
     check()
