@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from inspect import isasyncgenfunction, iscoroutinefunction, isgeneratorfunction
+from functools import partial
+from inspect import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR
 from numbers import Integral
 from typing import Any
 
@@ -37,8 +38,12 @@ def check_logic(name: str, logic: Any, at: Origin | None = None) -> None:
     timely.errors.BuildError: unary (at ...): `logic` has a `yield`, so a call would run nothing of it: emit with ...
     """
     check_functions(name, logic=logic)
-    if isgeneratorfunction(logic) or isasyncgenfunction(logic) or iscoroutinefunction(logic):
-        what = "is `async`" if iscoroutinefunction(logic) else "has a `yield`"
+    function = logic
+    while isinstance(function, partial):
+        function = function.func
+    flags = getattr(getattr(function, "__code__", None), "co_flags", 0)
+    if flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR):
+        what = "is `async`" if flags & CO_COROUTINE else "has a `yield`"
         raise BuildError(
             f"{name} (at {at or user_origin()}): `logic` {what}, so a call would run nothing of it: emit with "
             "output.give()"

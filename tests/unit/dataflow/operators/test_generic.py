@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -219,7 +220,10 @@ async def waiting(*ports: Any) -> None:
     """Logic that nothing would await."""
 
 
-@pytest.mark.parametrize(("logic", "what"), [(emitting, "has a `yield`"), (waiting, "is `async`")])
+@pytest.mark.parametrize(
+    ("logic", "what"),
+    [(emitting, "has a `yield`"), (waiting, "is `async`"), (partial(partial(emitting)), "has a `yield`")],
+)
 @pytest.mark.parametrize(
     "build",
     [
