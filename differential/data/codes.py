@@ -207,12 +207,6 @@ class Encoder:
         kinds = self.kinds
         return kinds is not None and (len(kinds) > 1 or (len(kinds) == 1 and is_string(kinds[0])))
 
-    @property
-    def is_one_string(self) -> bool:
-        """Whether a code is the number of a string."""
-        kinds = self.kinds
-        return kinds is not None and len(kinds) == 1 and is_string(kinds[0])
-
     def mark(self, codes: Codes) -> None:
         """Mark the numbers in `codes`, of the tuples and of what is in them, as in use (see `Interner.collect`)."""
         interner = self.interner

@@ -6,7 +6,7 @@ all others as they are: the dataflow is dropped, and what reads it, too.
 
 Times are numbers of commits. `commit` ends the present epoch at the tables that change, and at those that views of them
 read, then steps until these views are final there. All others stay final as of an earlier commit (`Part.at`), at which
-they have the same rows, until something is built that may read them. So a commit costs nothing for what it cannot change.
+they have the same rows, until something is built that may read them. So what a commit cannot change costs nothing.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Site:
         self._items: dict[int, Item] = {}
         """What is built here, by its dataflow: each after what it reads."""
         self._concerned: dict[tuple[int, ...], tuple[Item, ...]] = {}
-        """What a commit concerns, by the numbers of the tables that it changes, since something was built or dropped."""
+        """What a commit concerns, by the numbers of the tables that it changes: as known since the last item was built."""
         with worker.dataflow("session") as scope:
             # An open input: with it, the worker sleeps while there is nothing to do.
             self._open: Input
@@ -349,8 +349,8 @@ class Site:
             item.take_names(collection.names)
         if isinstance(collection, Relation) and item.kind != "table":
             item.event_time = collection.event_time if collection.event_time in (item.names or ()) else None
-            known = zip(item.names or (), collection.names or ())
-            item.schema.declare_types({name: of for name, was in known if (of := collection.types.get(was)) is not None})
+            named = zip(item.names or (), collection.names or ())
+            item.schema.declare_types({name: collection.types[was] for name, was in named if was in collection.types})
             item.schema.keep()
         item.keys = collection.keys
         arranged = collection.arrange_by_key()

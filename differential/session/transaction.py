@@ -22,11 +22,14 @@ import numpy as np
 
 from differential.frames.python import items
 from differential.kernels.compile import NOTHING
-from differential.session.table_data import Column
+from differential.session.table_data import Column, order_of, ordered
 from timely.errors import SessionError
-from timely.lowlevel import Origin
+from timely.lowlevel import Origin, starts_of_runs
 
 Key = tuple[Any, ...]
+
+SHORT = 64
+"""Fewer rows are compared as Python's values."""
 
 
 class Kind(Enum):
@@ -103,8 +106,7 @@ def plan(statements: Sequence[Statement], keys: int) -> Plan:
     """Return what the statements on a table with that many key columns add up to."""
     inserted: list[tuple[Column, ...]] = []
     removed: list[Statement] = []
-    replaced: dict[Key, None] = {}
-    parts: list[tuple[Column, ...]] = []
+    replaced = _Keys()
     is_cleared = False
     for statement in reversed(statements):
         columns, kind = statement.columns, statement.kind
@@ -112,17 +114,63 @@ def plan(statements: Sequence[Statement], keys: int) -> Plan:
             is_cleared = True
             break
         if kind in (Kind.UPSERT, Kind.DELETE_KEYS):
-            last = {key: row for row, key in enumerate(keys_of(columns[:keys])) if key not in replaced}
-            columns = _taken(columns, np.array(sorted(last.values()), np.int64))
-            parts.append(columns[:keys])
-            replaced.update(dict.fromkeys(last))
-        elif replaced:
-            columns = _taken(columns, np.array([key not in replaced for key in keys_of(columns[:keys])], np.bool_))
+            columns = _taken(columns, last_of_each(columns[:keys]))
+            if replaced.parts:
+                columns = replaced.without(columns, keys)
+            replaced.parts.append(columns[:keys])
+        elif replaced.parts:
+            columns = replaced.without(columns, keys)
         if len(columns[0]) and kind in (Kind.UPSERT, Kind.INSERT):
             inserted.append(columns)
         elif len(columns[0]) and kind is Kind.DELETE:
             removed.append(statement._replace(columns=columns))
-    return Plan(keys, inserted[::-1], removed[::-1], stacked(parts) if parts and not is_cleared else None, is_cleared)
+    parts = None if is_cleared else replaced.parts
+    return Plan(keys, inserted[::-1], removed[::-1], stacked(parts) if parts else None, is_cleared)
+
+
+class _Keys:
+    """Keys that later statements replace. Python's values are made of them only if earlier statements have rows."""
+
+    def __init__(self) -> None:
+        self.parts: list[tuple[Column, ...]] = []
+        """The keys in columns. None is there twice."""
+        self._known: set[Key] = set()
+        self._number = 0
+        """How many parts are known."""
+
+    def without(self, columns: tuple[Column, ...], keys: int) -> tuple[Column, ...]:
+        """Return the rows of other keys."""
+        for part in self.parts[self._number :]:
+            self._known.update(keys_of(part))
+        self._number = len(self.parts)
+        return _taken(columns, np.array([key not in self._known for key in keys_of(columns[:keys])], np.bool_))
+
+
+def last_of_each(keys: tuple[Column, ...]) -> Column:
+    """Return the positions of the last rows of all keys, ascending.
+
+    >>> last_of_each((np.array([7, 8, 7, 7]),))
+    array([1, 3])
+    """
+    number = len(keys[0])
+    if _are_sorted_fast(keys):
+        order, starts = _runs(keys)
+        last = order[np.append(starts[1:], number) - 1]
+    else:
+        found = dict(zip(items(keys[0]) if len(keys) == 1 else keys_of(keys), range(number)))
+        last = np.fromiter(found.values(), np.int64, len(found))
+    return np.arange(number) if len(last) == number else np.sort(last)
+
+
+def _are_sorted_fast(columns: Sequence[Column]) -> bool:
+    """Return whether to find equal rows by sorting columns: that of a few rows takes longer, and that of texts."""
+    return len(columns[0]) >= SHORT and all(ordered(column).dtype.kind in "biufmM" for column in columns)
+
+
+def _runs(columns: Sequence[Column]) -> tuple[Column, Column]:
+    """Return the positions of rows in order, equal ones as they are, and where equal ones begin in this order."""
+    order = order_of(columns)
+    return order, starts_of_runs([ordered(column)[order] for column in columns])
 
 
 def settled(planned: Plan, found: Iterable[Found], table: str, cleared: Sequence[Net] = ()) -> Net | None:
@@ -161,9 +209,9 @@ def settled(planned: Plan, found: Iterable[Found], table: str, cleared: Sequence
 
 def _refuse_absent(planned: Plan, columns: tuple[Column, ...], present: Column, table: str) -> None:
     """Raise SessionError where a row is removed more often than it occurs, counting those inserted beside it."""
-    removals = Counter(keys_of(columns))
-    if len(removals) == len(present) and (present > 0).all():
+    if (present > 0).all() and _are_distinct(columns):
         return
+    removals = Counter(keys_of(columns))
     occurs = dict(zip(keys_of(columns), present.tolist()))
     short = {row: times - occurs[row] for row, times in removals.items() if times > occurs[row]}
     if not short:
@@ -179,6 +227,11 @@ def _refuse_absent(planned: Plan, columns: tuple[Column, ...], present: Column, 
             f"table {table!r} does not have the row {missing} that delete (at {origin}) is to remove: the changes of "
             "the transaction are forgotten"
         )
+
+
+def _are_distinct(rows: Sequence[Column]) -> bool:
+    """Return whether no two rows are equal."""
+    return len(_runs(rows)[1] if _are_sorted_fast(rows) else set(keys_of(rows))) == len(rows[0])
 
 
 def keys_of(columns: Sequence[Column]) -> list[Key]:

@@ -12,6 +12,7 @@ from hypothesis import given, settings, strategies as st
 
 from differential import Session
 from differential.errors import SessionError
+from differential.session import transaction
 from differential.trace import cursor
 from tests.oracle.database import Database, Row, Rows
 from tests.thorough import examples
@@ -77,10 +78,14 @@ class Pair:
         assert Counter(map(plain, self.table.records())) == self.twin.tables["t"]
 
 
-@pytest.mark.parametrize("short", [1, 16])
+@pytest.mark.parametrize(("short", "few", "many"), [(16, 64, 1024), (1, 1, 2)])
 @pytest.mark.parametrize("name", SHAPES)
-def test_rows_are_deleted_as_from_a_multiset(name: str, short: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_are_deleted_as_from_a_multiset(
+    name: str, short: int, few: int, many: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(cursor, "SHORT", short)
+    monkeypatch.setattr(cursor, "MANY", many)
+    monkeypatch.setattr(transaction, "SHORT", few)
     shape = SHAPES[name]
     row = st.tuples(*map(st.sampled_from, shape.values))
     statements = st.tuples(st.sampled_from(KINDS), st.lists(row, min_size=1, max_size=5))

@@ -22,8 +22,12 @@ SOUGHT = np.array([2, 0, 9, -1, 2, 1])
 """Some keys, in no order, one of them twice."""
 
 
+@pytest.mark.parametrize("many", [2, 1024])
 @pytest.mark.parametrize("depth", [1, 2, 3])
-def test_the_contents_at_every_time_are_the_sums_of_the_updates(depth: int) -> None:
+def test_the_contents_at_every_time_are_the_sums_of_the_updates(
+    depth: int, many: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cursor, "MANY", many)
     origin = Antichain([(0,) * depth])
 
     @settings(max_examples=examples(100), deadline=None)
@@ -49,6 +53,7 @@ def test_the_contents_at_every_time_are_the_sums_of_the_updates(depth: int) -> N
 @pytest.mark.parametrize("depth", [1, 2])
 def test_pairs_are_found_as_often_as_they_occur(depth: int, short: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cursor, "SHORT", short)
+    monkeypatch.setattr(cursor, "MANY", 4 * short)
     origin = Antichain([(0,) * depth])
     items = st.one_of(st.integers(-3, 3), st.sampled_from(EXTREMES))
 

@@ -175,7 +175,7 @@ def test_a_commit_runs_nothing_of_what_it_does_not_concern() -> None:
     with Session(workers=1) as db:
         tables = {name: db.table(name, {"key": int, "value": int}, key="key") for name in "abc"}
         counts = {name: db.view(f"count of {name}", lambda t, name=name: t[name].count()) for name in "abc"}
-        both = db.view("both", lambda t: t.b.join_map(t.c, lambda key, one, other: (key, one, other)))
+        both = db.view("both", lambda t: t.b.join_map(t.c, records))
         for number, table in enumerate(tables.values()):
             table.insert(key=0, value=number)
         db.commit()
@@ -221,7 +221,7 @@ def test_what_a_commit_does_not_concern_is_read_as_it_was(processes: bool) -> No
             if commit % 7 == 0:
                 shared = dict(sums[1].records()).keys() & dict(sums[2].records()).keys()
                 assert sorted(pair.records()) == [(key, total[1][key], total[2][key]) for key in sorted(shared)]
-                asked = db.ask(lambda t: t.t0.join_map(t.t3, lambda key, one, other: (key, one, other))).records()
+                asked = db.ask(lambda t: t.t0.join_map(t.t3, records)).records()
                 assert Counter(asked) == Counter(joined(tables[0].records(), tables[3].records()))
             if commit == 20:
                 db.drop("pair")
@@ -251,6 +251,10 @@ def test_commits_in_which_no_operator_runs_end(session: Session) -> None:
     table.delete(key=0)  # a message without rows, which the index only learns types from
     for commit in range(4, 7):
         assert session.commit() == commit
+
+
+def records(*columns: Any) -> tuple[Any, ...]:
+    return columns
 
 
 def joined(left: list[Any], right: list[Any]) -> list[Any]:
