@@ -71,7 +71,7 @@ class Site:
         self._items: dict[int, Item] = {}
         """What is built here, by its dataflow: each after what it reads."""
         self._concerned: dict[tuple[int, ...], tuple[Item, ...]] = {}
-        """What a commit concerns, by the numbers of the tables that it changes: as known since the last item was built."""
+        """What a commit concerns, by the numbers of the tables that it changes, as of the last item that was built."""
         with worker.dataflow("session") as scope:
             # An open input: with it, the worker sleeps while there is nothing to do.
             self._open: Input
