@@ -7,7 +7,7 @@ meets exactly once, when the later of the two arrives, and its output is at the 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import Any, NamedTuple, cast
 
@@ -17,10 +17,11 @@ from differential.arrangement.core import ArrangementCore
 from differential.data.overflow import too_often
 from differential.data.updates import Updates
 from differential.kernels.compile import Batches
-from differential.kernels.join import join as join_kernel
+from differential.kernels.join import DONE, join as join_kernel
 from differential.kernels.wide import Overflow
 from differential.keys import described
 from differential.operators.catching_up import CatchingUp
+from differential.operators.histories import Product, products
 from differential.trace.batch import Batch, table_of
 from differential.trace.parts import first_wide_pair
 from timely import Stream
@@ -40,17 +41,22 @@ from timely.lowlevel import (
 ROWS_PER_BATCH = 1 << 18
 """An activation yields to other operators after about this many pairs."""
 
+CUT = -2
+"""The position after pairs that are many because histories are long: these are cut first."""
+
 ROWS_PER_CALL = 1 << 8
 """About this many pairs take as long as a call that finds none."""
 
 
 class Pairing(NamedTuple):
-    """New batches of one side still to be matched with the other side's past, and a capability for the output."""
+    """A batch of one side still to be matched with the other side's past, and a capability for the output."""
 
     capability: Capability
-    new: tuple[Batch, ...]
+    new: Batch
     past: tuple[Batch, ...]
     new_is_left: bool
+    following: Iterator[Product] | None = None
+    """What is to be matched next with the same capability, if this is a part of two long histories."""
 
 
 def join_arrangements(
@@ -94,6 +100,7 @@ class Joiner:
         self._theirs = Side(second, right)
         self._todo: deque[Pairing] = deque()
         self._position = 0
+        self._products: Iterator[Product] | None = None
         self._are_unlike = False
         self._report = self._note_unlike  # a bound method is a new object each time; this one is the comparison's key
         left.key.compare_with(right.key, self._report)
@@ -162,7 +169,7 @@ class Joiner:
             side.admit(batch)
             past = other.past()
             if past:
-                self._todo.append(Pairing(Capability(self._output, time), (batch,), past, is_left))
+                self._todo.append(Pairing(Capability(self._output, time), batch, past, is_left))
         side.acknowledge()
 
     def _answer(self, side: Side, other: Side, is_left: bool) -> bool:
@@ -180,12 +187,12 @@ class Joiner:
         time, batch = only[0], cast(Batch, only[1])
         side.admit(batch)
         if past:
-            pairs, position = self._matched((batch,), past, other.table(past), is_left)
+            pairs, position = self._matched(batch, past, other.table(past), is_left, is_whole=True)
             if pairs is not None:
                 self._output.answer(time, cast(Any, pairs))
-            if position >= 0:
-                self._position = position
-                self._todo.append(Pairing(Capability(self._output, time), (batch,), past, is_left))
+            if position != DONE:
+                self._todo.append(Pairing(Capability(self._output, time), batch, past, is_left))
+                self._go_on(position)
         side.acknowledge()
         other.acknowledge()
         return True
@@ -193,28 +200,46 @@ class Joiner:
     def _match(self) -> int:
         """Emit about a batch of pairs of the first pairing; return how many pairs take as long, at least."""
         pairing = self._todo[0]
-        new, past = pairing.new, pairing.past
-        pairs, self._position = self._matched(new, past, table_of(past), pairing.new_is_left)
+        new, past, is_left = pairing.new, pairing.past, pairing.new_is_left
+        pairs, position = self._matched(new, past, table_of(past), is_left, is_whole=pairing.following is None)
         if pairs is not None:
             self._output.give(pairing.capability, cast(Any, pairs))
-        if self._position < 0:
-            self._todo.popleft().capability.drop()
-            self._position = 0
+        self._go_on(position)
         return ROWS_PER_CALL + (0 if pairs is None else len(pairs))
 
-    def _matched(
-        self, new: tuple[Batch, ...], past: tuple[Batch, ...], table: Batches, new_is_left: bool
-    ) -> tuple[Updates | None, int]:
-        """Return about a batch of pairs from `_position` on, and where to go on: -1 if these were the last.
+    def _go_on(self, position: int) -> None:
+        """Go on with the first pairing at a position of it, or with what follows it."""
+        self._position = max(position, 0)
+        if position >= 0:
+            return
+        pairing = self._todo[0]
+        following = pairing.following
+        if position == CUT:
+            following, self._products = self._products, None
+        product = None if following is None else next(following, None)
+        if product is None:
+            self._todo.popleft().capability.drop()
+        else:
+            self._todo[0] = pairing._replace(new=product[0], past=product[1], following=following)
 
-        `table` is what kernels take for `past`.
+    def _matched(
+        self, new: Batch, past: tuple[Batch, ...], table: Batches, new_is_left: bool, is_whole: bool
+    ) -> tuple[Updates | None, int]:
+        """Return about a batch of pairs from `_position` on, and where to go on: `DONE` if these were the last.
+
+        It is `CUT` if there are many pairs because histories are long: none are returned, and `_products` is what to
+        match instead. Histories that are not a `whole` were cut already. `table` is what kernels take for `past`.
         """
         try:
             keys, new_vals, past_vals, times, time_index, diffs, onward = join_kernel(
-                table_of(new), self._position, ROWS_PER_BATCH, table
+                table_of((new,)), self._position, ROWS_PER_BATCH, table
             )
         except Overflow as fault:
-            raise self._too_often(fault.args[0], *((new, past) if new_is_left else (past, new))) from None
+            raise self._too_often(fault.args[0], *(((new,), past) if new_is_left else (past, (new,)))) from None
+        if onward >= 0 and is_whole and not self._position:
+            self._products = products(new, past)
+            if self._products is not None:
+                return None, CUT
         length = len(keys)
         if not length:
             return None, onward

@@ -93,11 +93,10 @@ class Output:
         for time in passed:
             updates = self._waiting.pop(time)
             for record, diff in sorted(updates.items()) if self._has_plain_order else in_order(updates, self._kinds):
-                if diff:
-                    result.append((record, time, diff))
-                    contents[record] = contents.get(record, 0) + diff
-                    if not contents[record]:
-                        del contents[record]
+                result.append((record, time, diff))
+                contents[record] = diff = contents.get(record, 0) + diff
+                if not diff:
+                    del contents[record]
         return result
 
     def contents(self) -> dict[Record, int]:
@@ -176,7 +175,9 @@ class Output:
             self._check(batch)
             for record, time, diff in batch.rows():
                 at = self._waiting.setdefault(time, {})
-                at[record] = at.get(record, 0) + diff
+                at[record] = diff = at.get(record, 0) + diff
+                if not diff:
+                    del at[record]
 
 
 def in_order(updates: dict[Record, int], kinds: tuple[AnyKind, ...]) -> list[tuple[Record, int]]:

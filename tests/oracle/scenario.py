@@ -26,7 +26,7 @@ import pytest
 import differential.data.codes as codes
 import differential.data.interning as interning
 from differential.delta import extend_locally, half_join, lookup
-from differential.operators import join_arrangements
+from differential.operators import histories, join_arrangements
 from differential.trace import batcher, merge, spine
 from tests.oracle.grid import Multiset, Update, grid
 from tests.oracle.part import CONSTANT, INPUTS, received
@@ -111,6 +111,7 @@ def tiny() -> Iterator[None]:
             (region, {"PATIENCE": -1.0}),
             (batcher, {"FEW": 2, "_PILE": 2}),
             (join_arrangements, {"ROWS_PER_BATCH": 2}),
+            (histories, {"SHORT": 1}),
             (half_join, {"PIECE": 2}),
             (extend_locally, {"PIECE": 2, "FEW": 2}),
             (lookup, {"ROWS_PER_BATCH": 2}),

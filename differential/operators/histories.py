@@ -1,0 +1,142 @@
+"""Join the long histories of a few keys without letting every update of one meet every update of the other.
+
+A join pairs each update of a key at a time t with each at a time s, at the lattice join of both. If a thousand epochs
+are sent at once, a key that changes in each has a thousand updates on both sides, and a million pairs, although it may
+have few records at any time. So both histories are cut at a value m of one coordinate, into what comes before (1) and
+what does not (2):
+
+    new x past = new1 x past1 + new2 x past2 + new2 x onward(past1) + onward(new1) x past2
+
+where `onward` replaces that coordinate by m. This changes no lattice join with a time of part 2. Updates that cancel
+are then gone: what is left of a part is what the key has at m. The first two products are cut again, until one side has
+few values of each coordinate. With totally ordered times there are about as many pairs as there are updates, times the
+records that a key has at one time, times the logarithm of the updates.
+
+Only keys with many updates on both sides are joined in this way, and only those batches that have many times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from differential.kernels.compile import NOTHING, Ints, Table
+from differential.kernels.wide import Overflow
+from differential.trace.batch import Batch
+from differential.trace.columns import Rows
+from differential.trace.parts import consolidated
+from timely.lowlevel import starts_of_runs
+
+SHORT = 32
+"""A history of no more updates, or times, is short."""
+
+Product = tuple[Batch, tuple[Batch, ...]]
+"""Updates of one side, and batches of the other that they are to be joined with."""
+
+
+def products(new: Batch, past: tuple[Batch, ...]) -> Iterator[Product] | None:
+    """Return what to join instead of `new` with each batch of `past`; None if no key has a long history in both.
+
+    >>> from differential.trace.description import Description
+    >>> from timely.lowlevel import Antichain
+    >>> whole = Description(Antichain([(0,)]), Antichain(), Antichain([(0,)]))
+    >>> epochs = np.arange(100)
+    >>> batch = Batch.build(epochs * 0, epochs % 2, epochs, 1 - epochs % 3, epochs[:, None], whole)
+    >>> pairs = products(batch, (batch,))
+    >>> sum(len(new) * sum(map(len, past)) for new, past in pairs) < len(batch) ** 2 / 2
+    True
+    """
+    long = [batch for batch in past if batch.time_count > SHORT]
+    if new.time_count <= SHORT or not long:
+        return None
+    starts = starts_of_runs((new.keys,))
+    keys, lengths = new.keys[starts], np.diff(starts, append=len(new))
+    spans = [(batch.keys.searchsorted(keys), batch.keys.searchsorted(keys, "right")) for batch in long]
+    matches = np.sum([end - first for first, end in spans], axis=0)
+    are_hot = (lengths > SHORT) & (matches > SHORT)
+    if not are_hot.any():
+        return None
+    is_hot = are_hot.repeat(lengths)
+    hot = _some(new, is_hot)
+    held = _together([_some(batch, _within(first[are_hot], end[are_hot])) for batch, (first, end) in zip(long, spans)])
+    rest = [_some(new, ~is_hot)] if not is_hot.all() else []
+    others = tuple(batch for batch in past if batch.time_count <= SHORT)
+    return _listed([(batch, past) for batch in rest] + ([(hot, others)] if others else []), hot, held)
+
+
+def _listed(first: list[Product], new: Batch, past: Batch) -> Iterator[Product]:
+    yield from first
+    yield from _cut(new, past)
+
+
+def _cut(new: Batch, past: Batch) -> Iterator[Product]:
+    """Yield what to join instead of two histories."""
+    if not len(new) or not len(past):
+        return
+    found = _middle(new.times, past.times)
+    if found is None:
+        yield new, (past,)
+        return
+    coordinate, middle = found
+    early, late = _divided(new, coordinate, middle)
+    before, after = _divided(past, coordinate, middle)
+    yield from _cut(early, before)
+    yield from _cut(late, after)
+    yield from _cut(late, _onward(before, coordinate, middle))
+    yield from _cut(_onward(early, coordinate, middle), after)
+
+
+def _middle(times: Table, others: Table) -> tuple[int, int] | None:
+    """Return the coordinate of which both sides have the most values, and the middle one; None if these are few."""
+    values = [(np.unique(times[:, each]), np.unique(others[:, each])) for each in range(times.shape[1])]
+    few = [min(len(mine), len(theirs)) for mine, theirs in values]
+    if not few or max(few) <= SHORT:
+        return None
+    coordinate = few.index(max(few))
+    both = np.union1d(*values[coordinate])
+    return coordinate, int(both[len(both) // 2])
+
+
+def _divided(batch: Batch, coordinate: int, middle: int) -> tuple[Batch, Batch]:
+    """Return the updates before `middle` in a coordinate, and the others."""
+    is_before = batch.times[:, coordinate] < middle
+    rows = is_before[batch.time_index] if len(batch.time_index) else is_before.repeat(len(batch))
+    return _some(batch, rows), _some(batch, ~rows)
+
+
+def _onward(batch: Batch, coordinate: int, middle: int) -> Batch:
+    """Return the updates with `middle` as the coordinate of their times, which were before, without those that cancel.
+
+    Where a sum would not fit into 64 bits, all of them are left as they are: each may still meet others.
+    """
+    keys, vals, time_index, diffs, times = batch.columns.rows
+    times = times.copy()
+    times[:, coordinate] = middle
+    try:
+        return Batch.build(keys, vals, time_index, diffs, times, batch.description)
+    except Overflow:
+        return batch
+
+
+def _some(batch: Batch, rows: Ints | NDArray[np.bool_]) -> Batch:
+    """Return some updates of a batch: a mask of its rows, or their places, ascending."""
+    keys, vals, time_index, diffs, times = batch.columns.rows
+    vals, time_index, diffs = (column[rows] if len(column) else NOTHING for column in (vals, time_index, diffs))
+    return Batch.build(keys[rows], vals, time_index, diffs, times, batch.description)
+
+
+def _together(batches: Sequence[Batch]) -> Batch:
+    """Return the updates of several batches as one."""
+    if len(batches) == 1:
+        return batches[0]
+    parts: list[Rows] = [batch.columns.rows for batch in batches if len(batch)]
+    return Batch.build(*consolidated(parts), batches[0].description)
+
+
+def _within(first: Ints, end: Ints) -> Ints:
+    """Return the places in ranges, one after the other."""
+    lengths = end - first
+    places: Ints = np.arange(lengths.sum()) + (first - (np.cumsum(lengths) - lengths)).repeat(lengths)
+    return places
