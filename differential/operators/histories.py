@@ -17,7 +17,9 @@ Only keys with many updates on both sides are joined in this way, and only those
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,16 +37,27 @@ SHORT = 32
 Product = tuple[Batch, tuple[Batch, ...]]
 """Updates of one side, and batches of the other that they are to be joined with."""
 
+Watch = Callable[[Batch], object]
 
-def products(new: Batch, past: tuple[Batch, ...]) -> Iterator[Product] | None:
+
+class Watches(NamedTuple):
+    """Functions that keep what the codes of a batch mean for as long as the batch exists (`codes.watcher`)."""
+
+    new: Watch
+    past: Watch
+
+
+def products(new: Batch, past: tuple[Batch, ...], watches: Watches) -> Iterator[Product] | None:
     """Return what to join instead of `new` with each batch of `past`; None if no key has a long history in both.
+
+    The batches are made as they are asked for, and watched.
 
     >>> from differential.trace.description import Description
     >>> from timely.lowlevel import Antichain
     >>> whole = Description(Antichain([(0,)]), Antichain(), Antichain([(0,)]))
     >>> epochs = np.arange(100)
     >>> batch = Batch.build(epochs * 0, epochs % 2, epochs, 1 - epochs % 3, epochs[:, None], whole)
-    >>> pairs = products(batch, (batch,))
+    >>> pairs = products(batch, (batch,), Watches(len, len))
     >>> sum(len(new) * sum(map(len, past)) for new, past in pairs) < len(batch) ** 2 / 2
     True
     """
@@ -59,19 +72,16 @@ def products(new: Batch, past: tuple[Batch, ...]) -> Iterator[Product] | None:
     if not are_hot.any():
         return None
     is_hot = are_hot.repeat(lengths)
-    hot = _some(new, is_hot)
+    hot, rest = _some(new, is_hot), _some(new, ~is_hot)
     held = _together([_some(batch, _within(first[are_hot], end[are_hot])) for batch, (first, end) in zip(long, spans)])
-    rest = [_some(new, ~is_hot)] if not is_hot.all() else []
+    watches.new(rest)
+    watches.new(hot)
+    watches.past(held)
     others = tuple(batch for batch in past if batch.time_count <= SHORT)
-    return _listed([(batch, past) for batch in rest] + ([(hot, others)] if others else []), hot, held)
+    return chain([(rest, past), (hot, others)], _cut(hot, held, watches))
 
 
-def _listed(first: list[Product], new: Batch, past: Batch) -> Iterator[Product]:
-    yield from first
-    yield from _cut(new, past)
-
-
-def _cut(new: Batch, past: Batch) -> Iterator[Product]:
+def _cut(new: Batch, past: Batch, watches: Watches) -> Iterator[Product]:
     """Yield what to join instead of two histories."""
     if not len(new) or not len(past):
         return
@@ -80,12 +90,12 @@ def _cut(new: Batch, past: Batch) -> Iterator[Product]:
         yield new, (past,)
         return
     coordinate, middle = found
-    early, late = _divided(new, coordinate, middle)
-    before, after = _divided(past, coordinate, middle)
-    yield from _cut(early, before)
-    yield from _cut(late, after)
-    yield from _cut(late, _onward(before, coordinate, middle))
-    yield from _cut(_onward(early, coordinate, middle), after)
+    early, late = _divided(new, coordinate, middle, watches.new)
+    before, after = _divided(past, coordinate, middle, watches.past)
+    yield from _cut(late, _onward(before, coordinate, middle, watches.past), watches)
+    yield from _cut(_onward(early, coordinate, middle, watches.new), after, watches)
+    yield from _cut(early, before, watches)
+    yield from _cut(late, after, watches)
 
 
 def _middle(times: Table, others: Table) -> tuple[int, int] | None:
@@ -99,14 +109,17 @@ def _middle(times: Table, others: Table) -> tuple[int, int] | None:
     return coordinate, int(both[len(both) // 2])
 
 
-def _divided(batch: Batch, coordinate: int, middle: int) -> tuple[Batch, Batch]:
+def _divided(batch: Batch, coordinate: int, middle: int, watch: Watch) -> tuple[Batch, Batch]:
     """Return the updates before `middle` in a coordinate, and the others."""
     is_before = batch.times[:, coordinate] < middle
     rows = is_before[batch.time_index] if len(batch.time_index) else is_before.repeat(len(batch))
-    return _some(batch, rows), _some(batch, ~rows)
+    parts = _some(batch, rows), _some(batch, ~rows)
+    for part in parts:
+        watch(part)
+    return parts
 
 
-def _onward(batch: Batch, coordinate: int, middle: int) -> Batch:
+def _onward(batch: Batch, coordinate: int, middle: int, watch: Watch) -> Batch:
     """Return the updates with `middle` as the coordinate of their times, which were before, without those that cancel.
 
     Where a sum would not fit into 64 bits, all of them are left as they are: each may still meet others.
@@ -115,9 +128,11 @@ def _onward(batch: Batch, coordinate: int, middle: int) -> Batch:
     times = times.copy()
     times[:, coordinate] = middle
     try:
-        return Batch.build(keys, vals, time_index, diffs, times, batch.description)
+        batch = Batch.build(keys, vals, time_index, diffs, times, batch.description)
     except Overflow:
         return batch
+    watch(batch)
+    return batch
 
 
 def _some(batch: Batch, rows: Ints | NDArray[np.bool_]) -> Batch:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from differential.arrangement.core import ArrangementCore
+from differential.data.codes import watcher
 from differential.data.overflow import too_often
 from differential.data.updates import Updates
 from differential.kernels.compile import Batches
@@ -21,7 +22,7 @@ from differential.kernels.join import DONE, join as join_kernel
 from differential.kernels.wide import Overflow
 from differential.keys import described
 from differential.operators.catching_up import CatchingUp
-from differential.operators.histories import Product, products
+from differential.operators.histories import Product, Watches, products
 from differential.trace.batch import Batch, table_of
 from differential.trace.parts import first_wide_pair
 from timely import Stream
@@ -237,7 +238,9 @@ class Joiner:
         except Overflow as fault:
             raise self._too_often(fault.args[0], *(((new,), past) if new_is_left else (past, (new,)))) from None
         if onward >= 0 and is_whole and not self._position:
-            self._products = products(new, past)
+            mine, theirs = (self._left, self._right) if new_is_left else (self._right, self._left)
+            watches = Watches(watcher(mine.key, mine.value), watcher(theirs.key, theirs.value))
+            self._products = products(new, past, watches)
             if self._products is not None:
                 return None, CUT
         length = len(keys)
