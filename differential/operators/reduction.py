@@ -96,8 +96,9 @@ class Reducer:
     """The operator.
 
     Invariant: at every time not in advance of the `upper` of the last run, the output's trace is the reduction of the
-    input's. Each pending time is in advance of that `upper`, and of a capability held. So without new batches and
-    without a pending time that is due there is nothing to do, and the operator does not ask to run.
+    input's. Each pending time, and each time of a new batch, is in advance of that `upper`, and of a capability held. So
+    while none of these is due there is nothing to do. New batches wait until then: before, more may arrive at their
+    times, and all their rows would only become pending.
     """
 
     def __init__(
@@ -141,7 +142,7 @@ class Reducer:
             held.hold(time)
             self._new.append(cast(Batch, batch))
         upper = self._closed()
-        if self._new or held.is_any_due(upper):
+        if held.is_any_due(upper):
             for chunk in self._reduced(upper):
                 self._batcher.push_columns(chunk)
             self._seal(upper)
@@ -156,6 +157,9 @@ class Reducer:
         """
         self._new.append(cast(Batch, message))
         upper = self._closed()
+        if upper.admits(time):
+            self._sealer.held.hold(time)
+            return
         chunks = self._reduced(upper)
         is_final = not len(self._pending)
         if is_final and len(chunks) == 1 and chunks[0].is_sealed and not upper.admits(chunks[0].time()):

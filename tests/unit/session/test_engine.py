@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from differential.errors import SessionError
+from differential.operators import reduction
 from differential.session import Session, engine as engine_module
 from differential.session.call import Call
 from differential.session.engine import Engine
@@ -295,3 +296,29 @@ def test_what_a_session_builds_for_itself_names_the_line_that_opens_it(processes
 
         for text in db._catalog.engine.call(explained):
             assert text.count("(built at ") == text.count(f"'open' (built at {line})") > 0
+
+
+@pytest.mark.interpreted
+def test_a_view_of_a_table_that_the_last_commit_does_not_concern_reduces_each_group_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    postponed: list[int] = []
+    of_a_kernel = reduction.BuiltIn.__call__
+
+    def counted(self: reduction.BuiltIn, *arguments: Any) -> Any:
+        chunks, pending = of_a_kernel(self, *arguments)
+        postponed.append(len(pending))
+        return chunks, pending
+
+    monkeypatch.setattr(reduction.BuiltIn, "__call__", counted)
+    with Session(workers=1) as db:
+        orders = db.table("orders", {"customer": int, "total": int}, key="customer")
+        other = db.table("other", {"x": int})
+        orders.insert(customer=range(100), total=range(100))
+        db.commit()
+        for x in range(3):
+            other.insert(x=x)
+            db.commit()
+        postponed.clear()
+        assert len(db.ask(lambda t: t.orders.group_by("customer").max("total"))) == 100
+        assert postponed == [0]
