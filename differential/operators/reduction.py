@@ -96,9 +96,9 @@ class Reducer:
     """The operator.
 
     Invariant: at every time not in advance of the `upper` of the last run, the output's trace is the reduction of the
-    input's. Each pending time, and each time of a new batch, is in advance of that `upper`, and of a capability held. So
-    while none of these is due there is nothing to do. New batches wait until then: before, more may arrive at their
-    times, and all their rows would only become pending.
+    input's. Each pending time, and each of a new batch, is in advance of that `upper`, and of a capability held. While
+    none of these is due there is nothing to do. New batches wait until then: before, more may arrive at their times,
+    and all their rows would only become pending.
     """
 
     def __init__(
