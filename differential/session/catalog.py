@@ -27,7 +27,7 @@ from differential.session.netting import Begun, Nets, Stated, changes_of
 from differential.session.rows import Rows
 from differential.session.site import Definition, Site
 from differential.session.table_data import Column
-from differential.session.transaction import Kind, Net, Statement
+from differential.session.transaction import Net, Statement
 from timely.errors import SessionError
 from timely.lowlevel import notify
 
@@ -117,9 +117,9 @@ class Catalog:
             if len(columns[0]):
                 self._pending.append((item, statement))
 
-    def has_pending(self, item: Item, kind: Kind) -> bool:
-        """Return whether a statement of this kind about a table is not committed."""
-        return any(each is item and statement.kind is kind for each, statement in self._pending)
+    def stated(self, item: Item) -> list[Statement]:
+        """Return the statements about a table that are not committed."""
+        return [statement for each, statement in self._pending if each is item]
 
     def commit(self) -> int:
         """Make all changes of the transaction in one commit; return its number.
@@ -304,10 +304,9 @@ class Catalog:
         self.items[item.name] = item
 
     def rebuild_table(self, item: Item, rows: Net | None) -> None:
-        """Build a table in the place of one of the same name that no view reads."""
+        """Build a table in the place of one of the same name that the program does not use."""
         with self.exclusive():
             former = self.items[item.name]
-            self._refuse_readers(former, "changed")
             self.fill_table(item, rows)
             self._drop(former)
 
@@ -438,7 +437,10 @@ class Catalog:
         self.deliveries.leave(item)
         item.end()
 
+    def readers(self, item: Item) -> list[Item]:
+        """Return the views that read a table or view."""
+        return [each for each in tuple(self.items.values()) if item in each.reads.values()]
+
     def _refuse_readers(self, item: Item, what: str) -> None:
-        readers = [str(each) for each in tuple(self.items.values()) if item in each.reads.values()]
-        if readers:
-            raise SessionError(f"{item} cannot be {what}: {', '.join(readers)} reads it; drop that first")
+        if readers := self.readers(item):
+            raise SessionError(f"{item} cannot be {what}: {', '.join(map(str, readers))} reads it; drop that first")

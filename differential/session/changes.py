@@ -17,6 +17,7 @@ import numpy as np
 from differential.frames.python import items
 from differential.session.awaiting import interruptible
 from differential.session.table_data import Column, frame_of, order_of
+from timely.lowlevel import user_origin
 
 
 class Change(NamedTuple):
@@ -89,6 +90,8 @@ class Changes:
         self._leave = leave
         self.made_by = made_by
         """The method by which the program follows the changes; None if the session does so by itself."""
+        self.origin = user_origin()
+        """Where the program asked for them."""
         self._ready: deque[Change] = deque()
         self._condition = Condition()
         self._is_over = False

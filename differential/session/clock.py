@@ -30,6 +30,7 @@ from differential.session.item import Item
 from differential.session.table_data import Column
 from differential.session.transaction import Kind, Net, Plan, Statement, keys_of, stacked
 from timely.errors import DataError, SessionError
+from timely.lowlevel import Origin
 
 CHANGES = (Kind.INSERT, Kind.UPSERT, Kind.DELETE)
 """The kinds of statements that have whole rows: the table of late changes names them by their values."""
@@ -59,6 +60,8 @@ class Clock:
     idle: float | None
     """After this many seconds without rows, a source or the table no longer holds a watermark back."""
     beside: Companions
+    origin: Origin
+    """Where the program stated it."""
     mark: int | None = None
     """The watermark as of the last commit."""
     index: Item | None = None

@@ -99,8 +99,7 @@ class Deliveries:
     def ended(self, item: Item) -> list[str]:
         """Return, for people, what ends together with a view: its sinks, and what the program follows it with."""
         sinks = [f"its sink {each.name!r}" for each, _ in self.all if each.item is item and not each.is_over]
-        followers = [each for follower in item.followers if (each := follower()) is not None]
-        made_by = Counter(each.made_by for each in followers if each.made_by is not None and not each.is_over)
+        made_by = Counter(each.made_by for each in item.followed())
         made = [
             f"what {method} has returned" + f" ({number} times)" * (number > 1) for method, number in made_by.items()
         ]

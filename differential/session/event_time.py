@@ -69,7 +69,7 @@ def begin(catalog: Catalog, item: Item, column: str, lateness: Duration | None, 
         text = np.array([], np.dtypes.StringDType())
         late = _table(catalog, f"{item.name}_late", {**columns, "change": text}, item)
         watermark = _table(catalog, f"{item.name}_watermark", {"watermark": like}, None)
-        clock = Clock(item, names.index(column), like, late_by, patience, Companions(late, watermark))
+        clock = Clock(item, names.index(column), like, late_by, patience, Companions(late, watermark), user_origin())
         marks = catalog.read(watermark).arrays()
         clock.mark = int(ticks(marks[0]).max()) if marks and len(marks[0]) else None
         if catalog.storage is not None:
@@ -94,7 +94,7 @@ def expired(catalog: Catalog, clock: Clock, before: Any) -> None:
                 f"expire (at {user_origin()}): rows of {item} expire once the watermark has passed them, and it is "
                 f"{clock.value(clock.mark)}, before {before}"
             )
-        if catalog.has_pending(item, Kind.EXPIRE):
+        if any(each.kind is Kind.EXPIRE for each in catalog.stated(item)):
             raise SessionError(f"expire (at {user_origin()}): rows of {item} expire in this transaction already")
         for columns, counts in catalog.engine.call(Site.read_before, _index(catalog, clock), limit):
             if len(counts):

@@ -206,6 +206,11 @@ class Item:
         with self._lock:
             self.followers = tuple(each for each in self.followers if each() not in (None, changes))
 
+    def followed(self) -> list[Changes]:
+        """Return the changes that the program has asked for, without those that have ended."""
+        found = [each for follower in self.followers if (each := follower()) is not None]
+        return [each for each in found if each.made_by is not None and not each.is_over]
+
     def publish(self, time: int) -> None:
         """Count the rows, and pass on what a commit has changed, once all workers have completed it."""
         if not self._is_noted:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from differential.data.codes import kind_of
+from differential.durable import kinds
 from differential.durable.places import Place
 from differential.session.catalog import Catalog
 from differential.session.item import Item
@@ -18,7 +19,7 @@ from differential.session.site import Site
 from differential.session.storage import Storage
 from differential.session.table_data import Column
 from differential.session.transaction import Net
-from timely.errors import SessionError
+from timely.errors import DataError, SessionError
 from timely.lowlevel import user_origin
 
 
@@ -71,12 +72,9 @@ def adopted(
         )
     if unknown := [each for each in added if each not in columns]:
         raise SessionError(f"added= has values of {unknown[0]!r}, but table {name!r} has no such column")
+    if more:
+        _widen(catalog, storage, name, more)
     storage.unused.discard(name)
-    for each in (*storage.beside(name), name) if more else ():  # the table itself last, so that nothing is half done
-        if each != f"{name}_watermark":
-            columns_of = storage.tables[each].columns
-            storage.add_columns(each, {column: of for column, of in more.items() if column not in columns_of})
-            catalog.rebuild_table(*_table(catalog, storage, each, storage.tables[each]))
     item, places = catalog.items[name], storage.tables[name].columns
     for each, column in declared.items():
         if each not in durable:
@@ -85,6 +83,46 @@ def adopted(
         item.shown = shown  # in which rows without names are to be read, too
         storage.note(name, shown=shown)
     return item
+
+
+def _widen(catalog: Catalog, storage: Storage, name: str, more: Mapping[str, tuple[Column, Any]]) -> None:
+    """Give a table more columns, and its table of late changes, too: an example of each, and the value in its rows.
+
+    Each of the two is built again. So SessionError is raised, before anything changes, if the program uses one already.
+    """
+    for column, (example, value) in more.items():
+        try:
+            kinds.filled(kinds.kind_of(example), value, 1)
+        except DataError as error:
+            where = f"added= of table {name!r} (at {user_origin()})"
+            raise SessionError(f"{where} has no value for column {column!r}: {error}") from None
+    with catalog.exclusive():
+        late = [each for each in storage.beside(name) if each != f"{name}_watermark"]
+        tables = [*late, name]  # the table itself last, so that nothing is half done
+        if uses := [use for each in tables for use in _uses(catalog, catalog.items[each])]:
+            raise SessionError(
+                f"table {name!r} (at {user_origin()}) cannot be given the column {next(iter(more))!r} once the program "
+                f"uses the table: {', '.join(uses)}; call db.table({name!r}, ..., added=...) first"
+            )
+        for each in tables:
+            known = storage.tables[each].columns
+            storage.add_columns(each, {column: of for column, of in more.items() if column not in known})
+            catalog.rebuild_table(*_table(catalog, storage, each, storage.tables[each]))
+
+
+def _uses(catalog: Catalog, item: Item) -> Iterator[str]:
+    """Yield what the program has done with a table that another one in its place would lack, with its lines."""
+    for view in catalog.readers(item):
+        yield f"{view} (at {view.origin}) reads {item}"
+    for kind, origin in dict.fromkeys((each.kind.value, each.origin) for each in catalog.stated(item)):
+        yield f"{kind} (at {origin}) of {item} is not committed"
+    for feed in catalog.feeds.all:
+        if item in (feed.item, feed.rejects) and not feed.is_over:
+            yield f"{feed} fills {item}"
+    if (clock := catalog.clocks.all.get(item)) is not None:
+        yield f"{item} has event times (at {clock.origin})"
+    for follower in item.followed():
+        yield f"{follower.made_by} (at {follower.origin}) follows {item}"
 
 
 def keep_view(catalog: Catalog, item: Item) -> None:
