@@ -205,7 +205,8 @@ class Updates:
     def to_buffers(self) -> tuple[Any, Buffers]:
         dtypes, buffers = columns_to_buffers(self.columns)
         times = np.ascontiguousarray(self.times).reshape(-1)
-        return [dtypes, self.times.shape[1]], [times, self.time_index, self.diffs, *buffers]
+        index, diffs = np.ascontiguousarray(self.time_index), np.ascontiguousarray(self.diffs)
+        return [dtypes, self.times.shape[1]], [times, index, diffs, *buffers]
 
     @classmethod
     def from_buffers(cls, meta: Any, buffers: Sequence[memoryview]) -> Updates:
