@@ -87,6 +87,8 @@ class KeyedTableWriter:
             is_first = self._expected is None and self._exists(self._table)
             if is_first and self._fetch("SELECT 1 FROM {} LIMIT 1", self._table):
                 return Mark("", 0)  # rows that no session has written
+            if self._expected is not None and not self._exists(self._table):
+                return Mark(f"there is no table {self._sink.table}, and its mark is in {self._sink.marks}", 0)
             return self._expected
 
     def write(self, changes: Sequence[Change], mark: Mark) -> None:
@@ -94,17 +96,16 @@ class KeyedTableWriter:
         with self._transaction():
             if self._mark_there() != self._expected:
                 raise SessionError(f"table {self._sink.table} was written to by another session meanwhile")
-            if self._is_cleared and self._exists(self._table):
+            is_there = bool(self._columns) or self._exists(self._table)
+            if not is_there and self._expected is not None and not self._is_cleared:
+                raise SessionError(f"table {self._sink.table} was dropped meanwhile")
+            if is_there and self._is_cleared:
                 self._execute("DELETE FROM {}", self._table)
             for change in changes:
                 self._apply(change)
-            self._execute(
-                "INSERT INTO {} (sink, stream, commit) VALUES (%s, %s, %s) "
-                "ON CONFLICT (sink) DO UPDATE SET stream = excluded.stream, commit = excluded.commit",
-                self._marks,
-                values=[self._sink.name, mark.stream, mark.commit],
-            )
-        self._expected, self._is_cleared = mark, False
+            noted = mark if changes or is_there else None  # no mark without a table: a view without rows makes none
+            self._note(noted)
+        self._expected, self._is_cleared = noted, False
 
     def clear(self) -> None:
         """Make the next `write` delete all rows of the table first."""
@@ -130,6 +131,18 @@ class KeyedTableWriter:
         query = "SELECT stream, commit FROM {} WHERE sink = %s FOR UPDATE"
         found = self._fetch(query, self._marks, values=[self._sink.name])
         return Mark(*found[0]) if found else None
+
+    def _note(self, mark: Mark | None) -> None:
+        """Replace the mark in the table of marks."""
+        if mark is None:
+            self._execute("DELETE FROM {} WHERE sink = %s", self._marks, values=[self._sink.name])
+            return
+        self._execute(
+            "INSERT INTO {} (sink, stream, commit) VALUES (%s, %s, %s) "
+            "ON CONFLICT (sink) DO UPDATE SET stream = excluded.stream, commit = excluded.commit",
+            self._marks,
+            values=[self._sink.name, mark.stream, mark.commit],
+        )
 
     def _exists(self, table: sql.Identifier) -> bool:
         return self._fetch("SELECT to_regclass(%s)", values=[table.as_string(self._connection)]) != [(None,)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -90,6 +91,59 @@ def test_what_a_table_cannot_have_names_table_column_and_key(dsn: str) -> None:
             view.write_to(postgresql(dsn, "foreign_rows", key="x", name="another"))
         view.write_to(postgresql(dsn, "foreign_rows", key="x", name="another"), existing="replace")
         assert sql.execute("SELECT * FROM foreign_rows ORDER BY 1").fetchall() == [(1, 2), (5, 6)]
+
+
+def test_a_table_that_was_dropped_is_made_again_only_with_all_rows(dsn: str, tmp_path: Path) -> None:
+    def attach(db: Session, **options: Any) -> Any:
+        stock = db.table("stock", {"item": int, "pieces": int}, key="item")
+        db.view("all", lambda t: t.stock, durable=True).write_to(postgresql(dsn, "all_stock", key="item"), **options)
+        return stock
+
+    def rows() -> list[Any]:
+        return sql.execute("SELECT * FROM all_stock ORDER BY 1").fetchall()
+
+    with psycopg.connect(dsn, autocommit=True) as sql:
+        for _ in range(2):  # without rows there is no table, and none is missing
+            with Session(state=str(tmp_path)) as db:
+                attach(db)
+                db.commit()
+        with Session(state=str(tmp_path)) as db:
+            attach(db).insert(item=1, pieces=10)
+            db.commit()
+            assert rows() == [(1, 10)]
+        sql.execute("DROP TABLE all_stock")
+        refused = r'there is no table all_stock, and its mark is in timely_commits.*existing="replace"'
+        with Session(state=str(tmp_path)) as db, pytest.raises(SessionError, match=refused):
+            attach(db)
+        with Session(state=str(tmp_path)) as db:
+            stock = attach(db, existing="replace")
+            assert rows() == [(1, 10)]
+            stock.insert(item=2, pieces=20)
+            db.commit()
+            assert rows() == [(1, 10), (2, 20)]
+        with Session(state=str(tmp_path)) as db:
+            stock = attach(db)
+            sql.execute("DROP TABLE all_stock")
+            stock.insert(item=3, pieces=30)
+            with pytest.raises(SessionError, match="table all_stock was dropped meanwhile"):
+                db.commit()
+
+
+def test_a_table_that_was_dropped_is_not_missed_by_a_view_that_has_become_empty(dsn: str, tmp_path: Path) -> None:
+    with psycopg.connect(dsn, autocommit=True) as sql, Session(state=str(tmp_path)) as db:
+        stock = db.table("stock", {"item": int})
+        view = db.view("all", lambda t: t.stock, durable=True)
+        delivery = view.write_to(postgresql(dsn, "all_stock", key="item"))
+        stock.insert(item=1)
+        db.commit()
+        stock.delete(item=1)
+        db.commit()
+        delivery.close()
+        sql.execute("DROP TABLE all_stock")
+        view.write_to(postgresql(dsn, "all_stock", key="item"), existing="replace")
+        stock.insert(item=2)
+        db.commit()
+        assert sql.execute("SELECT * FROM all_stock").fetchall() == [(2,)]
 
 
 def test_two_writers_do_not_mix(dsn: str) -> None:
