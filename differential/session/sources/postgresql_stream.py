@@ -27,6 +27,9 @@ _ENCODING = "-c client_encoding=UTF8 -c datestyle=ISO -c timezone=UTC -c extra_f
 _AWAY = ("55006", "57P01", "57P02", "57P03", "08006", "08001", "08003", "53300")
 """SQLSTATEs of errors that may pass: an ending process still uses the slot, the server starts, ends or is full."""
 
+VIA_ROOT = 130000
+"""The first version of PostgreSQL that publishes partitioned tables."""
+
 
 class Column(NamedTuple):
     """A column of a table of PostgreSQL."""
@@ -46,6 +49,7 @@ class TableInfo(NamedTuple):
     table: str
     identity: str
     columns: tuple[Column, ...]
+    is_partitioned: bool = False
 
     def __str__(self) -> str:
         return f"{self.schema}.{self.table}"
@@ -85,13 +89,15 @@ def patiently(attempt: Callable[[], T], seconds: float) -> T:
 def table_info(connection: psycopg.Connection[Any], name: str) -> TableInfo:
     """Return the columns and the replica identity of a table. Raises SessionError if there is no such table."""
     found = connection.execute(
-        "SELECT c.oid, n.nspname, c.relname, c.relreplident::text FROM pg_class c "
+        "SELECT c.oid, n.nspname, c.relname, c.relreplident::text, c.relkind = 'p' FROM pg_class c "
         "JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = to_regclass(%s) AND c.relkind IN ('r', 'p')",
         [name],
     ).fetchone()
     if found is None:
         raise SessionError(f"there is no table {name} in the database {connection.info.dbname}")
-    number, schema, table, identity = found
+    number, schema, table, identity, is_partitioned = found
+    if is_partitioned and connection.info.server_version < VIA_ROOT:
+        raise SessionError(f"table {name} is partitioned, which PostgreSQL cannot publish before version 13")
     rows = connection.execute(
         "SELECT a.attname, t.typname, t.oid::bigint, EXISTS (SELECT FROM pg_index i WHERE i.indrelid = a.attrelid "
         "AND a.attnum = ANY (i.indkey) AND CASE %s WHEN 'd' THEN i.indisprimary WHEN 'i' THEN i.indisreplident "
@@ -99,30 +105,16 @@ def table_info(connection: psycopg.Connection[Any], name: str) -> TableInfo:
         "WHERE a.attrelid = %s AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum",
         [identity, number],
     ).fetchall()
-    return TableInfo(schema, table, identity, tuple(Column(*row) for row in rows))
+    return TableInfo(schema, table, identity, tuple(Column(*row) for row in rows), is_partitioned)
 
 
 def prepare(dsn: str, slot: str, publication: str, tables: Sequence[TableInfo]) -> int:
     """Make the slot and the publication of some tables if they do not exist; return the slot's confirmed place.
 
-    Raises SessionError if the slot belongs to another plugin or database.
+    Raises SessionError if the slot belongs to another plugin or database, or if the publication has a table in parts.
     """
     with connected(dsn, autocommit=True) as connection:
-        named = sql.Identifier(publication)
-        everything = connection.execute(
-            "SELECT puballtables FROM pg_publication WHERE pubname = %s", [publication]
-        ).fetchone()
-        listed = set(
-            connection.execute(
-                "SELECT schemaname, tablename FROM pg_publication_tables WHERE pubname = %s", [publication]
-            ).fetchall()
-        )
-        missing = [each for each in tables if (each.schema, each.table) not in listed]
-        if everything is None:
-            connection.execute(sql.SQL("CREATE PUBLICATION {}").format(named))
-        for each in missing:
-            of = sql.Identifier(each.schema, each.table)
-            connection.execute(sql.SQL("ALTER PUBLICATION {} ADD TABLE {}").format(named, of))
+        _publish(connection, publication, tables)
         query = "SELECT plugin, confirmed_flush_lsn::text, database FROM pg_replication_slots WHERE slot_name = %s"
         found = connection.execute(query, [slot]).fetchone()
         if found is None:
@@ -133,6 +125,36 @@ def prepare(dsn: str, slot: str, publication: str, tables: Sequence[TableInfo]) 
                 f"the replication slot {slot!r} is one of another kind or database: name another one, or drop it"
             )
         return place(found[1])
+
+
+def _publish(connection: psycopg.Connection[Any], publication: str, tables: Sequence[TableInfo]) -> None:
+    """Let a publication, which is made if it does not exist, have some tables: changes of partitions as the table's."""
+
+    def missing() -> list[TableInfo]:
+        query = "SELECT schemaname, tablename FROM pg_publication_tables WHERE pubname = %s"
+        listed = set(connection.execute(query, [publication]).fetchall())
+        return [each for each in tables if (each.schema, each.table) not in listed]
+
+    named, has_roots = sql.Identifier(publication), connection.info.server_version >= VIA_ROOT
+    column = sql.SQL("pubviaroot" if has_roots else "false")
+    query = sql.SQL("SELECT {} FROM pg_publication WHERE pubname = %s").format(column)
+    found = connection.execute(query, [publication]).fetchone()
+    if found is None:
+        options = sql.SQL("WITH (publish_via_partition_root = true)" if has_roots else "")
+        connection.execute(sql.SQL("CREATE PUBLICATION {} {}").format(named, options))
+    elif not found[0] and (parted := [each for each in tables if each.is_partitioned]):
+        raise SessionError(
+            f"publication {publication!r} has the partitions of table {parted[0]} and not the table as a whole: run "
+            f"ALTER PUBLICATION {named.as_string(connection)} SET (publish_via_partition_root = true)"
+        )
+    for each in missing():
+        of = sql.Identifier(each.schema, each.table)
+        connection.execute(sql.SQL("ALTER PUBLICATION {} ADD TABLE {}").format(named, of))
+    if absent := missing():
+        raise SessionError(
+            f"table {absent[0]} is a partition of a table that publication {publication!r} has as a whole: read it "
+            "with a slot and a publication of its own"
+        )
 
 
 def snapshot(

@@ -202,6 +202,57 @@ def test_a_change_that_cannot_be_followed_stops_the_source(dsn: str, change: str
             committed(db, lambda: False)
 
 
+def partitioned(sql: Any) -> None:
+    sql.execute("CREATE TABLE stock (id int PRIMARY KEY, pieces int) PARTITION BY RANGE (id)")
+    sql.execute("CREATE TABLE stock_1 PARTITION OF stock FOR VALUES FROM (0) TO (100)")
+    sql.execute("CREATE TABLE stock_2 PARTITION OF stock FOR VALUES FROM (100) TO (200)")
+    sql.execute("INSERT INTO stock VALUES (1, 1), (101, 2)")
+
+
+@pytest.mark.parametrize("form", ["made by the source", "TABLE stock", "ALL TABLES"])
+def test_a_partitioned_table_is_one_table(dsn: str, tmp_path: Path, form: str) -> None:
+    slot = f"partitions_{len(form)}"
+    with psycopg.connect(dsn, autocommit=True) as sql:
+        partitioned(sql)
+        if form != "made by the source":
+            sql.execute(f"CREATE PUBLICATION {slot} FOR {form} WITH (publish_via_partition_root = true)")
+        for statements in (
+            ("INSERT INTO stock VALUES (2, 3), (102, 4)", "UPDATE stock SET id = id + 110 WHERE id = 1"),
+            ("DELETE FROM stock WHERE id = 102", "TRUNCATE stock", "INSERT INTO stock VALUES (5, 5)"),
+        ):
+            with Session(state=str(tmp_path)) as db:
+                stock = db.table("stock", {"id": int, "pieces": int}, key="id")
+                stock.read_from(postgresql(dsn, "stock", slot=slot)["stock"])
+                db.commit()
+                for statement in statements:
+                    sql.execute(statement)
+                    rows = sql.execute("SELECT * FROM stock ORDER BY 1").fetchall()
+                    committed(db, lambda stock=stock, rows=rows: stock.records() == rows)
+
+
+@pytest.mark.parametrize("form", ["TABLE stock", "ALL TABLES"])
+def test_a_publication_of_single_partitions_is_refused(dsn: str, form: str) -> None:
+    with psycopg.connect(dsn, autocommit=True) as sql, Session() as db:
+        partitioned(sql)
+        sql.execute(f"CREATE PUBLICATION single FOR {form}")
+        stock = db.table("stock", {"id": int, "pieces": int}, key="id")
+        stock.read_from(postgresql(dsn, "stock", slot="single")["stock"])
+        with pytest.raises(
+            SessionError, match=r"'single' .* ALTER PUBLICATION \"single\" SET .publish_via_partition_root"
+        ):
+            db.commit()
+
+
+def test_a_partition_beside_its_table_is_refused(dsn: str) -> None:
+    with psycopg.connect(dsn, autocommit=True) as sql, Session() as db:
+        partitioned(sql)
+        server = postgresql(dsn, "stock", "stock_1", slot="beside")
+        for name in ("stock", "stock_1"):
+            db.table(name, {"id": int, "pieces": int}, key="id").read_from(server[name])
+        with pytest.raises(SessionError, match=r"public\.stock_1 is a partition .* slot and a publication of its own"):
+            db.commit()
+
+
 def test_a_session_goes_on_where_it_was_and_notices_a_slot_that_was_made_again(dsn: str, tmp_path: Path) -> None:
     with psycopg.connect(dsn, autocommit=True) as sql:
         sql.execute("CREATE TABLE stock (item text PRIMARY KEY, pieces int)")
