@@ -411,6 +411,7 @@ class Storage:
         fields = fields or writer.manifest.fields
         found = rows.consolidated(rows.table_of(batches, fields), last)
         was = rows.consolidated(writer.shard.updates(), last) if writer.manifest.fields else found.slice(0, 0)
+        writer.check()  # otherwise these may be the updates of a later session
         differing = rows.difference(found, was)
         if writer.manifest.upper <= last:
             limit = self._reaches[item.name].limit()

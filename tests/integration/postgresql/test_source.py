@@ -161,7 +161,9 @@ def test_mistakes_name_table_and_column(dsn: str) -> None:
         committed(db, lambda: len(four) == 1)
         sql.execute("INSERT INTO stock VALUES ('bolt', 1, NULL)")
         sql.execute("INSERT INTO stock VALUES ('cog', NULL, NULL)")
-        with pytest.raises(SessionError, match=r"stopped at public.stock.*column 'pieces' \(int64\) cannot be null, in 'cog"):
+        with pytest.raises(
+            SessionError, match=r"stopped at public.stock.*column 'pieces' \(int64\) cannot be null, in 'cog"
+        ):
             committed(db, lambda: False)
         assert [item for item, *_ in four.records()] == ["bolt", "nut"]
 

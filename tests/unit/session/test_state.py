@@ -414,6 +414,26 @@ def test_a_view_that_is_replaced_again_before_a_commit_keeps_no_difference_of_th
     assert shard(tmp_path, "v").read() == {(1,): 1, (2,): 1}
 
 
+def test_a_session_that_was_replaced_cannot_make_a_view_durable(tmp_path: Path) -> None:
+    def numbers(db: dd.Session) -> None:
+        db.view("all", lambda t: t.numbers.select("x"), durable=True)
+
+    with session(tmp_path) as db:
+        db.table("numbers", {"x": [1]})
+        numbers(db)
+        db.commit()
+    with session(tmp_path) as db:
+        db["numbers"].insert(x=2)  # type: ignore[union-attr]
+        db.commit()  # which the durable view lacks
+    with session(tmp_path) as former, session(tmp_path) as later:
+        numbers(later)
+        later["numbers"].insert(x=3)  # type: ignore[union-attr]
+        later.commit()
+        with pytest.raises(FencedError, match="one program at a time"):
+            numbers(former)
+    assert shard(tmp_path, "all").read() == {(1,): 1, (2,): 1, (3,): 1}
+
+
 def test_columns_are_added_with_a_value(tmp_path: Path) -> None:
     with session(tmp_path) as db:
         db.table("stock", {"pieces": [3, 5], "item": ["nut", "cog"]}, key="item")
