@@ -27,7 +27,7 @@ from differential.frames.arrow_in import column_of
 from differential.frames.arrow_out import array_of
 from differential.frames.python import items
 
-__all__ = ["array", "column", "empty", "field_of", "filled", "items", "kind_of", "ordered", "pa", "pc", "pq"]
+__all__ = ["array", "column", "empty", "field_of", "filled", "items", "kind_of", "ordered", "pa", "pc", "pq", "type_of"]
 
 Ints = NDArray[np.int64]
 Array = NDArray[Any]
@@ -70,15 +70,22 @@ def empty(kind: str) -> Array:
     return column(pa.chunked_array([], field_of("", kind).type), field_of("", kind))
 
 
+def type_of(kind: str) -> str:
+    """Return the name of the type of columns of a kind.
+
+    >>> type_of("double"), type_of("decimal(9, 2)")
+    ('float64', 'decimal(9, 2)')
+    """
+    return name_of(empty(kind))
+
+
 def filled(kind: str, value: Any, rows: int) -> Array:
     """Return a column of a kind with one value in all rows. Raises DataError if the value is not of the kind.
 
     >>> filled("decimal(9, 2)", None, 2).tolist(), filled("int64", 7, 2).tolist()
     ([None, None], [7, 7])
     """
-    example = empty(kind)
-    one = typed([value], example.type.name if isinstance(example, Typed) else name_of(example))
-    return cast(Array, one.repeat(rows))
+    return cast(Array, typed([value], type_of(kind)).repeat(rows))
 
 
 def array(values: Any, kind: str) -> Any:

@@ -229,7 +229,7 @@ class Past:
         batches, self._batches = self._batches, []
         manifest = self._manifest
         fields = manifest.fields or (rows.fields_of(batches[0], self._shard.fields) if batches else ())
-        found = rows.consolidated(rows.table_of(batches, fields), self._as_of)
+        found = rows.consolidated(rows.table_of(batches, fields, self._shard.shard), self._as_of)
         if self._as_of == manifest.upper - 1 and rows.digest(found) == manifest.digest:
             return []
         was = rows.schema_of(fields).empty_table()

@@ -14,7 +14,21 @@ from typing import Any
 import numpy as np
 
 from differential.data.updates import Updates
-from differential.durable.kinds import Array, Ints, array, column, field_of, filled, items, kind_of, ordered, pa, pc, pq
+from differential.durable.kinds import (
+    Array,
+    Ints,
+    array,
+    column,
+    field_of,
+    filled,
+    items,
+    kind_of,
+    ordered,
+    pa,
+    pc,
+    pq,
+    type_of,
+)
 from differential.kernels.compile import NOTHING
 from timely.errors import DataError
 from timely.lowlevel import hash_columns, starts_of_runs
@@ -41,19 +55,22 @@ def fields_of(updates: Updates, names: Sequence[str] | None) -> tuple[tuple[str,
     return tuple((name, kind_of(each)) for name, each in zip(names, updates.columns))
 
 
-def table_of(batches: Sequence[Updates], fields: Sequence[tuple[str, str]]) -> Table:
+def table_of(
+    batches: Sequence[Updates], fields: Sequence[tuple[str, str]], collection: object = "the collection"
+) -> Table:
     """Return updates as a table, neither sorted nor consolidated.
 
-    Raises DataError if a column is not of the kind of its field.
+    Raises DataError, which names the `collection`, if a column is not of the kind of its field.
     """
     schema = schema_of(fields)
     tables = []
     for updates in batches:
         found = tuple(kind_of(each) for each in updates.columns)
         if found != tuple(kind for _, kind in fields):
+            has, given = ", ".join(f"{name} {type_of(kind)}" for name, kind in fields), ", ".join(map(type_of, found))
             raise DataError(
-                f"records of ({', '.join(found)}) cannot be added to a durable collection of "
-                f"({', '.join(f'{name} {kind}' for name, kind in fields)})"
+                f"{collection} has records of ({has}), so records of ({given}) cannot be added to it: convert "
+                "the columns to its types, choose a collection of another name, or remove this one to begin it again"
             )
         times = updates.times[:, 0]
         columns = [array(each, kind) for each, kind in zip(updates.columns, found)]

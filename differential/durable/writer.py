@@ -124,7 +124,7 @@ class Writer:
         batches = [batch for batch in batches if len(batch)]
         if batches and not fields:
             fields = rows.fields_of(batches[0], self.names)
-        table = rows.table_of(batches, fields)
+        table = rows.table_of(batches, fields, self.shard)
         if len(table) <= rows.LARGE:
             table = rows.consolidated(table)
         parts = manifest.parts

@@ -675,6 +675,22 @@ def test_fields_are_added_with_a_value(tmp_path: Path) -> None:
     shard.verify()
 
 
+def test_an_answer_with_other_columns_names_its_collection_and_the_types_that_it_has(tmp_path: Path) -> None:
+    def run(worker: Worker, answer: Any) -> None:
+        state = State.open(worker, str(tmp_path))
+        with worker.dataflow() as scope:
+            session, words = durable_input(scope, state.shard("words"))
+            found = persist(answer(words), state.shard("counts"), on_difference="correct")
+        session.insert("to")
+        session.close()
+        worker.step_while(lambda: not found.done())
+
+    execute_directly(lambda worker: run(worker, lambda words: words.count()))
+    has = rf"'counts' in .*{tmp_path}.* has records of \(column_0 text, column_1 int64\), so records of \(text\) cannot"
+    with pytest.raises(OperatorError, match=has):
+        execute_directly(lambda worker: run(worker, lambda words: words.distinct()))
+
+
 def test_typed_columns_come_back_as_they_were(tmp_path: Path) -> None:
     columns = [
         typed([None, Decimal("9.99")], "decimal(18, 2)"),
