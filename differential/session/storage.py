@@ -427,9 +427,9 @@ class Storage:
 
     def _refuse_failed(self) -> None:
         if self.failure is not None:
-            raise SessionError(
-                f"the session can make nothing durable any more ({self.failure}): close it, and open it again"
-            ) from self.failure
+            why = str(self.failure) or type(self.failure).__name__
+            text = f"the session can make nothing durable any more ({why}): close it, and open it again"
+            raise SessionError(text) from self.failure
 
     def _attempt(self, write: Callable[[], T], outcome: str = "") -> T:
         """Return what `write` returns. An error of it is the last one, and ends with the outcome."""

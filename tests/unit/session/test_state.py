@@ -607,6 +607,24 @@ def test_the_place_of_a_session_is_a_directory_by_any_kind_of_path(tmp_path: Pat
             dd.Session(state=place)  # type: ignore[arg-type]
 
 
+def test_an_interrupt_without_a_text_that_has_ended_the_storage_is_named_by_its_class(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> bool:
+        raise KeyboardInterrupt
+
+    with session(tmp_path) as db:
+        visits = db.table("visits", {"page": ["home"]})
+        with monkeypatch.context() as patched:
+            patched.setattr(LocalStore, "compare_and_set", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                db.commit()
+        visits.insert(page="help")
+        with pytest.raises(SessionError, match=r"can make nothing durable any more \(KeyboardInterrupt\): close it"):
+            db.commit()
+        db.rollback()
+
+
 def test_a_value_of_a_column_that_is_not_added_is_refused(tmp_path: Path) -> None:
     with session(tmp_path) as db:
         db.table("visits", {"page": ["home"]})
