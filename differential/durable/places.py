@@ -75,6 +75,14 @@ def place_of(where: str | os.PathLike[str] | Place | None) -> Place:
         raise ConfigError("the directory of durable collections has no name: give one, such as './db'")
     if os.path.exists(os.path.join(path, MANIFEST)):
         raise ConfigError(f"{path} is one durable collection: name the directory that has it and others")
+    there = os.path.abspath(path)
+    while not os.path.lexists(there):
+        there = os.path.dirname(there)
+    if not os.path.exists(there):
+        raise ConfigError(
+            f"{there} is a symbolic link to {os.readlink(there)}, which does not exist: make that directory, or remove "
+            "the link"
+        )
     return Directory(path)
 
 

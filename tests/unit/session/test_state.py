@@ -607,6 +607,17 @@ def test_the_place_of_a_session_is_a_directory_by_any_kind_of_path(tmp_path: Pat
             dd.Session(state=place)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("below", ["", "shop"])
+def test_a_symbolic_link_to_nothing_is_no_place_of_a_session(tmp_path: Path, below: str) -> None:
+    link = tmp_path / "disk"
+    link.symlink_to(tmp_path / "nowhere")
+    message = f"{link} is a symbolic link to {tmp_path / 'nowhere'}, which does not exist: make that directory"
+    with pytest.raises(ConfigError, match=message):
+        dd.Session(state=link / below)
+    (tmp_path / "nowhere").mkdir()
+    dd.Session(state=link / below).close()
+
+
 def test_an_interrupt_without_a_text_that_has_ended_the_storage_is_named_by_its_class(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
