@@ -1,8 +1,8 @@
 """Files of changes as sinks: CSV with a header, or one JSON object on each line.
 
 A file grows by the lines of each commit, in the order of commits. Each line is a changed row, with the number of the
-commit (`time`) and the change in how often the row occurs (`diff`). Beside the file, `NAME.mark` has the mark and the
-size that the file had when the mark was written:
+commit (`time`) and the change in how often the row occurs (`diff`). Beside the file, `NAME.mark` has the mark, the size
+that the file had when the mark was written, and a digest of its last bytes, by which another file is recognised:
 
     append the lines, sync  ──►  replace the mark, in one step
 
@@ -25,6 +25,7 @@ from differential.data.disk import OsDisk, replace_file
 from differential.session.changes import Change
 from differential.session.sinks.sink import Mark, Outlet
 from differential.session.sinks.values import ADDED, as_json, as_line, as_texts, check_names
+from differential.session.sources.bytes_of import CHECKED, digest
 from differential.session.table_data import order_of
 from timely.errors import SessionError, StoreError
 from timely.lowlevel import user_origin
@@ -78,7 +79,8 @@ class FileWriter:
             with open(f"{self._path}.mark", encoding="utf-8") as file:
                 noted = json.load(file)
                 written, commit, stream = noted["size"], noted["commit"], noted["stream"]
-                if not _is_mark(written, commit, stream):
+                last = noted.get("last")  # earlier versions of this library have noted none
+                if not _is_mark(written, commit, stream, last):
                     raise ValueError("no mark")
         except FileNotFoundError:
             return Mark("", 0) if size else None
@@ -86,6 +88,8 @@ class FileWriter:
             return Mark(f"{self._path}.mark is damaged", 0)
         if size < written:
             return Mark(f"{self._path} has {size} bytes, but {written} were written", 0)
+        if last not in (None, self._last(written)):
+            return Mark(f"{self._path} is another file than the one that was written", 0)
         os.ftruncate(self._file, written)
         self._noted = noted
         return None if commit is None else Mark(stream, commit)
@@ -123,9 +127,14 @@ class FileWriter:
         self._file = self._lock = -1
 
     def _note(self, stream: str, commit: int | None, size: int) -> None:
-        noted = {"stream": stream, "commit": commit, "size": size}
+        noted = {"stream": stream, "commit": commit, "size": size, "last": self._last(size)}
         replace_file(OsDisk(), f"{self._path}.mark", json.dumps(noted).encode())
         self._noted = noted
+
+    def _last(self, size: int) -> str:
+        """Return a digest of the last bytes of the file if it is cut off at a size."""
+        start = max(0, size - CHECKED)
+        return digest(os.pread(self._file, size - start, start))
 
     def _lines(self, changes: Sequence[Change], is_first: bool) -> Iterable[bytes]:
         for change in changes:
@@ -194,6 +203,7 @@ def _file(path: Path, form: Literal["csv", "json"], name: str | None) -> File:
     return File(os.path.join(os.getcwd(), text), form, name or text)  # wherever the program changes to later
 
 
-def _is_mark(size: Any, commit: Any, stream: Any) -> bool:
+def _is_mark(size: Any, commit: Any, stream: Any, last: Any) -> bool:
     """Return whether these are the values of a mark."""
-    return type(size) is int and size >= 0 and (commit is None or type(commit) is int) and type(stream) is str
+    is_commit, is_digest = commit is None or type(commit) is int, last is None or type(last) is str
+    return type(size) is int and size >= 0 and is_commit and type(stream) is str and is_digest

@@ -664,7 +664,9 @@ def test_names_and_types_that_a_file_cannot_have_are_refused(tmp_path: Path) -> 
         "[]",
         '{"size": -5, "commit": 1, "stream": "s"}',
         '{"size": 1e999, "commit": 1, "stream": "s"}',
+        '{"size": 1, "commit": 1, "stream": "s", "last": 7}',
         "short",
+        "exchanged",
     ],
 )
 def test_a_file_that_is_not_that_of_its_mark_is_replaced_if_asked(tmp_path: Path, damage: str) -> None:
@@ -682,11 +684,27 @@ def test_a_file_that_is_not_that_of_its_mark_is_replaced_if_asked(tmp_path: Path
         return path.read_text()
 
     expected = go("stop")
-    if damage == "short":
-        path.write_text(expected[:-2])
+    if damage in ("short", "exchanged"):
+        path.write_text(expected[:-2] if damage == "short" else expected.replace("1", "2"))
     else:
         (tmp_path / "out.csv.mark").write_text(damage)
-    with pytest.raises(SessionError, match=r"cannot go on, because the sink .*(is damaged|were written).*replace"):
+    with pytest.raises(
+        SessionError, match=r"cannot go on, because the sink .*(is damaged|were written|another file).*replace"
+    ):
         go("stop")
     assert go("replace").splitlines()[0] == expected.splitlines()[0]
     assert len(path.read_text().splitlines()) == len(expected.splitlines())
+
+
+def test_a_mark_without_a_digest_is_continued(tmp_path: Path) -> None:
+    path, mark = tmp_path / "out.csv", tmp_path / "out.csv.mark"
+    for number in range(2):
+        with Session(state=tmp_path / "db") as db:
+            numbers = db.table("numbers", {"k": int})
+            db.view("all", lambda t: t.numbers, durable=True).write_to(csv(str(path)))
+            numbers.insert(k=number)
+            db.commit()
+        noted = json.loads(mark.read_text())
+        assert noted.pop("last")
+        mark.write_text(json.dumps(noted))
+    assert path.read_text() == "k,time,diff\n0,1,1\n1,2,1\n"
