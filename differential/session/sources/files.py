@@ -9,7 +9,7 @@ file that was read grows. Names that begin with "." or "_", or end in ".tmp", ar
 
 The position of a file is a byte and a line, or a row, with a digest of the bytes or rows before it: a session that is
 opened again notices that the file is another one. The position of a directory has the names of the files that were read
-and are still there, and the sizes of the last of them.
+and are still there, and the sizes of the last of them (`differential.session.sources.directory`).
 """
 
 from __future__ import annotations
@@ -21,12 +21,13 @@ import os
 import stat
 import sys
 import time as clock
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
 
 from differential.session.sources.bytes_of import Bytes, FileBytes, Overwritten, PipeBytes, StreamBytes
+from differential.session.sources.directory import Directory, size_of
 from differential.session.sources.parts import Part, Place, TablePart, TextPart, is_marked
 from differential.session.sources.source import Batch, Position, Rejected, Target
 from differential.session.sources.tables import chunks_of
@@ -41,8 +42,6 @@ Identity = tuple[int, int]
 QUIET = 1.0
 """A file that was replaced is read until it has not grown for as many seconds, and ten times as long while the new one
 has no bytes."""
-SIZES = 100
-"""The sizes of as many files of a directory are kept: of those that were read last."""
 
 
 @dataclass(frozen=True)
@@ -108,14 +107,6 @@ class Files:
             return False
         return os.path.isdir(self.path) or glob.has_magic(self.path) or self.path.endswith(os.sep)
 
-    def listed(self) -> list[str]:
-        """Return the paths of the files that are there, in order."""
-        assert self.path is not None
-        is_directory = os.path.isdir(self.path) or self.path.endswith(os.sep)
-        pattern = os.path.join(glob.escape(self.path), "*") if is_directory else self.path
-        found = sorted(path for path in glob.glob(pattern) if os.path.isfile(path) and not path.endswith(".tmp"))
-        return [path for path in found if not os.path.basename(path).startswith((".", "_"))]
-
     def _format(self, target: Target, header: str | None) -> Format:
         if self.form == "json":
             return JsonLines(target)
@@ -140,10 +131,6 @@ class FilesReader:
     def __init__(self, source: Files, target: Target, known: dict[str, Any]) -> None:
         self._source = source
         self._target = target
-        self._done: list[str] = list(known.get("done", ()))
-        sizes: list[int] = known.get("sizes", [])
-        self._sizes = dict(zip(self._done[-len(sizes) :], sizes))
-        """How many bytes were read of the last files of `_done`, by their names."""
         self._size = 0
         """The bytes of the file when it was opened."""
         self._path: str | None = source.path
@@ -157,27 +144,23 @@ class FilesReader:
         """Whether the position is the beginning of another file, and no batch has it yet."""
         self._last_growth = -1, 0.0
         """The size of a file that was replaced, and since when it has had it."""
-        self._is_several = source.is_several
+        self._directory: Directory | None = None
+        """The files to read, if there may be several."""
         self._finished = 0
         """The bytes of the files that were read to their ends."""
         self.is_ended = False
+        if source.path is not None and source.is_several:
+            self._directory = Directory(source.path, source.follow, known)
         if source.path is not None and not source.follow:
-            _refuse_absent(source.path, self._is_several)
-            if self._is_several and not known and not source.listed():
+            _refuse_absent(source.path, self._directory is not None)
+            if self._directory is not None and not known and self._directory.is_empty:
                 notify(f"source {source.name!r} reads nothing: there is no file of it")
-        if known.get("file") and self._is_several:
-            path = os.path.join(os.path.dirname(source.path or ""), known["file"])
-            if os.path.exists(path):
-                self._path, self._place, self._mark = path, known["place"], known.get("mark")
-                self._open()
-            elif known.get("is_partial") and source.replaced == "stop":
-                raise SessionError(
-                    f"{path} is gone, and an earlier session has read only a part of it: put it back, or "
-                    '`replaced="begin"` goes on without the rest'
-                )
-        elif "file" in known and not self._is_several:
-            self._place, self._mark = known["place"], known.get("mark")
-            self._open_next()
+        if self._directory is None:
+            if "file" in known:
+                self._place, self._mark = known["place"], known.get("mark")
+                self._open_next()
+        elif known.get("file"):
+            self._resume(self._directory, known)
 
     def poll(self) -> Batch | None:
         """Return the rows that are there, a block at a time."""
@@ -225,12 +208,12 @@ class FilesReader:
             return None
         if source.path is None or source.form == "table":
             return 0.0, None
-        done = set(self._done)
-        left = [each for each in source.listed() if self._relative(each) not in done] if self._is_several else []
-        sizes = {each: _size_of(each) for each in left} if self._is_several else {source.path: _size_of(source.path)}
-        total = self._finished if self.is_ended else self._finished + sum(sizes.values())
+        if self.is_ended:
+            return self._finished, self._finished
+        size = size_of(self._path or "")
+        left = size if self._directory is None else self._directory.bytes_left
         share = self._part.bytes.share() if isinstance(self._part, TextPart) else 0.0
-        return self._finished + share * sizes.get(self._path or "", 0), total
+        return self._finished + share * size, self._finished + left
 
     def confirm(self, position: Position) -> None:
         """Do nothing: files stay."""
@@ -241,29 +224,38 @@ class FilesReader:
         if part is not None:
             part.close()
 
-    def _position(self) -> str:
-        """Return the position as a text."""
-        found: dict[str, Any] = {"place": self._place if self._part is None else self._part.place}
-        found["file"] = self._relative(self._path) if self._part is not None and self._is_several else ""
-        if self._is_several:
-            found |= {"done": self._done, "sizes": list(self._sizes.values())}
-        if self._part is not None:
-            found["mark"] = self._part.mark
-            if self._is_several:
-                begins = any(found["place"].get(each) for each in ("at", "row", "skip"))
-                found["is_partial"] = begins and not self._part.is_over()
-        return json.dumps(found)
+    def _position(self) -> Position | Callable[[], Position]:
+        """Return the position; of a directory a function that returns it, because it has the names of many files."""
+        part, directory = self._part, self._directory
+        found: dict[str, Any] = {"place": self._place if part is None else part.place}
+        if part is not None:
+            found["mark"] = part.mark
+        if directory is None:
+            return json.dumps(found | {"file": ""})
+        found["file"] = "" if part is None else directory.name
+        if part is not None:
+            begins = any(found["place"].get(each) for each in ("at", "row", "skip"))
+            found["is_partial"] = begins and not part.is_over()
+        read = directory.position()
+        return lambda: json.dumps(found | read())
 
-    def _relative(self, path: str | None) -> str:
-        return os.path.relpath(path or "", os.path.dirname(self._source.path or "") or ".")
+    def _resume(self, directory: Directory, known: dict[str, Any]) -> None:
+        """Open the file of a directory that an earlier session was reading, if it is still there."""
+        path = directory.path_of(known["file"])
+        if os.path.exists(path):
+            directory.resume(known["file"])
+            self._path, self._place, self._mark = path, known["place"], known.get("mark")
+            self._open()
+        elif known.get("is_partial") and self._source.replaced == "stop":
+            raise SessionError(
+                f"{path} is gone, and an earlier session has read only a part of it: put it back, or "
+                '`replaced="begin"` goes on without the rest'
+            )
 
     def _open_next(self) -> bool:
         """Open the next file; return whether there is one. Without any, the source has ended if it is not followed."""
-        if self._is_several:
-            self._refuse_grown()
-            done = set(self._done)
-            self._path = next((path for path in self._source.listed() if self._relative(path) not in done), None)
-            self._place = {}
+        if self._directory is not None:
+            self._path, self._place = self._directory.next(), {}
             if self._path is None:
                 self.is_ended = not self._source.follow
                 return False
@@ -277,7 +269,7 @@ class FilesReader:
     def _open(self) -> None:
         """Open the file at its place, if it is the one that was read up to there, and else at its beginning."""
         mark, self._mark = self._mark or "", None
-        path, place, self._size = self._path, self._place, _size_of(self._path or "")
+        path, place, self._size = self._path, self._place, size_of(self._path or "")
         if path is not None and stat.S_ISFIFO(os.stat(path).st_mode):
             raise DataError("it is a pipe, which is read with standard_input()")
         if mark and path is not None and (change := self._source.change(path, self._target, place, mark)):
@@ -287,36 +279,24 @@ class FilesReader:
 
     def _leave_out(self) -> None:
         """Go on to the next file, because this one cannot be read. One that is followed may be replaced by another."""
-        if not self._is_several and self._path is not None:
+        if self._directory is None and self._path is not None:
             self._left_out = _identity(self._path)
         self._finish()
 
     def _finish(self) -> None:
         """Go on to the next file, if there may be one."""
-        self._finished += _size_of(self._path or "")
-        if self._is_several:
-            there = {self._relative(path) for path in self._source.listed()}
-            name, part, size = self._relative(self._path), self._part, self._size
+        self._finished += size_of(self._path or "")
+        if self._directory is not None:
+            part, size = self._part, self._size
             if isinstance(part, TextPart) and isinstance(part.bytes, FileBytes) and part.is_ended:
                 size = part.bytes.at
-            self._done = [*(each for each in self._done if each in there), name]
-            self._sizes = dict([*(each for each in self._sizes.items() if each[0] in there), (name, size)][-SIZES:])
+            self._directory.finish(size)
             self._last_growth = -1, 0.0
         elif self._source.follow and self._path is not None and self._source.form != "table":
             self._place, self._has_moved = {}, True  # it was replaced, and ended
         else:
             self.is_ended = True
         self.close()
-
-    def _refuse_grown(self) -> None:
-        """Raise SessionError if a file of a directory that is followed has grown since it was read."""
-        for name, size in self._sizes.items() if self._source.follow else ():
-            path = os.path.join(os.path.dirname(self._source.path or ""), name)
-            if (there := _size_of(path)) > size:
-                raise SessionError(
-                    f"{path} had {size:,} bytes when it was read, and has {there:,} now: write a file elsewhere, and "
-                    "move it there when it is whole; move this one away to go on without the rest"
-                )
 
     def _is_final(self, part: Part) -> bool:
         """Return whether a file that may grow will not, as far as can be known: then the rest of it is read.
@@ -326,13 +306,13 @@ class FilesReader:
         source = getattr(part, "bytes", None)
         if not isinstance(part, TextPart) or not isinstance(source, FileBytes) or self._path is None:
             return False
-        if self._is_several:
+        if self._directory is not None:
             patience = 0.0 if part.is_over() else QUIET
         elif _identity(self._path) in (None, source.identity()):
             self._last_growth = -1, 0.0
             return False
         else:
-            patience = QUIET if _size_of(self._path) else 10 * QUIET
+            patience = QUIET if size_of(self._path) else 10 * QUIET
         size, now = source.size(), clock.monotonic()
         if size != self._last_growth[0]:
             self._last_growth = size, now
@@ -370,13 +350,6 @@ def _identity(path: str) -> Identity | None:
     except FileNotFoundError:
         return None
     return there.st_dev, there.st_ino
-
-
-def _size_of(path: str) -> int:
-    try:
-        return os.path.getsize(path)
-    except OSError:  # it was removed
-        return 0
 
 
 def _absolute(path: Path) -> str:

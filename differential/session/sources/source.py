@@ -11,7 +11,8 @@ understands.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import NamedTuple, Protocol
 
 from differential.session.table_data import Column
@@ -55,15 +56,30 @@ class Rejected(NamedTuple):
         return f"{self.place}, line {self.line}: {self.error}, in {self.record!r:.200}"
 
 
-class Batch(NamedTuple):
+class Batch:
     """What a reader delivers at once: statements of (kind, columns) in order, and the position after them.
 
-    Columns are those of the table by position; DELETE_KEYS has those of the key, and CLEAR none.
+    Columns are those of the table by position; DELETE_KEYS has those of the key, and CLEAR none. The position may be a
+    function that returns it: of the batches of a commit, only that of the last one is called, and once.
+
+    >>> Batch((), (), lambda: "row 3").position
+    'row 3'
     """
 
-    changes: Sequence[tuple[Kind, tuple[Column, ...]]]
-    rejected: Sequence[Rejected]
-    position: Position
+    def __init__(
+        self,
+        changes: Sequence[tuple[Kind, tuple[Column, ...]]],
+        rejected: Sequence[Rejected],
+        position: Position | Callable[[], Position],
+    ) -> None:
+        self.changes = changes
+        self.rejected = rejected
+        self._position = position
+
+    @cached_property
+    def position(self) -> Position:
+        """The position after the changes."""
+        return self._position() if callable(self._position) else self._position
 
     @property
     def rows(self) -> int:

@@ -13,7 +13,7 @@ import pytest
 
 from differential import Session
 from differential.session import Table
-from differential.session.sources import Source, csv, files, json_lines, tables
+from differential.session.sources import Source, csv, directory, files, json_lines, tables
 from differential.session.sources.source import Position, Target
 from timely.errors import SessionError
 
@@ -77,7 +77,7 @@ def test_a_file_of_another_form_that_has_grown_stops_the_source(tmp_path: Path, 
 def test_positions_have_the_sizes_of_the_last_files_and_may_lack_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(files, "SIZES", 2)
+    monkeypatch.setattr(directory, "SIZES", 2)
 
     def read(source: Source, position: Position | None) -> dict[str, Any]:
         reader = source.open(Target("t", ("x",), ("int64",), 1), position)
