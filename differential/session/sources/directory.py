@@ -77,8 +77,9 @@ class Directory:
         return self._bytes[len(self._waiting) - (self._waiting != [] and self.name in self._read)]
 
     def path_of(self, name: str) -> str:
-        """Return the path of a file."""
-        return os.path.join(self._base, name)
+        """Return the path of a file. Names lead up from a pattern of directories, which is not a path itself."""
+        path = os.path.join(self._base, name)
+        return os.path.normpath(path) if name.startswith(os.pardir + os.sep) else path
 
     def resume(self, name: str) -> None:
         """Let a file of which an earlier session has read a part be the next one."""

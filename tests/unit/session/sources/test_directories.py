@@ -14,6 +14,7 @@ import pytest
 from differential import Session
 from differential.session.sources import json_lines, parts
 from differential.session.sources.source import Batch, Position, Target
+from timely.errors import SessionError
 
 FILES = 30
 
@@ -181,3 +182,23 @@ def test_a_position_that_is_a_function_is_made_once() -> None:
     batch = Batch((), (), position)
     assert not made
     assert (batch.position, batch.position, made) == ("there", "there", [1])
+
+
+def test_a_pattern_of_directories_reads_each_record_once_and_notices_files_that_grow(tmp_path: Path) -> None:
+    for number, name in enumerate("ab"):
+        (tmp_path / name).mkdir()
+        write(tmp_path / name / "x", number)
+    for _ in range(2):
+        with Session(state=tmp_path / "db", progress=False) as db:
+            table = db.table("t", {"x": int})
+            table.read_from(json_lines(tmp_path / "[ab]" / "*", follow=True))
+            db.commit()
+            assert table.records() == [(0,), (1,)]
+            db.commit()
+    with Session(state=tmp_path / "db", progress=False) as db:
+        table = db.table("t", {"x": int})
+        feed = table.read_from(json_lines(tmp_path / "[ab]" / "*", follow=True))
+        write(tmp_path / "a" / "x", 0, 2)
+        with pytest.raises(SessionError, match=rf"{tmp_path}/a/x had 9 bytes when it was read, and has 18 now"):
+            db.commit()
+        assert feed.error is not None
