@@ -5,8 +5,8 @@ the line of the program become a record of `rejects`. Both `results` and `reject
 record is removed, its result or its reject is removed, too.
 
 The function receives whole columns. If it fails, the columns are halved until the records that fail are found. A batch
-without errors costs one call, and each error costs about as many calls as the logarithm of the length of its batch.
-Results and rejects come from the same calls.
+without errors costs one call, and each error costs about as many calls as the logarithm of the length of its batch; if
+most records fail, about one. Results and rejects come from the same calls.
 """
 
 from __future__ import annotations
@@ -23,6 +23,9 @@ from differential.data.updates import Array, Updates, not_updates
 from timely import Stream
 from timely.errors import DataError
 from timely.lowlevel import Batch, Time, Typed, as_column, as_columns, call, check_functions, split
+
+FEW = 16
+"""So many rows are tried one by one if both of their halves have failed."""
 
 
 class Outcome(NamedTuple):
@@ -66,9 +69,14 @@ class Attempt(Generic[C]):
         def divide(time: Time, batch: Batch) -> Iterator[tuple[int, Updates]]:
             if not isinstance(batch, Updates):
                 raise not_updates(batch)
-            found = list(outcomes(self._function, batch.columns))
-            yield 0, _results(batch, [each for each in found if each.columns is not None])
-            yield 1, _rejects(batch, [each for each in found if each.error is not None])
+            made, failed = [], []
+            for each in outcomes(self._function, batch.columns):
+                if each.error is None:
+                    made.append(each)
+                else:
+                    failed.append(_Reject.of(each))
+            yield 0, _results(batch, made)
+            yield 1, _rejects(batch, failed)
 
         return split(self._collection.stream, divide, 2, name=self._name)
 
@@ -95,15 +103,28 @@ def _whole(parts: tuple[Array, ...]) -> Array:
     return as_column([value for part in parts for value in part.tolist()])
 
 
-def _rejects(updates: Updates, failed: Sequence[Outcome]) -> Updates:
+class _Reject(NamedTuple):
+    """A row for which a function has failed: texts, because an error would keep all frames of its traceback."""
+
+    row: int
+    error: str
+    line: str
+
+    @classmethod
+    def of(cls, outcome: Outcome) -> _Reject:
+        """Return the row and the error of an outcome."""
+        error = outcome.error
+        return cls(int(outcome.rows[0]), f"{type(error).__name__}: {error}", str(raised(error) or ""))
+
+
+def _rejects(updates: Updates, failed: Sequence[_Reject]) -> Updates:
     """Return the updates of the rows for which a function has failed, as texts (record, error, line)."""
-    rows = np.array([each.rows[0] for each in failed], np.int64)
+    rows = np.array([each.row for each in failed], np.int64)
     records = list(zip(*(column[rows].tolist() for column in updates.columns)))
     shown = [str(record if len(record) > 1 else record[0]) for record in records]
-    errors = [f"{type(each.error).__name__}: {each.error}" for each in failed]
-    lines = [str(raised(each.error) or "") for each in failed]
     text = np.dtypes.StringDType()
-    return updates.take(rows).with_columns(tuple(np.array(each, text) for each in (shown, errors, lines)))
+    columns = shown, [each.error for each in failed], [each.line for each in failed]
+    return updates.take(rows).with_columns(tuple(np.array(each, text) for each in columns))
 
 
 def attempt(collection: C, function: Callable[..., Any], *, keys: int = 1, name: str = "attempt") -> Attempt[C]:
@@ -125,21 +146,33 @@ def attempt(collection: C, function: Callable[..., Any], *, keys: int = 1, name:
 def outcomes(function: Callable[..., Any], columns: tuple[Array, ...]) -> Iterator[Outcome]:
     """Yield what a function makes of columns: in the order of the rows, each row once.
 
+    If both halves of a few rows fail, these are tried one by one, which takes no more calls than more halves would.
+
     >>> [(each.rows.tolist(), each.error) for each in outcomes(lambda x: 6 // x, (np.array([1, 2]),))]
     [([0, 1], None)]
     """
-    waiting = [np.arange(len(columns[0]))]
-    while waiting:
-        rows = waiting.pop()
-        if not len(rows):
-            continue
-        given = columns if len(rows) == len(columns[0]) else tuple(column[rows] for column in columns)
+    explains = True  # the rejects have no notes, but only an explanation shows that an algorithm has other columns
+
+    def tried(start: int, end: int) -> Outcome:
+        nonlocal explains
+        rows = np.arange(start, end)
         try:
-            made = as_columns(call(function, given), len(rows))
+            given = tuple([column[start:end] for column in columns])
+            return Outcome(rows, as_columns(call(function, given, explains=explains), end - start), None)
         except Exception as error:
-            if len(rows) == 1:
-                yield Outcome(rows, None, error)
-            else:
-                waiting += [rows[len(rows) // 2 :], rows[: len(rows) // 2]]
-        else:
-            yield Outcome(rows, made, None)
+            explains = explains and isinstance(error, DataError)
+            return Outcome(rows, None, error)
+
+    waiting = [tried(0, len(columns[0]))] if len(columns[0]) else []
+    while waiting:
+        outcome = waiting.pop()
+        count = len(outcome.rows)
+        if outcome.error is None or count == 1:
+            yield outcome
+            continue
+        start = int(outcome.rows[0])
+        end, middle = start + count, start + count // 2
+        parts = [tried(start, middle), tried(middle, end)]
+        if 3 < count <= FEW and all(part.error is not None for part in parts):
+            parts = [tried(row, row + 1) for row in range(start, end)]
+        waiting += reversed(parts)

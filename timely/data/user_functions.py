@@ -104,8 +104,10 @@ def freeze(columns: tuple[Array, ...]) -> tuple[Array, ...]:
     return tuple(frozen)
 
 
-def call(function: Callable[..., Any], columns: tuple[Array, ...], *before: Any) -> Any:
+def call(function: Callable[..., Any], columns: tuple[Array, ...], *before: Any, explains: bool = True) -> Any:
     """Return the result of `function(*before, *columns)` in a form that the program cannot change any more.
+
+    `explains` adds a note to errors, which takes longer than most calls: for callers that show them.
 
     >>> numbers = np.arange(3)
     >>> call(lambda column: (column, 2 * column), (numbers,))[0] is numbers
@@ -115,7 +117,8 @@ def call(function: Callable[..., Any], columns: tuple[Array, ...], *before: Any)
     try:
         result = _applied(function, before, views)
     except _MISTAKES as error:
-        add_hint(error, function, before, views)
+        if explains:
+            add_hint(error, function, before, views)
         raise
     return _kept(result, views, columns, _limits[0], _limits[1])
 

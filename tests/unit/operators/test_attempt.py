@@ -12,7 +12,8 @@ from hypothesis import given, settings, strategies as st
 
 from differential import Collection, Session, example
 from differential.operators.attempt import outcomes
-from timely.errors import OperatorError
+from differential.session.row import has_columns_as_parameters
+from timely.errors import DataError, OperatorError
 
 ERROR = "integer division or modulo by zero"
 
@@ -57,7 +58,65 @@ def test_a_batch_without_errors_is_one_call_and_one_with_an_error_is_halved() ->
     found = list(outcomes(function, (np.array([1, 1, 1, 0, 1, 1, 1, 1]),)))
     assert [each.rows.tolist() for each in found] == [[0, 1], [2], [3], [4, 5, 6, 7]]
     assert [type(each.error) for each in found] == [type(None), type(None), ZeroDivisionError, type(None)]
-    assert lengths == [8, 8, 4, 2, 2, 1, 1, 4]
+    assert lengths == [8, 8, 4, 4, 2, 2, 1, 1]
+
+
+def halved(numbers: list[int], calls: list[list[int]]) -> None:
+    """Add the rows of each call that halves would take to find the rows that fail, which are those of zeros."""
+
+    def attempt(rows: list[int]) -> None:
+        calls.append(rows)
+        if len(rows) > 1 and not all(numbers[row] for row in rows):
+            attempt(rows[: len(rows) // 2])
+            attempt(rows[len(rows) // 2 :])
+
+    attempt(list(range(len(numbers))))
+
+
+@given(st.lists(st.integers(0, 1), min_size=1, max_size=200) | st.lists(st.integers(0, 9), min_size=50, max_size=200))
+@settings(deadline=None)
+def test_no_row_is_tried_more_often_than_by_halves(numbers: list[int]) -> None:
+    by_halves: list[list[int]] = []
+    halved(numbers, by_halves)
+    calls: list[list[int]] = []
+
+    def function(numbers: Any, rows: Any) -> Any:
+        calls.append(rows.tolist())
+        return inverse(numbers)
+
+    found = list(outcomes(function, (np.array(numbers), np.arange(len(numbers)))))
+    assert [row for each in found for row in each.rows.tolist()] == list(range(len(numbers)))
+    assert [each.rows.tolist() for each in found if each.error] == [[at] for at, x in enumerate(numbers) if not x]
+    assert {str(each.error) for each in found if each.error} <= {ERROR}
+    results = [made for each in found if each.columns for made in each.columns[0].tolist()]
+    assert results == [12 // number for number in numbers if number]
+    tries, most = (Counter(row for call in each for row in call) for each in (calls, by_halves))
+    assert all(tries[row] <= most[row] for row in most)
+
+
+def test_rows_that_all_fail_cost_less_than_one_and_a_half_calls_each_and_no_notes() -> None:
+    lengths = []
+
+    def function(numbers: Any) -> Any:
+        lengths.append(len(numbers))
+        return inverse(numbers)
+
+    found = list(outcomes(function, (np.zeros(1000, np.int64),)))
+    assert [each.rows.tolist() for each in found] == [[row] for row in range(1000)]
+    assert lengths.count(1) == 1000
+    assert len(lengths) < 1500
+    words = list(outcomes(lambda texts: [int(text) for text in texts.tolist()], (np.array(["x", "y"]),)))
+    assert [(str(each.error), hasattr(each.error, "__notes__")) for each in words] == [
+        ("invalid literal for int() with base 10: 'x'", False),
+        ("invalid literal for int() with base 10: 'y'", False),
+    ]
+
+
+def test_an_algorithm_of_other_columns_fails_with_their_names_for_each_row() -> None:
+    found = list(outcomes(has_columns_as_parameters, (np.arange(3),)))
+    assert [type(each.error) for each in found] == [DataError] * 3
+    text = "this takes records of the columns function, names, and received 1 column(s): int64[1]; "
+    assert {str(each.error)[: len(text)] for each in found} == {text}
 
 
 def test_a_batch_that_fails_as_a_whole_leaves_nothing_whatever_the_columns_of_the_others() -> None:
