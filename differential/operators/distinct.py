@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
-from differential.arrangement.core import ArrangementCore, C, Keyed
+from differential.arrangement.core import ArrangementCore, C, CollectionCore, Keyed
 from differential.data.codes import Codes
+from differential.data.negative import negative_count
+from differential.data.overflow import multiplied, too_often
+from differential.data.updates import Updates
 from differential.kernels import reduce as kernels
-from differential.operators.groups import CodeGroups, CodeRows, InPython
-from differential.operators.reduction import BuiltIn, Reduction, reduce_arrangement
+from differential.kernels.compile import NOTHING
+from differential.kernels.consolidate import consolidate
+from differential.kernels.wide import Overflow
+from differential.keys import EVERY
+from differential.operators.count import count
+from differential.operators.reduction import BuiltIn, reduce_arrangement
 from differential.operators.selected import SameValues
 from differential.operators.threshold_in_order import threshold_in_order
 from timely.errors import DataError
-from timely.lowlevel import check_functions, consult
+from timely.lowlevel import check_functions, consult, inline
 
 
 def distinct(collection: Keyed[C], *, name: str = "distinct") -> C:
@@ -28,7 +36,12 @@ def distinct(collection: Keyed[C], *, name: str = "distinct") -> C:
     source = collection.arrange_by_key()
     if source.is_in_order:
         return threshold_in_order(source, None, name).as_collection()
-    return _same_values(source, BuiltIn(kernels.DISTINCT, 0), name)
+    return reduce_arrangement(
+        source,
+        lambda key, value, result: SameValues(BuiltIn(kernels.DISTINCT, 0), value, result),
+        None,
+        name=name,
+    ).as_collection()
 
 
 def threshold(collection: Keyed[C], function: Callable[[Codes], Codes], *, name: str = "threshold") -> C:
@@ -58,16 +71,31 @@ def threshold(collection: Keyed[C], function: Callable[[Codes], Codes], *, name:
             result[occurs] = checked(counts[occurs])
         return result
 
-    def apply(groups: CodeGroups) -> CodeRows:
-        return CodeRows(groups.offsets, groups.vals, checked(groups.counts))
+    if collection.scope.width == 1:
+        source = collection.arrange_by_key()
+        if source.is_in_order:
+            return threshold_in_order(source, in_order, name).as_collection()
+    records = collection if isinstance(collection, CollectionCore) else collection.arrange_by_key().as_collection()
+    counted = count(records.arrange_by(EVERY, name=name), signed=True, name=name)
+    return _exploded(counted.arrange_by_key(), checked, collection.keys, name)
 
-    source = collection.arrange_by_key()
-    if source.is_in_order:
-        return threshold_in_order(source, in_order, name).as_collection()
-    return _same_values(source, InPython(apply), name)
 
+def _exploded(counted: ArrangementCore[C], function: Callable[[Codes], Codes], keys: int, name: str) -> C:
+    """Return the collection in which each record of (record, n) occurs `function(n)` times; n may not be negative."""
 
-def _same_values(source: ArrangementCore[C], reduction: Reduction, name: str) -> C:
-    return reduce_arrangement(
-        source, lambda key, value, result: SameValues(reduction, value, result), None, name=name
-    ).as_collection()
+    def transform(batch: Any) -> Updates:
+        updates, counts = counted.updates_of(batch), batch.vals
+        row = int(counts.argmin())
+        if counts[row] < 0:
+            fault = updates.take(np.array([row]))
+            raise negative_count(fault.columns[:-1], int(counts[row]), fault.each_time()[0])
+        records = updates.with_columns(updates.columns[:-1])
+        diffs = multiplied(records, function(counts))
+        # At the time at which a number changes, the function of the one before is subtracted from that of the new one.
+        try:
+            codes, _, time_index, diffs, times = consolidate(batch.keys, NOTHING, batch.time_index, diffs, batch.times)
+        except Overflow as overflow:
+            raise too_often(counted.key.decode(np.array(overflow.args[:1], np.int64), 1)) from None
+        return Updates(counted.key.decode(codes, len(codes)), times, time_index, diffs)
+
+    return counted.with_updates(inline(counted.stream, transform, name=name), keys)

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from differential import Collection, example, new_input
+from differential.data.codes import Codes
 from tests.oracle.grid import Update, on_workers, run
-from timely import Config, Worker, execute
+from timely import Config, Scope, Worker, execute, execute_directly
 from timely.dataflow import dataflow
 from timely.errors import OperatorError
 
@@ -45,6 +46,43 @@ def test_records_without_values_are_distinguished(workers: int) -> None:
     updates = [((1,), (0,), 2), ((2,), (0,), 1), ((1,), (1,), -2)]
     expected = [((1,), (0,), 1), ((2,), (0,), 1), ((1,), (1,), -1)]
     assert run(lambda one: one.distinct(), updates, workers=workers) == expected
+
+
+def test_a_function_receives_only_the_counts_of_records_that_change() -> None:
+    counts: list[int] = []
+
+    def seen(column: Codes) -> Codes:
+        counts.extend(column.tolist())
+        return column
+
+    def program(worker: Worker) -> list[Update]:
+        with worker.dataflow() as scope:
+            session, numbers = new_input(scope)
+            with scope.iterative() as inner:
+                output = numbers.enter(inner).threshold(seen).leave().output()
+        session.insert(np.zeros(100, np.int64), np.arange(100))
+        session.advance_to(1)
+        worker.step_while(lambda: output.less_than(1))
+        counts.clear()
+        session.update(0, 50, diff=2)
+        session.close()
+        worker.step_while(lambda: not output.done())
+        return output.changes()
+
+    assert execute_directly(program)[-1] == ((0, 50), (1,), 2)
+    assert sorted(counts) == [1, 3]
+
+
+def test_a_threshold_in_a_loop_keeps_the_number_of_key_columns() -> None:
+    def program(scope: Scope) -> Collection:
+        numbers = Collection.of(scope, np.array([1, 1, 2]), np.array([5, 5, 6]), np.array([7, 7, 8]), keys=2)
+        with scope.iterative() as inner:
+            entered = numbers.enter(inner)
+            several = entered.threshold(lambda counts: counts // 2)
+            indexed = entered.arrange_by_key().as_collection().threshold(lambda counts: counts // 2)
+            return several.concat(indexed).count().leave()
+
+    assert example(program) == [((1, 5, 2), 1)]
 
 
 def test_a_function_must_return_one_integer_for_each_count() -> None:
