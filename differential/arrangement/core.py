@@ -26,7 +26,6 @@ from differential.arrangement.export import Export
 from differential.data.codes import Encoder
 from differential.data.updates import Updates
 from differential.keys import check_keys
-from differential.trace.as_of import AsOf
 from differential.trace.batch import Batch, entering
 from differential.trace.entered import Entered
 from differential.trace.handle import TraceHandle
@@ -142,7 +141,9 @@ class ArrangementCore(ABC, Generic[C]):
         self.key = key
         self.value = value
         self.keys = keys
-        self.is_in_order = stream.scope.width == 1 and not isinstance(trace, AsOf)
+        self.is_advanced = trace.is_advanced
+        """Whether a batch may have updates later than at the times of its interval, which are not final with it."""
+        self.is_in_order = stream.scope.width == 1 and not self.is_advanced
         """Whether each batch has the totally ordered times of its interval, so that it may be answered at once."""
         self._trace = trace
         self._entered: dict[Scope, Self] = {}

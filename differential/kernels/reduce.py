@@ -29,7 +29,8 @@ The ten modules, in the order in which a call uses them:
 
 *Cost.* A group costs a few steps of galloping in each layer. A group that is reduced from the layers then costs its
 rows; for `MIN` to `LAST` only the rows looked at, and for a `SUM` that has been emitted before only the new rows. A
-group that is visited costs the sorting of its rows, and what `reduce_visit` states.
+group that is visited costs the sorting of its rows, and what `reduce_visit` states. Where a `COUNT` or a `SUM` is
+`LINEAR`, its rows are, either way, those of the output and the new ones, unless the sum is 0.
 """
 
 from __future__ import annotations
@@ -45,17 +46,20 @@ from differential.kernels.reduce_fold import (
     FIRST,
     LARGEST,
     LAST,
+    LINEAR,
     MAX,
     MIN,
     SIGNED,
     SMALLEST,
     SUM,
     SUM_FLOAT,
+    UNKNOWN,
     Fold,
-    change_of_sum,
+    change_of_total,
     fold_at_most,
     fold_layers,
     fold_of,
+    is_linear,
     rows_left,
 )
 from differential.kernels.reduce_history import (
@@ -64,6 +68,7 @@ from differential.kernels.reduce_history import (
     Scratch,
     distinct_at_most,
     gather,
+    gather_linear,
     history_is_at_or_before,
     interesting,
     interesting_chain,
@@ -100,7 +105,7 @@ from differential.kernels.reduce_output import (
     must_grow,
     nothing_emitted,
 )
-from differential.kernels.reduce_rows import Rows, consolidate_rows, put_row, transposed
+from differential.kernels.reduce_rows import ROW_VAL, Rows, consolidate_rows, put_row, transposed
 from differential.kernels.reduce_times import copy_entries
 from differential.kernels.reduce_visit import (
     AT_FAULT,
@@ -111,6 +116,7 @@ from differential.kernels.reduce_visit import (
     GOES_ON,
     HAS_PENDING,
     NEEDS_CLOSURE,
+    NEEDS_GROUP,
     NEEDS_ROOM,
     NEW_TIMES,
     OUTPUT_ROWS,
@@ -122,6 +128,7 @@ from differential.kernels.reduce_visit import (
     STEPS,
     UNEMITTED,
     VISIT,
+    WHOLE_GROUP,
     Room,
     no_room,
     room_for_rows,
@@ -135,6 +142,7 @@ __all__ = [
     "FIRST",
     "LARGEST",
     "LAST",
+    "LINEAR",
     "MAX",
     "MIN",
     "SIGNED",
@@ -145,9 +153,9 @@ __all__ = [
 ]
 
 
-WHOLE, OF_RECORD, OF_SUM = range(3)
-"""The ways to reduce a group at one time: from all its rows; from those of the record, without the output; and from the
-output and the new rows."""
+WHOLE, OF_RECORD, OF_SUM, OF_TOTAL = range(4)
+"""The ways to reduce a group at one time: from all its rows; from those of the record, without the output; from the
+output, the new rows and as much of the input as shows whether a value is left; and from the output and the new rows."""
 
 
 @bare
@@ -232,18 +240,21 @@ def _next_times(fold: Fold, walk: Walk, earlier: Table, upper: Table, scratch: S
 def _at_once(
     fold: Fold, walk: Walk, vectors: Table, room: Room, history: int, way: int, state: Ints, depth: int
 ) -> int:
-    """Reduce a group all of whose rows are at or before its one new time; return GOES_ON, NEEDS_ROOM or AT_FAULT."""
+    """Reduce a group all of whose rows are at or before its one new time; return GOES_ON, or why that is impossible."""
     # Each row of the correction retracts an output row or comes from an input row. For `DISTINCT`, where the output is
     # not read, it is one row at most, and the input has a new row. So `history` bounds it.
     layers, changes = walk.layers, room.changes
-    state[CHANGES] = rows_left(layers, walk.inputs, len(layers)) + 1 if way == OF_SUM else history
+    of_output = way in (OF_SUM, OF_TOTAL)
+    state[CHANGES] = rows_left(layers, walk.inputs, len(layers)) + 1 if of_output else history
     if state[CHANGES] > changes.shape[1]:
         unseek(layers, walk.group)
         return NEEDS_ROOM
     if way == OF_RECORD:
         count = _change_of_record(walk, changes)
-    elif way == OF_SUM:
-        count = change_of_sum(layers, walk.deltas, walk.inputs, changes)
+    elif of_output:
+        count = change_of_total(fold, layers, walk.deltas, walk.inputs, changes, way == OF_TOTAL)
+        if count == UNKNOWN:
+            return NEEDS_GROUP
         count = count if count == FAULT else consolidate_rows(changes, 0, count)
     else:
         count = _fold_at_once(fold, walk, changes)
@@ -256,10 +267,16 @@ def _at_once(
 
 
 @bare
-def _gathered(fold: Fold, walk: Walk, upper: Table, scratch: Scratch, room: Room, history: int, state: Ints) -> int:
+def _gathered(
+    fold: Fold, walk: Walk, upper: Table, scratch: Scratch, room: Room, history: int, way: int, state: Ints
+) -> int:
     """Gather a group of `history` rows for a visit; return GOES_ON, NEEDS_ROOM or NEEDS_CLOSURE."""
     layers, depth = walk.layers, upper.shape[1]
-    times = 1 + state[NEW_TIMES] + distinct_at_most(layers, walk.deltas, len(layers))
+    times = 1 + state[NEW_TIMES]
+    if way == OF_TOTAL:
+        times += distinct_at_most(layers, 0, walk.deltas) + 2 * distinct_at_most(layers, walk.inputs, len(layers))
+    else:
+        times += distinct_at_most(layers, walk.deltas, len(layers))
     folds = 2 * fold_at_most(fold, history)
     state[ROOM_TIMES] = max(state[ROOM_TIMES], times + state[PENDINGS])
     state[ROOM_ROWS], state[FOLDS], state[CHANGES] = max(history, times + 2), folds, history + folds
@@ -271,7 +288,12 @@ def _gathered(fold: Fold, walk: Walk, upper: Table, scratch: Scratch, room: Room
     ):
         unseek(layers, walk.group)
         return NEEDS_ROOM
-    n = gather(walk, upper, scratch, state[NEW_TIMES], room.rows, room.bounds)
+    if way == OF_TOTAL:
+        n = gather_linear(walk, upper, scratch, state[NEW_TIMES], room.rows, room.bounds, fold.kind == COUNT)
+    else:
+        n = gather(walk, upper, scratch, state[NEW_TIMES], room.rows, room.bounds)
+        for row in range(room.bounds[0] if fold.kind == COUNT else 0):
+            room.rows[ROW_VAL, row] = 1
     state[RANKED], state[CHAIN] = n, 1
     state[STEPS] = interesting_chain(scratch.vectors, scratch.marks, n, depth)
     return NEEDS_CLOSURE if state[STEPS] < 0 else GOES_ON
@@ -280,7 +302,13 @@ def _gathered(fold: Fold, walk: Walk, upper: Table, scratch: Scratch, room: Room
 @bare
 def _read(fold: Fold, walk: Walk, upper: Table, scratch: Scratch, room: Room, state: Ints) -> int:
     """Read the rows of a group that has new times; return GOES_ON, or why the loop cannot go on."""
-    layers, group, by_value = walk.layers, walk.group, fold.kind == DISTINCT
+    layers, group, by_value, depth = walk.layers, walk.group, fold.kind == DISTINCT, upper.shape[1]
+    if is_linear(fold) and state[WHOLE_GROUP] == 0:
+        output = seek(layers, walk.inputs, len(layers), group, by_value)
+        if state[NEW_TIMES] == 1 and history_is_at_or_before(walk, walk.inputs, len(layers), scratch.vectors, depth):
+            return _at_once(fold, walk, scratch.vectors, room, output, OF_TOTAL, state, depth)
+        rows = rows_left(layers, 0, walk.deltas) + 2 * output
+        return _gathered(fold, walk, upper, scratch, room, rows, OF_TOTAL, state)
     # Without pending times, the invariant held at the new time before the new rows came: the output has the record
     # exactly if the input before has it, so the layers of output need not be read; and it has the sum of the input
     # before, so those of input need not.
@@ -291,10 +319,17 @@ def _read(fold: Fold, walk: Walk, upper: Table, scratch: Scratch, room: Room, st
     history = seek(layers, walk.deltas, reach, group, by_value)
     if fold.kind == SUM and holds and rows_left(layers, walk.inputs, len(layers)) > 0:
         way = OF_SUM
-    if state[NEW_TIMES] == 1 and history_is_at_or_before(walk, reach, scratch.vectors, upper.shape[1]):
-        return _at_once(fold, walk, scratch.vectors, room, history, way, state, upper.shape[1])
+    if state[NEW_TIMES] == 1 and history_is_at_or_before(walk, walk.deltas, reach, scratch.vectors, depth):
+        return _at_once(fold, walk, scratch.vectors, room, history, way, state, depth)
     history += seek(layers, reach, len(layers), group, by_value)
-    return _gathered(fold, walk, upper, scratch, room, history, state)
+    return _gathered(fold, walk, upper, scratch, room, history, way, state)
+
+
+@bare
+def _begin_again(walk: Walk, state: Ints) -> None:
+    """Make the present group, of a linear kind, the next one again, to be reduced from all its rows."""
+    unseek(walk.layers, walk.group)
+    state[STEPS], state[WHOLE_GROUP] = -1, 1
 
 
 @bare
@@ -313,10 +348,16 @@ def _reduce_groups(
             why = _next_times(fold, walk, earlier, upper, scratch, state)
             if why == GOES_ON and state[NEW_TIMES] != 0:
                 why = _read(fold, walk, upper, scratch, room, state)
+            if why == NEEDS_GROUP:
+                _begin_again(walk, state)
+                continue
             if why != GOES_ON:
                 return why
         if state[STEPS] >= 0:
             why = visit_times(fold, group, scratch, room, emitted, upper, state)
+            if why == NEEDS_GROUP:
+                _begin_again(walk, state)
+                continue
             if why != DONE:
                 return why
             state[STEPS] = -1
@@ -326,6 +367,7 @@ def _reduce_groups(
             depth, changes = upper.shape[1], room.changes
             emit(emitted, group[KEY], changes, state[UNEMITTED], scratch.vectors[ENTRIES], 0, depth)
             state[UNEMITTED] = 0
+        state[WHOLE_GROUP] = 0
         if state[PENDINGS] > 0:
             return HAS_PENDING
 

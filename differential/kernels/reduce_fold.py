@@ -2,7 +2,7 @@
 
 | kind        | emits for a group                                                                                 |
 |-------------|---------------------------------------------------------------------------------------------------|
-| `COUNT`     | the sum of its diffs; nothing if that is 0; negative only if the parameter is `SIGNED`            |
+| `COUNT`     | the sum of its diffs; nothing if that is 0; negative only if the parameter has `SIGNED`           |
 | `SUM`       | the sum of value times diff; nothing if no value has a diff other than 0                          |
 | `SUM_FLOAT` | the same for values that are codes of floats: the exact sum, rounded once                         |
 | `MIN`       | the smallest value                                                                                |
@@ -24,7 +24,7 @@ A multiset is read in one of two ways:
 
 - If the whole group is at one time, `fold_layers` reads it from the layers. `MIN` to `LAST` read only as far as they
   must: the smallest value costs a step for each layer, however long the group is. A `SUM` that has been emitted before
-  is changed by the new rows (`change_of_sum`).
+  is changed by the new rows (`change_of_total`).
 - If a group is visited at several times, `tally_row` keeps a tally, and `fold_tally` reads it. A row costs a few adds;
   a fold for `MIN` to `LAST` scans from the first value that may occur.
 """
@@ -45,8 +45,9 @@ from differential.kernels.wide import carry, fits, product_high
 
 COUNT, SUM, SUM_FLOAT, MIN, MAX, DISTINCT, SMALLEST, LARGEST, FIRST, LAST = range(10)
 
-SIGNED = 1
-"""The parameter of a `COUNT` that may be negative."""
+SIGNED, LINEAR = 1, 2
+"""The parameter of a `COUNT`, or a `SUM`, has these bits: a count may be negative; and no new row is at a time in
+advance of `upper`, so that the output and the new rows are enough to change a count or a sum (see `reduce_times`)."""
 
 TALLY_VALS, TALLY_DIFFS, TALLY, FREE = range(4)
 """The columns of a tally: the group's distinct values, in the order in which the kind looks at them; the diff that each
@@ -70,9 +71,15 @@ class Fold(NamedTuple):
     order: int
 
 
-FAULT = -1
-"""What a fold returns instead of a number of rows if the group cannot be reduced: a value has a negative diff, or a sum
-does not fit."""
+FAULT, UNKNOWN = -1, -2
+"""What a fold returns instead of a number of rows: the group cannot be reduced, for a value has a negative diff, or a
+sum does not fit; or what is known of the group is not enough."""
+
+
+@bare
+def is_linear(fold: Fold) -> bool:
+    """Whether the output and the new rows of a group are enough to reduce it, at least unless its sum is 0."""
+    return fold.kind in (COUNT, SUM) and fold.parameter & LINEAR != 0
 
 
 @bare
@@ -216,7 +223,7 @@ def fold_layers(fold: Fold, layers: Table, first: int, last: int, group: Ints, r
     # A group is present if some value accumulates to a diff other than 0. If the diffs do not add up to 0, one does. If
     # they add up to 0 and none is negative, there are none. Otherwise each value has to be looked at.
     present = diffs != 0 or diffs_high != 0
-    if diffs_high < 0 and (kind == DISTINCT or (kind == COUNT and parameter != SIGNED)):
+    if diffs_high < 0 and (kind == DISTINCT or (kind == COUNT and parameter & SIGNED == 0)):
         return FAULT
     if kind in (COUNT, DISTINCT) and not fits(diffs, diffs_high):
         return FAULT
@@ -239,27 +246,35 @@ def _has_value(layers: Table, first: int, last: int) -> bool:
 
 
 @bare
-def change_of_sum(layers: Table, deltas: int, inputs: int, rows: Rows) -> int:
-    """Put the change of a group's sum into `rows`; return how many rows that is, some perhaps equal, or FAULT.
+def change_of_total(fold: Fold, layers: Table, deltas: int, inputs: int, rows: Rows, alone: bool) -> int:
+    """Put the change of a group's count or sum into `rows`; return how many rows that is, some perhaps equal, or FAULT.
 
-    The layers of output, from `inputs` on, have the sum without the new rows, which are in the layers up to `deltas`.
-    So of the input only as much is read as shows that a value is left, however long the group is. There must be room
-    for the rows of output and one more.
+    The layers of output, from `inputs` on, have the total without the new rows, which are in the layers up to `deltas`.
+    So of the input only as much is read as shows, where a sum is 0, whether a value is left; if these layers are
+    `alone`, nothing is read of it, and UNKNOWN returned. There must be room for the rows of output and one more.
     """
-    count, total, total_high = 0, 0, 0
+    counts, count, total, total_high = fold.kind == COUNT, 0, 0, 0
     for layer in range(len(layers)):
         if deltas <= layer < inputs:
             continue
-        for row in range(layers[layer, LOW], layers[layer, HIGH]):
-            val, diff = value_at(layers, layer, row), diff_at(layers, layer, row)
+        low, high = layers[layer, LOW], layers[layer, HIGH]
+        if counts and layer < deltas and layers[layer, DIFFS] == 0:
+            total += high - low
+            total_high += carry(total, high - low)
+            continue
+        for row in range(low, high):
+            val = 1 if counts and layer < deltas else value_at(layers, layer, row)
+            diff = diff_at(layers, layer, row)
             total += diff * val
             total_high += product_high(diff, val) + (carry(total, diff * val) - (diff * val >> 63))
             if layer >= inputs:
                 put_row(rows, count, val, 0, -diff)
                 count += 1
-    if not fits(total, total_high):
+    if not fits(total, total_high) or (counts and total < 0 and fold.parameter & SIGNED == 0):
         return FAULT
-    present = _has_value(layers, deltas, inputs)
+    if total == 0 and not counts and alone:
+        return UNKNOWN
+    present = total != 0 or (not counts and _has_value(layers, deltas, inputs))
     if present:
         put_row(rows, count, total, 0, 1)
     return count + int(present)
@@ -299,7 +314,7 @@ def tally_row(fold: Fold, tally: Table, place: int, diff: int) -> None:
     tally[TALLY, NEGATIVE] += int(after < 0) - int(before < 0)
     tally[TALLY, LEADING] = min(tally[TALLY, LEADING], place)
     term, high = diff, diff >> 63
-    if fold.kind == SUM:
+    if fold.kind in (COUNT, SUM):  # the values of a count are 1, and its output
         term, high = diff * tally[TALLY_VALS, place], product_high(diff, tally[TALLY_VALS, place])
     total = tally[TALLY, TOTAL] + term
     tally[TALLY, TOTAL] = total
@@ -328,7 +343,7 @@ def fold_tally(fold: Fold, group: Ints, tally: Table, n: int, rows: Rows, first:
         present = tally[TALLY, NONZERO] != 0
         if kind in (COUNT, DISTINCT):
             present = total != 0 or high != 0
-        if high < 0 and (kind == DISTINCT or (kind == COUNT and parameter != SIGNED)):
+        if high < 0 and (kind == DISTINCT or (kind == COUNT and parameter & SIGNED == 0)):
             return FAULT
         if present and kind != SUM_FLOAT and not fits(total, high):
             return FAULT

@@ -31,7 +31,7 @@ from differential.kernels.reduce_layers import (
     times_in_all,
     value_at,
 )
-from differential.kernels.reduce_rows import ROW_TIME, Rows, consolidate_rows, put_row, with_room
+from differential.kernels.reduce_rows import ROW_TIME, ROW_VAL, Rows, consolidate_rows, put_row, with_room
 from differential.kernels.reduce_times import (
     IS_DUE,
     IS_NEW,
@@ -156,10 +156,10 @@ def new_times(walk: Walk, earlier: Table, upper: Table, scratch: Scratch) -> tup
 
 
 @bare
-def history_is_at_or_before(walk: Walk, last: int, vectors: Table, depth: int) -> bool:
-    """Whether all rows of the group in the layers from the input's to `last` are at or before entry 0."""
+def history_is_at_or_before(walk: Walk, first: int, last: int, vectors: Table, depth: int) -> bool:
+    """Whether all rows of the group in the layers `first` to `last` are at or before entry 0."""
     layers, latest = walk.layers, walk.latest
-    for layer in range(walk.deltas, last):
+    for layer in range(first, last):
         low, high = layers[layer, LOW], layers[layer, HIGH]
         if low == high:
             continue
@@ -237,9 +237,32 @@ def gather(walk: Walk, upper: Table, scratch: Scratch, new_count: int, rows: Row
     `bounds` receives the end of the input rows, which start at 0, and the start and the end of the output rows. There
     must be room for all rows of the group, and for its times and one more.
     """
-    depth, layers, vectors, marks = upper.shape[1], walk.layers, scratch.vectors, scratch.marks
     bounds[0], bounds[1], bounds[2] = new_count, new_count + 1, 0
-    _gather_rows(layers, walk.deltas, walk.inputs, scratch, rows, bounds, depth)
+    _gather_rows(walk.layers, walk.deltas, walk.inputs, scratch, rows, bounds, upper.shape[1])
+    return _gather_output(walk, upper, scratch, new_count, rows, bounds)
+
+
+@bare
+def gather_linear(
+    walk: Walk, upper: Table, scratch: Scratch, new_count: int, rows: Rows, bounds: Ints, counts: bool
+) -> int:
+    """Do as `gather` does, with the output rows and the new rows in place of the input (see `reduce_times`).
+
+    If the reduction `counts`, each new row has the value 1.
+    """
+    depth, layers = upper.shape[1], walk.layers
+    bounds[0], bounds[1], bounds[2] = new_count, new_count + 1, 0
+    _gather_rows(layers, 0, walk.deltas, scratch, rows, bounds, depth)
+    for row in range(bounds[2] if counts else 0):
+        rows[ROW_VAL, row] = 1
+    _gather_rows(layers, walk.inputs, len(layers), scratch, rows, bounds, depth)
+    return _gather_output(walk, upper, scratch, new_count, rows, bounds)
+
+
+@bare
+def _gather_output(walk: Walk, upper: Table, scratch: Scratch, new_count: int, rows: Rows, bounds: Ints) -> int:
+    """Gather the output of a group whose input is gathered; do the rest of `gather`."""
+    depth, layers, vectors, marks = upper.shape[1], walk.layers, scratch.vectors, scratch.marks
     # Input and output are consolidated separately: a value may be in both.
     middle = bounds[2]
     _gather_rows(layers, walk.inputs, len(layers), scratch, rows, bounds, depth)

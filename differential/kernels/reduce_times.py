@@ -36,6 +36,13 @@ as it is known. Nothing is emitted there; but t becomes pending only if c(t) is 
 comes later at s <= t, then s is new, and t = s v t is in the closure of s, for the input then has today's new times. A
 time in advance of a pending one is not visited, for the reason given above.
 
+*Counts and sums are linear.* Let L(X)(t) be the sum of value times diff over the rows of X at or before t, where each
+value of the input of a count stands for 1. If no row of I is in advance of `upper`, then L(O) = L(I) at all times after
+a call. For at a due time t, O(t) has the value L(I)(t) once, or is empty where that is 0; all times before t are due,
+so O and I contribute the same to L at each due time; and neither has a row at another time. So O and the new rows serve
+in place of I: they have the same L, and their times are enough, since L(I) changes at no others. Only if a sum is 0 do
+they not show whether there are values; then the group is reduced from all its rows.
+
 *Chains.* If the due times of N, I and O together are a chain, as they always are when times are totally ordered, they
 are their own closure.
 

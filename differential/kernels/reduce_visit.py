@@ -23,13 +23,18 @@ from differential.kernels.compile import Ints, Table, bare, inner
 from differential.kernels.reduce_fold import (
     FAULT,
     FREE,
+    SUM,
+    TALLY,
     TALLY_VALS,
     TALLY_WIDTH,
+    TOTAL,
+    UNKNOWN,
     Fold,
     empty_tally,
     fold_at_most,
     fold_tally,
     is_descending,
+    is_linear,
     tally_row,
 )
 from differential.kernels.reduce_history import KNOWN, TABLE, VISITS, Scratch
@@ -53,7 +58,7 @@ _PLACES, _STARTS, _ORDER, _OUT_STARTS, _OUT_ORDER, _COUNTED, TALLY_COLUMNS = ran
 where each time's input rows start in the order by time, and that order; the same two of the output rows; for each time
 whether its input rows are in the tally."""
 
-DONE, NEEDS_ROOM, NEEDS_CLOSURE, AT_FAULT, HAS_PENDING, GOES_ON = range(6)
+DONE, NEEDS_ROOM, NEEDS_CLOSURE, AT_FAULT, HAS_PENDING, GOES_ON, NEEDS_GROUP = range(7)
 """Why the loop over groups returns to its caller, which allocates and calls again.
 
 - DONE: every group is reduced.
@@ -62,7 +67,7 @@ DONE, NEEDS_ROOM, NEEDS_CLOSURE, AT_FAULT, HAS_PENDING, GOES_ON = range(6)
 - AT_FAULT: at time VISIT the input cannot be reduced: a value has a negative diff, or a sum does not fit.
 - HAS_PENDING: the group is reduced, and has pending times for the next call.
 
-GOES_ON is for the inner functions: the loop itself goes on."""
+GOES_ON and NEEDS_GROUP are for the inner functions: the loop itself goes on, or reduces the group from all its rows."""
 
 (
     ROOM_TIMES,
@@ -77,8 +82,9 @@ GOES_ON is for the inner functions: the loop itself goes on."""
     CHAIN,
     STEPS,
     VISIT,
+    WHOLE_GROUP,
     STATE_WIDTH,
-) = range(13)
+) = range(14)
 """The state of the loop over groups, which survives a return to the caller.
 
 - ROOM_TIMES, ROOM_ROWS, FOLDS, CHANGES: the room that the group needs: for times, for rows, for its folds, and for
@@ -88,7 +94,8 @@ GOES_ON is for the inner functions: the loop itself goes on."""
 - NEW_TIMES, PENDINGS: how many new times of the group are due, and how many times are pending.
 - RANKED: how many distinct times the gathered group has.
 - CHAIN, STEPS: whether the times to visit are a chain, and how many they are; STEPS is -1 until the group is gathered.
-- VISIT: the number of the visit at which the input cannot be reduced."""
+- VISIT: the number of the visit at which the input cannot be reduced.
+- WHOLE_GROUP: whether the group is reduced from all its rows, though its kind is linear."""
 
 
 class Room(NamedTuple):
@@ -234,15 +241,31 @@ def _retract(emitted: Emitted, first: int, visits: Ints, visit: int, changes: Ro
 
 
 @bare
+def _folded(fold: Fold, group: Ints, room: Room, distinct: int, first: int, state: Ints) -> int:
+    """Put what the tally reduces to into `fold`, from row `first` on; return how many rows, FAULT or UNKNOWN."""
+    count = fold_tally(fold, group, room.tally, distinct, room.fold, first)
+    # The output and the new rows in place of the input show only its sum: if that is 0, there may be values or none.
+    only_sum = fold.kind == SUM and is_linear(fold) and state[WHOLE_GROUP] == 0
+    return UNKNOWN if only_sum and count != FAULT and room.tally[TALLY, TOTAL] == 0 else count
+
+
+@bare
+def _dropping(emitted: Emitted, first: int, why: int) -> int:
+    """Drop the rows emitted from `first` on, and return `why`."""
+    emitted.counts[ROW_COUNT] = first
+    return why
+
+
+@bare
 def visit_times(
     fold: Fold, group: Ints, scratch: Scratch, room: Room, emitted: Emitted, upper: Table, state: Ints
 ) -> int:
-    """Reduce a gathered group at its interesting times; return DONE, AT_FAULT or NEEDS_ROOM.
+    """Reduce a gathered group at its interesting times; return DONE, AT_FAULT, NEEDS_GROUP or NEEDS_ROOM.
 
-    After NEEDS_ROOM the group can be visited again from its first time. Of the times that are not due, those with a
-    correction that is not empty become pending. There must be room: in `tally` for all rows and times; in `fold` for
-    two folds, the present one and the one before; in `changes` for both folds and the output rows; in `pending` for all
-    visits.
+    NEEDS_GROUP means that the rows gathered are not enough. After NEEDS_ROOM the group can be visited again from its
+    first time. Of the times that are not due, those with a correction that is not empty become pending. There must be
+    room: in `tally` for all rows and times; in `fold` for two folds, the present one and the one before; in `changes`
+    for both folds and the output rows; in `pending` for all visits.
     """
     depth, n, chain = upper.shape[1], state[RANKED], state[CHAIN] != 0
     visits, pending, counts, changes = scratch.vectors[VISITS], scratch.pending, emitted.counts, room.changes
@@ -267,7 +290,9 @@ def visit_times(
         first, last = reached if chain else 0, reached + 1 if chain else n
         count = _accumulate(fold, scratch, room, visit, first, last, chain, depth)
         reached += 1
-        now_count = fold_tally(fold, group, room.tally, distinct, room.fold, now)
+        now_count = _folded(fold, group, room, distinct, now, state)
+        if now_count == UNKNOWN:
+            return _dropping(emitted, first_row, NEEDS_GROUP)
         if now_count == FAULT:
             if due:
                 state[VISIT] = visit
@@ -285,8 +310,7 @@ def visit_times(
                 # The next visit starts over: what this one emitted is dropped. The times that it made pending stay;
                 # the next visit finds them covered.
                 state[CHANGES] = most
-                counts[ROW_COUNT] = first_row
-                return NEEDS_ROOM
+                return _dropping(emitted, first_row, NEEDS_ROOM)
             count = _retract(emitted, first_row, visits, visit, changes, count, depth)
         count = consolidate_rows(changes, 0, _add_fold(room, count, now, now_count, 1))
         if not due and count > 0:
@@ -295,8 +319,7 @@ def visit_times(
         if count > 0:
             if must_grow(emitted, count):
                 state[OUTPUT_ROWS] = counts[ROW_COUNT] - first_row + count
-                counts[ROW_COUNT] = first_row
-                return NEEDS_ROOM
+                return _dropping(emitted, first_row, NEEDS_ROOM)
             emit(emitted, group[KEY], changes, count, visits, visit, depth)
         # The two halves of `fold` change roles: the present fold is the last one of the next visit.
         before, now, before_count = now, before, now_count

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
 from numbers import Integral
 
-from differential.arrangement.core import C, Keyed
+from differential.arrangement.core import ArrangementCore, C, Keyed
 from differential.data.codes import FLOAT_TYPES, Encoder, Kind
 from differential.kernels import reduce as kernels
 from differential.kernels.compile import Batches, Times
@@ -30,7 +31,8 @@ def sum(collection: Keyed[C], *, name: str = "sum") -> C:
     >>> example(lambda scope: Collection.of(scope, np.array([1, 1]), np.array([10, 20])).sum())
     [((1, 30), 1)]
     """
-    return reduce_arrangement(collection.arrange_by_key(), Sum, None, name=name).as_collection()
+    source = collection.arrange_by_key()
+    return reduce_arrangement(source, partial(Sum, source), None, name=name).as_collection()
 
 
 def min(collection: Keyed[C], *, name: str = "min") -> C:
@@ -75,10 +77,10 @@ class Sum:
 
     by_value = False
 
-    def __init__(self, key: Encoder, value: Encoder, result: Encoder) -> None:
+    def __init__(self, source: ArrangementCore[C], key: Encoder, value: Encoder, result: Encoder) -> None:
         self._value = value
         self._result = result
-        self._integers = BuiltIn(kernels.SUM, 0)
+        self._integers = BuiltIn(kernels.SUM, 0 if source.is_advanced else kernels.LINEAR)
         self._floats = BuiltIn(kernels.SUM_FLOAT, 0)
         self._exact = InPython(lambda groups: sums_of(groups, key, value, result))
 

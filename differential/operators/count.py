@@ -22,5 +22,6 @@ def count(collection: Keyed[C], *, signed: bool = False, name: str = "count") ->
     source = collection.arrange_by_key()
     if source.is_in_order:
         return count_in_order(source, name, signed=signed).as_collection()
-    reduction = BuiltIn(kernels.COUNT, kernels.SIGNED if signed else 0)
+    linear = 0 if source.is_advanced else kernels.LINEAR
+    reduction = BuiltIn(kernels.COUNT, (kernels.SIGNED if signed else 0) | linear)
     return reduce_arrangement(source, lambda key, value, result: reduction, (Kind.INT,), name=name).as_collection()

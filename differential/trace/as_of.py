@@ -42,6 +42,8 @@ class View:
 class AsOf(TraceHandle):
     """A reader of a trace as a dataflow that imports it sees it."""
 
+    is_advanced = True
+
     def __init__(self, spine: Spine, view: View, claim: Claim) -> None:
         super().__init__(spine, claim)
         self._view = view

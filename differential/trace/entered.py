@@ -20,6 +20,7 @@ class Entered(Reader):
     def __init__(self, outside: Reader) -> None:
         """Take over `outside`, a reader of the scope around."""
         super().__init__(outside.depth + 1)
+        self.is_advanced = outside.is_advanced
         self._outside = outside
         self._seen: tuple[Batch, ...] = ()
         self._shown: tuple[Batch, ...] = ()

@@ -24,6 +24,9 @@ from timely.lowlevel import Antichain
 class Reader(ABC):
     """A reader of a trace whose times have `depth` coordinates."""
 
+    is_advanced = False
+    """Whether batches may show updates later than at the times of their intervals."""
+
     def __init__(self, depth: int) -> None:
         self.depth = depth
         self._table: tuple[tuple[Batch, ...], Batches] | None = None

@@ -24,6 +24,8 @@ from timely.progress.antichain import Antichain
 
 EXTENT = 4
 """Coordinates are 0 to EXTENT - 1."""
+LINEAR = ("COUNT", "SUM")
+"""The kinds that can be reduced from the output and the new rows."""
 EMPTY = np.empty(0, np.int64)
 STRINGS = StringTable()
 STRINGS.add(packed(np.array([text_of(number) for number in range(100)], TEXT)), np.arange(100))
@@ -167,9 +169,11 @@ def is_negative(kind: str, count: int, total: int) -> bool:
     return total < 0 if kind == "COUNT" else count < 0
 
 
-@pytest.mark.parametrize("kind", list(REDUCTIONS))
+@pytest.mark.parametrize(
+    ("kind", "linear"), [*[(kind, 0) for kind in REDUCTIONS], *[(kind, reduce_module.LINEAR) for kind in LINEAR]]
+)
 @pytest.mark.parametrize("depth", [1, 2, 3])
-def test_the_output_is_right_at_every_closed_time_after_every_call(kind: str, depth: int) -> None:
+def test_the_output_is_right_at_every_closed_time_after_every_call(kind: str, linear: int, depth: int) -> None:
     signed = kind in ("COUNT", "SUM", "SUM_FLOAT")
 
     @settings(max_examples=examples(60), deadline=None)
@@ -177,8 +181,8 @@ def test_the_output_is_right_at_every_closed_time_after_every_call(kind: str, de
     def check(updates: list[Update], frontiers: list[Antichain], random: Random, compact: bool, parameter: int) -> None:
         if kind == "SUM_FLOAT":
             updates = consolidated((key, encode_float(FLOATS[val]), time, diff) for key, val, time, diff in updates)
-        if kind == "COUNT":
-            parameter = reduce_module.SIGNED
+        if kind in LINEAR:
+            parameter = reduce_module.SIGNED | linear
         run(kind, parameter, depth, updates, frontiers, random, compact)
 
     check()
@@ -192,13 +196,16 @@ def test_one_call_emits_what_a_replay_of_the_definition_emits(updates: list[Upda
         assert consolidated(emitted) == sorted(reduce_by_replay(updates, REDUCTIONS[kind](2)))
 
 
-@pytest.mark.parametrize("kind", ["LARGEST", "DISTINCT", "COUNT", "LAST"])
+@pytest.mark.parametrize(
+    ("kind", "parameter"),
+    [("LARGEST", 99), ("DISTINCT", 0), ("COUNT", 0), ("COUNT", reduce_module.LINEAR), ("LAST", 1)],
+)
 @given(histories(2, True, keys=1), uppers(2), st.randoms(use_true_random=False), st.booleans())
 @settings(max_examples=examples(60), deadline=None)
 def test_a_negative_diff_is_reported_at_a_time_where_it_is_negative(
-    kind: str, updates: list[Update], frontiers: list[Antichain], random: Random, compact: bool
+    kind: str, parameter: int, updates: list[Update], frontiers: list[Antichain], random: Random, compact: bool
 ) -> None:
-    parameter = 1 if kind == "LAST" else 99  # of `LARGEST` only the values that are looked at are checked
+    # Of `LARGEST`, only the values that are looked at are checked.
     _, fault = run_until_fault(kind, parameter, 2, updates, frontiers, random, compact)
     negative = [
         (key, val, *time) if kind == "DISTINCT" else (key, *time)
@@ -294,9 +301,20 @@ def test_groups_are_found_wherever_they_are_among_many(spread: list[list[int]], 
     assert len(rows) == len(expected)
 
 
-@pytest.mark.parametrize("kind", ["SUM", "MIN", "LAST", "LARGEST", "in rounds"])
+@pytest.mark.parametrize(
+    ("kind", "parameter"),
+    [
+        ("COUNT", reduce_module.LINEAR),
+        ("SUM", 0),
+        ("SUM", reduce_module.LINEAR),
+        ("MIN", 0),
+        ("LAST", 30),
+        ("LARGEST", 30),
+        ("in rounds", 0),
+    ],
+)
 @pytest.mark.parametrize("compact", [False, True])
-def test_a_long_history_is_reduced_in_steps(kind: str, compact: bool) -> None:
+def test_a_long_history_is_reduced_in_steps(kind: str, parameter: int, compact: bool) -> None:
     dice = Random(3)
     times = list(itertools.product(range(EXTENT), repeat=2))
     updates = consolidated((1, dice.randrange(40), dice.choice(times), dice.randrange(1, 3)) for _ in range(200))
@@ -304,12 +322,14 @@ def test_a_long_history_is_reduced_in_steps(kind: str, compact: bool) -> None:
     if kind == "in rounds":
         run_in_rounds(2, updates, frontiers, dice, compact)
     else:
-        run(kind, 30, 2, updates, frontiers, dice, compact)
+        run(kind, parameter, 2, updates, frontiers, dice, compact)
 
 
-@pytest.mark.parametrize("kind", list(REDUCTIONS))
+@pytest.mark.parametrize(
+    ("kind", "parameter"), [*[(kind, 5) for kind in REDUCTIONS], *[(kind, reduce_module.LINEAR) for kind in LINEAR]]
+)
 @pytest.mark.parametrize("depth", [1, 2])
-def test_groups_are_reduced_even_if_room_runs_out_in_their_midst(kind: str, depth: int) -> None:
+def test_groups_are_reduced_even_if_room_runs_out_in_their_midst(kind: str, parameter: int, depth: int) -> None:
     """Ever more values of ever more keys, at one time first, at all times then."""
     times = list(itertools.product(range(3), repeat=depth))
     updates: list[Update] = [
@@ -323,4 +343,4 @@ def test_groups_are_reduced_even_if_room_runs_out_in_their_midst(kind: str, dept
         for number in range(key * 2 // 60 + 1)
     ]
     frontiers = [Antichain([(1,) + (0,) * (depth - 1)]), Antichain()]
-    run(kind, 5, depth, consolidated(updates), frontiers, Random(0), False)
+    run(kind, parameter, depth, consolidated(updates), frontiers, Random(0), False)

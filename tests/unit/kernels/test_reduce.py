@@ -81,6 +81,18 @@ def test_a_count_that_becomes_zero_is_retracted() -> None:
     assert call(kinds.COUNT, [(1, 5, (1,), -1)], past=past, emitted=[(1, 1, (0,), 1)])[0] == [(1, 1, (1,), -1)]
 
 
+@pytest.mark.parametrize(("kind", "before", "after"), [(kinds.COUNT, 3, 2), (kinds.SUM, 15, 8)])
+def test_a_count_or_sum_changes_by_the_output_and_the_new_rows_alone(kind: int, before: int, after: int) -> None:
+    # The output is 3 (or 15) from (0, 1) on. The past is not passed.
+    emitted: list[Update] = [(1, before, (0, 1), 1)]
+    new: list[Update] = [(1, 7, (1, 0), 1), (1, 7, (1, 1), -2)]
+    alone = (1, 1 if kind == kinds.COUNT else 7, (1, 0), 1)
+    rows, _, fault = call(kind, new, emitted=emitted, parameter=kinds.LINEAR, depth=2)
+    assert fault == []
+    assert accumulate(emitted + rows, (1, 0)) == {1: {alone[1]: 1}}
+    assert accumulate(emitted + rows, (1, 1)) == {1: {after: 1}}
+
+
 def test_a_sum_of_zero_is_emitted_if_there_are_values() -> None:
     assert call(kinds.SUM, [(1, 5, (0,), 1), (1, -5, (0,), 1)])[0] == [(1, 0, (0,), 1)]
     assert call(kinds.SUM, [(1, 5, (0,), 1), (1, -5, (0,), -1), (1, 2, (0,), 0)])[0] == [(1, 10, (0,), 1)]
