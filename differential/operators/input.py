@@ -343,15 +343,20 @@ _INT64: Final = np.dtype(np.int64)
 
 
 def _widened(column: np.ndarray[Any, Any], *, copy: bool = False) -> np.ndarray[Any, Any]:
-    """Return a column with integers of 64 bits, if it is of integers; floats in the byte order of this machine."""
+    """Return a column with integers of 64 bits, if it is of integers; floats in the byte order of this machine.
+
+    -0.0 becomes 0.0: they are one value, of which a function must not see two.
+    """
     if isinstance(column, Typed):
         return column
     dtype = column.dtype
     kind = dtype.kind
     if kind == "f":
         kind_of(column)
-        dtype = dtype.newbyteorder("=")
-    elif kind == "i" or (kind == "u" and not (len(column) and int(column.max()) >= _MOST)):
+        zero: np.ndarray[Any, Any] = np.zeros(1, dtype.newbyteorder("="))
+        one_zero: np.ndarray[Any, Any] = column.astype(zero.dtype, subok=False, copy=False) + zero
+        return one_zero
+    if kind == "i" or (kind == "u" and not (len(column) and int(column.max()) >= _MOST)):
         dtype = _INT64
     return column.astype(dtype, subok=False, copy=copy)
 
@@ -371,14 +376,14 @@ def gathered(changes: list[Change], time: Time) -> Updates:
     """Return many changes, whose fields have passed `Fields.check`, as one batch of updates."""
     if len(changes) == 1:
         record, diff = changes[0]
-        columns = _columns_of(record)
+        columns = columns_of(record)
         return Updates.at(time, columns, _diffs(diff, len(columns[0])))
     if all(type(record[0]) not in _ARRAYS for record, _ in changes):
         fields = tuple([list(field) for field in zip(*[record for record, _ in changes])])
         columns = tuple(map(_widened, as_columns(fields)))
         diffs = np.array([diff for _, diff in changes], np.int64)
         return Updates.at(time, columns, NOTHING if (diffs == 1).all() else diffs)
-    parts = [_columns_of(record) for record, _ in changes]
+    parts = [columns_of(record) for record, _ in changes]
     columns = tuple(map(_stacked, zip(*parts)))
     each = [_diffs(diff, len(part[0]), spelled_out=True) for part, (_, diff) in zip(parts, changes)]
     return Updates.at(time, columns, np.concatenate(each))
@@ -394,7 +399,7 @@ def _rows_of(record: tuple[Any, ...]) -> int:
     return len(record[0]) if type(record[0]) in _ARRAYS else 1
 
 
-def _columns_of(record: tuple[Any, ...]) -> tuple[np.ndarray[Any, Any], ...]:
+def columns_of(record: tuple[Any, ...]) -> tuple[np.ndarray[Any, Any], ...]:
     """Return a record from `owned` as columns: as it is, unless it is scalars."""
     return record if type(record[0]) in _ARRAYS else tuple(map(_widened, as_columns(record)))
 
