@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
+from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -11,7 +13,7 @@ from differential.arrangement.core import C, Keyed
 from differential.operators.groups import Groups, ranks
 from differential.operators.reduce import reduce
 from timely.errors import DataError
-from timely.lowlevel import Typed, check_functions
+from timely.lowlevel import Items, Typed, as_columns, check_functions, typed
 
 
 def reduce_each(
@@ -27,8 +29,11 @@ def reduce_each(
     key, some microseconds in all. Try things out in this form; for large collections use `reduce`, which receives all
     keys at once.
 
-    A DataError ends the run where `function` returns no list of values, or values of several kinds or of different
-    numbers of columns.
+    Values of any column may be returned as they were given, also nulls, decimals, dates and lists. A tuple of fields is
+    a value of several columns; a list that `function` was given is one value.
+
+    A DataError ends the run where `function` returns no list of values, or values of several kinds, such as integers
+    beside floats, or of different numbers of columns.
 
     >>> def median(key, values):
     ...     return [values[len(values) // 2][0]]
@@ -53,7 +58,7 @@ def reduce_each(
             returned = _values(function(key, sorted(values) if as_in_python else values), key)
             index += [group] * len(returned)
             found += returned
-        return (np.array(index, np.int64), *_columns(found))
+        return (np.array(index, np.int64), *_columns(found, groups.values))
 
     return reduce(collection, batched, name=name)
 
@@ -70,18 +75,63 @@ def _is_as_in_python(column: Any) -> bool:
     return not isinstance(column, Typed) and column.dtype.kind in "biuTO"
 
 
-def _columns(found: list[Any]) -> tuple[list[Any], ...]:
-    """Return the values that a function has returned as columns: of tuples their fields, else one column."""
-    if not found or not isinstance(found[0], tuple):
-        return (found,)
+def _columns(found: list[Any], given: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return the values that a function has returned as columns: of tuples their fields, else one column.
+
+    `given` are the value columns that it has received.
+    """
+    if not found or not _is_record(found[0]):
+        return (_column(found, given),)
     width = len(found[0])
-    others = [value for value in found if not isinstance(value, tuple) or len(value) != width]
+    others = [value for value in found if not _is_record(value) or len(value) != width]
     if others:
         raise DataError(
             f"the function of reduce_each returned {found[0]!r:.80} as one value and {others[0]!r:.80} as another: all "
             "values have the same number of columns"
         )
-    return tuple(list(field) for field in zip(*found))
+    likely = [(column,) for column in given] if len(given) == width else [given] * width
+    return tuple(_column(list(field), columns) for field, columns in zip(zip(*found), likely))
+
+
+def _is_record(value: Any) -> bool:
+    """Return whether a value has several columns: a tuple that is no value of a column of lists."""
+    return isinstance(value, tuple) and not isinstance(value, Items)
+
+
+def _column(items: list[Any], given: tuple[Any, ...]) -> Any:
+    """Return a column: of the logical type of one of the columns given if that has values of these classes.
+
+    So its type depends neither on which keys share a call, nor on whether one of their values is null.
+    """
+    kinds = {kind: item for item in items if (kind := _kind_of_number(item)) is not None}
+    if len(kinds) > 1:
+        one, other, *_ = kinds.values()
+        raise DataError(
+            f"the function of reduce_each returned {one!r} as one value and {other!r} as another: return numbers of "
+            "one kind, such as float(number) for each"
+        )
+    classes = set(map(type, items)) - {NoneType}
+    for column in given:
+        if isinstance(column, Typed) and classes <= set(map(type, column.tolist())):
+            with suppress(DataError):
+                return typed(items, column.type.name)
+    try:
+        return as_columns((items,))[0]
+    except DataError as error:
+        reason = str(error).partition(";")[0].partition(": a column holds")[0]
+        raise DataError(
+            f"what the function of reduce_each returned is no column: {reason}; return values of one kind, and "
+            "None only beside values of a value column that may have nulls"
+        ) from None
+
+
+def _kind_of_number(value: Any) -> str | None:
+    """Return the kind of a number, as NumPy abbreviates it; None for anything else."""
+    if isinstance(value, (bool, np.bool_)):
+        return "b"
+    if isinstance(value, (int, np.integer)):
+        return "i"
+    return "f" if isinstance(value, (float, np.floating)) else None
 
 
 def _rows(columns: tuple[Any, ...], length: int) -> list[Any]:

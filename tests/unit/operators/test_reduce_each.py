@@ -87,7 +87,10 @@ def test_values_are_in_the_order_of_their_type(column: Any, expected: list[Any])
         ([(1, 2), 3], r"\(1, 2\) as one value and 3 as another"),
         ([(1, 2), "ab"], r"\(1, 2\) as one value and 'ab' as another"),
         ([(1, 2), None], r"\(1, 2\) as one value and None as another"),
-        ([3, (1, 2)], r"cannot make a column of \(1, 2\)"),
+        ([3, (1, 2)], r"cannot make a column of \(1, 2\) .*; return values of one kind"),
+        ([3, None], r"cannot make a column of None .*; return values of one kind"),
+        ([3, 2.5], r"returned 3 as one value and 2.5 as another: return numbers of one kind"),
+        ([True, 2], r"returned True as one value and 2 as another: return numbers of one kind"),
     ],
     ids=repr,
 )
