@@ -10,7 +10,7 @@ of the accumulated input. (The accumulation of a collection at t is the sum of i
 
 A group is what the function reduces: all rows of a key or, for `DISTINCT`, all rows of a (key, value).
 
-The ten modules, in the order in which a call uses them:
+The eleven modules, in the order in which a call uses them:
 
 1. `reduce_layers`: the three tables of batches become one array of layers. The walk finds the next group that has new
    rows or pending times, and its rows in each layer, by galloping.
@@ -26,6 +26,7 @@ The ten modules, in the order in which a call uses them:
 7. `reduce_output`: the updates that a call emits, and the pending times that it leaves.
 8. `reduce` (this module): the loop over groups, for built-in functions.
 9. `reduce_rounds`: the same steps for a function in Python, which is called once a round for all groups.
+10. `reduce_replay`: what `reduce_rounds` carries of a group from round to round.
 
 *Cost.* A group costs a few steps of galloping in each layer. A group that is reduced from the layers then costs its
 rows; for `MIN` to `LAST` only the rows looked at, and for a `SUM` that has been emitted before only the new rows. A

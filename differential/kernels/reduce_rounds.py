@@ -4,17 +4,18 @@ The steps are those of `reduce`, with a call of Python in their midst. `plan` fi
 times, their interesting times (see `reduce_times`) and their consolidated histories. In round r every group that has an
 r-th interesting time is accumulated at it (`accumulate`), the caller reduces these groups, and `settle` returns the
 corrections: the reductions, less the output rows at or before these times, less the corrections of earlier rounds at or
-before them. A group's times are in lexicographic order, so those corrections are all known.
+before them. A group's times are in lexicographic order, so those corrections are all known. Most groups have one
+visit; those that have more are carried from round to round (see `reduce_replay`).
 
 Rounds are taken in order, from 0 to `rounds(state)` - 1, and each is accumulated and then settled:
 
     state = plan(new, before, input, output, upper)
     for number in range(rounds(state)):
         active, offsets, vals, counts, fault = accumulate(state, number)
-        chunk = settle(state, number, *reduced(keys(state)[active], offsets, vals, counts))
+        chunk = settle(state, *reduced(keys(state)[active], offsets, vals, counts))
     after = pending(state)
 
-*Cost.* In every round each group is accumulated from all its rows: the function receives all its values in any case.
+*Cost.* A round costs the groups that the function receives and, along chains of times, the rows that are new in it.
 """
 
 from __future__ import annotations
@@ -46,15 +47,37 @@ from differential.kernels.reduce_output import (
     must_grow,
     nothing_emitted,
 )
+from differential.kernels.reduce_replay import (
+    DIFF,
+    ENTERS_TO,
+    GROUP_KEY,
+    GROUP_WIDTH,
+    INPUT,
+    OUTPUT,
+    PLANNED,
+    ROW_WIDTH,
+    ROWS_FROM,
+    SIDES,
+    TIME,
+    VAL,
+    VISIT,
+    VISITS_FROM,
+    counts_at,
+    is_revisited,
+    keep_correction,
+    replayed,
+    span,
+    to_meets,
+)
 from differential.kernels.reduce_rows import (
     ROW_DIFF,
     ROW_TIME,
     ROW_VAL,
     Rows,
-    add_row,
     consolidate_rows,
     copied,
     no_rows,
+    put_row,
     transposed,
     with_room,
 )
@@ -64,26 +87,18 @@ from differential.kernels.wide import Overflow, carry, fits
 Chunk: TypeAlias = tuple[Ints, Ints, Table, Ints, Ints]
 """Keys, values, times, time indices and diffs of rows; a column of nothing but defaults is absent."""
 
-_VISITS, _INPUT, _OUTPUT, _KEY, _VISIT, _LATEST, _GROUP_WIDTH = range(7)
-"""The columns of `groups`: where the visits, the input rows and the output rows of a group start, which end where those
-of the next group start; its key; its visit in the present round; the row of the log emitted for it last, or -1."""
-
-_VAL, _TIME, _DIFF, _ROW_WIDTH = range(4)
-_LOG_VAL, _LOG_DIFF, _LOG_VISIT, _LOG_BEFORE, _LOG_WIDTH = range(5)
-"""The columns of `log`: a row emitted in an earlier round, the visit that emitted it, and the row of the log that was
-emitted before it for the same group, or -1."""
-
 
 class State:
     """A call in progress.
 
     `groups` has a row for each group, and one more, with where its share of the following starts. `times` has the times
-    of the history, and then the visits: the interesting times of each group. `input` and `output` are the rows (value,
-    time, diff) of the history, sorted by value, and refer to `times`. `active` are the groups of the present round.
-    `log` has the rows emitted in earlier rounds.
+    of the history, a meet for each visit (see `reduce_replay`), and then the visits: the interesting times of each
+    group. `input` and `output` are the rows (value, time, diff) of the history, and refer to `times`. Those of a group
+    with one visit are sorted by value, those of others by time. `active` are the groups of the present round.
+    `carried` are the rows of the input and of the output that are carried to the next round.
     """
 
-    __slots__ = ("active", "groups", "input", "log", "output", "pending", "times")
+    __slots__ = ("active", "carried", "groups", "input", "output", "pending", "rounds", "times")
 
     def __init__(self, groups: Table, times: Table, input: Table, output: Table, pending: Table) -> None:
         self.groups = groups
@@ -92,7 +107,12 @@ class State:
         self.output = output
         self.pending = pending
         self.active: Ints = np.arange(len(groups) - 1)
-        self.log: Table = np.empty((0, _LOG_WIDTH), np.int64)
+        self.carried: list[Table] = [np.empty((0, ROW_WIDTH), np.int64)] * SIDES
+        self.rounds = int(np.diff(groups[:, VISITS_FROM]).max(initial=0))
+        if self.rounds > 1:
+            self.groups = np.zeros((len(groups), GROUP_WIDTH), np.int64)
+            self.groups[:, :PLANNED] = groups
+            self.groups[:, ENTERS_TO : ENTERS_TO + SIDES] = groups[:, ROWS_FROM : ROWS_FROM + SIDES]
 
 
 def plan(delta_table: Batches, earlier: Table, input_table: Batches, output_table: Batches, upper: Times) -> State:
@@ -102,12 +122,12 @@ def plan(delta_table: Batches, earlier: Table, input_table: Batches, output_tabl
 
 def rounds(state: State) -> int:
     """Return how many rounds there are: the greatest number of interesting times of a group."""
-    return int(np.diff(state.groups[:, _VISITS]).max(initial=0))
+    return state.rounds
 
 
 def keys(state: State) -> Ints:
     """Return the keys of the groups, to which `accumulate` refers by position."""
-    return state.groups[:-1, _KEY]
+    return state.groups[:-1, GROUP_KEY]
 
 
 def pending(state: State) -> Table:
@@ -122,14 +142,16 @@ def accumulate(state: State, number: int) -> tuple[Ints, Ints, Ints, Ints, Ints]
     which may be none. `vals` is absent if all are 0. `fault` is empty, or the key and the time of a group in which a
     value has a negative count.
     """
-    found = accumulate_round(state.groups, state.times, state.input, state.active, number)
-    state.active = found[0]
-    return found
+    *found, state.carried[INPUT] = accumulate_round(
+        state.groups, state.times, state.input, state.carried[INPUT], state.active, number
+    )
+    state.active, offsets, vals, counts, fault = found
+    return state.active, offsets, vals, counts, fault
 
 
 def time_of(state: State, number: int, place: int) -> tuple[int, ...]:
     """Return the time at which a round visits the group at that place among those that `accumulate` returned."""
-    time: list[int] = state.times[state.groups[state.active[place], _VISITS] + number].tolist()
+    time: list[int] = state.times[state.groups[state.active[place], VISITS_FROM] + number].tolist()
     return tuple(time)
 
 
@@ -138,19 +160,11 @@ def settle(state: State, offsets: Ints, vals: Ints, counts: Ints) -> Chunk:
 
     A group may have several rows of the same value; `vals` and `counts` may be absent.
     """
-    *rows, state.log = settle_round(
-        state.groups, state.times, state.output, state.log, state.active, offsets, vals, counts
+    *rows, state.carried[OUTPUT] = settle_round(
+        state.groups, state.times, state.output, state.carried[OUTPUT], state.active, offsets, vals, counts
     )
     out_keys, out_vals, out_times, time_index, diffs = rows
     return out_keys, out_vals, out_times, time_index, diffs
-
-
-@bare
-def _is_at_or_before(times: Table, one: int, other: int) -> bool:
-    d = 0
-    while d < times.shape[1] and times[one, d] <= times[other, d]:
-        d += 1
-    return bool(d == times.shape[1])
 
 
 @inner
@@ -159,9 +173,9 @@ def _append(rows: Table, count: int, more: Rows, first: int, last: int, base: in
     rows = with_room(rows, count + last - first)
     for row in range(first, last):
         place = count + row - first
-        rows[_VAL, place] = more[ROW_VAL, row]
-        rows[_TIME, place] = more[ROW_TIME, row] + base
-        rows[_DIFF, place] = more[ROW_DIFF, row]
+        rows[VAL, place] = more[ROW_VAL, row]
+        rows[TIME, place] = more[ROW_TIME, row] + base
+        rows[DIFF, place] = more[ROW_DIFF, row]
     return rows
 
 
@@ -176,8 +190,41 @@ def _append_times(times: Table, count: int, more: Ints, n: int, depth: int) -> T
 @bare
 def _begin(groups: Table, group: int, key: int, visits: int, inputs: int, outputs: int) -> None:
     """Note the key of a group, and where its visits, its input rows and its output rows start."""
-    groups[_VISITS, group], groups[_INPUT, group], groups[_OUTPUT, group] = visits, inputs, outputs
-    groups[_KEY, group], groups[_VISIT, group], groups[_LATEST, group] = key, visits, -1
+    groups[VISITS_FROM, group], groups[ROWS_FROM + INPUT, group], groups[ROWS_FROM + OUTPUT, group] = (
+        visits,
+        inputs,
+        outputs,
+    )
+    groups[GROUP_KEY, group], groups[VISIT, group] = key, visits
+
+
+@bare
+def _swap_columns(rows: Rows, first: int, last: int) -> None:
+    for row in range(first, last):
+        rows[ROW_VAL, row], rows[ROW_TIME, row] = rows[ROW_TIME, row], rows[ROW_VAL, row]
+
+
+@bare
+def _sort_by_time(rows: Rows, first: int, last: int) -> None:
+    """Sort consolidated rows by (time, value)."""
+    _swap_columns(rows, first, last)
+    consolidate_rows(rows, first, last)
+    _swap_columns(rows, first, last)
+
+
+@inner
+def _times_of_state(times: Table, count: int, visits: Table, groups: Table, n: int, depth: int) -> Table:
+    """Return the `count` times of the history, the meets and the visits of `n` groups; refer `groups` to these."""
+    visit_count = groups[VISITS_FROM, n]
+    for _ in range(2):
+        times = _append_times(times, count, visits[0], visit_count, depth)
+        count += visit_count
+    for group in range(n):
+        first, last = groups[VISITS_FROM, group] - 2 * visit_count, groups[VISITS_FROM, group + 1] - 2 * visit_count
+        to_meets(times[0], count + first, count + last, depth)
+    for group in range(n + 1):
+        groups[VISITS_FROM, group] += count - visit_count
+    return copied(times[0], count * depth).reshape((count, depth))
 
 
 @kernel
@@ -190,9 +237,9 @@ def plan_rounds(
     layers, group, scratch = walk.layers, walk.group, no_times(walk, depth)
     bounds, counts = np.empty(3, np.int64), np.zeros(COUNTS, np.int64)
     rows = no_rows()
-    groups, postponed = np.empty((_GROUP_WIDTH, 1), np.int64), np.empty((PENDING_TIME + depth, 0), np.int64)
+    groups, postponed = np.empty((PLANNED, 1), np.int64), np.empty((PENDING_TIME + depth, 0), np.int64)
     visits, times = np.empty((1, 0), np.int64), np.empty((1, 0), np.int64)
-    input, output = np.empty((_ROW_WIDTH, 0), np.int64), np.empty((_ROW_WIDTH, 0), np.int64)
+    input, output = np.empty((ROW_WIDTH, 0), np.int64), np.empty((ROW_WIDTH, 0), np.int64)
     count, visit_count, time_count, input_count, output_count = 0, 0, 0, 0, 0
     while next_group(walk, earlier, False):
         seek(layers, 0, deltas, group, False)
@@ -204,6 +251,9 @@ def plan_rounds(
             scratch = room_for_times(scratch, room, depth)
             n = gather(walk, upper, scratch, new_count, rows, bounds)
             scratch, steps, _, pending_count = interesting(scratch, n, upper, False, pending_count)
+            if steps > 1:
+                _sort_by_time(rows, 0, bounds[0])
+                _sort_by_time(rows, bounds[1], bounds[2])
             groups = with_room(groups, count + 2)
             _begin(groups, count, group[KEY], visit_count, input_count, output_count)
             visits = _append_times(visits, visit_count, scratch.vectors[VISITS], steps, depth)
@@ -219,123 +269,142 @@ def plan_rounds(
         if pending_count > 0:
             postponed = add_postponed(postponed, counts, group, scratch.pending, pending_count, depth)
     _begin(groups, count, 0, visit_count, input_count, output_count)
-    for group_number in range(count + 1):
-        groups[_VISITS, group_number] += time_count  # where the visits start when they follow the times of the history
-    times = _append_times(times, time_count, visits[0], visit_count, depth)
-    time_count += visit_count
+    times = _times_of_state(times, time_count, visits, groups, count, depth)
     return (
         transposed(groups, count + 1),
-        copied(times[0], time_count * depth).reshape((time_count, depth)),
+        times,
         transposed(input, input_count),
         transposed(output, output_count),
         transposed(postponed, counts[POSTPONED]),
     )
 
 
+@inner
+def _begun(groups: Table, candidates: Ints, number: int) -> tuple[Ints, int]:
+    """Return the groups that have an r-th visit, which is set, and how many input rows those with one visit have."""
+    active = np.empty(len(candidates), np.int64)
+    count, room = 0, 0
+    for group in candidates:
+        visit = groups[group, VISITS_FROM] + number
+        if visit < groups[group + 1, VISITS_FROM]:
+            groups[group, VISIT] = visit
+            active[count] = group
+            count += 1
+            if not is_revisited(groups, group):
+                room += groups[group + 1, ROWS_FROM + INPUT] - groups[group, ROWS_FROM + INPUT]
+    return active[:count], room
+
+
+@bare
+def _put_counted(
+    times: Ints, visit: int, depth: int, rows: Table, first: int, last: int, target: tuple[Ints, Ints], filled: int
+) -> int:
+    """Append the values and diffs of the rows at or before a visit to `filled` ones; return how many there are then."""
+    vals, counts = target
+    for row in range(first, last):
+        if counts_at(times, rows[row, TIME], visit, depth):
+            vals[filled], counts[filled] = rows[row, VAL], rows[row, DIFF]
+            filled += 1
+    return filled
+
+
+@bare
+def _add_up(vals: Ints, counts: Ints, first: int, last: int) -> int:
+    """Add up rows that are sorted by value and drop zeros; return the new end, or, negated, the row after one whose
+    count does not fit into 64 bits."""
+    kept, row = first, first
+    while row < last:
+        val, count = vals[row], counts[row]
+        high = count >> 63
+        row += 1
+        while row < last and vals[row] == val:
+            count += counts[row]
+            high += carry(count, counts[row])
+            row += 1
+        if not fits(count, high):
+            return -row
+        if count != 0:
+            vals[kept], counts[kept] = val, count
+            kept += 1
+    return kept
+
+
 @kernel
 def accumulate_round(
-    groups: Table, times: Table, input: Table, candidates: Ints, number: int
-) -> tuple[Ints, Ints, Ints, Ints, Ints]:
-    """Return the result of `accumulate`, given the groups of the round before as `candidates`; set their visit.
+    groups: Table, times: Table, input: Table, carried: Table, candidates: Ints, number: int
+) -> tuple[Ints, Ints, Ints, Ints, Ints, Table]:
+    """Return the result of `accumulate`, given the groups of the round before as `candidates`, and the rows to carry.
 
     A group without an r-th interesting time has none in later rounds, so no other group needs a look.
     """
-    count = 0
-    room = 0
-    for group in candidates:
-        if groups[group + 1, _VISITS] - groups[group, _VISITS] > number:
-            count += 1
-            room += groups[group + 1, _INPUT] - groups[group, _INPUT]
-    active, offsets = np.empty(count, np.int64), np.zeros(count + 1, np.int64)
-    vals, counts = np.empty(room, np.int64), np.empty(room, np.int64)
+    depth, flat = times.shape[1], times.reshape(times.size)
+    active, room = _begun(groups, candidates, number)
+    if groups.shape[1] > PLANNED:
+        carried = replayed(groups, times, input, carried, active, INPUT)
+    room += len(carried)
+    offsets, vals, counts = np.zeros(len(active) + 1, np.int64), np.empty(room, np.int64), np.empty(room, np.int64)
     fault = np.empty(0, np.int64)
-    count = 0
-    filled = 0
-    with_vals = 0
-    for group in candidates:
-        visit = groups[group, _VISITS] + number
-        if visit >= groups[group + 1, _VISITS]:
-            continue
-        groups[group, _VISIT] = visit
-        start, high = filled, 0
-        for row in range(groups[group, _INPUT], groups[group + 1, _INPUT]):
-            if _is_at_or_before(times, input[row, _TIME], visit):
-                # The rows are sorted by value: a row has the value of the last one, or begins a new value.
-                if filled > start and vals[filled - 1] == input[row, _VAL]:
-                    counts[filled - 1] += input[row, _DIFF]
-                    high += carry(counts[filled - 1], input[row, _DIFF])
-                else:
-                    if filled > start and not fits(counts[filled - 1], high):
-                        raise Overflow(groups[group, _KEY], vals[filled - 1], visit)
-                    # A value whose rows cancel is overwritten by the next one.
-                    if filled > start and counts[filled - 1] == 0:
-                        filled -= 1
-                    vals[filled] = input[row, _VAL]
-                    counts[filled], high = input[row, _DIFF], input[row, _DIFF] >> 63
-                    filled += 1
-        if filled > start and not fits(counts[filled - 1], high):
-            raise Overflow(groups[group, _KEY], vals[filled - 1], visit)
-        if filled > start and counts[filled - 1] == 0:
-            filled -= 1
+    filled, with_vals = 0, 0
+    for place in range(len(active)):
+        group, start = active[place], filled
+        visit, (first, last) = groups[group, VISIT], span(groups, group, INPUT)
+        if is_revisited(groups, group):
+            filled = _put_counted(flat, visit, depth, carried, first, last, (vals, counts), filled)
+        else:
+            filled = _put_counted(flat, visit, depth, input, first, last, (vals, counts), filled)
+        filled = _add_up(vals, counts, start, filled)
+        if filled < 0:
+            raise Overflow(groups[group, GROUP_KEY], vals[-filled - 1], visit)
         for row in range(start, filled):
             with_vals |= vals[row]
             if counts[row] < 0 and len(fault) == 0:
-                fault = np.empty(1 + times.shape[1], np.int64)
-                fault[0] = groups[group, _KEY]
-                for d in range(times.shape[1]):
+                fault = np.empty(1 + depth, np.int64)
+                fault[0] = groups[group, GROUP_KEY]
+                for d in range(depth):
                     fault[1 + d] = times[visit, d]
-        active[count] = group
-        count += 1
-        offsets[count] = filled
-    return active, offsets, vals[: filled if with_vals != 0 else 0], counts[:filled], fault
+        offsets[place + 1] = filled
+    return active, offsets, vals[: filled if with_vals != 0 else 0], counts[:filled], fault, carried
+
+
+@bare
+def _retract(times: Ints, visit: int, depth: int, held: Table, bounds: tuple[int, int], rows: Rows, n: int) -> int:
+    """Append the output at or before a visit to `n` rows, negated; return how many there are then."""
+    for row in range(bounds[0], bounds[1]):
+        if counts_at(times, held[row, TIME], visit, depth):
+            put_row(rows, n, held[row, VAL], 0, -held[row, DIFF])
+            n += 1
+    return n
 
 
 @kernel
 def settle_round(
-    groups: Table, times: Table, output: Table, log: Table, active: Ints, offsets: Ints, vals: Ints, counts: Ints
+    groups: Table, times: Table, output: Table, carried: Table, active: Ints, offsets: Ints, vals: Ints, counts: Ints
 ) -> tuple[Ints, Ints, Table, Ints, Ints, Table]:
-    """Return the result of `settle`, and the log with its rows appended; update the last row of each group there."""
-    depth = times.shape[1]
-    flat = times.reshape(times.size)
-    rows, emitted = no_rows(), nothing_emitted()
-    logged = len(log)
+    """Return the result of `settle`, and the output rows and corrections to carry to the next round."""
+    depth, flat = times.shape[1], times.reshape(times.size)
+    room = 0
+    if groups.shape[1] > PLANNED:
+        carried = replayed(groups, times, output, carried, active, OUTPUT)
+        # A correction has at most a row for each row of the output and of what the group is reduced to.
+        room = 2 * len(carried) + offsets[len(active)]
+    kept, rows, emitted, kept_count = np.empty((room, ROW_WIDTH), np.int64), no_rows(), nothing_emitted(), 0
     for place in range(len(active)):
-        group = active[place]
-        visit = groups[group, _VISIT]
-        n = 0
-        for row in range(offsets[place], offsets[place + 1]):
-            rows = add_row(rows, n, at(vals, row, 0), at(counts, row, 1))
-            n += 1
-        for row in range(groups[group, _OUTPUT], groups[group + 1, _OUTPUT]):
-            if _is_at_or_before(times, output[row, _TIME], visit):
-                rows = add_row(rows, n, output[row, _VAL], -output[row, _DIFF])
-                n += 1
-        # The log is a linked list for each group, from its last row back.
-        row = groups[group, _LATEST]
-        while row >= 0:
-            if _is_at_or_before(times, log[row, _LOG_VISIT], visit):
-                rows = add_row(rows, n, log[row, _LOG_VAL], -log[row, _LOG_DIFF])
-                n += 1
-            row = log[row, _LOG_BEFORE]
+        group, first = active[place], offsets[place]
+        n, visit, bounds = offsets[place + 1] - first, groups[group, VISIT], span(groups, group, OUTPUT)
+        if n + bounds[1] - bounds[0] > rows.shape[1]:
+            rows = with_room(rows, n + bounds[1] - bounds[0])
+        for row in range(n):
+            put_row(rows, row, at(vals, first + row, 0), 0, at(counts, first + row, 1))
+        if is_revisited(groups, group):
+            n = _retract(flat, visit, depth, carried, bounds, rows, n)
+        else:
+            n = _retract(flat, visit, depth, output, bounds, rows, n)
         n = consolidate_rows(rows, 0, n)
         if n > 0:
             if must_grow(emitted, n):
                 emitted = grown(emitted, n, depth)
-            emit(emitted, groups[group, _KEY], rows, n, flat, visit, depth)
-        # The log of a group is not read after its last visit.
-        if visit + 1 < groups[group + 1, _VISITS]:
-            if logged + n > len(log):
-                larger = np.empty((2 * (logged + n), _LOG_WIDTH), np.int64)
-                for row in range(logged):
-                    for column in range(_LOG_WIDTH):
-                        larger[row, column] = log[row, column]
-                log = larger
-            for row in range(n):
-                log[logged, _LOG_VAL] = rows[ROW_VAL, row]
-                log[logged, _LOG_DIFF] = rows[ROW_DIFF, row]
-                log[logged, _LOG_VISIT] = visit
-                log[logged, _LOG_BEFORE] = groups[group, _LATEST]
-                groups[group, _LATEST] = logged
-                logged += 1
+            emit(emitted, groups[group, GROUP_KEY], rows, n, flat, visit, depth)
+        if is_revisited(groups, group):
+            kept_count = keep_correction(groups, group, carried, rows, n, kept, kept_count)
     out_keys, out_vals, out_times, time_index, diffs = chunk(emitted, depth)
-    return out_keys, out_vals, out_times, time_index, diffs, log[:logged]
+    return out_keys, out_vals, out_times, time_index, diffs, kept[:kept_count]

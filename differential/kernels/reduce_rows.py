@@ -69,14 +69,6 @@ def copied(column: Ints, n: int) -> Ints:
     return result
 
 
-@inner
-def add_row(rows: Rows, count: int, val: int, diff: int) -> Rows:
-    """Return `rows`, of which there are `count`, with one more at time 0."""
-    rows = with_room(rows, count + 1)
-    put_row(rows, count, val, 0, diff)
-    return rows
-
-
 @bare
 def put_row(rows: Rows, row: int, val: int, time: int, diff: int) -> None:
     """Set a row for which there is room."""

@@ -85,7 +85,8 @@ def is_due(upper: Table, times: Ints, entry: int, depth: int) -> bool:
 
 
 @bare
-def _sorts_before(left: Ints, i: int, right: Ints, j: int, depth: int) -> bool:
+def sorts_before(left: Ints, i: int, right: Ints, j: int, depth: int) -> bool:
+    """Whether entry i of `left` comes before entry j of `right` in lexicographic order."""
     for d in range(depth):
         if left[i * depth + d] != right[j * depth + d]:
             return bool(left[i * depth + d] < right[j * depth + d])
@@ -122,7 +123,7 @@ def sort_entries(times: Ints, n: int, order: Ints, spare: Ints, depth: int) -> N
         stop = min(start + _FEW, n)
         for entry in range(start, stop):
             place = entry
-            while place > start and _sorts_before(times, entry, times, order[place - 1], depth):
+            while place > start and sorts_before(times, entry, times, order[place - 1], depth):
                 order[place] = order[place - 1]
                 place -= 1
             order[place] = entry
@@ -132,7 +133,7 @@ def sort_entries(times: Ints, n: int, order: Ints, spare: Ints, depth: int) -> N
             middle, stop = min(start + width, n), min(start + 2 * width, n)
             i, j = start, middle
             for place in range(start, stop):
-                if i < middle and (j == stop or not _sorts_before(times, order[j], times, order[i], depth)):
+                if i < middle and (j == stop or not sorts_before(times, order[j], times, order[i], depth)):
                     spare[place] = order[i]
                     i += 1
                 else:

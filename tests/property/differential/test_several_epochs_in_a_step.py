@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from differential import InputSession, new_input
+from differential import Collection, InputSession, new_input
 from tests.thorough import examples
 from timely import Config, Worker, execute, execute_directly
 from timely.errors import CapabilityError, DataflowFailed, OperatorError
@@ -88,6 +89,48 @@ def test_the_changes_are_those_of_single_steps(actions: list[tuple[str, Any]], n
         found = [(NAMES.tolist().index(row) if named else row, *rest) for (row,), *rest in output.changes()]
         assert sorted((row, epoch, diff) for row, (epoch,), diff in found) == expected
         return output.changes(), pairs.changes()
+
+    one_by_one = execute_directly(lambda worker: program(worker, True))
+    assert execute_directly(lambda worker: program(worker, False)) == one_by_one
+
+
+def least(key: Any, values: list[tuple[Any, int]]) -> list[Any]:
+    return [values[0][0]]
+
+
+IN_PYTHON: dict[str, Callable[[Collection], Collection]] = {
+    "reduce": lambda rows: rows.reduce(lambda groups: (groups.index, groups.values[0] + 10 * groups.counts)),
+    "reduce_each": lambda rows: rows.reduce_each(least),
+    "totals": lambda rows: rows.totals(lambda key, value: value, lambda key, value: 1),
+    "cogroup": lambda rows: rows.cogroup(rows, lambda sides: (sides.left.index, sides.left.values[0])),
+    "prefix_sum": lambda rows: rows.map(lambda key, value: (key, value, value)).prefix_sum(bits=3),
+    "in a loop": lambda rows: rows.iterate(
+        lambda inner: rows.concat(inner.map(lambda key, value: (key, np.maximum(value - 1, 0)))).reduce_each(least)
+    ),
+}
+
+
+@pytest.mark.parametrize("name", IN_PYTHON)
+@given(history=st.lists(st.sets(st.tuples(st.integers(0, 1), st.integers(0, 4)), max_size=4), max_size=30))
+@settings(deadline=None, max_examples=examples(30))
+def test_a_reduction_in_python_of_many_epochs_is_that_of_single_steps(
+    name: str, history: list[set[tuple[int, int]]]
+) -> None:
+    def program(worker: Worker, is_stepped: bool) -> Any:
+        with worker.dataflow() as scope:
+            session, rows = new_input(scope)
+            output = IN_PYTHON[name](rows).output()
+        present: set[tuple[int, int]] = set()
+        for epoch, records in enumerate(history):
+            for record in sorted(present ^ records):
+                session.update(*record, diff=1 if record in records else -1)
+            present = records
+            session.advance_to(epoch + 1)
+            if is_stepped:
+                worker.step_while(lambda: output.less_than(session.time))
+        session.close()
+        worker.step_while(lambda: not output.done())
+        return output.changes()
 
     one_by_one = execute_directly(lambda worker: program(worker, True))
     assert execute_directly(lambda worker: program(worker, False)) == one_by_one

@@ -19,7 +19,7 @@ from tests.oracle.blocks import reduced
 from tests.oracle.layers import Layers, Update, advanced, consolidated, rows_of
 from tests.oracle.reduce import REDUCTIONS, Reduction, accumulate, encode_float, reduce_by_replay, text_of
 from tests.thorough import examples
-from timely.order import join
+from timely.order import Time, join
 from timely.progress.antichain import Antichain
 
 EXTENT = 4
@@ -262,6 +262,29 @@ def test_a_reduction_in_rounds_is_right_at_every_closed_time_after_every_call(de
     @given(histories(depth, False), uppers(depth), st.randoms(use_true_random=False), st.booleans())
     def check(updates: list[Update], frontiers: list[Antichain], random: Random, compact: bool) -> None:
         run_in_rounds(depth, updates, frontiers, random, compact)
+
+    check()
+
+
+@pytest.mark.parametrize(("depth", "extent"), [(1, 60), (2, 8), (3, 4)])
+def test_many_times_of_a_key_are_reduced_in_one_call_as_the_definition_is_replayed(depth: int, extent: int) -> None:
+    times = st.tuples(*[st.integers(0, extent - 1)] * depth)
+    spans = st.lists(st.tuples(st.integers(0, 1), st.integers(-1, 3), times, times), max_size=60)
+
+    @settings(max_examples=examples(60), deadline=None)
+    @given(spans, st.randoms(use_true_random=False))
+    def check(present: list[tuple[int, int, Time, Time]], random: Random) -> None:
+        updates = consolidated(
+            row
+            for key, val, time, other in present
+            for row in [(key, val, time, 1), (key, val, join(time, other), -random.randrange(2))]
+        )
+        reduction = REDUCTIONS["LARGEST"](2)
+        layers, nothing = Layers(split(updates, random, 3), depth), np.empty((0, 8), np.int64)
+        pending, upper = np.empty((0, PENDING_TIME + depth), np.int64), np.empty((0, depth), np.int64)
+        state = rounds.plan(layers.table, pending, layers.table, nothing, upper)
+        emitted = reduce_in_rounds(state, reduction)
+        assert consolidated(emitted) == sorted(reduce_by_replay(updates, reduction))
 
     check()
 

@@ -14,6 +14,7 @@ import pytest
 import differential.kernels.reduce as kinds
 import differential.kernels.reduce_rounds as rounds
 from differential.kernels.reduce_layers import PENDING_KEY, PENDING_TIME, PENDING_VAL
+from differential.kernels.reduce_replay import ENTERS_FROM, ENTERS_TO, SIDES
 from differential.kernels.reduce_visit import MOST_AHEAD
 from tests.oracle.blocks import reduced
 from tests.oracle.layers import Layers, Update, rows_of
@@ -642,6 +643,43 @@ def test_a_round_reports_a_negative_count() -> None:
     none, no_times = np.empty((0, 8), np.int64), np.empty((0, 1), np.int64)
     state = rounds.plan(layers.table, NONE_PENDING, layers.table, none, no_times)
     assert rounds.accumulate(state, 0)[4].tolist() == [3, 5]
+
+
+def rows_replayed(new: list[Update]) -> int:
+    """Return how many rows are read in all rounds that each emit the group as it is."""
+    state = plan(new, [], [], [])
+    count = 0
+    for number in range(rounds.rounds(state)):
+        count += sum(map(len, state.carried))
+        active, offsets, vals, counts, _ = rounds.accumulate(state, number)
+        rounds.settle(state, offsets, vals, counts)
+        for side in range(SIDES):
+            entered = state.groups[active, ENTERS_TO + side] - state.groups[active, ENTERS_FROM + side]
+            count += int(entered.sum())
+    return count
+
+
+def test_a_round_replays_what_is_new_in_it_and_what_is_present() -> None:
+    """In each of many epochs one record takes the place of another."""
+
+    def replaced(epochs: int) -> list[Update]:
+        return [(1, epoch - gone, (epoch,), 1 - 2 * gone) for epoch in range(1, epochs) for gone in (0, 1)]
+
+    assert rows_replayed(replaced(1000)) <= 4 * len(replaced(1000))
+
+
+def test_rows_at_times_that_later_rounds_cannot_distinguish_are_added_up() -> None:
+    """In each of many epochs one record takes the place of another in eight rounds of a loop."""
+
+    def replaced(epochs: int) -> list[Update]:
+        return [
+            (1, 8 * (epoch - gone) + step, (epoch, step), 1 - 2 * gone)
+            for epoch in range(1, epochs)
+            for step in range(8)
+            for gone in (0, 1)
+        ]
+
+    assert rows_replayed(replaced(80)) <= 2.1 * rows_replayed(replaced(40))
 
 
 @pytest.mark.parametrize("by_order", [False, True])
