@@ -10,7 +10,7 @@ of the accumulated input. (The accumulation of a collection at t is the sum of i
 
 A group is what the function reduces: all rows of a key or, for `DISTINCT`, all rows of a (key, value).
 
-The eleven modules, in the order in which a call uses them:
+The modules, in the order in which a call uses them:
 
 1. `reduce_layers`: the three tables of batches become one array of layers. The walk finds the next group that has new
    rows or pending times, and its rows in each layer, by galloping.
