@@ -6,7 +6,7 @@ all others as they are: the dataflow is dropped, and what reads it, too.
 
 Times are numbers of commits. `commit` ends the present epoch at the tables that change, and at those that views of them
 read, then steps until these views are final there. All others stay final as of an earlier commit (`Part.at`), at which
-they have the same rows, until something is built that may read them. So what a commit cannot change costs nothing.
+they have the same rows, until something is built that may read them. So nothing runs for what a commit cannot change.
 """
 
 from __future__ import annotations
