@@ -36,8 +36,8 @@ def divided(kernels: list[Kernel], processes: int) -> list[list[int]]:
     """Return which of the kernels each process compiles, by their places in the list.
 
     A process compiles a function once for all of its kernels. So a kernel goes to the process that will then have the
-    least to do. What another process compiles as well counts twice more for each process: it takes time from all, and
-    those that follow may need it, too.
+    least to do. For what another process compiles as well, twice its size is added for each process: it takes time from
+    all of them, and kernels that follow may need it, too.
     """
     groups: list[list[int]] = [[] for _ in range(min(processes, len(kernels)))]
     known: list[set[FunctionType]] = [set() for _ in groups]

@@ -28,6 +28,7 @@ from differential.kernels.compile import NOTHING, Ints, Table
 from differential.kernels.wide import Overflow
 from differential.trace.batch import Batch
 from differential.trace.columns import Rows
+from differential.trace.cursor import rows_within
 from differential.trace.parts import consolidated
 from timely.lowlevel import starts_of_runs
 
@@ -73,7 +74,9 @@ def products(new: Batch, past: tuple[Batch, ...], watches: Watches) -> Iterator[
         return None
     is_hot = are_hot.repeat(lengths)
     hot, rest = _some(new, is_hot), _some(new, ~is_hot)
-    held = _together([_some(batch, _within(first[are_hot], end[are_hot])) for batch, (first, end) in zip(long, spans)])
+    held = _together(
+        [_some(batch, rows_within(first[are_hot], end[are_hot])) for batch, (first, end) in zip(long, spans)]
+    )
     watches.new(rest)
     watches.new(hot)
     watches.past(held)
@@ -148,10 +151,3 @@ def _together(batches: Sequence[Batch]) -> Batch:
         return batches[0]
     parts: list[Rows] = [batch.columns.rows for batch in batches if len(batch)]
     return Batch.build(*consolidated(parts), batches[0].description)
-
-
-def _within(first: Ints, end: Ints) -> Ints:
-    """Return the places in ranges, one after the other."""
-    lengths = end - first
-    places: Ints = np.arange(lengths.sum()) + (first - (np.cumsum(lengths) - lengths)).repeat(lengths)
-    return places

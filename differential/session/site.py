@@ -6,7 +6,8 @@ all others as they are: the dataflow is dropped, and what reads it, too.
 
 Times are numbers of commits. `commit` ends the present epoch at the tables that change, and at those that views of them
 read, then steps until these views are final there. All others stay final as of an earlier commit (`Part.at`), at which
-they have the same rows, until something is built that may read them. So nothing runs for what a commit cannot change.
+they have the same rows, until something is built that may read them. So nothing runs for tables that share no view
+with those that change.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ class Site:
         """The last failure, of any item, that was looked at."""
         self._compacted = 0
         """The commit after which indexes were last allowed to be compacted."""
-        self._is_behind = False
+        self._may_compact = False
         """Whether they may be compacted further."""
         self._agreement = agreement
         self._is_closing = is_closing
@@ -142,8 +143,8 @@ class Site:
 
     def compact(self) -> None:
         """Allow indexes to be compacted up to the commits as of which everything that follows reads them."""
-        if self._is_behind:
-            self._is_behind, self._compacted = False, self.epoch
+        if self._may_compact:
+            self._may_compact, self._compacted = False, self.epoch
             for part in self._parts():
                 if part.compacted < part.at:
                     part.compacted = part.at
@@ -409,7 +410,7 @@ class Site:
     def _settle(self, items: tuple[Item, ...]) -> None:
         """Step until items are final as of the last commit, or have failed."""
         index, epoch = self.worker.index, self.epoch
-        self.awaited, self._is_behind = items, True
+        self.awaited, self._may_compact = items, True
         self.sweep()
         for item in items:
             while (part := item.parts[index]) is not None and part.trace.upper.less_equal((epoch,)):

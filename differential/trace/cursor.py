@@ -90,7 +90,7 @@ def lookup(batches: Sequence[Batch], keys: Ints, time: Time, vals: Ints | None =
             first, end = _narrowed(batch.vals, first, end, vals)
         lengths = end - first
         place = np.repeat(np.arange(len(keys)), lengths)
-        rows = np.arange(len(place)) + np.repeat(first - (np.cumsum(lengths) - lengths), lengths)
+        rows = rows_within(first, end)
         if vals is not None:
             same = vals[place] == (batch.vals[rows] if len(batch.vals) else 0)
             place, rows = place[same], rows[same]
@@ -100,6 +100,17 @@ def lookup(batches: Sequence[Batch], keys: Ints, time: Time, vals: Ints | None =
         if len(rows):
             parts.append((place if order is None else order[place], *_values_and_diffs(batch, rows)))
     return _summed(parts)
+
+
+def rows_within(first: Ints, end: Ints) -> Ints:
+    """Return the rows of several ranges, one range after the other.
+
+    >>> rows_within(np.array([4, 0]), np.array([6, 1])).tolist()
+    [4, 5, 0]
+    """
+    lengths = end - first
+    rows: Ints = np.arange(lengths.sum()) + (first - (np.cumsum(lengths) - lengths)).repeat(lengths)
+    return rows
 
 
 def _of_one(batches: Sequence[Batch], key: np.int64, time: Time, val: np.int64 | None) -> list[Rows]:

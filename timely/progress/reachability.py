@@ -57,7 +57,7 @@ Image = Callable[[Time], Time | None]
 Outgoing = tuple[Image | None, Key, Callable[[Time], Key] | None]
 
 FEW: Final = 8
-"""Up to as many times are searched one by one."""
+"""Up to this many times are searched one by one."""
 
 
 class Tracker:
