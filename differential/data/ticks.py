@@ -21,6 +21,7 @@ from timely.lowlevel import Typed, is_null, typed
 
 Array = NDArray[Any]
 Ints = NDArray[np.int64]
+Duration = int | dt.timedelta | np.timedelta64
 
 _NANOS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9, "D": 86_400 * 10**9}
 _NANOS["W"] = 7 * _NANOS["D"]

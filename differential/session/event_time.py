@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from differential.collection import Collection
-from differential.data.ticks import count_of, ticks
+from differential.data.ticks import Duration, count_of, ticks
 from differential.data.updates import Updates
 from differential.operators.linear import linear
 from differential.session.building import install
@@ -20,7 +20,6 @@ from differential.session.item import Item
 from differential.session.site import Site
 from differential.session.table_data import Column, columns_of
 from differential.session.transaction import Kind, Statement
-from differential.session.windows import Duration
 from timely.errors import DataError, SessionError
 from timely.lowlevel import typed, user_origin
 

@@ -8,6 +8,7 @@ from difflib import get_close_matches
 from html import escape
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
+from differential.data.ticks import Duration
 from differential.session.catalog import Catalog
 from differential.session.changes import Change, Changes
 from differential.session.clock import Clock
@@ -27,7 +28,6 @@ from differential.session.sources.source import Source
 from differential.session.statement import statement_of
 from differential.session.table_data import columns_of
 from differential.session.transaction import Kind, Statement
-from differential.session.windows import Duration
 from differential.session.writing import forgotten, written
 from timely.errors import DataError, SessionError
 from timely.lowlevel import user_origin

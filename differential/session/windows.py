@@ -5,15 +5,7 @@ A window is an interval of event time that includes its start but not its end. `
 
 Windows are a definition like any other: a record has its windows as long as it exists, and leaves them if it is removed
 or corrected. Tumbling and sliding windows depend on the record alone.
-
-Sessions are found in two steps, so that a change is cheap. Time is divided into cells as long as the gap. The records
-of a group in one cell are in one session, so the first step reads only the cell of the change. The second step joins
-the cells of the group to runs:
-
-    cell c and the next cell belong together   iff   first of the next - last of c < gap
-
-It reads the first and the last time of each cell of the group, and no records. Then only the records whose session has
-changed receive the new one.
+`session_windows.py` finds sessions.
 """
 
 from __future__ import annotations
@@ -26,19 +18,17 @@ from typing import Any, cast
 
 import numpy as np
 
-from differential.collection import Collection
-from differential.data.ticks import count_of, of_ticks, ticks
+from differential.data.ticks import Duration, count_of, of_ticks
 from differential.data.updates import Updates
-from differential.operators.groups import Groups
 from differential.operators.in_pieces import ROWS_PER_PIECE, in_pieces
 from differential.operators.linear import linear
 from differential.session.joined import R
-from timely.errors import BuildError, DataError
-from timely.lowlevel import attributed, is_null, user_origin
+from differential.session.session_windows import event_times, in_sessions, refuse_far
+from timely.errors import BuildError
+from timely.lowlevel import attributed, user_origin
 
 WINDOW = ("window_start", "window_end")
 """The columns of the bounds of a window."""
-Duration = int | dt.timedelta | np.timedelta64
 
 
 @dataclass(frozen=True)
@@ -129,7 +119,7 @@ def assigned(records: R, kind: Kind, column: str, by: Sequence[str]) -> R:
     names = records.names or ()
     if isinstance(kind, Sessions):
         places = tuple(names.index(name) for name in by)
-        made = _joined(cast(Any, records), kind.gap, names.index(column), places, column)
+        made = in_sessions(cast(Any, records), kind.gap, names.index(column), places, column)
         return cast(R, cast(Any, made).named(*names, *WINDOW).at(column))
     origin = user_origin()
 
@@ -140,16 +130,6 @@ def assigned(records: R, kind: Kind, column: str, by: Sequence[str]) -> R:
     whole = type(records)._lazy(records.scope, records.keys, cache(lambda: build(names).stream))
     whole.names, whole.event_time, whole._narrow = (*names, *WINDOW), column, build
     return whole
-
-
-def _times(column: Any, name: str) -> Any:
-    """Return event times as counts. Raises DataError, which names the column and what leaves out nulls."""
-    if is_null(column).any():
-        raise DataError(
-            f"column {name!r}: an event time is null: filter(lambda r: ~is_null(r.{name})) before window(...) leaves "
-            "such records out, with is_null of differential.frames"
-        )
-    return ticks(column)
 
 
 def _slid(records: R, kind: Sliding, column: str, needed: Sequence[str]) -> R:
@@ -185,9 +165,9 @@ def _slid(records: R, kind: Sliding, column: str, needed: Sequence[str]) -> R:
 
 def _counts(column: Any, kind: Sliding, name: str) -> tuple[Any, int, int, int]:
     """Return event times and a window's size, step and offset as counts. Raises DataError if bounds may not fit."""
-    times, size, step = _times(column, name), count_of(kind.size, column), count_of(kind.step, column)
+    times, size, step = event_times(column, name), count_of(kind.size, column), count_of(kind.step, column)
     offset = 0 if kind.offset is None else count_of(kind.offset, column)
-    _refuse_far(times, size + step + abs(offset))
+    refuse_far(times, size + step + abs(offset))
     return times, size, step, offset
 
 
@@ -209,52 +189,6 @@ def _starts(times: Any, size: int, step: int, offset: int) -> tuple[Any, Any]:
     np.subtract(last, step * np.arange(full)[:, None], out=starts[:most].reshape(grid))
     rows[most:], starts[most:] = more, last[more] - full * step
     return rows, starts
-
-
-def _joined(collection: Collection, gap: Duration, at: int, by: tuple[int, ...], column: str) -> Collection:
-    group = len(by) + 1  # a group of all records needs a key, too
-
-    def in_cells(*columns: Any) -> tuple[Any, ...]:
-        cells = _times(columns[at], column) // count_of(gap, columns[at])
-        return (np.zeros(len(cells), np.int64), *(columns[place] for place in by), cells, *columns)
-
-    def span(groups: Groups) -> tuple[Any, ...]:
-        times, begins = ticks(groups.values[0]), groups.offsets[:-1]
-        bounds = np.minimum.reduceat(times, begins), np.maximum.reduceat(times, begins)
-        return (np.arange(len(groups)), *(of_ticks(each, groups.values[0]) for each in bounds))
-
-    def runs(groups: Groups) -> tuple[Any, ...]:
-        cells, firsts, lasts = groups.values
-        length = count_of(gap, firsts)
-        _refuse_far(ticks(lasts), length)
-        order = np.lexsort((cells, groups.index))
-        index, first, last = groups.index[order], ticks(firsts)[order], ticks(lasts)[order]
-        begins = np.append(True, (index[1:] != index[:-1]) | (first[1:] >= last[:-1] + length))
-        run = np.cumsum(begins) - 1
-        starts, ends = first[begins], last[np.append(begins[1:], True)] + length
-        return (index, cells[order], *(of_ticks(each[run], firsts) for each in (starts, ends)))
-
-    def with_times(*columns: Any) -> tuple[Any, ...]:
-        return (*columns[: group + 1], columns[group + 1 + at])
-
-    def rejoined(*columns: Any) -> tuple[Any, ...]:
-        return columns[group + 1 :]
-
-    records = collection.map(in_cells, keys=group + 1, name="cell")
-    spans = records.map(with_times, keys=group + 1, name="event time").reduce(span, name="first and last")
-    by_group = spans.map(lambda *columns: columns, keys=group, name="cells of a group")
-    found = by_group.reduce(runs, name="sessions").map(lambda *columns: columns, keys=group + 1, name="cell")
-    return records.join_map(found, rejoined, keys=collection.keys, name="window")
-
-
-def _refuse_far(times: Any, margin: int) -> None:
-    """Raise DataError if the bounds of a window may not fit into 64 bits."""
-    for time in (int(times.min()), int(times.max())) if len(times) else ():
-        if not -(1 << 63) <= time - margin <= time + margin < 1 << 63:
-            raise DataError(
-                f"an event time is {time} units from 0 or 1970, so that the bounds of its windows do not fit into 64 "
-                "bits: filter such records before the window"
-            )
 
 
 def _refuse_none(what: str, duration: Duration) -> None:
