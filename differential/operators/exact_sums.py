@@ -66,6 +66,12 @@ def _totals(column: Typed, groups: CodeGroups) -> list[int]:
     ]
 
 
+def sum_of_decimals(of: Decimals) -> Decimals:
+    """Return the type of sums of decimals of a type."""
+    digits = _MOST_DIGITS[of.precision > _MOST_DIGITS[0]]
+    return cast(Decimals, logical_type(f"decimal({digits}, {of.scale})"))
+
+
 def _magnitude(numbers: Codes) -> int:
     return max(int(numbers.max()), -int(numbers.min()))
 
@@ -77,9 +83,8 @@ def _stored(of: LogicalType, totals: Sequence[int], groups: CodeGroups, key: Enc
     if of.name == "uint64":
         least, most = 0, (1 << 64) - 1
     elif isinstance(of, Decimals):
-        digits = _MOST_DIGITS[of.precision > _MOST_DIGITS[0]]
-        wide = logical_type(f"decimal({digits}, {of.scale})")
-        least, most, room = 1 - 10**digits, 10**digits - 1, f"{digits} digits"
+        wide = sum_of_decimals(of)
+        least, most, room = 1 - 10**wide.precision, 10**wide.precision - 1, f"{wide.precision} digits"
     for group, total in enumerate(totals):
         if not least <= total <= most:
             error = too_large(key.decode(groups.keys[group : group + 1], 1), room=room)

@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 
+from differential.operators.exact_sums import sum_of_decimals
 from timely.errors import BuildError, DataError
-from timely.lowlevel import user_origin
+from timely.lowlevel import Decimals, logical_type, user_origin
 
 Aggregate = Literal["count"] | tuple[str, Literal["sum", "min", "max", "mean"]]
 """The number of records, or a column and the aggregate of its values."""
 
 KINDS = ("sum", "min", "max", "mean")
+
+_SUMS = {
+    "bool": "int64",
+    "int64": "int64",
+    "uint64": "uint64",
+    **dict.fromkeys(("float16", "float32", "float64"), "float64"),
+}
+"""The types of the sums of numbers."""
 
 
 def check_aggregates(groups: Sequence[str], aggregates: Mapping[str, Any]) -> None:
@@ -32,6 +41,27 @@ def check_aggregates(groups: Sequence[str], aggregates: Mapping[str, Any]) -> No
             raise BuildError(
                 f"{where}: {name}={of!r:.80} is neither 'count' nor a column and one of {', '.join(KINDS)}, {example}"
             )
+
+
+def type_of(aggregate: str, of: str | None) -> str | None:
+    """Return the name of the type of an aggregate of a column of type `of`; None if it is not known without rows.
+
+    >>> type_of("count", None), type_of("sum", "float32"), type_of("mean", "int64"), type_of("max", "text?")
+    ('int64', 'float64', 'float64', 'text?')
+    >>> type_of("sum", "decimal(9, 2)"), type_of("mean", "duration[s]"), type_of("sum", "text")
+    ('decimal(38, 2)', 'duration[us]', None)
+    """
+    if aggregate == "count":
+        return "int64"
+    if of is None or aggregate in ("min", "max"):
+        return of
+    if of in _SUMS:
+        return _SUMS[of] if aggregate == "sum" else "float64"
+    if of.startswith("decimal("):
+        return sum_of_decimals(cast(Decimals, logical_type(of))).name if aggregate == "sum" else "float64"
+    if of.startswith("duration["):
+        return of if aggregate == "sum" or of == "duration[ns]" else "duration[us]"
+    return None
 
 
 def quotient(sums: Any, counts: Any) -> Any:

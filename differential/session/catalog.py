@@ -388,7 +388,7 @@ class Catalog:
     def read(self, item: Item) -> Rows:
         """Return the rows of an item as of the last commit."""
         self.check(item)
-        return item.rows(self.engine.call(Site.read, item), item.schema.types())
+        return item.rows(self.engine.call(Site.read, item))
 
     def check(self, item: Item) -> None:
         """Raise SessionError where an item was dropped or has failed."""

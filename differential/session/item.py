@@ -7,11 +7,10 @@ no one reads it any more.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import count
 from threading import Lock
-from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple
 from weakref import ref
 
@@ -251,8 +250,8 @@ class Item:
         """Return columns in the order in which they are read."""
         return columns if self.shown is None or not columns else tuple(columns[place] for place in self.shown)
 
-    def rows(self, shares: list[Share], types: Mapping[str, str] = MappingProxyType({})) -> Rows:
-        """Return what all workers have of the item as rows; `types` are the types of columns that are known by name.
+    def rows(self, shares: list[Share]) -> Rows:
+        """Return what all workers have of the item as rows.
 
         A column of no rows has the type that is known; if none is, it has the type of opaque values.
         """
@@ -260,6 +259,7 @@ class Item:
         if not full:
             empty = next((share.columns for share in shares if share.columns), ())
             if self.names is not None and len(empty) != len(self.names):  # no worker knows the kinds of all columns
+                types = self.schema.types()
                 empty = tuple([typed([], types.get(name, "value")) for name in self.names])
             return Rows(self.columns(len(empty)), self.reordered(empty), np.empty(0, np.int64))
         columns = tuple(np.concatenate(parts) for parts in zip(*(share.columns for share in full)))

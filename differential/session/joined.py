@@ -69,22 +69,26 @@ def joined(left: R, right: R, on: On, name: str) -> R:
     origin = user_origin()
     columns = joined_names((*ours, *_others(left, ours)), _others(right, theirs), True)
     assert columns is not None
-    types = {**{name: of for name, of in right.types.items() if name not in theirs}, **left.types}
+    types = {**right.types, **dict.fromkeys(left.names or ()), **left.types}
 
     def build(needed: Sequence[str]) -> R:
         with attributed(origin, always=True):
             first, second = _with_key(left, ours, needed), _with_key(right, theirs, needed)
             made = cast(R, _join.join(cast(Any, first), second, name=name))
-            named = made.named(*first.names, *_others(second, theirs))
-            named.types = {name: of for name, of in types.items() if name in named.names}
-            return cast(R, named)
+            return with_types(cast(R, made.named(*first.names, *_others(second, theirs))), types)
 
     if (_has_key(left, ours) and _has_key(right, theirs)) or left.scope is not right.scope:
         return build(columns)
     # Cached, because copies of `whole` (`named`, `at`) ask for the stream, too: they share one join.
     whole = type(left)._lazy(left.scope, len(ours), cache(lambda: build(columns).stream))
-    whole.names, whole._narrow, whole.types = columns, build, types
-    return whole
+    whole.names, whole._narrow = columns, build
+    return with_types(whole, types)
+
+
+def with_types(relation: R, types: Mapping[str, str | None]) -> R:
+    """Note the types of those columns of a new relation that are known before there are rows, and return it."""
+    relation.types = {name: of for name in relation.names or () if (of := types.get(name)) is not None}
+    return relation
 
 
 def matched_columns(what: str, left: Named, right: Named, on: On) -> tuple[list[str], list[str]]:

@@ -22,11 +22,11 @@ from differential.arrangement.arranged import Arranged
 from differential.collection import Arrangement, Collection
 from differential.operators import filter as _filter, join as _join
 from differential.operators.attempt import Attempt
-from differential.session.aggregate import Aggregate, check_aggregates, quotient
+from differential.session.aggregate import Aggregate, check_aggregates, quotient, type_of
 from differential.session.alike import Alike
 from differential.session.checked import checked, checked_by_name
 from differential.session.guesses import GROUPS, RELATION, absent
-from differential.session.joined import On, joined
+from differential.session.joined import On, joined, with_types
 from differential.session.near import (
     joined_names,
     known_columns,
@@ -36,7 +36,7 @@ from differential.session.near import (
     refuse_stranger,
 )
 from differential.session.row import Row, by_name, chosen, is_of_the_library, of_row, refuse_values
-from differential.session.windows import WINDOW, Kind, Sessions, assigned, refuse_windows
+from differential.session.windows import WINDOW, Kind, Sessions, assigned, refuse_other_kinds, refuse_windows
 from timely import Stream
 from timely.errors import BuildError
 from timely.lowlevel import user_origin
@@ -79,7 +79,8 @@ class Relation(Alike):
         refuse_names(self.names, names, self.keys)
         self.refuse_positions("named", names)
         relation = copy(self)
-        relation.names, relation.declared, relation._narrow, relation.types = names, None, None, {}
+        relation.types = {new: self.types[old] for old, new in zip(self.names or (), names) if old in self.types}
+        relation.names, relation.declared, relation._narrow = names, None, None
         relation.event_time = self.event_time if self.event_time in names else None
         return relation
 
@@ -132,8 +133,8 @@ class Relation(Alike):
         kept = dict(zip(names, names)) | computed
         made = [known.index(each) if isinstance(each, str) else of_row(known, each) for each in kept.values()]
         function = checked(known, chosen(known, made), *computed.values(), types=whole.types)
-        made_of = whole.map(function, keys=keys, name="select").named(*names, *computed)
-        made_of.types = {new: of for new, old in kept.items() if isinstance(old, str) and (of := whole.types.get(old))}
+        types = {new: whole.types.get(old) for new, old in kept.items() if isinstance(old, str)}
+        made_of = with_types(whole.map(function, keys=keys, name="select").named(*names, *computed), types)
         return made_of.at(self.event_time) if self.event_time in names else made_of
 
     def map(self, function: Callable[..., Any], *, keys: int = 1, name: str = "map") -> Self:
@@ -203,7 +204,7 @@ class Relation(Alike):
             return result
         columns = joined_names(self.names, other.names[other.keys :], False)
         if columns is not None:
-            return result.named(*columns)
+            return with_types(result.named(*columns), {**other.types, **dict.fromkeys(self.names), **self.types})
         result._unnamed = lost_names((*self.names, *other.names[other.keys :]))
         return result
 
@@ -344,19 +345,19 @@ class Groups:
         """Return how many records each group has, in a column of this name."""
         if name in self._names:
             raise BuildError(f"count (at {user_origin()}): {name!r} is a column of the groups: take another name")
-        return self._made(self._counts(), name)
+        return self._made(self._counts(), name, "count")
 
     def sum(self, column: str) -> Relation:
         """Return the sum of a column in each group."""
-        return self._made(self._values("sum", column).sum(), column)
+        return self._made(self._values("sum", column).sum(), column, "sum")
 
     def min(self, column: str) -> Relation:
         """Return the smallest value of a column in each group."""
-        return self._made(self._values("min", column).min(), column)
+        return self._made(self._values("min", column).min(), column, "min")
 
     def max(self, column: str) -> Relation:
         """Return the largest value of a column in each group."""
-        return self._made(self._values("max", column).max(), column)
+        return self._made(self._values("max", column).max(), column, "max")
 
     def mean(self, column: str) -> Relation:
         """Return the mean of a column in each group, as a float; of durations as one in microseconds or nanoseconds."""
@@ -364,7 +365,7 @@ class Groups:
         groups = self._only([column])
         sums, counts = groups._values("mean", column).sum(), groups._counts()
         divided = sums.join_map(counts, lambda *both: (*both[:-2], quotient(*both[-2:])), keys=len(self._names))
-        return self._made(divided, column)
+        return self._made(divided, column, "mean")
 
     if not TYPE_CHECKING:
 
@@ -377,8 +378,10 @@ class Groups:
         narrow = self._records().narrowed([*self._names, *columns])
         return self if narrow is self._records() else Groups(lambda: narrow, self._names, self._columns)
 
-    def _made(self, made: object, column: str) -> Relation:
-        return cast(Relation, made).named(*self._names, column)
+    def _made(self, made: object, column: str, aggregate: str) -> Relation:
+        types = self._records().types
+        of = type_of(aggregate, types.get(column))
+        return with_types(cast(Relation, made).named(*self._names, column), {**types, column: of})
 
     def _counts(self) -> Relation:
         """Return (group, number of records), for which only the groups are indexed, unless the records are already."""
@@ -423,11 +426,7 @@ class Windows(Groups):
     """
 
     def __init__(self, relation: Relation, kind: Kind, at: str | None) -> None:
-        if not isinstance(kind, Kind):
-            raise BuildError(
-                f"window (at {user_origin()}): {kind!r:.80} is no kind of window: use tumbling(size), "
-                "sliding(size, step) or sessions(gap)"
-            )
+        refuse_other_kinds(kind)
         column = relation.event_time if at is None else at
         if column is None:
             raise BuildError(

@@ -22,7 +22,7 @@ from differential.data.ticks import Duration, count_of, of_ticks
 from differential.data.updates import Updates
 from differential.operators.in_pieces import ROWS_PER_PIECE, in_pieces
 from differential.operators.linear import linear
-from differential.session.joined import R
+from differential.session.joined import R, with_types
 from differential.session.session_windows import event_times, in_sessions, refuse_far
 from timely.errors import BuildError
 from timely.lowlevel import attributed, user_origin
@@ -92,6 +92,15 @@ def sessions(gap: Duration) -> Sessions:
     return Sessions(gap)
 
 
+def refuse_other_kinds(kind: object) -> None:
+    """Raise BuildError if something is no kind of window."""
+    if not isinstance(kind, Kind):
+        raise BuildError(
+            f"window (at {user_origin()}): {kind!r:.80} is no kind of window: use tumbling(size), "
+            "sliding(size, step) or sessions(gap)"
+        )
+
+
 def refuse_windows(names: tuple[str, ...]) -> None:
     """Raise BuildError if a collection has the columns of another window."""
     if taken := [name for name in WINDOW if name in names]:
@@ -117,19 +126,20 @@ def assigned(records: R, kind: Kind, column: str, by: Sequence[str]) -> R:
     [((3, 3, 39), 1), ((9, 3, 39), 1), ((40, 40, 70), 1)]
     """
     names = records.names or ()
+    types = {**records.types, **dict.fromkeys(WINDOW, records.types.get(column))}
     if isinstance(kind, Sessions):
         places = tuple(names.index(name) for name in by)
         made = in_sessions(cast(Any, records), kind.gap, names.index(column), places, column)
-        return cast(R, cast(Any, made).named(*names, *WINDOW).at(column))
+        return with_types(cast(R, cast(Any, made).named(*names, *WINDOW).at(column)), types)
     origin = user_origin()
 
     def build(needed: Sequence[str]) -> R:
         with attributed(origin, always=True):
-            return _slid(records.narrowed([*needed, column]), kind, column, needed)
+            return with_types(_slid(records.narrowed([*needed, column]), kind, column, needed), types)
 
     whole = type(records)._lazy(records.scope, records.keys, cache(lambda: build(names).stream))
     whole.names, whole.event_time, whole._narrow = (*names, *WINDOW), column, build
-    return whole
+    return with_types(whole, types)
 
 
 def _slid(records: R, kind: Sliding, column: str, needed: Sequence[str]) -> R:

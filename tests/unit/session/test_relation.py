@@ -557,16 +557,19 @@ def test_a_value_of_a_left_join_that_is_none_of_its_column_is_refused(of: Any, m
 def test_a_value_of_a_left_join_of_another_type_than_the_rows_that_come_later_is_named() -> None:
     with Session() as db:
         left, right = db.table("left", {"k": [1, 2]}), db.table("right", {"k": int, "v": float})
-        sums = lambda t, value: t.left.left_join(t.right.group_by("k").sum("v"), on="k", missing={"v": value})  # noqa: E731
-        db.view("wrong", lambda t: sums(t, 0))
-        good = db.view("good", lambda t: sums(t, typed([0], "float64")))
+        twice = lambda t: t.right.select("k", v=lambda r: 2 * r.v)  # noqa: E731
+        db.view("wrong", lambda t: t.left.left_join(twice(t), on="k", missing={"v": 0}))
+        zero = typed([0], "float64")
+        good = db.view("good", lambda t: t.left.left_join(twice(t), on="k", missing={"v": zero}))
+        sums = db.view("sums", lambda t: t.left.left_join(t.right.group_by("k").sum("v"), on="k", missing={"v": 0}))
         right.insert(k=1, v=1.5)
         message = (
             r"'v' is of float64 on the other side, and `missing` has a value of int64: .*typed\(\[0\], 'float64'\)"
         )
         with pytest.raises(SessionError, match=rf"left_join \(at .*test_relation.py:\d+\): column {message}"):
             db.commit()
-        assert (len(left), good.records()) == (2, [(1, 1.5), (2, 0.0)])
+        assert (len(left), good.records()) == (2, [(1, 3.0), (2, 0.0)])
+        assert sums.records() == [(1, 1.5), (2, 0.0)]
 
 
 def test_a_collection_is_neither_true_nor_false() -> None:
