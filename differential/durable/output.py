@@ -228,7 +228,9 @@ class Past:
         self._is_settled = True
         batches, self._batches = self._batches, []
         manifest = self._manifest
-        fields = manifest.fields or (rows.fields_of(batches[0], self._shard.fields) if batches else ())
+        fields = manifest.fields or (
+            rows.fields_of(batches[0], self._shard.fields, self._shard.shard) if batches else ()
+        )
         found = rows.consolidated(rows.table_of(batches, fields, self._shard.shard), self._as_of)
         if self._as_of == manifest.upper - 1 and rows.digest(found) == manifest.digest:
             return []

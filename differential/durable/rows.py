@@ -43,15 +43,18 @@ _MOST = 1 << 62
 """Sums of this size are added up again with Python's integers, which do not overflow."""
 
 
-def fields_of(updates: Updates, names: Sequence[str] | None) -> tuple[tuple[str, str], ...]:
+def fields_of(
+    updates: Updates, names: Sequence[str] | None, collection: object = "the collection"
+) -> tuple[tuple[str, str], ...]:
     """Return (name, kind) of each column of some updates: `names`, or column_0, column_1, ...
 
-    Raises DataError if there are not as many names as columns.
+    Raises DataError, which names the `collection`, if there are not as many names as columns.
     """
     if names is None:
         names = [f"column_{number}" for number in range(len(updates.columns))]
     if len(names) != len(updates.columns):
-        raise DataError(f"records have {len(updates.columns)} field(s), but {len(names)} are named: {', '.join(names)}")
+        has, named = len(updates.columns), ", ".join(names)
+        raise DataError(f"{collection}: records have {has} field(s), but {len(names)} are named: {named}")
     return tuple((name, kind_of(each)) for name, each in zip(names, updates.columns))
 
 

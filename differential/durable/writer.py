@@ -123,7 +123,7 @@ class Writer:
         fields = manifest.fields
         batches = [batch for batch in batches if len(batch)]
         if batches and not fields:
-            fields = rows.fields_of(batches[0], self.names)
+            fields = rows.fields_of(batches[0], self.names, self.shard)
         table = rows.table_of(batches, fields, self.shard)
         if len(table) <= rows.LARGE:
             table = rows.consolidated(table)

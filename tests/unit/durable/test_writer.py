@@ -77,7 +77,7 @@ def test_records_of_other_kinds_are_refused(shard: Shard) -> None:
 def test_names_are_as_many_as_columns(shard: Shard) -> None:
     writer = Writer.claim(shard, "input")
     writer.names = ("a", "b")
-    with pytest.raises(DataError, match=r"records have 1 field\(s\), but 2 are named: a, b"):
+    with pytest.raises(DataError, match=rf"^{re.escape(str(shard))}: records have 1 field\(s\), but 2 are named: a, b"):
         writer.append(1, [of(0, 7)])
 
 
