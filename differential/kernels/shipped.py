@@ -71,7 +71,8 @@ class Shipped:
         return Shipped(Processor(name, features), {key: codes[first:last] for key, (first, last) in table.items()})
 
     def write(self, directory: Path, name: str) -> Path:
-        """Write the kernels to a file of a directory, and return its path."""
+        """Write the kernels to a file of a directory, which is made if there is none, and return its path."""
+        directory.mkdir(parents=True, exist_ok=True)
         path = directory / f"{name}{SUFFIX}"
         ends = list(accumulate(map(len, self._payloads.values()), initial=0))
         table = dict(zip(self._payloads, pairwise(ends), strict=True))

@@ -32,7 +32,7 @@ def reported(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_file_holds_what_was_written(tmp_path: Path) -> None:
     payloads = {name_of("one"): b"code of one\n\0", name_of("none"): b"", name_of("two"): b"code of two"}
-    path = Shipped(BASELINE, payloads).write(tmp_path, BASELINE.name)
+    path = Shipped(BASELINE, payloads).write(tmp_path / "new", BASELINE.name)
     read = Shipped.read(path)
     assert read.processor == BASELINE
     assert [read.payload(key) for key in ("one", "none", "two", "three")] == [
