@@ -24,9 +24,12 @@ the strings in a tuple. Freed numbers are reused.
 
 A collection begins when there are as many new items as the last one found in use, or a sixteenth of the rows that it
 marked, if that is more. So the table has about twice the items in use, and a new item pays for a constant amount of
-work. The work is done in steps. For each item that is new since the step before, a step marks at most `MARKED_PER_ITEM`
-rows and sweeps at most `SWEPT_PER_ITEM` numbers, a fraction of the cost of encoding it; or it does `LEAST_STEP`, some
-0.1 ms to 1 ms. The tables of hashes still grow all at once.
+work. Long strings are counted in words of 8 bytes as well: a collection also begins when there are as many new words as
+the last one found in use, or a quarter of the rows that it marked, or `LEAST_WORDS`, whichever is most.
+
+The work is done in steps. For each item that is new since the step before, a step marks at most `MARKED_PER_ITEM` rows
+and sweeps at most `SWEPT_PER_ITEM` numbers, a fraction of the cost of encoding it; for each word, `MARKED_PER_WORD` and
+`SWEPT_PER_WORD`; or it does `LEAST_STEP`, some 0.1 ms to 1 ms. The tables of hashes still grow all at once.
 """
 
 from __future__ import annotations
@@ -51,8 +54,11 @@ ABSENT = (1 << 62) - 1
 LEAST_ITEMS = 1 << 14
 """How many items must be new before a collection is worth its cost."""
 
-MARKED_PER_ITEM = 64
-SWEPT_PER_ITEM = 8
+LEAST_WORDS = 1 << 20
+"""How many words of strings must be new before a collection is worth its cost, even if they are few items."""
+
+MARKED_PER_ITEM, MARKED_PER_WORD = 64, 4
+SWEPT_PER_ITEM, SWEPT_PER_WORD = 8, 1
 LEAST_STEP = 1 << 12
 _COLUMN_COST = 64
 _FEW_ROWS = 256
@@ -92,6 +98,9 @@ class Interner:
         self._added = 0
         self._threshold = LEAST_ITEMS
         self._seen = 0
+        self._words = 0  # of the strings that have a number
+        self._most_words = LEAST_WORDS
+        self._words_seen = 0
         # A column of values that are all 0 is absent, and nothing could mark its items: so 0 is never freed.
         self.encode_strings(np.array([""], TEXT))
         self._added = 0
@@ -205,16 +214,20 @@ class Interner:
                 return
             self._collection = _Collection(self._snapshot(), self.capacity)
             self._added = self._seen = 0
+            self._words_seen = self._words
         new, self._seen = self._added - self._seen, self._added
-        if self._collection.work(self, new):
-            survivors = len(self)
-            self._threshold = max(LEAST_ITEMS, survivors, self._collection.rows // 16)
+        is_complete = self._collection.work(self, new, max(0, self._words - self._words_seen))
+        self._words_seen = self._words
+        if is_complete:
+            survivors, rows = len(self), self._collection.rows
+            self._threshold = max(LEAST_ITEMS, survivors, rows // 16)
+            self._most_words = self._words + max(LEAST_WORDS, self._words, rows // 4)
             self._collection = None
 
     @property
     def is_due(self) -> bool:
-        """Whether enough items are new for a collection to begin."""
-        return self._added >= self._threshold
+        """Whether enough items, or words of strings, are new for a collection to begin."""
+        return self._added >= self._threshold or self._words >= self._most_words
 
     @property
     def has_work(self) -> bool:
@@ -230,6 +243,7 @@ class Interner:
         """Free numbers that are not in use."""
         for table in (self.strings, self.tuples):
             self._free.extend(table.remove(numbers).tolist())
+        self._words = self.strings.size
 
     def _packed_tuples(self, columns: Sequence[Codes], strings: tuple[int, ...], part: slice) -> Packed:
         """Return tuples as words, the first of which states the columns that are numbers of strings."""
@@ -261,6 +275,7 @@ class Interner:
         del free[len(free) - reused :]
         self.capacity += used - reused
         self._added += used
+        self._words = self.strings.size
         self.is_used = True
         return numbers
 
@@ -312,9 +327,9 @@ class _Collection:
         self._marked[fresh] = True
         return fresh
 
-    def work(self, interner: Interner, new: int) -> bool:
-        """Do the work that `new` items pay for; return whether the collection is complete."""
-        fuel = max(LEAST_STEP, MARKED_PER_ITEM * new)
+    def work(self, interner: Interner, new: int, words: int) -> bool:
+        """Do the work that `new` items and new words of strings pay for; return whether the collection is complete."""
+        fuel = max(LEAST_STEP, MARKED_PER_ITEM * new, MARKED_PER_WORD * words)
         while self._columns and fuel > 0:
             meaning, column = self._columns[-1]
             rows = column[self._row : self._row + fuel]
@@ -326,7 +341,7 @@ class _Collection:
                 self._row = 0
         if self._columns:
             return False
-        stop = min(self._limit, self._swept + max(LEAST_STEP, SWEPT_PER_ITEM * new))
+        stop = min(self._limit, self._swept + max(LEAST_STEP, SWEPT_PER_ITEM * new, SWEPT_PER_WORD * words))
         dead = np.flatnonzero(~self._marked[self._swept : stop]) + self._swept
         interner.sweep(dead)
         self._swept = stop

@@ -45,6 +45,10 @@ TEXT_TAG, BYTES_TAG = 1, 2
 _WORD = 8
 _LONG = 64
 """The bytes up to which a string has the hash in its table that it is routed by."""
+_MOST_PADDED = 1 << 14
+"""How many words strings are copied as in the width of the longest one, even if most are much shorter."""
+_LONGER = 4
+"""A string of more than this many times the mean length is copied by itself."""
 _LEAST_SLOTS = 64
 
 
@@ -138,6 +142,11 @@ class StringTable:
     def __len__(self) -> int:
         return int(self._state[COUNT])
 
+    @property
+    def size(self) -> int:
+        """The words of all strings."""
+        return int(self._state[LIVE])
+
     def find(self, strings: Packed, absent: int) -> tuple[Codes, int]:
         """Return the number of each string, `absent` where it has none, and how many have none."""
         return find_strings(self._slots, self._meta, self._arena, *strings, absent)
@@ -172,9 +181,18 @@ class StringTable:
     def contents(self, numbers: Codes) -> list[bytes]:
         """Return the bytes of the strings with these numbers."""
         width = max(1, -(-widest(self._meta, numbers) // _WORD))
-        lengths, data = (self._meta[numbers, SIZE] // TAGS).tolist(), self.words(numbers, width).tobytes()
-        step = width * _WORD
-        return [data[at : at + length] for at, length in zip(range(0, step * len(lengths), step), lengths)]
+        lengths = self._meta[numbers, SIZE] // TAGS
+        if len(numbers) * width > _MOST_PADDED:
+            is_long = lengths > max(_LONG, _LONGER * int(lengths.sum()) // len(numbers))
+            if is_long.any():
+                contents = np.empty(len(numbers), np.object_)
+                contents[~is_long] = self.contents(numbers[~is_long])
+                for row in np.flatnonzero(is_long):
+                    contents[row : row + 1] = self.contents(numbers[row : row + 1])
+                return contents.tolist()
+        data, step = self.words(numbers, width).tobytes(), width * _WORD
+        starts = range(0, step * len(numbers), step)
+        return [data[start : start + length] for start, length in zip(starts, lengths.tolist())]
 
     def hashes(self, numbers: Codes) -> NDArray[np.uint64] | None:
         """Return the hashes that route the strings with these numbers; None if one is so long that it has another."""

@@ -168,6 +168,43 @@ def test_the_table_stays_small_when_strings_come_and_go(monkeypatch: pytest.Monk
         assert contents == {(0, epochs // 20): 1}
 
 
+@pytest.mark.parametrize("kind", [str, bytes])
+@pytest.mark.parametrize("beside", [0, 20_000])
+def test_the_table_stays_small_when_few_long_strings_come_and_go(
+    monkeypatch: pytest.MonkeyPatch, kind: type, beside: int
+) -> None:
+    """However many rows there are `beside` them, each of which a collection must mark."""
+    monkeypatch.setattr(interning_module, "LEAST_WORDS", 1 << 10)
+    words_each, epochs = 100, 200
+
+    def program(worker: Worker) -> tuple[int, list[tuple[int, object]]]:
+        with worker.dataflow() as scope:
+            documents, collection = new_input(scope)
+            output = collection.arrange_by_key().as_collection().output()
+        short = np.array(["short"] * beside, np.dtypes.StringDType())
+        documents.insert(np.arange(1, beside + 1), short if kind is str else np.array([b"short"] * beside, np.object_))
+        most, before = 0, None
+        for epoch in range(epochs):
+            document = f"{epoch:08}" * words_each
+            field = document if kind is str else document.encode()
+            documents.insert(0, field)
+            if before is not None:
+                documents.remove(0, before)
+            before = field
+            documents.advance_to(epoch + 1)
+            worker.step_while(lambda reached=epoch + 1: output.less_than(reached))
+            most = max(most, interner_of(worker).strings.size)
+        rows = [record for record in output.contents() if record[0] == 0]
+        documents.close()
+        worker.step_while(lambda: not output.done())
+        return most, rows
+
+    for most, rows in execute(program):
+        assert most < 40 * words_each + beside // 2
+        last = f"{epochs - 1:08}" * words_each
+        assert rows == [(0, last if kind is str else last.encode())]
+
+
 def test_the_table_stays_small_when_a_capture_is_only_read_back(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(interning_module, "LEAST_ITEMS", 64)
     per_epoch, epochs = 50, 40
