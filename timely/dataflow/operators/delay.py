@@ -61,9 +61,8 @@ def _by_time(batch: Batch, later: Callable[..., Any], time: Time, name: str) -> 
     coordinates = [_coordinate(column, name) for column in times]
     distinct, which = np.unique(np.stack(coordinates, axis=1), axis=0, return_inverse=True)
     which = which.reshape(-1)
-    return [
-        (tuple(each), take(batch, np.flatnonzero(which == number))) for number, each in enumerate(distinct.tolist())
-    ]
+    parts = np.split(np.argsort(which, kind="stable"), np.cumsum(np.bincount(which))[:-1])
+    return [(tuple(each), take(batch, rows)) for each, rows in zip(distinct.tolist(), parts, strict=True)]
 
 
 def _coordinate(column: Array, name: str) -> Array:
