@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from heapq import heappop, heappush
+
 from timely.data.container import Batch
 from timely.dataflow.notificator import Notificator
 from timely.dataflow.operators.generic import binary_notify
@@ -22,19 +24,35 @@ def reclock(stream: S, clock: S, *, name: str = "reclock") -> S:
     [0, 1]
     """
     check_streams(name, clock=clock)
-    waiting: list[tuple[Time, Batch]] = []
+    waiting: dict[Time, list[Batch]] = {}
+    times: list[Time] = []  # those of `waiting`, as a heap
 
     def logic(left: InputPort, right: InputPort, output: OutputPort, notificator: Notificator) -> None:
-        waiting.extend(left.drain())
+        for time, batch in left.drain():
+            if time not in waiting:
+                heappush(times, time)
+            waiting.setdefault(time, []).append(batch)
         for capability, _ in right.received():
             notificator.notify_at(capability)
         for now, due in notificator:
             assert due is not None
-            for time, batch in waiting:
-                if less_equal(time, now):
+            for time in _taken(times, now):
+                for batch in waiting.pop(time):
                     output.give_owned(due, batch)
-            waiting[:] = [(time, batch) for time, batch in waiting if not less_equal(time, now)]
         if not right.frontier and not notificator:
             waiting.clear()
+            times.clear()
 
     return binary_notify(stream, clock, Pipeline(), Pipeline(), logic, name=name)
+
+
+def _taken(times: list[Time], now: Time) -> list[Time]:
+    """Take the times at or before `now` from a heap, and return them."""
+    taken: list[Time] = []
+    others: list[Time] = []
+    while times and times[0] <= now:  # in lexicographic order, in which all that are at or before `now` come first
+        time = heappop(times)
+        (taken if less_equal(time, now) else others).append(time)
+    for time in others:
+        heappush(times, time)
+    return taken
