@@ -10,8 +10,8 @@ two times are one; those available come in lexicographic order of their guarante
 of times: whatever is before an available time is available too, and comes first.)
 
 A request in a loop whose capability time can come round to its guarantee time waits for itself; `explain` shows it.
-Asking costs a dictionary entry; to look for what is due costs a look at every pending guarantee time, however many of
-them are delivered then.
+Asking costs a dictionary entry. Where times have one coordinate, to look for what is due costs a look at what is due,
+and at the first guarantee time that is not; elsewhere it costs a look at every pending guarantee time.
 """
 
 from __future__ import annotations
@@ -60,11 +60,16 @@ class FrontierNotificator:
     [2]
     """
 
-    __slots__ = ("_delivered", "_held", "_pending", "_unseen")
+    __slots__ = ("_delivered", "_first", "_held", "_is_left", "_is_total", "_pending", "_unseen")
 
     def __init__(self) -> None:
         self._pending: dict[Time, dict[Time | None, Capability | None]] = {}
-        self._unseen: list[Time] = []  # guarantee times to compare with the frontiers
+        # Guarantee times to compare with the frontiers: a heap of all that are pending, as long as times are totally
+        # ordered and no loop was left before its end.
+        self._unseen: list[Time] = []
+        self._first: Time | None = None  # the least of them, if it was compared and is not due
+        self._is_total = True
+        self._is_left = False
         self._held: set[Capability] = set()
         self._delivered: Capability | None = None
 
@@ -114,18 +119,17 @@ class FrontierNotificator:
     def _deliver(self, frontiers: Sequence[Antichain], of: Notificator | None) -> Iterator[Notification]:
         self._release()
         pending = self._pending
-        self._unseen = list(pending)
-        loop = Loop(self, of)
+        if self._is_left or not self._is_total:
+            self._unseen = sorted(pending)
+        self._is_left, self._first = True, None
+        loop = Loop(self, of, frontiers)
         due = loop.due
         while True:
-            for time in self._unseen:
-                if not any(frontier.admits(time) for frontier in frontiers):
-                    heappush(due, time)
-            self._unseen.clear()
+            self._compare(frontiers, due)
             while due and due[0] not in pending:
                 heappop(due)
             if not due:
-                loop.is_over = True
+                loop.is_over, self._is_left = True, False
                 return
             guarantee = due[0]
             asked = pending[guarantee]
@@ -143,23 +147,47 @@ class FrontierNotificator:
             yield guarantee, capability
             self._release()
 
+    def _compare(self, frontiers: Sequence[Antichain], due: list[Time]) -> None:
+        """Move guarantee times that are due from those to be compared to the heap `due`."""
+        unseen = self._unseen
+        if self._is_total:
+            while unseen and unseen[0] is not self._first:
+                if is_due(unseen[0], frontiers):
+                    heappush(due, heappop(unseen))
+                else:
+                    self._first = unseen[0]
+            return
+        for time in unseen:
+            if is_due(time, frontiers):
+                heappush(due, time)
+        unseen.clear()
+
     def _release(self) -> None:
         """Drop the capability that was delivered last."""
         capability, self._delivered = self._delivered, None
         if capability is not None:
             capability.drop()
 
-    def _leave(self, operator: OperatorCore | None) -> None:
+    def _leave(self, operator: OperatorCore, frontiers: Sequence[Antichain]) -> None:
         """Release what a loop had received when it was left, and have an operator run for what it had not."""
         self._release()
-        if operator is not None:
+        if any(map(partial(is_due, frontiers=frontiers), self._pending)):
             operator.dataflow.activate(operator)
 
     def _asked(self, guarantee: Time) -> dict[Time | None, Capability | None]:
         """Return what is asked for at a guarantee time, to be added to."""
         if guarantee not in self._pending:
-            self._unseen.append(guarantee)
+            self._is_total = self._is_total and len(guarantee) == 1
+            heappush(self._unseen, guarantee)
         return self._pending.setdefault(guarantee, {})
+
+
+def is_due(time: Time, frontiers: Sequence[Antichain]) -> bool:
+    """Return whether no frontier has an element at or before a time."""
+    for frontier in frontiers:  # noqa: SIM110 (a generator costs a class when compiled)
+        if frontier.admits(time):
+            return False
+    return True
 
 
 class Loop:
@@ -168,11 +196,12 @@ class Loop:
     Without `of`, the operator is the one that the capability delivered last belongs to.
     """
 
-    __slots__ = ("_of", "_requests", "due", "is_over")
+    __slots__ = ("_frontiers", "_of", "_requests", "due", "is_over")
 
-    def __init__(self, requests: FrontierNotificator, of: Notificator | None) -> None:
+    def __init__(self, requests: FrontierNotificator, of: Notificator | None, frontiers: Sequence[Antichain]) -> None:
         self._requests = requests
         self._of = of
+        self._frontiers = frontiers
         self.due: list[Time] = []
         """A heap of guarantee times that are known to be due."""
         self.is_over = False
@@ -183,10 +212,9 @@ class Loop:
         requests, of = self._requests, self._of
         capability = requests._delivered
         output = of._output if of is not None else None if capability is None else capability.output
-        has_more = bool(self.due or requests._unseen)
-        if isinstance(output, OutputPort) and (has_more or capability is not None):
+        if isinstance(output, OutputPort) and (self.due or requests._unseen or capability is not None):
             # Not now: what calls next() uses the capability afterwards, and the garbage collector runs in any thread.
-            output.dataflow.host.call(partial(requests._leave, output.operator if has_more else None))
+            output.dataflow.host.call(partial(requests._leave, output.operator, self._frontiers))
 
 
 class Notificator:
@@ -278,5 +306,5 @@ class Notificator:
 
     def _wake(self, guarantee: Time) -> None:
         """Have the operator run again for what is due already, since no frontier will move because of it."""
-        if not any(frontier.admits(guarantee) for frontier in self.frontiers):
+        if is_due(guarantee, self.frontiers):
             self._output.dataflow.activate(self._output.operator)

@@ -34,14 +34,14 @@ from timely.order import Moment, Time, as_time
 def minimal(times: Collection[Time]) -> tuple[Time, ...]:
     """Return the minimal elements of `times`, sorted lexicographically and without repetition.
 
-    Costs O(n log n) for one or two coordinates, and O(n) per element of the result for more.
+    Costs O(n) for one coordinate, O(n log n) for two, and O(n) per element of the result for more.
     """
     if len(times) <= 1:
         return tuple(times)
-    ordered = sorted(times)
-    first = ordered[0]
+    first = min(times)
     if len(first) == 1:
         return (first,)
+    ordered = sorted(times)
     found = [first]
     if len(first) == 2:
         # Earlier times in lexicographic order have a first coordinate that is not larger, so a time is minimal exactly
