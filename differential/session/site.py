@@ -107,6 +107,8 @@ class Site:
                 )
             return definition(tables), None
 
+        self._catch_up()
+        self.compact()  # what is imported arrives as of one time, the same on all workers
         if self._build(item, build, items):
             self._settle((item,))
 
@@ -307,8 +309,6 @@ class Site:
         A worker that leaves the `with` block has built the dataflow, so none does before all others can.
         """
         index = self.worker.index
-        self._catch_up()
-        self.compact()  # what is imported arrives as of one time, the same on all workers
         self.building = item
         try:
             with attributed(item.origin), self.worker.dataflow(f"{item.kind} {item.name}") as scope:

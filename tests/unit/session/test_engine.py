@@ -203,6 +203,28 @@ def test_a_commit_runs_nothing_of_what_it_does_not_concern() -> None:
         assert tables["a"].records() == [(0, value) for value in [0, *range(10)]]
 
 
+@pytest.mark.composed
+def test_a_new_table_lets_no_other_one_catch_up() -> None:
+    with Session(workers=1) as db:
+        old, other = db.table("old", {"key": [1]}, key="key"), db.table("other", {"key": [2]}, key="key")
+        counts = db.view("counts", lambda t: t.other.count())
+        db.commit()
+        old.insert(key=3)
+        db.commit()  # `other` is still as of the commit before
+        worker = db._catalog.engine._sites[0].worker
+        before = activations(worker)
+        db.table("new", {"key": [4, 4]}, key="key")
+        db.commit()
+        after = activations(worker)
+        ran = {name.partition(":")[0] for name, count in after.items() if count != before.get(name, 0)}
+        assert ran == {"table new"}
+        sums = db.view("sums", lambda t: t.old.concat(t.other, t.new).select("key").count())
+        assert sorted(sums.records()) == [(1, 1), (2, 1), (3, 1), (4, 2)]
+        other.insert(key=2)
+        db.commit()
+        assert (counts.records(), (2, 2) in sums.records()) == ([(2, 2)], True)
+
+
 @pytest.mark.parametrize("processes", [False, True])
 def test_what_a_commit_does_not_concern_is_read_as_it_was(processes: bool) -> None:
     with Session(workers=2, processes=processes) as db:
