@@ -26,6 +26,7 @@ import numpy as np
 
 from differential.kernels.compile import Batches, Ints, Table, Times, bare, inner, kernel
 from differential.kernels.memory import at
+from differential.kernels.reduce_first import is_first, plan_first
 from differential.kernels.reduce_history import (
     TABLE,
     VISITS,
@@ -117,6 +118,10 @@ class State:
 
 def plan(delta_table: Batches, earlier: Table, input_table: Batches, output_table: Batches, upper: Times) -> State:
     """Return the state before the first round; the arguments are those of `differential.kernels.reduce.reduce`."""
+    if is_first(delta_table, earlier, input_table, output_table):
+        groups, times, input = plan_first(delta_table, upper)
+        if len(groups) > 1:
+            return State(groups, times, input, np.empty((0, ROW_WIDTH), np.int64), earlier)
     return State(*plan_rounds(delta_table, earlier, input_table, output_table, upper))
 
 
