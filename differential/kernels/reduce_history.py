@@ -317,6 +317,18 @@ def interesting_chain(vectors: Table, marks: Table, n: int, depth: int) -> int:
     return _visit_due(vectors, marks, n, depth) if is_chain(table, known, n, IS_DUE, depth) else -1
 
 
+@bare
+def due_chain(vectors: Table, marks: Table, n: int, depth: int) -> int:
+    """Find the interesting times of a gathered group that are due, if they are a chain and none becomes pending.
+
+    Returns how many there are to visit, or -1 for any other group, for which `interesting` finds them.
+    """
+    table, known = vectors[TABLE], marks[KNOWN]
+    if must_postpone(known, n) or not is_chain(table, known, n, IS_DUE, depth):
+        return -1
+    return _visit_due(vectors, marks, n, depth)
+
+
 @inner
 def interesting(
     scratch: Scratch, n: int, upper: Table, ahead: bool, pending_count: int
@@ -326,7 +338,7 @@ def interesting(
 
     The times to visit are the interesting times that are due. If `ahead` is set they are, for a chain or few times, all
     interesting times; `interesting_chain`, which always looks ahead, must have been called before to mark these as
-    IS_DUE. `reduce` sets it, and `reduce_rounds` does not.
+    IS_DUE. `reduce` sets it, and `reduce_plan` does not.
     """
     vectors, marks, sparse, pending = scratch
     depth, table, known = upper.shape[1], vectors[TABLE], marks[KNOWN]

@@ -1,7 +1,7 @@
 """Reduction by a function in Python, in rounds: the function is called once a round, for all groups at once.
 
 The steps are those of `reduce`, with a call of Python in their midst. `plan` finds the groups with new rows or pending
-times, their interesting times (see `reduce_times`) and their consolidated histories. In round r every group that has an
+times, their interesting times and their consolidated histories (see `reduce_plan`). In round r every group that has an
 r-th interesting time is accumulated at it (`accumulate`), the caller reduces these groups, and `settle` returns the
 corrections: the reductions, less the output rows at or before these times, less the corrections of earlier rounds at or
 before them. A group's times are in lexicographic order, so those corrections are all known. Most groups have one
@@ -27,27 +27,8 @@ import numpy as np
 from differential.kernels.compile import Batches, Ints, Table, Times, bare, inner, kernel
 from differential.kernels.memory import at
 from differential.kernels.reduce_first import is_first, plan_first
-from differential.kernels.reduce_history import (
-    TABLE,
-    VISITS,
-    distinct_at_most,
-    gather,
-    interesting,
-    new_times,
-    no_times,
-    room_for_times,
-)
-from differential.kernels.reduce_layers import FROM, KEY, PENDING_TIME, TO, next_group, seek, walk_through
-from differential.kernels.reduce_output import (
-    COUNTS,
-    POSTPONED,
-    add_postponed,
-    chunk,
-    emit,
-    grown,
-    must_grow,
-    nothing_emitted,
-)
+from differential.kernels.reduce_output import chunk, emit, grown, must_grow, nothing_emitted
+from differential.kernels.reduce_plan import plan_rounds
 from differential.kernels.reduce_replay import (
     DIFF,
     ENTERS_TO,
@@ -68,21 +49,8 @@ from differential.kernels.reduce_replay import (
     keep_correction,
     replayed,
     span,
-    to_meets,
 )
-from differential.kernels.reduce_rows import (
-    ROW_DIFF,
-    ROW_TIME,
-    ROW_VAL,
-    Rows,
-    consolidate_rows,
-    copied,
-    no_rows,
-    put_row,
-    transposed,
-    with_room,
-)
-from differential.kernels.reduce_times import copy_entries
+from differential.kernels.reduce_rows import Rows, consolidate_rows, no_rows, put_row, with_room
 from differential.kernels.wide import Overflow, carry, fits
 
 Chunk: TypeAlias = tuple[Ints, Ints, Table, Ints, Ints]
@@ -170,118 +138,6 @@ def settle(state: State, offsets: Ints, vals: Ints, counts: Ints) -> Chunk:
     )
     out_keys, out_vals, out_times, time_index, diffs = rows
     return out_keys, out_vals, out_times, time_index, diffs
-
-
-@inner
-def _append(rows: Table, count: int, more: Rows, first: int, last: int, base: int) -> Table:
-    """Return `rows`, of which there are `count`, with others appended whose times are shifted by `base`."""
-    rows = with_room(rows, count + last - first)
-    for row in range(first, last):
-        place = count + row - first
-        rows[VAL, place] = more[ROW_VAL, row]
-        rows[TIME, place] = more[ROW_TIME, row] + base
-        rows[DIFF, place] = more[ROW_DIFF, row]
-    return rows
-
-
-@inner
-def _append_times(times: Table, count: int, more: Ints, n: int, depth: int) -> Table:
-    """Return `times`, one column of `count` entries, with `n` others appended."""
-    times = with_room(times, (count + n) * depth)
-    copy_entries(more, 0, times[0], count, n, depth)
-    return times
-
-
-@bare
-def _begin(groups: Table, group: int, key: int, visits: int, inputs: int, outputs: int) -> None:
-    """Note the key of a group, and where its visits, its input rows and its output rows start."""
-    groups[VISITS_FROM, group], groups[ROWS_FROM + INPUT, group], groups[ROWS_FROM + OUTPUT, group] = (
-        visits,
-        inputs,
-        outputs,
-    )
-    groups[GROUP_KEY, group], groups[VISIT, group] = key, visits
-
-
-@bare
-def _swap_columns(rows: Rows, first: int, last: int) -> None:
-    for row in range(first, last):
-        rows[ROW_VAL, row], rows[ROW_TIME, row] = rows[ROW_TIME, row], rows[ROW_VAL, row]
-
-
-@bare
-def _sort_by_time(rows: Rows, first: int, last: int) -> None:
-    """Sort consolidated rows by (time, value)."""
-    _swap_columns(rows, first, last)
-    consolidate_rows(rows, first, last)
-    _swap_columns(rows, first, last)
-
-
-@inner
-def _times_of_state(times: Table, count: int, visits: Table, groups: Table, n: int, depth: int) -> Table:
-    """Return the `count` times of the history, the meets and the visits of `n` groups; refer `groups` to these."""
-    visit_count = groups[VISITS_FROM, n]
-    for _ in range(2):
-        times = _append_times(times, count, visits[0], visit_count, depth)
-        count += visit_count
-    for group in range(n):
-        first, last = groups[VISITS_FROM, group] - 2 * visit_count, groups[VISITS_FROM, group + 1] - 2 * visit_count
-        to_meets(times[0], count + first, count + last, depth)
-    for group in range(n + 1):
-        groups[VISITS_FROM, group] += count - visit_count
-    return copied(times[0], count * depth).reshape((count, depth))
-
-
-@kernel
-def plan_rounds(
-    delta_table: Batches, earlier: Table, input_table: Batches, output_table: Batches, upper: Times
-) -> tuple[Table, Table, Table, Table, Table]:
-    """Return `(groups, times, input, output, pending)` of the state before round 0."""
-    depth, deltas = upper.shape[1], len(delta_table)
-    walk = walk_through(delta_table, input_table, output_table, depth)
-    layers, group, scratch = walk.layers, walk.group, no_times(walk, depth)
-    bounds, counts = np.empty(3, np.int64), np.zeros(COUNTS, np.int64)
-    rows = no_rows()
-    groups, postponed = np.empty((PLANNED, 1), np.int64), np.empty((PENDING_TIME + depth, 0), np.int64)
-    visits, times = np.empty((1, 0), np.int64), np.empty((1, 0), np.int64)
-    input, output = np.empty((ROW_WIDTH, 0), np.int64), np.empty((ROW_WIDTH, 0), np.int64)
-    count, visit_count, time_count, input_count, output_count = 0, 0, 0, 0, 0
-    while next_group(walk, earlier, False):
-        seek(layers, 0, deltas, group, False)
-        scratch = room_for_times(scratch, 1 + group[TO] - group[FROM] + distinct_at_most(layers, 0, deltas), depth)
-        pending_count, new_count = new_times(walk, earlier, upper, scratch)
-        if new_count > 0:
-            rows = with_room(rows, seek(layers, deltas, len(layers), group, False))
-            room = 1 + new_count + distinct_at_most(layers, deltas, len(layers))
-            scratch = room_for_times(scratch, room, depth)
-            n = gather(walk, upper, scratch, new_count, rows, bounds)
-            scratch, steps, _, pending_count = interesting(scratch, n, upper, False, pending_count)
-            if steps > 1:
-                _sort_by_time(rows, 0, bounds[0])
-                _sort_by_time(rows, bounds[1], bounds[2])
-            groups = with_room(groups, count + 2)
-            _begin(groups, count, group[KEY], visit_count, input_count, output_count)
-            visits = _append_times(visits, visit_count, scratch.vectors[VISITS], steps, depth)
-            times = _append_times(times, time_count, scratch.vectors[TABLE], n, depth)
-            # Ranks become rows of `times`, in which the times of this group start at `time_count`.
-            input = _append(input, input_count, rows, 0, bounds[0], time_count)
-            output = _append(output, output_count, rows, bounds[1], bounds[2], time_count)
-            count += 1
-            visit_count += steps
-            time_count += n
-            input_count += bounds[0]
-            output_count += bounds[2] - bounds[1]
-        if pending_count > 0:
-            postponed = add_postponed(postponed, counts, group, scratch.pending, pending_count, depth)
-    _begin(groups, count, 0, visit_count, input_count, output_count)
-    times = _times_of_state(times, time_count, visits, groups, count, depth)
-    return (
-        transposed(groups, count + 1),
-        times,
-        transposed(input, input_count),
-        transposed(output, output_count),
-        transposed(postponed, counts[POSTPONED]),
-    )
 
 
 @inner
