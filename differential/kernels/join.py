@@ -40,6 +40,7 @@ from differential.kernels.memory import (
     times_of,
 )
 from differential.kernels.prefetch import prefetch
+from differential.kernels.reduce_times import enlarged, is_full, put_distinct
 from differential.kernels.seek import after, seek
 from differential.kernels.times import is_at_or_before
 from differential.kernels.wide import Overflow, fits, product_high
@@ -54,7 +55,6 @@ _MOST_RANGES = 1 << 18
 _LARGEST_MAP = 1 << 18
 """The most pairs of times that are numbered through a dense map."""
 _FEW = 64
-_MIX = -7046029254386353131
 
 NEW, NEW_END, PAST, PAST_END = range(4)
 """The columns of a range: its rows of the new batch, each of which pairs with each of its rows of the layer."""
@@ -85,7 +85,7 @@ class Span(NamedTuple):
 class Joined(NamedTuple):
     """The set of the times of the result: its members, their hash table, and how many there are."""
 
-    times: Table
+    times: Ints
     slots: Ints
     size: int
 
@@ -240,51 +240,14 @@ def _too_wide(ranges: Table, low: int, high: int, new: Ints, past: Ints) -> int:
 
 
 @bare
-def _slot(slots: Ints, times: Table, row: int) -> int:
-    """Return the slot that holds a row of `times` equal to `row`, or the free slot for it."""
-    mixed = 0
-    for coordinate in range(times.shape[1]):
-        mixed = (mixed ^ times[row, coordinate]) * _MIX
-        mixed ^= mixed >> 29
-    mask = len(slots) - 1
-    slot = mixed & mask
-    while slots[slot] >= 0:
-        coordinate = 0
-        while coordinate < times.shape[1] and times[slots[slot], coordinate] == times[row, coordinate]:
-            coordinate += 1
-        if coordinate == times.shape[1]:
-            break
-        slot = (slot + 1) & mask
-    return slot
-
-
-@bare
-def _number(left: Table, i: int, right: Table, j: int, times: Table, slots: Ints, count: int) -> int:
+def _number(left: Table, i: int, right: Table, j: int, sought: Ints, times: Ints, slots: Ints, count: int) -> int:
     """Return the number of the join of two times: one of the first `count`, or `count` if it is new.
 
-    A new join is row `count` of `times` then. `slots` and `times` must have room.
+    `sought` is scratch, for one time. The set of `times` and `slots` must have room.
     """
     for coordinate in range(left.shape[1]):
-        times[count, coordinate] = max(left[i, coordinate], right[j, coordinate])
-    slot = _slot(slots, times, count)
-    if slots[slot] < 0:
-        slots[slot] = count
-    return int(slots[slot])
-
-
-@inner
-def _roomy(times: Table, slots: Ints, count: int) -> tuple[Table, Ints]:
-    """Return the set of times, with room for one more."""
-    # There are twice as many slots as rows, so at least half of them are free, and every probe ends.
-    if count < len(times):
-        return times, slots
-    larger = np.empty((2 * len(times), times.shape[1]), np.int64)
-    wider = np.full(2 * len(slots), -1, np.int64)
-    for row in range(count):
-        for coordinate in range(times.shape[1]):
-            larger[row, coordinate] = times[row, coordinate]
-        wider[_slot(wider, larger, row)] = row
-    return larger, wider
+        sought[coordinate] = max(left[i, coordinate], right[j, coordinate])
+    return put_distinct(slots, times, count, sought, 0, left.shape[1])
 
 
 @bare
@@ -303,6 +266,7 @@ def _write_times(index: Ints, span: Span, new: Timed, past: Timed, joined: Joine
     """Write the numbers of the times of some ranges; return the set of times."""
     times, slots, count = joined.times, joined.slots, joined.size
     ranges, target, width = span.ranges, span.start, len(past.times)
+    sought = np.empty(new.times.shape[1], np.int64)
     # The map is filled before its use, so it pays only if it is not much larger than the number of pairs.
     is_mapped = len(new.times) * width <= min(4 * (span.end - span.start) + _FEW, _LARGEST_MAP)
     numbers = np.full(len(new.times) * width if is_mapped else 0, -1, np.int64)
@@ -314,10 +278,10 @@ def _write_times(index: Ints, span: Span, new: Timed, past: Timed, joined: Joine
                 number = numbers[time * width + past_time] if is_mapped else -1
                 if number < 0:
                     # Pairs of times with equal joins get the number of the join: the hash table finds it.
-                    number = _number(new.times, time, past.times, past_time, times, slots, count)
-                    if number == count:
-                        count += 1
-                        times, slots = _roomy(times, slots, count)
+                    if is_full(slots, count):
+                        slots, times = enlarged(slots, times, count, len(sought))
+                    number = _number(new.times, time, past.times, past_time, sought, times, slots, count)
+                    count = max(count, number + 1)
                     if is_mapped:
                         numbers[time * width + past_time] = number
                 index[target] = number
@@ -348,7 +312,8 @@ def join(new: Batches, position: int, limit: int, past: Batches) -> tuple[Ints, 
     new_vals, past_vals = empty(pairs if has_new else 0), empty(pairs if has_past else 0)
     diffs, index = empty(pairs if has_diffs else 0), empty(pairs if has_times else 0)
     depth = new[groups[0, BATCH], COORDINATES] if count > 0 else 0
-    times, slots, distinct = np.empty((4 if count > 0 else 0, depth), np.int64), np.full(8, -1, np.int64), 0
+    times, slots, distinct = np.empty(0, np.int64), np.empty(0, np.int64), 0
+    sought = np.empty(depth, np.int64)
     target = low = 0
     for group in range(count):
         batch, layer, high = groups[group, BATCH], groups[group, LAYER], groups[group, RANGES_END]
@@ -364,10 +329,10 @@ def join(new: Batches, position: int, limit: int, past: Batches) -> tuple[Ints, 
         left, right = times_of(new, batch), times_of(past, layer)
         if len(left) * len(right) == 1 or _is_late(left, right, end - target):
             # There is one pair of times, or the new time is at or after all past ones: every join equals the first one.
-            number = _number(left, 0, right, 0, times, slots, distinct)
-            if number == distinct:
-                distinct += 1
-                times, slots = _roomy(times, slots, distinct)
+            if is_full(slots, distinct):
+                slots, times = enlarged(slots, times, distinct, depth)
+            number = _number(left, 0, right, 0, sought, times, slots, distinct)
+            distinct = max(distinct, number + 1)
             if has_times:
                 for place in range(target, end):
                     index[place] = number
@@ -382,4 +347,4 @@ def join(new: Batches, position: int, limit: int, past: Batches) -> tuple[Ints, 
         target, low = end, high
     if distinct == 1:
         index = np.empty(0, np.int64)
-    return keys, new_vals, past_vals, times[:distinct].copy(), index, diffs, onward
+    return keys, new_vals, past_vals, times[: distinct * depth].reshape((distinct, depth)).copy(), index, diffs, onward
