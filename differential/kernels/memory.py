@@ -85,13 +85,13 @@ def view2(numba: Any) -> Callable[[int, int, int], Table]:
 
 @primitive(_item)
 def item(numba: Any) -> Callable[[int], int]:
-    """Return the int64 at `address`: `item(address)`."""
+    """Return the int64 at any `address`, a multiple of 8 or not: `item(address)`."""
     types, cgutils = numba.core.types, numba.core.cgutils
 
     @numba.extending.intrinsic
     def item(typing_context, address):  # type: ignore[no-untyped-def]
         def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
-            return builder.load(builder.inttoptr(args[0], cgutils.intp_t.as_pointer()))
+            return builder.load(builder.inttoptr(args[0], cgutils.intp_t.as_pointer()), align=1)
 
         return types.int64(types.int64), generate
 

@@ -12,8 +12,6 @@ import ctypes
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from differential.kernels.compile import Ints, Table, bare, kernel, primitive
 from differential.kernels.memory import empty, item
 from differential.kernels.runtime import HEAD, addresses
@@ -36,6 +34,12 @@ def _in_python(name: str, result: Any) -> Callable[..., int]:
     return function
 
 
+def _external(numba: Any, name: str, result: str, arguments: int) -> Callable[..., Any]:
+    """Return a function of NumPy's for compiled kernels."""
+    types = numba.core.types
+    return types.ExternalFunction(name, getattr(types, result)(*[types.int64] * arguments))  # type: ignore[no-any-return]
+
+
 def _acquired(kind: int) -> int:
     """Return what holds the texts of a type, released: interpreted kernels have the lock of the interpreter."""
     allocator = _in_python("differential.acquire_texts", ctypes.c_int64)(kind)
@@ -47,10 +51,6 @@ def _released(allocator: int) -> None:
     """Do nothing: see `_acquired`."""
 
 
-def _word(address: int) -> int:
-    return np.int64(ctypes.c_int64.from_address(int(address)).value)  # type: ignore[return-value]  # wraps around
-
-
 def _put(address: int, word: int) -> None:
     ctypes.c_int64.from_address(int(address)).value = int(word)
 
@@ -58,44 +58,25 @@ def _put(address: int, word: int) -> None:
 @primitive(_in_python("differential.load_text", ctypes.c_int32))
 def load(numba: Any) -> Callable[[int, int, int], int]:
     """Find the bytes of the text in a cell; return 0 if that succeeds: `load(allocator, cell, loaded)`."""
-    types = numba.core.types
-    return types.ExternalFunction("differential.load_text", types.int32(*[types.int64] * 3))  # type: ignore[no-any-return]
+    return _external(numba, "differential.load_text", "int32", 3)
 
 
 @primitive(_in_python("differential.pack_text", ctypes.c_int32))
 def pack(numba: Any) -> Callable[[int, int, int, int], int]:
     """Put a text into a cell; return 0 if that succeeds: `pack(allocator, cell, start, length)`."""
-    types = numba.core.types
-    return types.ExternalFunction("differential.pack_text", types.int32(*[types.int64] * 4))  # type: ignore[no-any-return]
+    return _external(numba, "differential.pack_text", "int32", 4)
 
 
 @primitive(_acquired)
 def acquire(numba: Any) -> Callable[[int], int]:
     """Return what holds the texts of a type, for this thread alone: `acquire(type)`."""
-    types = numba.core.types
-    return types.ExternalFunction("differential.acquire_texts", types.int64(types.int64))  # type: ignore[no-any-return]
+    return _external(numba, "differential.acquire_texts", "int64", 1)
 
 
 @primitive(_released)
 def release(numba: Any) -> Callable[[int], None]:
     """Let other threads have the texts of a type again: `release(allocator)`."""
-    types = numba.core.types
-    return types.ExternalFunction("differential.release_texts", types.void(types.int64))  # type: ignore[no-any-return]
-
-
-@primitive(_word)
-def word_at(numba: Any) -> Callable[[int], int]:
-    """Return the int64 at any `address`, a multiple of 8 or not: `word_at(address)`."""
-    types, cgutils = numba.core.types, numba.core.cgutils
-
-    @numba.extending.intrinsic
-    def word_at(typing_context, address):  # type: ignore[no-untyped-def]
-        def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
-            return builder.load(builder.inttoptr(args[0], cgutils.intp_t.as_pointer()), align=1)
-
-        return types.int64(types.int64), generate
-
-    return word_at  # type: ignore[no-any-return]
+    return _external(numba, "differential.release_texts", "void", 1)
 
 
 @primitive(_put)
@@ -149,7 +130,7 @@ def packed_texts(column: int, tag: int) -> tuple[Ints, Ints, Ints]:
             rows = 0
             break
         while length >= 8:
-            words[place] = word_at(at)
+            words[place] = item(at)
             at, length, place = at + 8, length - 8, place + 1
         if length > 0:
             words[place] = _end_of(at, length)
