@@ -19,11 +19,10 @@ import time as clock
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from threading import Event, Lock, Thread, current_thread, get_ident, main_thread
+from threading import Barrier, BrokenBarrierError, Event, Lock, Thread, current_thread, get_ident, main_thread
 from types import FrameType
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from differential.session.agreement import Agreement
 from differential.session.call import Call
 from differential.session.cluster import Alone, Cluster, Control
 from differential.session.interrupt import Closing, interrupt, program_frame, throw
@@ -75,7 +74,7 @@ class Engine:
         self.is_closing = False
         self.ended: BaseException | None = None
         """Why the workers have ended, if not because of `close`."""
-        self._agreement = Agreement(workers if cluster is None else 1, self.cluster.settle)
+        self._barrier = Barrier(workers if cluster is None else 1)
         self._sites: dict[int, Site] = {}
         self._lock = Lock()
         self._open: set[Call[Any]] = set()
@@ -297,7 +296,7 @@ class Engine:
             return
         self.is_closing = True
         patience = EXIT_PATIENCE if is_exiting() else self.patience
-        self._agreement.abort()
+        self._barrier.abort()
         self.cluster.close()
         self.wake()
         if current_thread() is self._thread:
@@ -353,10 +352,21 @@ class Engine:
         for call in calls:
             call.abandon(error)
 
+    def _agree(self, item: Item) -> None:
+        """Wait until all workers have reached this point: so an item is built by all of them, or by none.
+
+        Raises Closing where the session ends meanwhile.
+        """
+        try:
+            self._barrier.wait()
+        except BrokenBarrierError:
+            raise Closing from None
+        self.cluster.settle(item)  # with the workers in other processes
+
     def _program(self, worker: Worker) -> None:
         """Make the calls, on one worker, until the session is closed."""
         with attributed(self._origin):
-            site = Site(worker, self._agreement, lambda: self.is_closing, self.fail, self.cluster.left)
+            site = Site(worker, self._agree, lambda: self.is_closing, self.fail, self.cluster.left)
         last = self._first
         assert last is not None
         self._sites[worker.index] = site

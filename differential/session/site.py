@@ -19,7 +19,6 @@ from differential.collection import Arrangement, Collection, Trace
 from differential.data.interning import end_interner
 from differential.kernels.compile import NOTHING
 from differential.operators.input import InputSession
-from differential.session.agreement import Agreement
 from differential.session.definition import Tables, explain
 from differential.session.interrupt import Closing, Interrupted
 from differential.session.item import Item, Part, Share, failure, negative_rows
@@ -44,12 +43,15 @@ class Site:
     def __init__(
         self,
         worker: Worker,
-        agreement: Agreement,
+        agree: Callable[[Item], object],
         is_closing: Callable[[], bool],
         fail: Callable[[Item, BaseException], object],
         left: Callable[[Item], object],
     ) -> None:
-        """`fail` lets an item fail on all workers, and `left` is called when it is gone from this one."""
+        """`agree` returns once all workers have reached it with an item, or raises Closing.
+
+        `fail` lets an item fail on all workers, and `left` is called when it is gone from this one.
+        """
         self.worker = worker
         self.epoch = 0
         """The last commit."""
@@ -65,7 +67,7 @@ class Site:
         """The commit after which indexes were last allowed to be compacted."""
         self._may_compact = False
         """Whether they may be compacted further."""
-        self._agreement = agreement
+        self._agree = agree
         self._is_closing = is_closing
         self._fail = fail
         self._left = left
@@ -322,7 +324,7 @@ class Site:
                     explain(tables, error)
                     item.refused = error
                 self.building = None
-                self._agreement.wait(item)
+                self._agree(item)
                 # Not `item.error`: a worker that is further may have failed in a step already.
                 if item.refused is not None:
                     raise item.refused
