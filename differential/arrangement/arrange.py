@@ -11,7 +11,7 @@ from differential.data.codes import Codes, Encoder, watcher
 from differential.data.interning import hold_columns, interner_of
 from differential.data.overflow import named, refusing
 from differential.data.pact import Parts, Spreading
-from differential.data.updates import Updates, not_updates
+from differential.data.updates import Updates, updates_of
 from differential.kernels.route import partition
 from differential.kernels.wide import Overflow
 from differential.keys import EVERY, described
@@ -167,9 +167,7 @@ class Arranger:
         # No reference to a message outlives its turn of the loop: sealing frees each part once it is packed.
         held = self._sealer.held
         for time, batch in self._input.drain():
-            if not isinstance(batch, Updates):
-                raise not_updates(batch)
-            updates = batch
+            updates = updates_of(batch)
             codes = self._encoded(updates)
             if codes is not None:
                 held.hold(time)
@@ -180,9 +178,7 @@ class Arranger:
 
         Then no capability is held: the message itself is the right to send at its time in this activation.
         """
-        if not isinstance(message, Updates):
-            raise not_updates(message)
-        updates, frontier = message, self._input.frontier
+        updates, frontier = updates_of(message), self._input.frontier
         codes = self._encoded(updates)
         if codes is not None:
             keys, vals = codes

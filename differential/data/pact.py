@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from differential.data.updates import Updates, not_updates
+from differential.data.updates import Updates, updates_of
 from timely.lowlevel import Batch, Typed
 
 
@@ -61,9 +61,7 @@ class Spreading(OfUpdates):
 
     def split(self, batch: Batch, peers: int) -> Parts:
         """Yield what `spread` does and, for kinds of columns that are new, an empty batch for every other worker."""
-        if not isinstance(batch, Updates):
-            raise not_updates(batch)
-        updates = batch
+        updates = updates_of(batch)
         # The one-letter code of a type does not contain a length, so there are few.
         kinds: tuple[str, ...] = tuple([column.dtype.char for column in updates.columns])
         if not _TYPED.isdisjoint(kinds):

@@ -264,16 +264,18 @@ def plain(column: Ints) -> Ints:
     return column if column.flags.carray else column.copy()
 
 
-def not_updates(batch: object) -> DataError:
-    """Return the error of a collection whose stream carries something else, as an ordinary stream does.
+def updates_of(batch: object) -> Updates:
+    """Return a batch of updates as such. Raises DataError for another one, which an ordinary stream carries.
 
-    >>> raise not_updates([1, 2])
+    >>> updates_of([1, 2])
     Traceback (most recent call last):
     ...
     timely.errors.DataError: the stream of a collection carries batches of updates (differential.data.updates.Updates),
     not of type list: Collection.of(scope, ...) makes a collection of values, and new_input(scope) one that can change
     """
-    return DataError(
+    if isinstance(batch, Updates):
+        return batch
+    raise DataError(
         "the stream of a collection carries batches of updates (differential.data.updates.Updates), not of type "
         f"{type(batch).__name__}: Collection.of(scope, ...) makes a collection of values, and new_input(scope) one "
         "that can change"

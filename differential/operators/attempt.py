@@ -19,7 +19,7 @@ import numpy as np
 
 from differential.arrangement.core import C
 from differential.data.raised import raised
-from differential.data.updates import Array, Updates, not_updates
+from differential.data.updates import Array, Updates, updates_of
 from timely import Stream
 from timely.errors import DataError
 from timely.lowlevel import Batch, Time, Typed, as_column, as_columns, call, check_functions, split
@@ -67,16 +67,15 @@ class Attempt(Generic[C]):
         """The streams of results and of rejects: the function is called once for each batch, even if both are read."""
 
         def divide(time: Time, batch: Batch) -> Iterator[tuple[int, Updates]]:
-            if not isinstance(batch, Updates):
-                raise not_updates(batch)
+            updates = updates_of(batch)
             made, failed = [], []
-            for each in outcomes(self._function, batch.columns):
+            for each in outcomes(self._function, updates.columns):
                 if each.error is None:
                     made.append(each)
                 else:
                     failed.append(_Reject.of(each))
-            yield 0, _results(batch, made)
-            yield 1, _rejects(batch, failed)
+            yield 0, _results(updates, made)
+            yield 1, _rejects(updates, failed)
 
         return split(self._collection.stream, divide, 2, name=self._name)
 

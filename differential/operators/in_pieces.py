@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 
 from differential.arrangement.core import C
-from differential.data.updates import Updates, not_updates
+from differential.data.updates import Updates, updates_of
 from timely.lowlevel import Capability, InputPort, OperatorBuilder, OutputPort, Pipeline
 
 ROWS_PER_PIECE = 1 << 18
@@ -44,9 +44,7 @@ class Pieces:
 
     def run(self) -> None:
         for time, batch in self._input.drain():
-            if not isinstance(batch, Updates):
-                raise not_updates(batch)
-            self._left.append((Capability(self._output, time), self._transform(batch)))
+            self._left.append((Capability(self._output, time), self._transform(updates_of(batch))))
         rows = 0
         while self._left and not self._output.operator.must_wait():
             if rows >= ROWS_PER_PIECE:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from differential.arrangement.core import C
-from differential.data.updates import Updates, not_updates
+from differential.data.updates import Updates, updates_of
 from timely.lowlevel import Batch, as_columns, call, inline
 
 
@@ -18,9 +18,7 @@ def linear(collection: C, transform: Callable[[Updates], Updates], *, keys: Any 
     """
 
     def apply(batch: Batch) -> Updates:
-        if not isinstance(batch, Updates):
-            raise not_updates(batch)
-        return transform(batch)
+        return transform(updates_of(batch))
 
     return collection.with_stream(inline(collection.stream, apply, name=name), keys)
 

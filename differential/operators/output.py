@@ -10,7 +10,7 @@ from differential.arrangement.core import C
 from differential.data.codes import FLOAT_TYPES, AnyKind, kind_of, settled
 from differential.data.negative import negative_count
 from differential.data.pact import OfUpdates
-from differential.data.updates import Updates, not_updates
+from differential.data.updates import Updates, updates_of
 from timely.errors import BuildError, DataError
 from timely.lowlevel import (
     Antichain,
@@ -170,10 +170,9 @@ class Output:
 
     def _gather(self) -> None:
         for _, batch in self._input.drain():
-            if not isinstance(batch, Updates):
-                raise not_updates(batch)
-            self._check(batch)
-            for record, time, diff in batch.rows():
+            updates = updates_of(batch)
+            self._check(updates)
+            for record, time, diff in updates.rows():
                 at = self._waiting.setdefault(time, {})
                 at[record] = diff = at.get(record, 0) + diff
                 if not diff:

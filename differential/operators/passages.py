@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from differential.data.updates import Updates, not_updates
+from differential.data.updates import Updates, updates_of
 from differential.operators.rounds import Rounds
 from timely.errors import DataError
 from timely.lowlevel import LIMIT, Batch, Time, consult
@@ -20,9 +20,7 @@ def entering(suffix: Time) -> Passage:
     more = len(suffix)
 
     def enter(time: Time, batch: Batch) -> tuple[Time, Updates]:
-        if not isinstance(batch, Updates):
-            raise not_updates(batch)
-        return time + suffix, batch.entered(more)
+        return time + suffix, updates_of(batch).entered(more)
 
     return enter
 
@@ -31,12 +29,10 @@ def entering_at(rounds: Callable[..., Any]) -> Passage:
     """Return what brings updates into a loop, each record at the round that `rounds` returns for it."""
 
     def enter(time: Time, batch: Batch) -> tuple[Time, Updates]:
-        if not isinstance(batch, Updates):
-            raise not_updates(batch)
-        given = np.asarray(consult(rounds, batch.columns))
-        updates = None
-        if given.dtype.kind in "iub" and given.shape in ((), (len(batch),)):
-            updates = batch.entered_at(given, LIMIT // 2)  # as many more rounds may follow before the limit
+        outside, updates = updates_of(batch), None
+        given = np.asarray(consult(rounds, outside.columns))
+        if given.dtype.kind in "iub" and given.shape in ((), (len(outside),)):
+            updates = outside.entered_at(given, LIMIT // 2)  # as many more rounds may follow before the limit
         if updates is None:
             raise DataError("the rounds of enter_at must be one integer, from 0 to 2 ** 61, for each record")
         return (*time, 0), updates
@@ -48,9 +44,7 @@ def leaving(keep: int) -> Passage:
     """Return what brings updates out of a scope, to one whose times have `keep` coordinates."""
 
     def leave(time: Time, batch: Batch) -> tuple[Time, Updates]:
-        if not isinstance(batch, Updates):
-            raise not_updates(batch)
-        return time[:keep], batch.left(keep)
+        return time[:keep], updates_of(batch).left(keep)
 
     return leave
 
@@ -62,9 +56,7 @@ def going_round(step: int, rounds: Rounds) -> Passage:
     """
 
     def turn(time: Time, batch: Batch) -> tuple[Time, Updates]:
-        if not isinstance(batch, Updates):
-            raise not_updates(batch)
-        updates = batch.delayed(step)
+        updates = updates_of(batch).delayed(step)
         if time[-1] >= rounds.watched:
             rounds.look(time[-1] + step, updates)
         return time, updates
