@@ -25,13 +25,15 @@ BISECTIONS = 64
 
 
 class Names:
-    """The names of the nodes: `number` maps names to codes, and `text` maps codes to names.
+    """The names of the nodes: `number_ends` maps names to codes, and `text` maps codes to names.
 
     >>> names = Names()
     >>> names.begin(pa.array(["pear", "apple"])).tolist()
     [1, 0]
-    >>> names.number(["pear", "fig"]).tolist(), names.text([0, 2])
-    ([1, 2], ['apple', 'fig'])
+    >>> names.number_ends(pa.chunked_array([["pear"]]), pa.chunked_array([["fig"]]))
+    (array([1]), array([2]))
+    >>> names.text([0, 2])
+    ['apple', 'fig']
     """
 
     def __init__(self) -> None:
@@ -51,16 +53,6 @@ class Names:
         codes: NDArray[np.int64] = np.empty(len(names), np.int64)
         codes[order.to_numpy(zero_copy_only=False)] = np.arange(len(names))
         return codes
-
-    def number(self, names: Any) -> NDArray[np.int64]:
-        """Return the codes of names, a list of str or an Arrow array of strings; number those that are new."""
-        if isinstance(names, Sequence) and len(names) <= BISECTIONS:
-            return np.array([self._number(name) for name in names], np.int64)
-        is_encoded = pa.types.is_dictionary(getattr(names, "type", None))
-        encoded = names if is_encoded else _encoded(names)
-        chunked = encoded if isinstance(encoded, pa.ChunkedArray) else pa.chunked_array([encoded])
-        distinct, (indices,) = unified([chunked])
-        return self._codes_of(distinct, indices)[indices]
 
     def number_ends(self, source: Any, target: Any) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return the codes of the sources and the targets of rows; number those that are new, row by row.
@@ -150,11 +142,6 @@ class _Strings(Sequence[str]):
 
     def __getitem__(self, place: Any) -> Any:
         return self._array[place].as_py()
-
-
-def _encoded(names: Any) -> Any:
-    array = pa.array(names, pa.string()) if isinstance(names, list) else names
-    return array.dictionary_encode()
 
 
 def _first_appearances(indices: NDArray[Any]) -> NDArray[np.int64]:

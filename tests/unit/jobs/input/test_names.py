@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import chain
+from typing import Any
+
 import pyarrow as pa
 import pytest
 from hypothesis import given, strategies as st
@@ -12,17 +16,22 @@ from timely.errors import BuildError, DataError
 NAME = st.text(st.characters(exclude_categories=["Cs"]), max_size=3)
 
 
-@given(st.sets(NAME), st.lists(st.lists(NAME, max_size=100), max_size=5), st.booleans())
-def test_codes_are_those_of_a_dictionary(begin: set[str], later: list[list[str]], arrow: bool) -> None:
+def text(names: Iterable[str]) -> Any:
+    return pa.chunked_array([pa.array(names, pa.string())])
+
+
+@given(st.sets(NAME), st.lists(st.lists(st.tuples(NAME, NAME), max_size=100), max_size=5))
+def test_codes_are_those_of_a_dictionary(begin: set[str], later: list[list[tuple[str, str]]]) -> None:
     names = Names()
     first = list(begin)
     expected = {name: code for code, name in enumerate(sorted(begin))}
     assert names.begin(pa.array(first, pa.string())).tolist() == [expected[name] for name in first]
     for batch in later:
-        for name in batch:
+        for name in chain.from_iterable(batch):
             expected.setdefault(name, len(expected))
-        assert names.number(pa.array(batch, pa.string()) if arrow else batch).tolist() == [
-            expected[each] for each in batch
+        sources, targets = names.number_ends(text(one for one, _ in batch), text(other for _, other in batch))
+        assert list(zip(sources.tolist(), targets.tolist())) == [
+            (expected[one], expected[other]) for one, other in batch
         ]
     assert len(names) == len(expected)
     assert names.text(list(expected.values())) == list(expected)
@@ -37,15 +46,14 @@ def test_many_names_are_numbered_row_by_row(rows: list[tuple[str, str]]) -> None
     for row in rows:
         for name in row:
             expected.setdefault(name, len(expected))
-    columns = [pa.chunked_array([pa.array(column, pa.string())]) for column in zip(*rows)]
-    source, target = names.number_ends(*columns)
+    source, target = names.number_ends(*map(text, zip(*rows)))
     assert list(zip(source.tolist(), target.tolist())) == [(expected[one], expected[other]) for one, other in rows]
 
 
 def test_a_name_that_does_not_exist_is_answered_with_those_most_like_it() -> None:
     names = Names()
     names.begin(pa.array(["libc6", "libc6-dev", "python3", "zlib1g", *(f"package{i}" for i in range(30_000))]))
-    names.number(["libnew"])
+    names.number_ends(text(["libnew"]), text(["libc6"]))
     for asked, meant in (("libc", "libc6"), ("Python3", "python3"), ("zlib", "zlib1g"), ("libnwe", "libnew")):
         with pytest.raises(DataError, match=f"no node is named '{asked}'; did you mean .*'{meant}'"):
             names.number_of(asked)
