@@ -23,9 +23,10 @@ from numpy.typing import NDArray
 
 from benchmarks.graphs import Ints, splitmix
 from benchmarks.harness import Case, Figures, check
+from benchmarks.words import count_words
 from timely import Columns, Exchange, InputPort, OutputPort, Pipeline, Worker, execute, new_input
 from timely.data.container import of_columns
-from timely.data.text import WORD, count_words
+from timely.data.text import WORD
 
 RATE, EPOCH, CPU = "M words/s", "median ms an epoch", "M words by CPU time/s"
 WORDS_PER_LINE = 10

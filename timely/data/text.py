@@ -1,4 +1,4 @@
-"""Text by the column: its bytes end to end, and the words in it.
+"""Text by the column: its bytes end to end.
 
 A column of text is processed as bytes: one array of all bytes, and for each row its start and its length. So no Python
 code runs per row; a row costs its share of a few passes over arrays.
@@ -9,7 +9,6 @@ from __future__ import annotations
 import ctypes
 import functools
 import sys
-from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -26,40 +25,11 @@ INLINE = 15
 """The number of bytes of a text that NumPy keeps in the row itself."""
 WIDE = 64
 """Rows of up to this many bytes may be laid out in a matrix, each as wide as the widest."""
-SPACE = 32
-"""Bytes up to this value, spaces and control characters, separate the words of a text."""
 
 _TEXT = np.dtypes.StringDType()
 _BLOCK = 1 << 16
 """How many rows are converted at a time: few, so that intermediate columns stay in the processor's cache."""
 _FIRST = np.array([(1 << 8 * length) - 1 for length in range(WORD + 1)], np.uint64)
-
-
-def count_words(data: bytes) -> tuple[Array, Ints]:
-    """Return the distinct words of a text, in no particular order, and how often each occurs.
-
-    The text is UTF-8 or any other superset of ASCII; spaces and control characters separate words. Words are returned
-    as NumPy's fixed-width bytes (which loses nothing: no word ends in a zero). A word of up to eight bytes costs about
-    0.1 µs, since such words are sorted as numbers; a longer word costs five times as much.
-
-    >>> words, counts = count_words(b"to be or not to be")
-    >>> sorted(zip(words.tolist(), counts.tolist()))
-    [(b'be', 2), (b'not', 1), (b'or', 1), (b'to', 2)]
-    """
-    bytes_ = np.frombuffer(data, np.uint8)
-    starts, lengths = _words(bytes_)
-    is_long = lengths > WORD
-    begin, end = starts[is_long], (starts + lengths)[is_long]
-    if len(begin):
-        starts, lengths = starts[~is_long], lengths[~is_long]
-    packed = eight_bytes(at_each_byte(bytes_), starts, lengths)
-    shorts, counts = np.unique(packed, return_counts=True)
-    words = shorts.astype("<u8", copy=False).view(f"S{WORD}")
-    if not len(begin):
-        return words, counts
-    longs = Counter(data[first:last] for first, last in zip(begin.tolist(), end.tolist()))
-    numbers = np.fromiter(longs.values(), np.int64, len(longs))
-    return np.concatenate((words, np.array(list(longs)))), np.append(counts, numbers)
 
 
 def utf8(column: Array) -> tuple[Ints, Bytes]:
@@ -210,11 +180,3 @@ def eight_bytes(words: Words, starts: Ints, lengths: Ints) -> Words:
     [b'to', b'be']
     """
     return words[starts] & _FIRST[np.minimum(lengths, WORD)]
-
-
-def _words(data: Bytes) -> tuple[Ints, Ints]:
-    """Return where the words of a text start, and their lengths."""
-    is_inside = np.zeros(len(data) + 2, np.bool_)
-    np.greater(data, SPACE, out=is_inside[1:-1])
-    edges = np.flatnonzero(is_inside[1:] != is_inside[:-1])
-    return edges[0::2], edges[1::2] - edges[0::2]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections import Counter
 from random import Random
 
 import numpy as np
@@ -12,13 +11,12 @@ from hypothesis import example, given, settings, strategies as st
 
 from timely.data import text as text_module
 from timely.data.buffers import columns_from_buffers, columns_to_buffers
-from timely.data.text import count_words, text_column, utf8
+from timely.data.text import text_column, utf8
 from timely.dataflow.routing import LONG, hash_column
 
 TEXT = np.dtypes.StringDType()
 CHARACTERS = st.characters(codec="utf-8")
 ROWS = st.lists(st.text(CHARACTERS) | st.text("ab\0é", max_size=2 * LONG + 8))
-WORDS = st.lists(st.text("abcé\0 \n\t", max_size=30) | st.sampled_from(["twelve-bytes", "x", "exactly8"]), max_size=20)
 
 
 @given(ROWS)
@@ -61,15 +59,6 @@ def test_rows_that_differ_by_a_byte_hash_apart() -> None:
 def test_text_spreads_evenly_over_workers() -> None:
     hashes = hash_column(np.array([f"w{number}" for number in range(8000)], TEXT))
     assert np.abs(np.bincount((hashes % np.uint64(8)).astype(int)) - 1000).max() < 150
-
-
-@given(WORDS)
-def test_words_are_counted_as_by_hand(parts: list[str]) -> None:
-    data = " ".join(parts).encode()
-    words, counts = count_words(data)
-    expected = Counter(data.replace(b"\0", b" ").split())
-    assert dict(zip(words.tolist(), counts.tolist(), strict=True)) == expected
-    assert len(words) == len(expected)
 
 
 @pytest.mark.parametrize("is_known", [True, False])
