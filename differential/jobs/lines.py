@@ -96,26 +96,9 @@ def _opened(path: str, label: str) -> Iterator[Any]:
                 yield gzip.open(file)  # noqa: SIM115  it holds nothing but `file`
             else:
                 with needed_for(f"{label}, which is compressed with {codec},"):
-                    from differential.jobs.input.blocks import Unpacked
-                yield io.BufferedReader(_Raw(Unpacked(label, file, codec)))
-
-
-class _Raw(io.RawIOBase):
-    """A stream that only has `read`, as one that can be buffered."""
-
-    def __init__(self, stream: Any) -> None:
-        self._stream = stream
-
-    def readable(self) -> bool:
-        """Return True."""
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        """Read into a buffer; return the number of bytes, 0 at the end."""
-        view = memoryview(buffer)
-        data: bytes = self._stream.read(len(view))
-        view[: len(data)] = data
-        return len(data)
+                    import pyarrow as pa
+                packed = pa.PythonFile(file, mode="r")
+                yield io.BufferedReader(pa.CompressedInputStream(packed, codec))
 
 
 def _text(data: bytes, label: str, number: int) -> str:
