@@ -11,8 +11,6 @@ five arrays, with a sixth for their addresses, cost more than the work on a few 
 
 from __future__ import annotations
 
-import numpy as np
-
 from differential.kernels.compile import Batches, Ints, Table, Times, bare, inner, kernel
 from differential.kernels.consolidate import consolidate, consolidate_parts
 from differential.kernels.memory import (
@@ -28,6 +26,7 @@ from differential.kernels.memory import (
     empty,
     times_of,
 )
+from differential.kernels.times import times_inside
 
 HEAD = 8
 """How many items of a block come before the columns."""
@@ -101,10 +100,5 @@ def merged_block(parts: Batches, since: Times) -> tuple[Ints, int, int]:
 def entered_block(block: Ints) -> Ints:
     """Return a block with the same rows, whose times have one more coordinate, 0."""
     row = block[:HEAD].reshape((1, HEAD))
-    outside = times_of(row, 0)
-    times = np.zeros((len(outside), outside.shape[1] + 1), np.int64)
-    for time in range(len(outside)):
-        for coordinate in range(outside.shape[1]):
-            times[time, coordinate] = outside[time, coordinate]
     keys, vals = column(row, 0, KEYS), column(row, 0, VALS)
-    return block_of(keys, vals, column(row, 0, TIME_INDEX), column(row, 0, DIFFS), times)
+    return block_of(keys, vals, column(row, 0, TIME_INDEX), column(row, 0, DIFFS), times_inside(times_of(row, 0), 1))
