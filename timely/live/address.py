@@ -69,14 +69,8 @@ def address_of(text: str, token: str | None = None, certificate: tuple[str, str]
         raise ConfigError(f"the live page (--live) takes a port from 0 to 65535, not {number}")
     given = token or os.environ.get(TOKEN_VARIABLE)
     certificate = certificate or _certificate()
-    if given is not None and len(given) < Access.SHORTEST_TOKEN:
-        raise ConfigError(
-            f"the token of the live page ({TOKEN_VARIABLE}) has at least {Access.SHORTEST_TOKEN} characters"
-        )
-    if given is not None and not Access.can_be_sent(given):
-        raise ConfigError(
-            f"the token of the live page ({TOKEN_VARIABLE}) has printable characters of ASCII, and no blank at an end"
-        )
+    if given is not None:
+        Access.check_token(f"the token of the live page ({TOKEN_VARIABLE})", given)
     if not is_loopback(host) and (given is None or certificate is None):
         raise ConfigError(
             f"other machines can reach {host}, so the live page needs a token and TLS there: set {TOKEN_VARIABLE}, and "

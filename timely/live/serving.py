@@ -60,9 +60,19 @@ class Access:
         self._hosts = {each for name in names for each in (name, f"{name}:{port}")} if is_loopback(host) else None
 
     @staticmethod
-    def can_be_sent(token: str) -> bool:
-        """Return whether headers can hold a token as it is: in ASCII, without control characters and outer blanks."""
-        return token.isascii() and token.isprintable() and token == token.strip()
+    def check_token(what: str, token: str, shortest: int = SHORTEST_TOKEN) -> None:
+        """Raise ConfigError, which begins with `what`, if a token is too short, or if no header can hold it as it is.
+
+        >>> Access.check_token("the token", "short")
+        Traceback (most recent call last):
+        timely.errors.ConfigError: the token has at least 16 characters
+        """
+        if len(token) < shortest:
+            raise ConfigError(f"{what} has at least {shortest} characters")
+        if not token.isascii() or not token.isprintable() or token != token.strip():
+            raise ConfigError(
+                f"{what} has printable characters of ASCII, and no blank at an end: it is sent in a header"
+            )
 
     def refusal(self, what: str, headers: Mapping[str, str]) -> tuple[int, str] | None:
         """Return the status and the reason with which a request is refused that names another host, or None."""

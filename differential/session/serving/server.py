@@ -119,10 +119,8 @@ def _check(options: Options) -> None:
         raise ConfigError(
             f"host must be the IP address of an interface of this machine, such as 0.0.0.0, not {options.host!r:.80}"
         ) from None
-    if options.token is not None and len(options.token) < Access.SHORTEST_TOKEN:
-        raise ConfigError(f"the token has at least {Access.SHORTEST_TOKEN} characters")
-    if options.token is not None and not Access.can_be_sent(options.token):
-        raise ConfigError("the token has printable characters of ASCII, and no blank at an end: it is sent in a header")
+    if options.token is not None:
+        Access.check_token("the token", options.token)
     if not is_local and (options.token is None or options.certificate is None):
         raise ConfigError(
             f"other machines can reach {options.host}, so serving a session there requires a token of your own and a "

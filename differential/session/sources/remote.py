@@ -58,8 +58,7 @@ class Remote:
             raise ConfigError(f"{self.url!r:.200} is no address: it begins with {plain}:// or {plain}s://")
         if parts.scheme == plain and parts.hostname not in LOOPBACK:
             raise ConfigError(f"{self.url!r:.200}: the token would be sent in the clear; use {plain}s://")
-        if not Access.can_be_sent(self.token):
-            raise ConfigError("the token has printable characters of ASCII, and no blank at an end")
+        Access.check_token("the token", self.token, shortest=0)  # what is short enough to guess, its server refuses
         if self.authority is not None:
             try:
                 ssl.create_default_context(cafile=self.authority)
