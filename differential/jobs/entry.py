@@ -6,7 +6,6 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
-from contextlib import ExitStack
 from functools import partial
 from typing import Any
 
@@ -14,15 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from differential.jobs.command_line import parse, program_of
-from differential.jobs.files import (
-    OutputFile,
-    print_lines,
-    refuse_same,
-    write_changes,
-    write_csv,
-    write_json,
-    write_parquet,
-)
+from differential.jobs.files import write_changes, write_csv, write_json, write_parquet
 from differential.jobs.gathered import Delta, added_up
 from differential.jobs.input.changes import Changes
 from differential.jobs.input.edges import Graph
@@ -33,12 +24,11 @@ from differential.jobs.input.open_changes import open_changes
 from differential.jobs.input.replacements import PREFIX, Replacements
 from differential.jobs.interrupt import Interrupt
 from differential.jobs.job import Answer, Edges, Job, Shown
-from differential.jobs.outputs import CHECKED, require
+from differential.jobs.outputs import CHECKED, Outputs, reporting
 from differential.jobs.picture import draw
 from differential.jobs.program import Outcome, Run, Task
 from differential.jobs.status import CheckError, status_of
 from timely import Config, Worker, execute
-from timely.services import Display
 
 
 def run(job: Job, arguments: Sequence[str] | None = None, program: str | None = None) -> int:
@@ -88,38 +78,22 @@ def changes_of(
 
 def _work(worker: Worker, task: Task) -> None:
     """Run the job on a worker, and on worker 0 write what the options ask for."""
-    options, is_first = task.options, worker.index == 0
-    with ExitStack() as stack:
-        files = _open(stack, task) if is_first else {}
-        display = stack.enter_context(Display(is_first and not options.quiet))
+    inputs = task.options.graph, task.options.changes
+    with reporting(task.job.name, worker, task.options, inputs, has_tables=True) as (outputs, display):
         emit = None
-        if "changes_to" in files:
+        if outputs.has_changes:
 
             def emit(label: Any, delta: Delta) -> None:
-                write_changes(files["changes_to"], label, _named(task, delta.columns), delta.diffs.tolist())
+                write_changes(outputs.files["changes_to"], label, _named(task, delta.columns), delta.diffs.tolist())
 
         outcome = Run(worker, task, display, emit)()
         if outcome is not None:
-            _finish(task, outcome, files)
+            _finish(task, outcome, outputs)
 
 
-def _open(stack: ExitStack, task: Task) -> dict[str, OutputFile]:
-    """Open all files to write, and import what writes them, before anything is read."""
-    options, files = task.options, {}
-    given = {option: getattr(options, option) for option in ("changes_to", "json", "csv", "parquet", "rejects", "plot")}
-    names = {option: name for option, name in given.items() if name is not None}
-    require(names)
-    refuse_same(names, (options.graph, options.changes))
-    for option, name in names.items():
-        binary = option in ("csv", "parquet", "plot")
-        live = option == "changes_to" and options.follow
-        files[option] = stack.enter_context(OutputFile(name, is_live=live, binary=binary))
-    return files
-
-
-def _finish(task: Task, outcome: Outcome, files: dict[str, OutputFile]) -> None:
+def _finish(task: Task, outcome: Outcome, outputs: Outputs) -> None:
     """Check the answer, describe it, and write it."""
-    job, options, report = task.job, task.options, outcome.report
+    job, options, report, files = task.job, task.options, outcome.report, outputs.files
     names = task.graph.names
     name = str if names is None else lambda node: names.text(np.array([node]))[0]
     shown = Shown(outcome.answer, options, name)
@@ -128,9 +102,7 @@ def _finish(task: Task, outcome: Outcome, files: dict[str, OutputFile]) -> None:
     lines = [*job.summary(shown), *report.lines()]
     if options.check:
         lines.append(CHECKED)
-    if not options.quiet:
-        stream = sys.stderr if "-" in (options.changes_to, options.csv, options.json, options.parquet) else sys.stdout
-        print_lines(lines, stream)
+    outputs.print(*lines)
     if "json" in files:
         write_json(files["json"], {"job": job.name, "answer": lines, **report.as_json()})
     if "csv" in files:

@@ -24,7 +24,7 @@ from differential.jobs.picture import PANEL, Panel, save
 from timely import Worker
 from timely.services import Display
 
-FILES = ("changes_to", "json", "csv", "parquet", "plot")
+FILES = ("changes_to", "json", "csv", "parquet", "rejects", "plot")
 BINARY = ("parquet", "plot")
 
 CHECKED = "checked: the answer from scratch is the same"
@@ -64,14 +64,25 @@ def require(outputs: Container[str]) -> None:
 class Outputs:
     """The outputs that the options ask for, opened before anything is read. Only worker 0 has any.
 
-    Use in a `with` block: files take their places when it ends without an exception.
+    Use in a `with` block: files take their places when it ends without an exception. None may be one of the `inputs`.
+    If the job `has_tables`, Arrow writes its CSV, in binary.
     """
 
-    def __init__(self, job: str, options: argparse.Namespace, is_first: bool) -> None:
+    def __init__(
+        self,
+        job: str,
+        options: argparse.Namespace,
+        is_first: bool,
+        inputs: Iterable[str | None] = (),
+        has_tables: bool = False,
+    ) -> None:
         self._job = job
         self._options = options
         self._stack = ExitStack()
-        self._files: dict[str, OutputFile] = {}
+        self._inputs = inputs
+        self._binary = (*BINARY, "csv") if has_tables else BINARY
+        self.files: dict[str, OutputFile] = {}
+        """The open files, by their options."""
         self.is_quiet = options.quiet or not is_first
         names = {option: getattr(options, option, None) for option in FILES}
         self._names = {option: name for option, name in names.items() if name is not None} if is_first else {}
@@ -80,10 +91,12 @@ class Outputs:
     def __enter__(self) -> Self:
         with ExitStack() as stack:
             require(self._names)
-            refuse_same(self._names)
+            refuse_same(self._names, self._inputs)
             for option, name in self._names.items():
                 is_live = option == "changes_to" and getattr(self._options, "follow", False)
-                self._files[option] = stack.enter_context(OutputFile(name, is_live=is_live, binary=option in BINARY))
+                self.files[option] = stack.enter_context(
+                    OutputFile(name, is_live=is_live, binary=option in self._binary)
+                )
             self._stack = stack.pop_all()
         return self
 
@@ -95,7 +108,7 @@ class Outputs:
     @property
     def has_changes(self) -> bool:
         """Whether someone reads the changes of the answer."""
-        return "changes_to" in self._files
+        return "changes_to" in self.files
 
     def print(self, *lines: str) -> None:
         """Print lines, unless the job is to be quiet: on standard output, or on standard error if that is taken."""
@@ -105,7 +118,7 @@ class Outputs:
     def change(self, epoch: Any, records: Sequence[Sequence[Any]], diffs: Sequence[int]) -> None:
         """Write the changes of an epoch, if someone reads them."""
         if records and self.has_changes:
-            write_changes(self._files["changes_to"], epoch, list(zip(*records)), diffs)
+            write_changes(self.files["changes_to"], epoch, list(zip(*records)), diffs)
 
     def finish(self, result: Result) -> None:
         """Print and write everything else."""
@@ -113,24 +126,33 @@ class Outputs:
         lines = [*result.lines, *checked]
         self.print(*lines)
         records = list(result.records)
-        if "json" in self._files:
-            write_json(self._files["json"], {"job": self._job, "answer": lines, **result.figures})
-        if "csv" in self._files:
-            write_records(self._files["csv"], result.header, records)
-        if "parquet" in self._files:
+        if "json" in self.files:
+            write_json(self.files["json"], {"job": self._job, "answer": lines, **result.figures})
+        if "csv" in self.files:
+            write_records(self.files["csv"], result.header, records)
+        if "parquet" in self.files:
             import pyarrow as pa
 
             columns = zip(*records) if records else ((),) * len(result.header)
             kinds = [pa.string() if name in result.texts else None if records else pa.int64() for name in result.header]
             table = pa.table(dict(zip(result.header, map(pa.array, columns, kinds))))
-            write_parquet(self._files["parquet"], table)
-        if "plot" in self._files:
-            save(self._files["plot"], result.title, result.panels, result.columns, result.shape)
+            write_parquet(self.files["parquet"], table)
+        if "plot" in self.files:
+            save(self.files["plot"], result.title, result.panels, result.columns, result.shape)
 
 
 @contextmanager
-def reporting(job: str, worker: Worker, options: argparse.Namespace) -> Iterator[tuple[Outputs, Display]]:
+def reporting(
+    job: str,
+    worker: Worker,
+    options: argparse.Namespace,
+    inputs: Iterable[str | None] = (),
+    has_tables: bool = False,
+) -> Iterator[tuple[Outputs, Display]]:
     """Yield the outputs of a job and the display of its progress, of which only worker 0 shows anything."""
     is_first = worker.index == 0
-    with Outputs(job, options, is_first) as outputs, Display(is_first and not options.quiet) as display:
+    with (
+        Outputs(job, options, is_first, inputs, has_tables) as outputs,
+        Display(is_first and not options.quiet) as display,
+    ):
         yield outputs, display

@@ -95,6 +95,15 @@ def test_wrong_lines_are_reported(tmp_path: Path) -> None:
 
 
 @pytest.mark.lengthy
+def test_the_summary_leaves_standard_output_to_rejected_lines(tmp_path: Path) -> None:
+    graph = write_lines(tmp_path / "graph.tsv", [(1, 2), (2, "x")])
+    done = run(graph, "--integers", "--on-error", "report", "--rejects", "-")
+    assert done.stdout.startswith(f"file\tline\treason\ttext\n{graph}\t2\t")
+    assert done.stdout.count("\n") == 2
+    assert "1 line rejected" in done.stderr
+
+
+@pytest.mark.lengthy
 @pytest.mark.parametrize("given", [["--on-error", "report"], ["--rejects", "file"], ["--on-error", "report:file"]])
 def test_a_file_of_rejects_belongs_to_its_policy(given: list[str], graph: Path) -> None:
     done = run(*given, graph)
