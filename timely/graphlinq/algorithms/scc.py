@@ -20,6 +20,7 @@ import numpy as np
 
 from timely import Broadcast, Pipeline, Stream
 from timely.data.container import Array
+from timely.graphlinq.algorithms.wcc import SMALLEST_NODE
 from timely.graphlinq.graph import Graph, check_graph
 from timely.graphlinq.in_order import Given, in_order
 from timely.graphlinq.node_aggregate import aggregate
@@ -42,9 +43,8 @@ def strongly_connected_components(graph: Graph) -> Stream:
         nodes = others.map(lambda node, is_member: node).enter(rounds).concat(left)
         first, nodes = _without_edges_in(inside, nodes)
         last, nodes = _without_edges_in(inside.transpose(), nodes)
-        unassigned, found = _members(inside.transpose(), _colours(inside, nodes)).branch(
-            lambda node, colour, is_member: is_member
-        )
+        colours = inside.pregel(SMALLEST_NODE, nodes, name="colours")
+        unassigned, found = _members(inside.transpose(), colours).branch(lambda node, colour, is_member: is_member)
         unassigned.map(lambda node, colour, is_member: node).connect_loop(handle)
         alone = first.concat(last).map(lambda node: (node, node))
         by_colours = found.map(lambda node, colour, is_member: (node, colour)).concat(alone).leave()
@@ -123,20 +123,6 @@ def _without_edges_in(graph: Graph, nodes: Stream) -> tuple[Stream, Stream]:
         name="without_edges_in",
     ).branch(lambda node, edges: edges == 0)
     return goes.map(lambda node, edges: node), stays.map(lambda node, edges: node)
-
-
-def _colours(graph: Graph, nodes: Stream) -> Stream:
-    """Return (node, smallest of `nodes` that reaches it) for each of `nodes`."""
-    return graph.pregel(
-        VertexProgram(
-            init=lambda node: node,
-            message=lambda colour: colour,
-            combine=np.minimum,
-            update=lambda superstep, colour, received: np.minimum(colour, received),
-        ),
-        nodes,
-        name="colours",
-    )
 
 
 def _members(backward: Graph, colours: Stream) -> Stream:

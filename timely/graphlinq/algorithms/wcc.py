@@ -8,6 +8,14 @@ from timely import Stream
 from timely.graphlinq.graph import Graph, check_graph
 from timely.graphlinq.run import VertexProgram
 
+SMALLEST_NODE = VertexProgram(
+    init=lambda node: node,
+    message=lambda label: label,
+    combine=np.minimum,
+    update=lambda superstep, label, received: np.minimum(label, received),
+)
+"""The label of each node is the smallest node that reaches it, which may be itself."""
+
 
 def weakly_connected_components(graph: Graph) -> Stream:
     """Return (node, smallest node of its component).
@@ -17,12 +25,4 @@ def weakly_connected_components(graph: Graph) -> Stream:
     [(3, 3), (4, 3), (5, 3)]
     """
     check_graph("weakly_connected_components", graph)
-    return graph.both_ways().pregel(
-        VertexProgram(
-            init=lambda node: node,
-            message=lambda label: label,
-            combine=np.minimum,
-            update=lambda superstep, label, received: np.minimum(label, received),
-        ),
-        name="weakly_connected_components",
-    )
+    return graph.both_ways().pregel(SMALLEST_NODE, name="weakly_connected_components")
