@@ -14,12 +14,13 @@ import ssl
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from importlib.util import find_spec
+from importlib import import_module
 from typing import Any
 from urllib.parse import quote, urlsplit
 
 import numpy as np
 
+from differential.extra import needed_for
 from differential.session.sources.convert import Converter, of_json
 from differential.session.sources.read_ahead import ReadAhead
 from differential.session.sources.source import Batch, Position, Rejected, Target
@@ -68,8 +69,8 @@ class Remote:
     def open(self, target: Target, position: Position | None) -> RemoteReader:
         """Return a reader that resumes after the message `position`. Raises ConfigError if a library is missing."""
         library = "websockets" if self.is_socket else "httpx"
-        if find_spec(library) is None:
-            raise ConfigError(f"{self.name} needs {library}: pip install 'timely-dataflow[http]'")
+        with needed_for(self.name, "http"):
+            import_module(library)
         return RemoteReader(self, target, str(position) if position else None)
 
     def context(self) -> ssl.SSLContext | None:
