@@ -23,7 +23,7 @@ def check_collections(name: str, **given: Any) -> None:
 
 
 def _described(value: Any) -> tuple[str, str]:
-    """Return what a value is that is no collection, and how to get one."""
+    """Return what a value is that is not a collection, and how to get one."""
     if isinstance(value, type):
         return f"{value!r:.80}", "Collection.of(scope, ...) makes one"
     if hasattr(value, "to_pandas") and isinstance(label := getattr(value, "name", None), str):
@@ -34,7 +34,7 @@ def _described(value: Any) -> tuple[str, str]:
 
 
 def check_rows(name: str, **given: Any) -> None:
-    """Raise BuildError unless each of the arguments of the operator `name` is a collection, and no arrangement.
+    """Raise BuildError unless each of the arguments of the operator `name` is a collection, not an arrangement.
 
     >>> check_rows("bfs", roots=None)
     Traceback (most recent call last):

@@ -4,7 +4,7 @@
     timely run -n 2 examples/cycles.py graph.tsv.gz changes.tsv --changes - --quiet
 
 Two nodes are in one component if directed paths lead from each to the other. A component is named after its least node.
-Nodes that lie on no cycle are in none; an edge from a node to itself is no cycle.
+Nodes that lie on no cycle are in none; an edge from a node to itself is not a cycle.
 """
 
 from __future__ import annotations

@@ -195,7 +195,7 @@ def shortest_cycle(edges: Iterable[Edge], members: set[str]) -> list[str]:
 
 
 def _cycle_through(start: str, imports: dict[str, list[str]], bound: int) -> list[str]:
-    """Return a shortest cycle through a module, if one is shorter than `bound` (0 is no bound), or else nothing."""
+    """Return a shortest cycle through a module, if one is shorter than `bound` (0 means no bound), or else nothing."""
     before: dict[str, str] = {start: ""}
     layer, length = [start], 1
     while layer and (not bound or length < bound):

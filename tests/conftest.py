@@ -5,7 +5,7 @@ Compiled modules that are older than their source are refused. With `TIMELY_PLAI
 optimisation pass, and tests that depend on that pass are skipped.
 
 The time that Hypothesis takes to make or to try an example shows how busy the machine is, and nothing about the
-program, so it is no limit. A test that does not set its number of examples tries a few;
+program, so it is not a limit. A test that does not set its number of examples tries a few;
 `--hypothesis-profile thorough` tries more.
 """
 

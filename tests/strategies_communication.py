@@ -1,4 +1,4 @@
-"""Hypothesis strategies for messages and for bytes that are no message, and the equality of messages."""
+"""Hypothesis strategies for messages and for bytes that are not a message, and the equality of messages."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def same_batch(one: Batch, other: Batch) -> bool:
 
 
 def same_value(one: Any, other: Any) -> bool:
-    """Return whether two plain values are equal with equal types (a tuple is no list, True is not 1)."""
+    """Return whether two plain values are equal with equal types (a tuple is not a list, True is not 1)."""
     if type(one) is not type(other):
         return False
     if isinstance(one, (list, tuple)):

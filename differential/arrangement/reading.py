@@ -201,7 +201,7 @@ class Cursor:
         """Return the records whose key is less than a number. Keys are one column of integers.
 
         It costs a binary search for each batch, and the records that are returned. Raises DataError for other keys,
-        and where `limit` is no number.
+        and where `limit` is not a number.
 
         >>> def program(worker):
         ...     with worker.dataflow() as scope:

@@ -92,7 +92,7 @@ def stated(sources: Iterable[EventSource], width: int = 1) -> Antichain:
             if isinstance(event, Statement):
                 chain[event.lower] = event.upper
             elif not isinstance(event, Changes):
-                raise CaptureError(f"{source} holds {event.kind!r}, which is no message of a captured collection")
+                raise CaptureError(f"{source} holds {event.kind!r}, not a message of a captured collection")
         source.close()
     reached = Antichain([(0,) * width])
     while reached in chain:

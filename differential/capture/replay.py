@@ -3,7 +3,7 @@
 There are three operators. Each worker *reads* its share of the sources and routes the updates by a hash of their
 record, so that copies meet. Each worker *admits* the updates that it has not seen, which are the collection, and
 reports their number. Worker 0 *tallies* these numbers against the statements; the frontier of complete times goes back
-to all that admit, and they release their capabilities for it. The streams between the operators are no collections, so
+to all that admit, and they release their capabilities for it. The streams between the operators are not collections, so
 no path leads from their inputs to their outputs: each operator holds the capabilities that it needs itself.
 
 Updates are emitted as they arrive, before their time is complete: the frontier shows when it is. The operators hold the
@@ -84,7 +84,7 @@ class Reader:
                 if event is None:
                     break
                 if not isinstance(event, (Changes, Statement)):
-                    raise CaptureError(f"{source} holds {event.kind!r}, which is no message of a captured collection")
+                    raise CaptureError(f"{source} holds {event.kind!r}, not a message of a captured collection")
                 yield event
         for source in [source for source in self._sources if source.exhausted]:
             source.close()

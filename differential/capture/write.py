@@ -24,7 +24,7 @@ def capture_into(collection: C, sink: EventSink, *, after: Antichain | None = No
     With `after`, the frontier that `stated` returns for an earlier run's messages, only updates at times in advance of
     it are written: the program makes the same changes again and continues.
 
-    Raises BuildError where `after` is no frontier of the scope's times.
+    Raises BuildError where `after` is not a frontier of the scope's times.
 
     >>> from timely.capture import EventQueue
     >>> queue = EventQueue()

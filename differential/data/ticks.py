@@ -64,25 +64,25 @@ def of_ticks(counts: Ints, like: Array) -> Array:
 
 
 def count_of(duration: Any, like: Array) -> int:
-    """Return a duration in the unit of a column of times. Raises DataError where it is no whole number of units.
+    """Return a duration in the unit of a column of times. Raises DataError where it is not a whole number of units.
 
     >>> count_of(dt.timedelta(days=2), np.array([], "M8[D]")), count_of(7, np.array([1]))
     (2, 7)
     >>> count_of(dt.timedelta(hours=1), np.array([], "M8[D]"))
     Traceback (most recent call last):
-    timely.errors.DataError: 1:00:00 is no whole number of units of a column of datetime64[D]
+    timely.errors.DataError: 1:00:00 is not a whole number of units of a column of datetime64[D]
     """
     dtype = np.asarray(like[:0]).dtype
     if dtype.kind != "M":
         if isinstance(duration, (int, np.integer)) and not isinstance(duration, bool):
             return int(duration)
-        raise DataError(f"{duration!r} is no duration for event times of {dtype}: give a whole number")
+        raise DataError(f"{duration!r} is not a duration for event times of {dtype}: give a whole number")
     if not isinstance(duration, (dt.timedelta, np.timedelta64)):
-        raise DataError(f"{duration!r} is no duration for event times of {dtype}: give a timedelta")
+        raise DataError(f"{duration!r} is not a duration for event times of {dtype}: give a timedelta")
     exact = getattr(duration, "to_timedelta64", None)  # of Pandas, whose durations count nanoseconds
     units, rest = in_units(np.timedelta64(duration) if exact is None else exact(), dtype)
     if rest or abs(units) > LARGEST:
-        raise DataError(f"{duration} is no whole number of units of a column of {dtype}")
+        raise DataError(f"{duration} is not a whole number of units of a column of {dtype}")
     return units
 
 

@@ -218,7 +218,7 @@ def durable_input(
     a crash takes away: `session.is_durable` shows it.
 
     Raises BuildError if the scope's times have several coordinates, or the collection is in use already; ConfigError if
-    `flush` is no duration.
+    `flush` is not a duration.
 
     >>> import tempfile
     >>> directory = tempfile.TemporaryDirectory()

@@ -26,7 +26,7 @@ def seconds_of(text: str) -> float:
     """
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(ms|s|min|h|d)", text) if isinstance(text, str) else None
     if match is None:
-        raise ConfigError(f"{text!r} is no duration: give a number and {', '.join(_UNITS)}, such as '1h'")
+        raise ConfigError(f"{text!r} is not a duration: give a number and {', '.join(_UNITS)}, such as '1h'")
     return float(match[1]) * _UNITS[match[2]]
 
 

@@ -25,7 +25,7 @@ PARTS = "parts"
 class LocalStore:
     """Keeps a durable collection in a directory, which is made when something is first written.
 
-    A directory that is removed later is not made again, because a collection without its files is no collection.
+    A directory that is removed later is not made again, because a collection without its files is not a collection.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as directory:

@@ -90,7 +90,7 @@ def persist(
     the difference is appended instead, at the first time that is not final.
 
     Raises BuildError if the times of the collection have several coordinates, or the durable one is in use already;
-    ConfigError if `flush` is no duration, or `on_difference` neither "raise" nor "correct".
+    ConfigError if `flush` is not a duration, or `on_difference` neither "raise" nor "correct".
 
     >>> import tempfile
     >>> directory = tempfile.TemporaryDirectory()

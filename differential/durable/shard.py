@@ -149,7 +149,7 @@ class Shard:
 
 
 def refuse_remains(shard: Shard) -> None:
-    """Raise StateError if there are files and no manifest: then this is no new collection, but has lost it."""
+    """Raise StateError if there are files and no manifest: the collection is then not new, but has lost it."""
     names = shard.store.names()
     if names and shard.store.get_manifest() is None:
         raise StateError(f"{shard} has {len(names)} file(s), and no manifest: restore the directory from a copy")

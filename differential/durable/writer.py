@@ -180,7 +180,7 @@ class Writer:
 
         One call merges at most `compaction.MOST_ROWS` rows. Parts that were merged are removed, so readers that still
         read them begin again. If the store has no room for the merged part, all stay as they are: what was appended is
-        durable, so this is no failure of the append.
+        durable, so this is not a failure of the append.
         """
         manifest = self.manifest
         chosen = compaction.choose(manifest.parts)

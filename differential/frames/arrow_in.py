@@ -146,7 +146,7 @@ def _bytes(array: pa.ChunkedArray) -> Column:
 
 def _dates(array: pa.ChunkedArray) -> Column:
     if pa.types.is_date64(array.type):
-        array = array.cast(pa.date32())  # refuses what is no whole day
+        array = array.cast(pa.date32())  # refuses what is not a whole day
     return _counted(array.cast(pa.int32()).cast(pa.int64()), "date")
 
 

@@ -36,7 +36,7 @@ class Frame:
     """Named columns of one length. Nobody may write to them: they may share the memory of what they were read from.
 
     Raises DataError where names and columns differ in number, a name occurs twice, columns differ in length, or
-    something is no column.
+    something is not a column.
 
     >>> frame = Frame(("name", "age"), (["ann", "bob"], [41, None]))
     >>> frame

@@ -31,7 +31,7 @@ def to_pandas(names: Sequence[str], columns: Sequence[Column]) -> Any:
 
 
 def _series(column: Column) -> Any:
-    """Return a column that is no array of numbers as a series."""
+    """Return a column that is not an array of numbers as a series."""
     needs("pyarrow", "to make a pandas frame of other columns than numbers")
     import pandas
     import pyarrow as pa
@@ -128,7 +128,7 @@ def refuse_objects_of_polars(frame: Any) -> None:
 
 
 def _array_of_series(series: Any) -> Any:
-    """Return a series that is no array of numbers as an Arrow array.
+    """Return a series that is not an array of numbers as an Arrow array.
 
     Arrow before version 26 reads instants with a zone by an attribute that pandas deprecates with a warning since 3.1.
     So this function makes arrays of UTC of them first.

@@ -181,7 +181,7 @@ def _decimal_name(present: list[Any]) -> str:
     for item in present:
         number = Decimal(item)
         if not number.is_finite():
-            raise DataError(f"{item!r:.80} is no finite decimal")
+            raise DataError(f"{item!r:.80} is not a finite decimal")
         if not number.same_quantum(like):  # to ask for the exponent makes a tuple of the digits
             like = number
             after = max(after, -int(number.as_tuple().exponent))
@@ -194,7 +194,7 @@ def _decimal_name(present: list[Any]) -> str:
 
 def _one_dimensional(column: Column) -> Column:
     if column.ndim != 1:
-        raise DataError(f"an array of shape {column.shape} is no column")
+        raise DataError(f"an array of shape {column.shape} is not a column")
     return column
 
 
@@ -240,7 +240,7 @@ def columns_of_rows(rows: Sequence[Any]) -> tuple[list[str] | None, list[list[An
 
 
 def names_of(data: Mapping[Any, Any]) -> list[str]:
-    """Return the names of a dict of columns. Raises DataError where one is no text."""
+    """Return the names of a dict of columns. Raises DataError where one is not text."""
     odd = next((name for name in data if not isinstance(name, str)), None)
     if odd is not None:
         raise DataError(f"the name of a column is a text, not {odd!r:.80}")

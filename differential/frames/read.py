@@ -104,7 +104,7 @@ def columns_of(data: Any, types: Mapping[str, str] = MappingProxyType({})) -> Na
         return columns_of_pandas(data)
     if pandas is not None and isinstance(data, pandas.Series):
         raise DataError(
-            "a Series is no frame: to_frame() makes one of a column, and to_dict() makes a row of its values"
+            "a Series is not a frame: to_frame() makes one of a column, and to_dict() makes a row of its values"
         )
     polars = sys.modules.get("polars")
     if polars is not None and isinstance(data, polars.DataFrame):
@@ -161,7 +161,7 @@ def _of_array(data: np.ndarray[Any, Any]) -> Named:
         return None, list(data.T)
     if data.ndim == 1:
         return None, [data]
-    raise DataError(f"an array of shape {data.shape} is no frame: an array of rows and columns has two dimensions")
+    raise DataError(f"an array of shape {data.shape} is not a frame: an array of rows and columns has two dimensions")
 
 
 def _of_arrow(data: Any) -> Named:
@@ -173,7 +173,7 @@ def _of_arrow(data: Any) -> Named:
     try:
         table = data if isinstance(data, pa.Table) else pa.table(data)
     except pa.ArrowException as error:
-        raise DataError(f"{type(data).__name__} is no table to Arrow: {error}; a frame has named columns") from None
+        raise DataError(f"{type(data).__name__} is not a table to Arrow: {error}; a frame has named columns") from None
     return table.column_names, columns_of(table)
 
 

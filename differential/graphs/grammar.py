@@ -67,7 +67,7 @@ def _check_productions(productions: Any) -> None:
 
 
 def _is_list(given: Any) -> bool:
-    """Return whether this is a list or something like it, and no text."""
+    """Return whether this is a list or something like it, but not text."""
     return isinstance(given, Sequence) and not isinstance(given, (str, bytes))
 
 

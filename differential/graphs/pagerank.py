@@ -52,7 +52,7 @@ def pagerank(
 
     Raises BuildError unless 0 <= `damping` < 1, 1 <= `tolerance` <= `unit` <= 2 ** 32 (with more, sums would not fit in
     64 bits) and 0 <= `rounds`, and where `unit` is so small that nothing jumps. A DataError ends the run where weights
-    are no whole numbers, or add up to 2 ** 31 or more.
+    are not whole numbers, or add up to 2 ** 31 or more.
 
     >>> edges = np.array([[1, 2], [2, 1], [3, 1], [3, 4]]).T
     >>> example(lambda scope: pagerank(Collection.of(scope, *edges), rounds=3, unit=1000))

@@ -73,7 +73,7 @@ def count_changes(
             raise Overflow(key, 0, time)
         if total < 0 and is_signed == 0:
             raise Negative(key, total, time)
-        # At most two rows for each (key, time): one retracts the count before, one emits the new one; 0 is no row.
+        # At most two rows for each (key, time): one retracts the old count, one emits the new one; 0 stands for no row.
         if total != before:
             for count in (min(before, total), max(before, total)):
                 if count != 0:

@@ -87,7 +87,7 @@ def load(payload: bytes, symbol: str, name: str, signature: Signature) -> Callab
     try:
         names, end, code = payload.partition(_END)
         if not end:
-            raise LoadError("it is no object code")
+            raise LoadError("it is not object code")
         with _lock:
             engine, llvm = _engine(), importlib.import_module("llvmlite.binding")
             if symbol in _functions:

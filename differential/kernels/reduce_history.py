@@ -89,7 +89,7 @@ def room_for_times(scratch: Scratch, count: int, depth: int) -> Scratch:
 
 
 _FEW_TIMES = 8
-"""Up to this many times are closed under join even if they are no chain and some are not due."""
+"""Up to this many times are closed under join even if they are not a chain and some are not due."""
 
 
 @bare

@@ -46,7 +46,7 @@ they not show whether there are values; then the group is reduced from all its r
 *Chains.* If the due times of N, I and O together are a chain, as they always are when times are totally ordered, they
 are their own closure.
 
-*Cost.* The closure of n times that are no chain costs the product of n and the number of joins, each a look-up in a
+*Cost.* The closure of n times that are not a chain costs the product of n and the number of joins, each a look-up in a
 hash table. `put_minimal` costs the size of the antichain.
 """
 

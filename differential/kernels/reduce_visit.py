@@ -63,7 +63,7 @@ DONE, NEEDS_ROOM, NEEDS_CLOSURE, AT_FAULT, HAS_PENDING, GOES_ON, NEEDS_GROUP = r
 
 - DONE: every group is reduced.
 - NEEDS_ROOM: an array is too small for the group; `state` holds the sizes.
-- NEEDS_CLOSURE: the group is gathered, and its interesting times are no chain, or some join is pending.
+- NEEDS_CLOSURE: the group is gathered, and its interesting times are not a chain, or some join is pending.
 - AT_FAULT: at time VISIT the input cannot be reduced: a value has a negative diff, or a sum does not fit.
 - HAS_PENDING: the group is reduced, and has pending times for the next call.
 

@@ -230,7 +230,7 @@ def content_of(path: str | Path, place: int | None = None) -> bytes:
     try:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
-            raise UnsafeError("is no regular file")
+            raise UnsafeError("is not a regular file")
         if complaint := _complaint(status):
             raise UnsafeError(complaint)
         with open(descriptor, "rb", closefd=False) as file:

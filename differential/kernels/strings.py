@@ -9,9 +9,9 @@ Strings are in words: the bytes of each, eight to a word, the last word filled u
 - `arena`, the words of all strings, with gaps where strings were removed;
 - `state`: how many strings there are, the words of `arena` in use, and how many of these are of strings that exist.
 
-A size is the number of bytes times `TAGS`, plus a tag that distinguishes text from bytes; 0 is no string. The hash of
-up to 64 bytes is the one that `timely.dataflow.routing` gives. A lookup costs a hash of each word, and the comparison
-of the words with those of the string found.
+A size is the number of bytes times `TAGS`, plus a tag that distinguishes text from bytes; 0 stands for no string. The
+hash of up to 64 bytes is the one that `timely.dataflow.routing` gives. A lookup costs a hash of each word, and the
+comparison of the words with those of the string found.
 """
 
 from __future__ import annotations

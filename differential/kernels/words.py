@@ -10,7 +10,7 @@ their midst, as codes of two small columns do, that run is left out.
 *The invariant.* To sort the words by their fields key, value and time, as unsigned numbers, is to sort the rows: every
 field is at least 0, and the bits that are left out are the same in every row. In a single word the three fields are
 neighbours, the key highest, and are sorted as one. So the words are radix-sorted (see `radix`); equal rows are then
-neighbours. The diff is the lowest field of its word, and is no part of the order.
+neighbours. The diff is the lowest field of its word, and is not part of the order.
 
 If the diffs do not fit, the number of the row takes their place, and the diff is fetched when rows are summed.
 

@@ -56,7 +56,7 @@ def max(collection: Keyed[C], *, name: str = "max") -> C:
 def top_k(collection: Keyed[C], k: int, *, smallest: bool = False, name: str = "top_k") -> C:
     """Return (key, value) for the `k` largest (or smallest) values of each key. A value that occurs twice counts twice.
 
-    Raises DataError where `k` is no whole number of at least 1.
+    Raises DataError where `k` is not a whole number of at least 1.
 
     >>> example(lambda scope: Collection.of(scope, np.array([1, 1, 1]), np.array([10, 30, 20])).top_k(2))
     [((1, 20), 1), ((1, 30), 1)]

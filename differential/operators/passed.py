@@ -43,7 +43,7 @@ def passed(moments: C, watermarks: C, sources: int, *, name: str = "passed") -> 
     for each source that has a watermark, which only a later one may replace. `sources` is the number of sources:
     nothing is passed before all of them have a watermark.
 
-    Raises BuildError in a loop, and where `sources` is no whole number of at least 1. A DataError ends the run where
+    Raises BuildError in a loop, and where `sources` is not a whole number of at least 1. A DataError ends the run where
     records have other columns, watermarks are not of the type of the times, one goes back, or more than `sources`
     sources have one.
 
@@ -194,10 +194,10 @@ def _counted(mark: Any, dtype: np.dtype[Any]) -> int:
     """Return a watermark in the unit of a type, rounded down; if all times of the type are before it, the largest."""
     if dtype.kind != "M":
         if isinstance(mark, bool) or not isinstance(mark, int):
-            raise TypeError(f"{mark!r} is no integer")
+            raise TypeError(f"{mark!r} is not an integer")
         return mark
     if isinstance(mark, int):
-        raise TypeError(f"{mark!r} is no time")
+        raise TypeError(f"{mark!r} is not a time")
     zone = getattr(mark, "tzinfo", None)
     plain = mark if zone is None else mark.replace(tzinfo=None)
     return max(-LARGEST, min(in_units(np.datetime64(plain), dtype)[0], LARGEST))

@@ -64,7 +64,7 @@ def reduce_each(
 
 
 def _values(returned: Any, key: Any) -> list[Any]:
-    """Return what a function has returned for a key as a list; text is no list."""
+    """Return what a function has returned for a key as a list; text is not a list."""
     if isinstance(returned, Iterable) and not isinstance(returned, (str, bytes)):
         return list(returned)
     raise DataError(f"the function of reduce_each must return a list of values, not {returned!r:.80} for {key!r:.80}")
@@ -94,7 +94,7 @@ def _columns(found: list[Any], given: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _is_record(value: Any) -> bool:
-    """Return whether a value has several columns: a tuple that is no value of a column of lists."""
+    """Return whether a value has several columns: a tuple that is not a value of a column of lists."""
     return isinstance(value, tuple) and not isinstance(value, Items)
 
 
@@ -120,7 +120,7 @@ def _column(items: list[Any], given: tuple[Any, ...]) -> Any:
     except DataError as error:
         reason = str(error).partition(";")[0].partition(": a column holds")[0]
         raise DataError(
-            f"what the function of reduce_each returned is no column: {reason}; return values of one kind, and "
+            f"what the function of reduce_each returned is not a column: {reason}; return values of one kind, and "
             "None only beside values of a value column that may have nulls"
         ) from None
 

@@ -111,7 +111,7 @@ def window(
         return _for_a_while(own, moments[:, 0], moments[:, 1], own.time_index)
 
     if at is None:
-        # A record inserted and removed in one epoch, even on different workers, cancels and is no removal.
+        # A record inserted and removed in one epoch, even on different workers, cancels and is not a removal.
         both = linear(consolidate(collection), by_epoch, name=name)
     else:
         stragglers = Stragglers(collection.scope, late, name)

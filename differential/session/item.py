@@ -127,7 +127,7 @@ class Item:
 
     @property
     def watermark(self) -> str | None:
-        """The name of the table that has the watermark; None where this is no table with event times."""
+        """The name of the table that has the watermark; None where this is not a table with event times."""
         return f"{self.name}_watermark" if self.kind == "table" and self.event_time is not None else None
 
     @property

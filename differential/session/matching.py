@@ -75,7 +75,7 @@ def left_joined(left: Matched, right: Matched, on: On, missing: Mapping[str, Any
 def _filled(name: str, value: Any, known: str | None) -> Column:
     """Return a value of `missing` as a column of one row, of the type of its column if that is known.
 
-    Raises BuildError where it is no value, or not one of this type.
+    Raises BuildError where it is not a value, or not one of this type.
     """
     here = f"left_join (at {user_origin()})"
     if value is None:

@@ -110,11 +110,11 @@ def refuse_unnamed(what: str, unnamed: str | None) -> None:
 
 
 def refuse_stranger(what: str, other: object) -> None:
-    """Raise BuildError for a join with what is no collection, such as a table instead of the collection of its rows."""
+    """Raise BuildError for a join with anything but a collection, such as a table instead of its rows."""
     if not hasattr(other, "arrange_by_key"):
         shown = f"{type(other).__name__} {getattr(other, 'name', other)!r:.40}"
         raise BuildError(
-            f"{what} (at {user_origin()}): {shown} is no collection of this definition: the tables and views of the "
+            f"{what} (at {user_origin()}): {shown} is not a collection of this definition: the tables and views of the "
             "session are attributes of what the definition receives, as t.orders is"
         )
 

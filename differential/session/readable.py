@@ -374,7 +374,7 @@ class Table(Readable):
     ) -> Feed:
         """Let each commit from now on take the rows that a source has delivered by then, and return the feed.
 
-        `on_error` is what happens to a record that is no row of the table. With "stop", the commit takes what comes
+        `on_error` is what happens to a record that is not a row of the table. With "stop", the commit takes what comes
         before the record, the source stops, and the commit raises an error that names it. With "skip", the record is
         left out and counted. A table of rejects (`Session.rejects`) receives it, with the error and the line.
 

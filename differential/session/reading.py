@@ -27,8 +27,7 @@ def rejects_of(on_error: object) -> Item | None:
         raise SessionError(f"on_error is 'stop', 'skip' or a table of db.rejects('name'), and not {on_error!r:.80}")
     if item is not None and (item.kind != "table" or set(item.names or ()) != set(REJECTS)):
         raise SessionError(
-            f"on_error (at {user_origin()}): {item} is no table with the columns of rejects: db.rejects('name') makes "
-            "one"
+            f"on_error (at {user_origin()}): {item} is not a table of rejects: make one with db.rejects('name')"
         )
     return item
 
@@ -110,12 +109,12 @@ class Run:
 
 
 def _check(what: str, every: object, until: object) -> None:
-    """Raise SessionError for what is no number of seconds, or no function."""
+    """Raise SessionError unless `every` is a number of seconds and `until` a function or None."""
     if not isinstance(every, (int, float)) or not every >= 0:
         raise SessionError(f"{what} (at {user_origin()}): every={every!r:.80} is not a number of seconds")
     if until is not None and not callable(until):
         raise SessionError(
-            f"{what} (at {user_origin()}): until={until!r:.80} is no function, which returns whether to end"
+            f"{what} (at {user_origin()}): until={until!r:.80} is not a function: give one that returns whether to end"
         )
 
 

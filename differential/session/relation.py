@@ -390,7 +390,7 @@ class Groups:
         return cast(Relation, (whole if is_indexed else whole.select(*self._names, keys=keys)).count())
 
     def _values(self, what: str, column: str) -> Relation:
-        """Return (group, value of a column), indexed by group. Raises BuildError for what is no other column."""
+        """Return (group, value of a column), indexed by group. Raises BuildError for what is not another column."""
         known_columns(self._columns, what, [column])
         if column in self._names:
             raise BuildError(f"{what} (at {user_origin()}): {column!r} is what the groups are equal in")

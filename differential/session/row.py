@@ -120,8 +120,8 @@ def by_name(
 ) -> Callable[..., Any]:
     """Return a function of columns that calls one of a `Row`, or any other function as it is.
 
-    `unnamed` is the reason why columns have no names, if it is known. Raises BuildError for what is no function, for a
-    function of a `Row` of several columns without names, and for one that has the names of all columns as parameters,
+    `unnamed` is the reason why columns have no names, if it is known. Raises BuildError for what is not a function, for
+    a function of a `Row` of several columns without names, and for one that has the names of all columns as parameters,
     in another order.
     """
     if not callable(function):

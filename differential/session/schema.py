@@ -2,7 +2,7 @@
 
 A kind is that of the first values, or of a type given for the column. Values that fit exactly are converted: whole
 numbers to floats, unsigned integers to signed ones, narrow floats to wide ones, and values without nulls to a type that
-may have them. Booleans are no numbers. Nulls are of every type that has a place for them. Anything else
+may have them. Booleans are not numbers. Nulls are of every type that has a place for them. Anything else
 is refused, in the statement that has it, so that nothing that a table holds can be refused later.
 
 >>> schema = Schema()

@@ -149,7 +149,7 @@ class Session:
         dictionary of names and types makes an empty table. `key` names the columns that the index has first, by default
         the first column: in a definition these are the first positions, and the key of the collection.
 
-        Raises SessionError where the name is taken, where there is no column of the key, and for what is no table.
+        Raises SessionError where the name is taken, where there is no column of the key, and for what is not a table.
 
         >>> with Session() as db:
         ...     stock = db.table("stock", {"pieces": int, "item": str}, key="item")
@@ -275,7 +275,7 @@ class Session:
         return Run(self._catalog, every)
 
     def rejects(self, name: str = "rejects") -> Table:
-        """Return the table of this name for records that are no rows; a new one, unless there is one already.
+        """Return the table of this name for records that are not rows; a new one, unless there is one already.
 
         >>> with Session() as db:
         ...     db.rejects().columns

@@ -62,7 +62,7 @@ def _is_one_row(data: Any, lists: Sequence[str]) -> bool:
 
 
 def _is_one(value: Any) -> bool:
-    """Return whether a value is a list, and no column of lists, dicts and nulls."""
+    """Return whether a value is a list, but not a column of lists, dicts and nulls."""
     if not isinstance(value, (list, tuple)):
         return False
     return not value or not all(item is None or isinstance(item, (list, tuple, dict, np.ndarray)) for item in value)

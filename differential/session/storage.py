@@ -12,7 +12,7 @@ in between, the difference is appended when the view is defined again.
 If the store fails, nothing more is written: it is not known what is durable, and opening the session again finds out.
 
 `_session` also notes the last commit that changed each table. So a table that was removed, or replaced by an older
-copy, is refused when the session is opened. A collection that is not noted is no table: the session that made it was
+copy, is refused when the session is opened. A collection that is not noted is not a table: the session that made it was
 replaced before it could decide the commit. While a session runs, each commit compares the manifests of all collections.
 """
 
@@ -305,7 +305,7 @@ class Storage:
         for key, commit in self._commits.manifest.offsets.items():
             name, _, created = key.partition("\t")
             if not created.isdecimal() or not isinstance(commit, int):
-                continue  # the position of a source: CREATED, a tab and SOURCE are no number
+                continue  # the position of a source: CREATED, a tab and SOURCE are not a number
             shard = self._shard(name)
             data = shard.store.get_manifest()
             manifest = None if data is None else Manifest.from_bytes(data, shard)

@@ -1,6 +1,6 @@
 """Named columns out of what people have, and back: the border of a session to `differential.frames`.
 
-A statement of one row may give scalars, and a table without rows the types of its columns, which are no frames. Values
+A statement of one row may give scalars, and a table without rows the types of its columns, which are not frames. Values
 that are all None have no type yet: they are a column of opaque values, until the schema of the table gives them one.
 """
 
@@ -47,7 +47,7 @@ def columns_of(
 
     `names` are those of rows that are tuples, `types` those of columns in a file that states none. Scalars are columns
     of one row, types (`int`, `str`, ...) empty columns.
-    Raises SessionError for what is no table, DataError for what cannot be a column; both name the column.
+    Raises SessionError for what is not a table, DataError for what cannot be a column; both name the column.
 
     >>> columns_of({"a": [1, 2], "b": ["x", "y"]}, None)
     (('a', 'b'), (array([1, 2]), array(['x', 'y'], dtype=StringDType())))
@@ -206,16 +206,16 @@ def _given(
         return _of_rows(data, names)
     if isinstance(data, (int, float, bytes)) or data is None:
         raise SessionError(
-            f"{type(data).__name__} is no table: give a dictionary of columns, a list of rows, a frame of pandas or "
+            f"{type(data).__name__} is not a table: give a dictionary of columns, a list of rows, a frame of pandas or "
             "Polars, an Arrow table, or the path of a file"
         )
     if isinstance(data, type):
         raise SessionError(
-            f"the class {data.__name__} is no table: db.table(name, {_fields_of(data)}) makes one with its columns, "
+            f"the class {data.__name__} is not a table: db.table(name, {_fields_of(data)}) makes one with its columns, "
             f"and insert([{data.__name__}(...)]) adds rows"
         )
     if callable(data):
-        raise SessionError("a function is no table: db.ask(function) returns rows, which insert and delete take")
+        raise SessionError("a function is not a table: db.ask(function) returns rows, which insert and delete take")
     found, columns = columns_of_data(data, types)
     given = found or names or [f"c{place}" for place in range(len(columns))]
     frame = Frame(given, [_of_nulls(each) for each in columns])
@@ -278,7 +278,7 @@ def _of_rows(rows: Sequence[Any], names: Sequence[str] | None) -> Mapping[str, A
         row = next(row for row in rows if not isinstance(row, (tuple, list)) or len(row) != len(names))
         is_one = len(rows) == len(names) and not any(issubclass(kind, (tuple, list)) for kind in kinds)
         one = f"; [{tuple(rows)!r:.80}] is a list of one row" if is_one else ""
-        raise SessionError(f"{row!r:.80} is no row of the {len(names)} column(s) {', '.join(names)}{one}")
+        raise SessionError(f"{row!r:.80} is not a row of the {len(names)} column(s) {', '.join(names)}{one}")
     return {name: list(map(itemgetter(place), rows)) for place, name in enumerate(names)}
 
 
@@ -322,7 +322,7 @@ def _empty(name: str, of: Any) -> Column:
     if len(stands) != 1 or len(classes - {NoneType}) != 1:
         shown = getattr(of, "__name__", of)
         raise SessionError(
-            f"column {name!r}: {shown} is no type of column: use {', '.join(each.__name__ for each in NAMES)}, one of "
+            f"column {name!r}: {shown} is not a column type: use {', '.join(each.__name__ for each in NAMES)}, one of "
             "them `| None`, or typed([], 'decimal(18, 2)') of differential.frames for any other type"
         )
     nullable = NoneType in classes and stands[0] in _PLAIN

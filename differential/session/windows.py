@@ -93,10 +93,10 @@ def sessions(gap: Duration) -> Sessions:
 
 
 def refuse_other_kinds(kind: object) -> None:
-    """Raise BuildError if something is no kind of window."""
+    """Raise BuildError if something is not a kind of window."""
     if not isinstance(kind, Kind):
         raise BuildError(
-            f"window (at {user_origin()}): {kind!r:.80} is no kind of window: use tumbling(size), "
+            f"window (at {user_origin()}): {kind!r:.80} is not a kind of window: use tumbling(size), "
             "sliding(size, step) or sessions(gap)"
         )
 

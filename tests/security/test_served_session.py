@@ -186,5 +186,5 @@ def test_lines_that_are_no_rows_are_neither_skipped_by_mistake_nor_put_into_anot
         for wrong in ("Stop", None, True):
             with pytest.raises(SessionError, match=r"on_error is 'stop', 'skip' or a table of db.rejects"):
                 db.serve(on_error=wrong)  # type: ignore[arg-type]
-        with pytest.raises(SessionError, match="table 'stock' is no table with the columns of rejects"):
+        with pytest.raises(SessionError, match="table 'stock' is not a table of rejects"):
             db.serve(on_error=table)

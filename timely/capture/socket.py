@@ -207,7 +207,7 @@ def _connected(address: Address, timeout: float) -> socket.socket:
 
 
 def _checked(address: object) -> Address:
-    """Return an address of this machine; raise BuildError if it is no address, TransportError if of another machine."""
+    """Return an address of this machine; raise BuildError unless it is one, TransportError if of another machine."""
     match address:
         case (str(host), int(port)) if 0 <= port < 1 << 16:
             pass

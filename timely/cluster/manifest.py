@@ -42,7 +42,7 @@ def manifest(options: argparse.Namespace) -> list[Value]:
     name = options.name or re.sub(r"[^a-z0-9]+", "-", Path(options.target[0]).stem.lower()).strip("-")
     if not _NAME.fullmatch(name):
         raise ConfigError(
-            f"{name!r} is no name for pods: use --name with lower-case letters, digits and hyphens, at most 42"
+            f"{name!r} is not a valid name for pods: use --name with lower-case letters, digits and hyphens, at most 42"
         )
     if options.processes < 1 or options.workers < 1:
         raise ConfigError("there must be at least one process and one worker")

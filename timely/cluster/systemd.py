@@ -68,7 +68,7 @@ def text(options: argparse.Namespace) -> str:
     script = Path(options.target[0])
     name = options.name or re.sub(r"[^A-Za-z0-9]+", "-", script.stem).strip("-")
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,80}", name):
-        raise ConfigError(f"{name!r} is no name for a unit: use --name with letters, digits, dots and hyphens")
+        raise ConfigError(f"{name!r} is not a valid name for a unit: use --name with letters, digits, dots and hyphens")
     if (options.hostfile is None) != (options.process is None):
         raise ConfigError("give both --hostfile FILE and --process INDEX, or neither")
     if options.hostfile is not None and options.curve is None:

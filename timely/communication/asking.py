@@ -142,7 +142,7 @@ class AskingSocket:
         except zmq.ZMQError as error:
             self._bell.close()
             self._context.destroy(0)
-            raise ConfigError(f"{address!r:.200} is no address to ask: {error}") from None
+            raise ConfigError(f"{address!r:.200} is not an address to ask: {error}") from None
 
     def ask(self, question: bytes, seconds: float) -> Answer:
         """Return the frames of the answer, which are none while there is no answer; None if the server does not reply.

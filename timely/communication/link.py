@@ -230,7 +230,7 @@ class Link:
         if event == zmq.EVENT_HANDSHAKE_SUCCEEDED:
             self.connected = True
         elif event == zmq.EVENT_DISCONNECTED:
-            # Before both have met, a connection that breaks may be one to an earlier run, and is no loss.
+            # Before both have met, a connection that breaks may be one to an earlier run, and is not a loss.
             if self.met and self.lost_at is None:
                 self.lost_at = now
             self.connected = False

@@ -1,4 +1,4 @@
-"""The base of columns that are no NumPy arrays."""
+"""The base of columns that are not NumPy arrays."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from timely.data.hints import instead
 
 
 class ColumnLike(NDArrayOperatorsMixin):
-    """A column that is no NumPy array, and behaves as one: one-dimensional, of a kind that columns can have, immutable.
+    """A column that is not a NumPy array but behaves as one: one-dimensional, immutable, of a kind columns can have.
 
     A class of columns implements NumPy's protocols (`__array__`, `__array_function__`, `__array_ufunc__`), `__len__`
     and `tolist`. Attributes that it lacks are those of the array.

@@ -138,7 +138,7 @@ class Columns:
         return len(self.columns[0])
 
     def __iter__(self) -> NoReturn:
-        raise TypeError("Columns are no sequence of records: rows() yields these, and `columns` has the arrays")
+        raise TypeError("Columns are not a sequence of records: rows() yields these, and `columns` has the arrays")
 
     def __repr__(self) -> str:
         return f"Columns({', '.join(map(repr, self.columns))})"
@@ -260,7 +260,7 @@ def as_mask(mask: Any, length: int) -> NDArray[np.bool_]:
 def as_row_mask(mask: Any, length: int) -> NDArray[np.bool_]:
     """Return what `as_mask` does, but raise `DataError` for one value.
 
-    Whether a batch has a value, say, is no condition on its rows. It may differ for the batch that retracts a row.
+    Whether a batch has a value, say, is not a condition on its rows. It may differ for the batch that retracts a row.
 
     >>> as_row_mask("an" in np.array(["ann", "an"]), 2)
     Traceback (most recent call last):

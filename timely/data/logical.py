@@ -91,7 +91,7 @@ class LogicalType:
     def refused(self, values: Any, row: int, why: str) -> DataError:
         """Return the error for a row that is not of this type."""
         value = values[row].item() if isinstance(values[row], np.generic) else values[row]
-        return DataError(f"{value!r:.80} at row {row} {why}, so it is no value of a column of {self.name}")
+        return DataError(f"{value!r:.80} at row {row} {why}, so it is not a value of a column of {self.name}")
 
 
 def objects(items: Sequence[Any]) -> Array:

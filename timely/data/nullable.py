@@ -18,7 +18,7 @@ LAST = "\U0010ffff"
 
 
 class NullableText(LogicalType):
-    """Text or null. A text that begins with U+10FFFF, which is no character, is refused."""
+    """Text or null. A text that begins with U+10FFFF, which is not a character, is refused."""
 
     stores = "T"
     compared_as = TEXTS

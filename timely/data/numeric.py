@@ -205,7 +205,7 @@ class Decimals(LogicalType):
         self.precision, self.scale = int(precision), int(scale)
         if not 1 <= self.precision <= 76 or self.scale > self.precision:
             raise DataError(
-                f"{name} is no type: decimals have from 1 to 76 digits, of which the last are after the point"
+                f"{name} is not a type: decimals have from 1 to 76 digits, of which the last are after the point"
             )
 
     def store(self, values: Any) -> Array:

@@ -70,7 +70,7 @@ class Opaque(LogicalType):
         stored = np.empty(len(items), np.object_)
         for row, item in enumerate(items):
             if item is not None and not isinstance(item, (list, tuple, dict, np.ndarray)):
-                raise self.refused(items, row, f"is of class {type(item).__name__}, which is no list or dict")
+                raise self.refused(items, row, f"is of class {type(item).__name__}, which is not a list or dict")
             try:
                 stored[row] = encoded(item)
             except DataError as error:
@@ -111,9 +111,9 @@ def decoded(data: bytes) -> Any:
     try:
         value, end = _decode(data, 0, 0)
     except (IndexError, ValueError, OverflowError) as error:
-        raise DataError(f"{data!r:.80} is no opaque value") from error
+        raise DataError(f"{data!r:.80} is not an opaque value") from error
     if end != len(data):
-        raise DataError(f"{data!r:.80} is no opaque value")
+        raise DataError(f"{data!r:.80} is not an opaque value")
     return value
 
 
@@ -146,7 +146,7 @@ def _encode(value: Any, output: bytearray, depth: int) -> None:
         output.append(_END)
     elif isinstance(value, dict):
         if not all(type(name) is str for name in value):
-            raise DataError("contains a dict with keys that are no text")
+            raise DataError("contains a dict with keys that are not text")
         output.append(_STRUCT)
         for name in sorted(value):
             _encode(name, output, depth + 1)

@@ -22,4 +22,4 @@ def logical_type(name: str) -> LogicalType:
         found = re.fullmatch(pattern, name)
         if found is not None:
             return make(name, *found.groups())
-    raise DataError(f"{name!r:.80} is no type of a column: docs/types.md lists them")
+    raise DataError(f"{name!r:.80} is not a column type: docs/types.md lists them")

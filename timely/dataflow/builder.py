@@ -129,8 +129,8 @@ class OperatorBuilder(Generic[S]):
         (1,) 7
         [Antichain([(0,)]), Antichain([(2,)])]
 
-        Raises BuildError where `summary` is no summary, or would lead back in time, and unless `input` and `output` are
-        of this operator and were not mentioned before.
+        Raises BuildError where `summary` is not a summary, or would lead back in time, and unless `input` and `output`
+        are of this operator and were not mentioned before.
         """
         self._refuse_if_built()
         if input not in self.operator.inputs or output not in self.operator.outputs:
@@ -142,8 +142,8 @@ class OperatorBuilder(Generic[S]):
             raise BuildError(f"{self.operator} has connected {input} with {output} before: do so once for each pair")
         if summary is not None and not _is_summary(summary):
             raise BuildError(
-                f"{self.operator}: {summary!r:.80} is no summary of a path: take PathSummary(keep, increments, suffix) "
-                "of whole numbers, none of them negative"
+                f"{self.operator}: {summary!r:.80} is not a summary of a path: take "
+                "PathSummary(keep, increments, suffix) of whole numbers, none of them negative"
             )
         self._unconnected.add((input, output))
         if summary is not None:

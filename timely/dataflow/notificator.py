@@ -80,7 +80,7 @@ class FrontierNotificator:
     def notify_at(self, capability: Capability | Any, guarantee: Moment | None = None) -> None:
         """Request a notification for `guarantee` (by default the capability's time), and take the capability.
 
-        Raises CapabilityError where it is no capability, or was dropped.
+        Raises CapabilityError where it is not a capability, or was dropped.
         """
         if not isinstance(capability, Capability):
             raise CapabilityError(

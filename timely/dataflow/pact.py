@@ -184,7 +184,7 @@ class Broadcast:
 class Gather:
     """One worker receives everything: the one of that number, modulo how many there are.
 
-    Raises BuildError where `worker` is no integer of at least 0.
+    Raises BuildError where `worker` is not an integer of at least 0.
 
     >>> [(worker, list(part.rows())) for worker, part in Gather(1).split(Columns((np.arange(2),)), 3)]
     [(1, [0, 1])]

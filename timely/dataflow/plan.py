@@ -156,7 +156,7 @@ class Plan:
         """Return what must be the same on every worker: the name, a line for each operator, and a digest of the edges.
 
         After a tab, a line states where the operator was built, which need not be the same. `in_line` are the lines of
-        functions that are no nodes.
+        functions that are not nodes.
         """
         lines = [f"dataflow {name!r}"]
         for node in self.nodes:

@@ -329,7 +329,7 @@ class OutputPort(Holder):
         """Send a batch, unless it is empty, at the capability's time.
 
         A list is copied, so the operator may use it again. Columns become read-only, or copies if they are views.
-        Raises CapabilityError if sending is not allowed, and DataError where it is no batch.
+        Raises CapabilityError if sending is not allowed, and DataError where it is not a batch.
         """
         kind = type(batch)
         # A layer may emit batches of a class of its own; of Python's and NumPy's types, only a list is a batch.

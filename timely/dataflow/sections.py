@@ -62,7 +62,7 @@ class Section:
 def sections(plan: Plan, in_line: set[int]) -> list[Section]:
     """Return the sections of a plan that are worth it.
 
-    The operators `in_line` are no part of any: they run where what they consume is emitted.
+    The operators `in_line` are not part of any: they run where what they consume is emitted.
     """
     division = _Division(plan, in_line)
     return [section for section in division.sections() if section.is_worthwhile(division.has_peers)]

@@ -62,7 +62,7 @@ class VertexProgram:
     `aggregators` are values of the whole graph, which all nodes see in the next superstep. If `until(superstep)` is
     true, the run ends before that superstep. `supersteps` is the largest number of supersteps after superstep 0.
 
-    Raises BuildError if `supersteps` is no whole number, or negative.
+    Raises BuildError if `supersteps` is not a whole number, or is negative.
     """
 
     init: Callable[..., Any]

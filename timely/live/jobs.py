@@ -63,7 +63,7 @@ def job_of(name: str | None) -> Job:
 def _at(address: str) -> Job:
     given = address if "://" in address else f"http://{address}"
     if not is_url(given):
-        raise ConfigError(f"{address!r:.100} is no address: give that which the job has printed, or a process's number")
+        raise ConfigError(f"{address!r:.100} is not an address: give the one that the job printed, or a process number")
     parts = urlsplit(given)
     url = f"{parts.scheme}://{parts.netloc}/".replace("//localhost", "//127.0.0.1")
     here = next((job for job in jobs() if job.url == url), Job(url, "", ()))

@@ -93,7 +93,7 @@ def headers_of(scope: Scope) -> dict[str, str]:
 
 
 def _check(certificate: str, key: str | None) -> None:
-    """Raise ConfigError if these files are no certificate and its key, or the key has a password."""
+    """Raise ConfigError if these files are not a certificate and its key, or the key has a password."""
     import ssl
 
     try:

@@ -327,7 +327,7 @@ class Worker:
         if isinstance(dataflow, Dataflow) and dataflow.host is self:
             self._dataflows.drop(dataflow.index)
         elif type(dataflow) is not int:
-            raise BuildError(f"worker {self.index} cannot drop {dataflow!s:.80}, which is no dataflow of its own")
+            raise BuildError(f"worker {self.index} cannot drop {dataflow!s:.80}, which is not a dataflow of its own")
         elif 0 <= dataflow < self.built:
             self._dataflows.drop(dataflow)
         else:

@@ -1,7 +1,7 @@
 """Faults: lines of an input that cannot be read, and what happens when one is found.
 
 A fault is never dropped silently: it ends the run, or it is counted, or it is counted and kept. A file that is damaged
-as a whole is no fault but a `DataError`, whatever the policy.
+as a whole is not a fault but a `DataError`, whatever the policy.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ def open_graph(text: str, layout: Layout, faults: Faults, *, is_first: bool = Tr
 
     The first bytes of a file show its format. Every process opens the graph, before its workers start. `is_first` is
     whether worker 0 is in this process: standard input and pipes are opened there alone, and have no rows elsewhere.
-    Raises DataError if there is no such file, or if it is no graph that has the layout.
+    Raises DataError if there is no such file, or if it is not a graph that has the layout.
     """
     if graph := generated(text, layout):
         return graph

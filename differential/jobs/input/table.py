@@ -57,7 +57,7 @@ class ParquetTable:
 
     def parts(self, index: int, peers: int, places: Sequence[int]) -> Iterator[Part]:
         names = self.schema.names
-        # The file is read by column name, which must name one column alone, and be no path into a nested one.
+        # The file is read by column name, which must name one column alone, and not be a path into a nested one.
         is_simple = len(set(names)) == len(names) and not any("." in name for name in names)
         columns = [names[place] for place in sorted(places)] if is_simple else None
         with reading(self.label, "Parquet"), pyarrow.parquet.ParquetFile(self.label) as file:
@@ -100,7 +100,7 @@ class IpcTable:
 class IpcStream:
     """An Arrow IPC stream: every worker reads all batches of a file, and keeps some rows of each.
 
-    Worker 0 alone reads one that is no file, `stream`, once.
+    Worker 0 alone reads one that is not a file, `stream`, once.
     """
 
     total = None

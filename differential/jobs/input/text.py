@@ -58,7 +58,7 @@ class TextGraph:
 
 
 def open_text(text: Text, layout: Layout, faults: Faults) -> TextGraph:
-    """Return the graph in a text. Raises DataError if the head of the text is no list of edges."""
+    """Return the graph in a text. Raises DataError if the head of the text is not a list of edges."""
     head = head_of(text, lambda data: len(list(itertools.islice(lines(data), 2))) == 2)
     refuse_binary(text.label, head)
     return TextGraph(text, edge_form(text.label, head, layout), faults)

@@ -38,7 +38,7 @@ class TextChanges:
     def parser(self, head: bytes) -> tuple[Form, Parser] | None:
         """Return the form that whole lines show and a parser for it, or None if they have no changes.
 
-        Raises DataError for lines that are no changes, if faults stop the run.
+        Raises DataError for lines that are not changes, if faults stop the run.
         """
         refuse_binary(self.label, head)
         form = change_form(self.label, head, self._layout, self._names is not None, self._weight)

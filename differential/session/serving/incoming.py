@@ -77,7 +77,7 @@ class Incoming:
             statements, wrong = _statements(item, body)
             if wrong and self._stops:
                 lines = [{"line": each.line, "error": each.error, "record": each.record} for each in wrong[:20]]
-                return Answer(422, {"error": f"{len(wrong)} line(s) are no changes of {item}", "lines": lines})
+                return Answer(422, {"error": f"{len(wrong)} line(s) are not changes of {item}", "lines": lines})
             if not statements and not wrong and key is None:
                 return Answer(200, {"commit": self._catalog.last, "rows": 0, "rejected": 0})
             rows = sum(len(each.columns[0]) for each in statements)

@@ -234,5 +234,7 @@ def commit_of(mark: str | None, hub: Hub) -> int | None:
         return None
     label, dot, number = mark.rpartition(".")
     if not number.isascii() or not number.isdecimal() or len(number) > DIGITS:
-        raise DataError(f"{mark!r:.80} is no id of a message, such as {hub.label}.7, and no number of a commit")
+        raise DataError(
+            f"{mark!r:.80} is neither the id of a message, such as {hub.label}.7, nor the number of a commit"
+        )
     return int(number) if not dot or label == hub.label else None

@@ -28,7 +28,7 @@ from timely.lowlevel import is_null, typed
 Parse = Callable[[Any], Any]
 """Returns the value that a text, or a value of JSON, stands for; raises ValueError or TypeError if it is none."""
 NOT_FINITE = ("NaN", "Infinity", "-Infinity")
-"""The texts that stand in JSON for floats that are no numbers there."""
+"""The texts that stand in JSON for floats that are not numbers there."""
 _WRONG = (DataError, ValueError, TypeError, OverflowError, InvalidOperation)
 
 

@@ -69,7 +69,7 @@ class Feed:
         self.rows = 0
         """How many rows commits have taken, in this session."""
         self.rejected = 0
-        """How many records were no rows, in this session."""
+        """How many records were not rows, in this session."""
         self.error: SessionError | None = None
         """Why it has stopped."""
         self.is_closed = False
@@ -246,7 +246,7 @@ class Feed:
 
 
 def rejected_columns(source: str, rejected: Sequence[Rejected]) -> tuple[np.ndarray[Any, Any], ...]:
-    """Return records that are no rows as columns of a table of rejects.
+    """Return records that are not rows as columns of a table of rejects.
 
     >>> [column.tolist() for column in rejected_columns("a", [Rejected("a.csv", 3, "x", "no number")])]
     [['a'], ['a.csv'], [3], ['x'], ['no number']]

@@ -102,7 +102,7 @@ class Files:
 
     @property
     def is_several(self) -> bool:
-        """Whether the path is a directory, perhaps one that is made later, or a pattern and no name of a file."""
+        """Whether the path is a directory, perhaps one that is made later, or a pattern, not the name of a file."""
         if self.path is None or os.path.isfile(self.path):
             return False
         return os.path.isdir(self.path) or glob.has_magic(self.path) or self.path.endswith(os.sep)
@@ -121,7 +121,7 @@ class Files:
             except _csv.Error as error:
                 if "\r" in header.rstrip("\r\n"):
                     raise DataError("lines end with CR alone; convert them to LF: `tr '\\r' '\\n'`") from None
-                raise DataError(f"the header is no record of CSV: {error}") from None
+                raise DataError(f"the header is not a record of CSV: {error}") from None
         return Csv(target, [name.strip() for name in names], self.delimiter, self.longest)
 
 
@@ -378,7 +378,7 @@ def csv(
     The first line names the columns, of which the table takes its own; `header=False` has them in the table's order,
     and a list of names in that order. With `follow` the source does not end. `replaced` is what happens if a file is
     another one than it was: an error, or reading it from its beginning. If no record ends in `longest` bytes, because a
-    quote is not closed, their first line is a record that is no row.
+    quote is not closed, their first line is a record that is not a row.
 
     >>> import tempfile
     >>> from differential.session import Session

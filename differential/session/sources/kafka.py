@@ -83,7 +83,7 @@ class TopicReader:
         self._assigned: set[int] = set()
         self._is_stopped = False
         self._passed: float | None = None
-        """When the position has passed over what is no message, since the last batch."""
+        """When the position has passed over what is not a message, since the last batch."""
         self._consumer = client.Consumer(
             {
                 "bootstrap.servers": source.servers,
@@ -314,7 +314,7 @@ def _object(data: Any, names: Sequence[str], what: str) -> Sequence[Any]:
         raise ValueError(f"the message has no {what}")
     found = json.loads(data, parse_float=number_of_json)
     if type(found) is not dict:
-        raise ValueError(f"the {what} is no JSON object")
+        raise ValueError(f"the {what} is not a JSON object")
     return [found.get(name) for name in names]
 
 

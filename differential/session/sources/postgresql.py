@@ -172,7 +172,7 @@ class Database:
             try:
                 rows += self._take(message)
             except (ValueError, IndexError, UnicodeDecodeError) as error:
-                raise SessionError(f"PostgreSQL has sent what is no message of pgoutput: {error}") from error
+                raise SessionError(f"PostgreSQL has sent an invalid pgoutput message: {error}") from error
         if clock.monotonic() - self._answered > ANSWER_SECONDS:
             self._answer()
 

@@ -230,7 +230,7 @@ class Replication:
         try:
             return unwrapped(bytes(data)) if size else None
         except (ValueError, struct.error) as error:
-            raise SessionError(f"PostgreSQL has sent what is no message of its protocol: {error}") from error
+            raise SessionError(f"PostgreSQL has sent an invalid message of its protocol: {error}") from error
 
     def confirm(self, confirmed: int) -> None:
         """Confirm to the server that everything before a place in the log is durable here."""

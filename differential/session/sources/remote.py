@@ -56,7 +56,7 @@ class Remote:
         parts = urlsplit(self.url)
         plain = "ws" if self.is_socket else "http"
         if parts.scheme not in (plain, f"{plain}s") or not parts.hostname:
-            raise ConfigError(f"{self.url!r:.200} is no address: it begins with {plain}:// or {plain}s://")
+            raise ConfigError(f"{self.url!r:.200} is not an address: it begins with {plain}:// or {plain}s://")
         if parts.scheme == plain and parts.hostname not in LOOPBACK:
             raise ConfigError(f"{self.url!r:.200}: the token would be sent in the clear; use {plain}s://")
         Access.check_token("the token", self.token, shortest=0)  # what is short enough to guess, its server refuses
@@ -64,7 +64,7 @@ class Remote:
             try:
                 ssl.create_default_context(cafile=self.authority)
             except OSError as error:
-                raise ConfigError(f"authority={self.authority!r} is no file of certificates: {error}") from None
+                raise ConfigError(f"authority={self.authority!r} is not a file of certificates: {error}") from None
 
     def open(self, target: Target, position: Position | None) -> RemoteReader:
         """Return a reader that resumes after the message `position`. Raises ConfigError if a library is missing."""
@@ -182,7 +182,7 @@ class RemoteReader(ReadAhead[list[dict[str, Any]]]):
                 self._refuse(response.status_code, response.read().decode("utf-8", "replace"))
                 return
             if not response.headers.get("content-type", "").startswith("text/event-stream"):
-                raise SessionError(f"{self._source.url} is no stream of changes: its address ends in /changes/NAME")
+                raise SessionError(f"{self._source.url} is not a stream of changes: its address ends in /changes/NAME")
             self._keep(response.extensions["network_stream"].get_extra_info("socket"))
             data: list[str] = []
             for line in _lines(response.iter_bytes()):
@@ -288,7 +288,7 @@ def _checked(text: str, url: str) -> dict[str, Any]:
             if not is_good:
                 raise ValueError
     except (ValueError, TypeError, KeyError, RecursionError):
-        raise SessionError(f"{url} sends what is no message of a session: {text!r:.200}") from None
+        raise SessionError(f"{url} sends something that is not a message of a session: {text!r:.200}") from None
     return message
 
 

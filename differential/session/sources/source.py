@@ -1,7 +1,7 @@
 """What a source is, and what it delivers.
 
 A `Source` describes where rows come from: a path, a topic, a slot. Opened for a table, at a position, it is a `Reader`,
-which is polled and never waits. Each `Batch` has rows as columns of the table, the records that are no rows of it, and
+which is polled and never waits. Each `Batch` has rows as columns of the table, the records that are not rows of it, and
 the position after both.
 
 The position is what makes each record count once: it is durable in the same commit as the rows that come from before
@@ -32,7 +32,7 @@ class Target(NamedTuple):
     replaces: bool = False
     """Whether a row replaces all rows of its key."""
     stops: bool = True
-    """Whether the source ends before the first record that is no row, instead of leaving it out."""
+    """Whether the source ends before the first record that is not a row, instead of leaving it out."""
     required: tuple[str, ...] = ()
     """The columns that have no nulls, whatever their types: that of event times."""
 
@@ -43,7 +43,7 @@ class Target(NamedTuple):
 
 
 class Rejected(NamedTuple):
-    """A record that is no row of the table: where it is, and what is wrong with it."""
+    """A record that is not a row of the table: where it is, and what is wrong with it."""
 
     place: str
     """The file, topic or slot."""
@@ -110,7 +110,7 @@ class Reader(Protocol):
     def poll(self) -> Batch | None:
         """Return what has arrived, None if nothing has, without waiting.
 
-        If the target stops, the batch ends before the first record that is no row, which is its only rejected one.
+        If the target stops, the batch ends before the first record that is not a row, which is its only rejected one.
         Raises DataError, SessionError or OSError if the source cannot be read: then the feed stops.
         """
 

@@ -1,7 +1,7 @@
 """Records in text: CSV with a header, and one JSON object a line.
 
 A format finds where whole records end in a block of bytes, splits the block, and turns records into columns. What is
-wrong with a record is found twice: where the text is no record (a quote that does not end, broken JSON), and where a
+wrong with a record is found twice: where the text is not a record (a quote that does not end, broken JSON), and where a
 value is not of its column's type.
 """
 
@@ -153,7 +153,7 @@ class JsonLines:
             try:
                 record = decode(line.removeprefix(MARK))
                 if type(record) is not dict:
-                    raise ValueError("this is no object")
+                    raise ValueError("this is not an object")
             except (ValueError, RecursionError) as error:
                 wrong[len(records)] = f"no JSON object: {error}"
                 record = {}

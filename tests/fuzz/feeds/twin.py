@@ -32,7 +32,7 @@ class Statement(NamedTuple):
 
 
 class Rejected(NamedTuple):
-    """A line of a source that is no row."""
+    """A line of a source that is not a row."""
 
     line: int
     text: str
@@ -57,7 +57,7 @@ class Feed:
     upsert: bool
     arrived: list[Row | Rejected] = field(default_factory=list)
     is_over: bool = False
-    """Whether it has stopped at a line that is no row."""
+    """Whether it has stopped at a line that is not a row."""
 
     def due(self) -> tuple[list[Row], list[Rejected], bool]:
         """Return the rows and rejects that the next commit takes, and whether the source then stops."""
@@ -73,7 +73,7 @@ class Feed:
         return rows, rejected, False
 
     def take(self, stops: bool) -> None:
-        """Let a commit have what is due. A source that stops does so at the first line that is no row."""
+        """Let a commit have what is due. A source that stops does so at the first line that is not a row."""
         if not self.is_over:
             first = next((place for place, each in enumerate(self.arrived) if isinstance(each, Rejected)), 0)
             self.arrived, self.is_over = self.arrived[first:] if stops else [], stops

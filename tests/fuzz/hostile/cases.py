@@ -89,7 +89,7 @@ class Case:
         if hostility.returns and target.no_result:
             return Verdict.RIGHT
         if self.form is forms.Lazy and target.on_streams:
-            return Verdict.EITHER  # one value that is no scalar
+            return Verdict.EITHER  # one value that is not a scalar
         return hostility.verdict
 
     def run(self) -> str:

@@ -1,4 +1,4 @@
-"""Columns in unusual forms: the same values in other types, and values that are no column at all.
+"""Columns in unusual forms: the same values in other types, and values that are not a column at all.
 
 A form takes a list of Python values and returns an argument for the library. `EXACT` forms mean the same values: the
 library must read these values, now and later, or refuse the form. `BROKEN` forms must be refused.
@@ -104,7 +104,7 @@ def field(values: list[Any]) -> np.ndarray[Any, Any]:
 
 
 def in_memory(values: list[Any]) -> Any:
-    """Return a buffer, for numbers, which is no array."""
+    """Return a buffer, for numbers, which is not an array."""
     column = plain(values)
     return memoryview(column) if column.dtype.kind in "if" else column
 

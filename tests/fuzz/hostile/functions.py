@@ -234,7 +234,7 @@ def _for_scalars(function: Function, around: Around) -> Function:
 RIGHT, REFUSED, EITHER = Verdict
 
 HOSTILE: tuple[Hostility, ...] = (
-    # Objects are no mask and no positions, though they are a column.
+    # Objects are neither a mask nor positions, though they are a column.
     *(
         Hostility(f"as {form.__name__}", EITHER if form is forms.of_objects else RIGHT, _as(form))
         for form in forms.EXACT

@@ -128,7 +128,7 @@ def test_a_containerfile_has_nothing_that_hadolint_reports(
     ("arguments", "words"),
     [
         ([*K8S], "nothing to run"),
-        (["k8s", "--image", "i", "--name", "Upper_case", "count.py"], "'Upper_case' is no name for pods"),
+        (["k8s", "--image", "i", "--name", "Upper_case", "count.py"], "'Upper_case' is not a valid name for pods"),
         (["k8s", "--image", "i", "-n", "0", "count.py"], "at least one process"),
         ([*K8S, "--restart", "-1", "count.py"], "--restart is how often"),
         ([*K8S, "--memory", "8 GB", "count.py"], "such as 2Gi, not '8 GB'"),
@@ -138,7 +138,7 @@ def test_a_containerfile_has_nothing_that_hadolint_reports(
         (["systemd", "--memory", "2Gi", "count.py"], "such as 8G, not '2Gi'"),
         (["systemd", "--hostfile", "hosts", "count.py"], "give both --hostfile FILE and --process INDEX"),
         (["systemd", "--hostfile", "hosts", "--process", "0", "count.py"], "--hostfile needs --curve DIR"),
-        (["systemd", "--name", "a b", "count.py"], "'a b' is no name for a unit"),
+        (["systemd", "--name", "a b", "count.py"], "'a b' is not a valid name for a unit"),
         (["systemd", "count.py", "two\nlines"], "has an end of line"),
         (["containerfile"], "nothing to run"),
         (["containerfile", "../count.py"], "name files below the directory"),

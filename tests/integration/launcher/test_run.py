@@ -562,7 +562,7 @@ def test_a_refusal_is_a_message_and_the_users_lines_without_a_traceback(start: S
     run = start("run", "-n", "2", "-w", workers, TALK, "refuse")
     assert run.end() == 1
     first, *rest = run.errors
-    assert first.endswith("] timely: column 3 is no column\n")
+    assert first.endswith("] timely: column 3 is not a column\n")
     assert "talk.py" in rest[0]
     assert "Traceback" not in run.error
     assert "executing.py" not in run.error

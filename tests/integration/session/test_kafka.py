@@ -123,7 +123,7 @@ def test_messages_that_are_no_rows_are_rejected_or_stop_the_source(cluster: Clus
                 assert [(each["place"], each["line"]) for each in found] == [("bad[0]", n) for n in range(1, 5)]
                 assert [each["error"] for each in sorted(found, key=lambda each: each["line"])] == [
                     "column 'key' (int64) cannot be b'x'",
-                    "the value is no JSON object",
+                    "the value is not a JSON object",
                     "column 'n' (int64) cannot be 'y'",
                     "a message without a value: with upsert=True it deletes the row of its key",
                 ]

@@ -1,4 +1,4 @@
-"""Events are decoded from their bytes unchanged; bytes that are no event are refused, with one kind of exception."""
+"""Events are decoded from their bytes unchanged; bytes that are not an event raise one kind of exception."""
 
 from __future__ import annotations
 

@@ -131,7 +131,7 @@ def test_a_question_that_is_too_long_and_an_address_that_is_none_are_refused(key
     finally:
         client.close()
         server.close()
-    with pytest.raises(ConfigError, match="is no address to ask"):
+    with pytest.raises(ConfigError, match="is not an address to ask"):
         AskingSocket("nowhere", keys)
     with pytest.raises(ConfigError, match="make it with 'timely keys"):
         AskingSocket("tcp://127.0.0.1:1", f"{keys}/none")

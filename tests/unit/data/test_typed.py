@@ -78,7 +78,7 @@ def test_a_type_that_a_peer_names_wrongly_is_refused(dtype: str) -> None:
     "data", [b"", b"\x70", b"\x20", b"\x20\x85a", b"\x40a", b"\x99", b"\x80\x20\x80\x01", b"\xff\xff"]
 )
 def test_bytes_that_are_no_opaque_value_are_refused(data: bytes) -> None:
-    with pytest.raises(DataError, match="is no opaque value"):
+    with pytest.raises(DataError, match="is not an opaque value"):
         decoded(data)
 
 
@@ -99,7 +99,7 @@ def test_an_opaque_value_has_a_limited_depth() -> None:
         deep = [deep]
     with pytest.raises(DataError, match="nested more than 64 levels"):
         encoded(deep)
-    with pytest.raises(DataError, match="is no opaque value"):
+    with pytest.raises(DataError, match="is not an opaque value"):
         decoded(b"\x70" * 100 + b"\x01" * 100)
 
 
@@ -239,12 +239,12 @@ def test_columns_become_nullable_and_plain_again() -> None:
         ([b"a"], "text", "is of class bytes"),
         (["a"], "bytes?", "is of class str"),
         ([["a", object()]], "value", "contains a object"),
-        ([1], "value", "is of class int, which is no list or dict"),
-        ([{1: 2}], "value", "keys that are no text"),
+        ([1], "value", "is of class int, which is not a list or dict"),
+        ([{1: 2}], "value", "keys that are not text"),
         ([None], "int64", "is a null"),
         ([None], "text", "is a null"),
         (["\ud800"], "text?", "not valid Unicode"),
-        ([1], "int32", "is no type of a column"),
+        ([1], "int32", "is not a column type"),
         ([1], "decimal(99, 2)", "from 1 to 76 digits"),
     ],
 )

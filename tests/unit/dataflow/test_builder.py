@@ -211,7 +211,7 @@ def test_a_value_that_is_not_a_summary_is_refused_when_it_is_given(summary: obje
             builder = OperatorBuilder(scope, "mine")
             input = builder.add_input(new_input(scope)[1], Pipeline())
             output, _ = builder.add_output()
-            message = r"operator 'mine' .* is no summary of a path: take PathSummary\(keep, increments, suffix\)"
+            message = r"operator 'mine' .* is not a summary of a path: take PathSummary\(keep, increments, suffix\)"
             with pytest.raises(BuildError, match=message):
                 builder.connect(input, output, summary)  # type: ignore[arg-type]
             builder.build(lambda _: lambda: None)

@@ -1,4 +1,4 @@
-"""What is no retention, duration, name or field is refused where it is stated, and not taken for something else."""
+"""What is not a retention, duration, name or field is refused where it is stated, and not taken for something else."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ def test_a_number_of_numpy_is_a_retention(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("flush", [1, 0.5, dt.timedelta(seconds=1)])
 def test_what_is_no_duration_is_no_flush(tmp_path: Path, flush: Any) -> None:
-    refused(tmp_path, "is no duration", lambda scope, state: durable_input(scope, state.shard("words"), flush=flush))
-    refused(tmp_path, "is no duration", lambda s, state: persist(new_input(s)[1], state.shard("words"), flush=flush))
+    refused(tmp_path, "is not a duration", lambda scope, state: durable_input(scope, state.shard("words"), flush=flush))
+    refused(tmp_path, "is not a duration", lambda s, state: persist(new_input(s)[1], state.shard("words"), flush=flush))
 
 
 @pytest.mark.parametrize("fields", ["word", [1], [""], []])

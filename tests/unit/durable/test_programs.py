@@ -878,7 +878,7 @@ def test_a_position_is_a_number_or_text(tmp_path: Path, position: Any) -> None:
 
 @pytest.mark.parametrize("source", [1, 0, Path("file"), None, b"file", ""])
 def test_the_name_of_a_source_is_text(tmp_path: Path, source: Any) -> None:
-    """Others are no names in a manifest: a program would not find its position again, and read the source twice."""
+    """Others are not names in a manifest: a program would not find its position again, and read the source twice."""
     with pytest.raises(DataError, match=f"{re.escape(repr(source))} cannot name a source"):
         execute_directly(program(str(tmp_path), 1, lambda session, _: session.at(source, 7)))
 

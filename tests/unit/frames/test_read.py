@@ -371,13 +371,13 @@ def test_what_cannot_be_read_is_refused_by_the_name_of_its_column(data: Any, mes
 
 
 def test_a_stated_type_that_values_do_not_have_is_refused() -> None:
-    with pytest.raises(DataError, match=r"column 'a': .*at row 1 is a null, so it is no value of a column of int64"):
+    with pytest.raises(DataError, match=r"column 'a': .*at row 1 is a null, so it is not a value of a column of int64"):
         read({"a": [1, None]}, types={"a": "int64"})
     with pytest.raises(DataError, match=r"column 'a': .*null"):
         read(pa.table({"a": [1, None]}), types={"a": "int64"})
     with pytest.raises(DataError, match="no column 'b' to have a type"):
         read({"a": [1]}, types={"b": "int64"})
-    with pytest.raises(DataError, match=r"'int' is no type of a column: docs/types\.md"):
+    with pytest.raises(DataError, match=r"'int' is not a column type: docs/types\.md"):
         read({"a": [1]}, types={"a": "int"})
 
 

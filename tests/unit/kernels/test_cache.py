@@ -126,7 +126,7 @@ def test_a_damaged_entry_is_compiled_again_with_one_line(
         middle = len(content) // 2
         path.write_bytes(content[:middle] + bytes([content[middle] ^ 4]) + content[middle + 1 :])
     elif damage == "text":
-        path.write_text("this is no kernel")
+        path.write_text("this is not a kernel")
     elif damage == "directory":
         path.unlink()
         path.mkdir()
@@ -309,7 +309,7 @@ OWN = """
 def write(directory: Path, before: str = "", place: int = 0) -> None:
     """Write the script, and the module with the kernel that it uses.
 
-    This is no part of `start`: an interpreter that reads a script between its truncation and its writing runs nothing,
+    This is not part of `start`: an interpreter that reads a script between its truncation and its writing runs nothing,
     prints nothing and exits with 0.
     """
     (directory / "own.py").write_text(textwrap.dedent(OWN.format(place=place)))

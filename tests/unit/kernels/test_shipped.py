@@ -50,7 +50,7 @@ def test_a_damaged_file_is_reported_in_one_line_and_not_used(
 ) -> None:
     path = Shipped(BASELINE, {name_of("one"): b"code" * 100}).write(tmp_path, BASELINE.name)
     content = path.read_bytes()
-    damaged = {"cut": content[:-1], "flipped": content[:-9] + b"C" + content[-8:], "text": b"this is no kernel"}
+    damaged = {"cut": content[:-1], "flipped": content[:-9] + b"C" + content[-8:], "text": b"this is not a kernel"}
     path.write_bytes(damaged[damage])
     assert Shipped.of_directory(tmp_path) is None
     assert capsys.readouterr().err == f"differential: {path} is damaged; the kernels are compiled again\n"

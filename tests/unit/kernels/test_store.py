@@ -133,8 +133,8 @@ DAMAGES: list[tuple[Callable[[Path], None], str]] = [
     (cut, "is damaged"),
     (cut_within_the_digest, "is damaged"),
     (of_another_format, "is damaged"),
-    (made_a_directory, "is no regular file"),
-    (made_a_pipe, "is no regular file"),
+    (made_a_directory, "is not a regular file"),
+    (made_a_pipe, "is not a regular file"),
     (made_a_link, "is a link"),
     (of_its_group, "can be written by its group"),
     (of_all_users, "can be written by all users"),
@@ -219,7 +219,7 @@ def test_a_directory_with_files_in_place_of_an_entry_stays(store: Store, capsys:
     store.write(NAME, KEY, PAYLOAD)
     assert (path / "somebody's").exists()
     first, second = capsys.readouterr().err.splitlines()
-    assert first == f"differential: {path} is no regular file; this kernel is compiled again"
+    assert first == f"differential: {path} is not a regular file; this kernel is compiled again"
     assert f"{store.directory}: Is a directory" in second
     assert [path.name for path in store.directory.iterdir()] == [NAME]
 

@@ -1,4 +1,4 @@
-"""Progress where standard error is no terminal, in a notebook, and of a worker on another thread."""
+"""Progress where standard error is not a terminal, in a notebook, and of a worker on another thread."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ def test_an_address_needs_its_token_unless_the_job_is_here(monkeypatch: pytest.M
     monkeypatch.setenv("TIMELY_LIVE_TOKEN", "xyz")
     assert job_of("https://example.org") == Job("https://example.org/", "xyz", ())
     for wrong in ("ftp://example.org", "127.0.0.1:99999", "127.0.0.1:x", "http://[::1", "http://"):
-        with pytest.raises(ConfigError, match="is no address"):
+        with pytest.raises(ConfigError, match="is not an address"):
             job_of(wrong)
 
 

@@ -1,4 +1,4 @@
-"""Notices are no reason for a program to end."""
+"""Notices are not a reason for a program to end."""
 
 from __future__ import annotations
 

@@ -258,10 +258,10 @@ def test_an_error_in_one_process_reaches_all_others_with_its_line(tmp_path: Path
 
 def test_a_refusal_in_one_process_reaches_the_others_with_the_same_message(tmp_path: Path) -> None:
     def refuse(worker: Worker) -> None:
-        raise DataError("column 3 is no column")
+        raise DataError("column 3 is not a column")
 
     first, _ = cluster(tmp_path, wait, refuse)
-    assert str(first) == "worker 1 failed: column 3 is no column"
+    assert str(first) == "worker 1 failed: column 3 is not a column"
 
 
 @pytest.mark.parametrize("delay", [0.0, 0.1])

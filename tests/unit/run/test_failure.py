@@ -25,10 +25,10 @@ def caught(error: BaseException, cause: BaseException | None = None) -> BaseExce
 
 
 def test_a_message_is_followed_by_the_users_lines() -> None:
-    error = caught(DataError("column 3 is no column"))
+    error = caught(DataError("column 3 is not a column"))
     assert isinstance(error, DataError)
     first, second, third = message(error).split("\n")
-    assert first == "timely: column 3 is no column"
+    assert first == "timely: column 3 is not a column"
     assert second.startswith(f"  {__file__}:")
     assert third == "    raise error from cause"
 
@@ -110,12 +110,12 @@ def test_notes_follow_the_message_and_do_not_change_it(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     hook = UncaughtHook(sys.__excepthook__)
-    errors = [DataError("column 3 is no column") for _ in range(2)]
+    errors = [DataError("column 3 is not a column") for _ in range(2)]
     for worker, error in enumerate(errors):
         error.add_note(f"the program failed on worker {worker} of 2")
     monkeypatch.setenv("TIMELY_REPORT", str(tmp_path / "report"))
     hook(DataError, errors[0], None)
-    assert capsys.readouterr().err == "timely: column 3 is no column\n  the program failed on worker 0 of 2\n"
+    assert capsys.readouterr().err == "timely: column 3 is not a column\n  the program failed on worker 0 of 2\n"
     with pytest.raises(SystemExit) as ended:
         hook(DataError, errors[1], None)
     assert ended.value.code == PEER_FAILED

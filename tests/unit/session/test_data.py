@@ -446,9 +446,9 @@ def test_kinds_that_were_rolled_back_are_forgotten() -> None:
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (7, "int is no table"),
+        (7, "int is not a table"),
         ({}, "needs columns"),
-        ({"a": complex}, "complex is no type of column"),
+        ({"a": complex}, "complex is not a column type"),
         ([(1, 2)], "need names of columns"),
     ],
 )
@@ -716,7 +716,7 @@ def test_a_row_that_is_none_names_the_table_and_the_line() -> None:
         table = db.table("pairs", {"a": int, "b": str})
         for rows, why in (
             ([{}], "has no values"),
-            ([3, 4], "3 is no row of the 2 column"),
+            ([3, 4], "3 is not a row of the 2 column"),
             ([(1,)], "no row of the 2"),
         ):
             with pytest.raises(SessionError, match=rf"insert on table 'pairs' \(at .*test_data.py:\d+\): .*{why}"):

@@ -303,7 +303,7 @@ def test_a_rollback_forgets_where_the_program_has_moved_a_watermark() -> None:
     [
         (lambda t: t.event_time("when"), "has no column 'when': the columns are at, name"),
         (lambda t: t.event_time("name"), "event times are integers, dates or timestamps, and not text"),
-        (lambda t: t.event_time("at", lateness=5.0), "5.0 is no duration for event times of int64"),
+        (lambda t: t.event_time("at", lateness=5.0), "5.0 is not a duration for event times of int64"),
         (lambda t: t.event_time("at", lateness=-1), "lateness is not negative"),
         (lambda t: t.event_time("at", idle=3), "idle is a positive timedelta"),
         (lambda t: t.event_time("at").event_time("at"), "has event times already, in column 'at'"),
@@ -319,9 +319,9 @@ def test_what_is_no_event_time_is_refused(state: Any, message: str) -> None:
     ("make", "message"),
     [
         (lambda t: t.visits.window(tumbling(5)), "no column of event times is known here"),
-        (lambda t: t.visits.window(5, at="at"), "5 is no kind of window"),
+        (lambda t: t.visits.window(5, at="at"), "5 is not a kind of window"),
         (lambda t: t.visits.window(sessions(5), at="when"), "there is no column 'when'"),
-        (lambda t: t.visits.window(tumbling(HOUR), at="at").count(), "is no duration for event times of int64"),
+        (lambda t: t.visits.window(tumbling(HOUR), at="at").count(), "is not a duration for event times of int64"),
         (lambda t: t.final(t.visits.window(tumbling(5), at="at").count()), "has no event times"),
         (lambda t: t.final(t.visits), "there is no column 'window_end'"),
         (lambda t: sliding(5, 0), "the step is a positive timedelta or whole number, and not 0"),

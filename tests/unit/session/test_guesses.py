@@ -88,9 +88,9 @@ def test_rows_that_are_no_rows_are_refused_with_the_remedy() -> None:
     with Session() as db:
         orders: Any = db.table("orders", {"customer": ["ann"], "total": [3]})
         row = pandas.DataFrame({"customer": ["bob"], "total": [4]}).iloc[0]
-        with pytest.raises(SessionError, match=r"a function is no table: db\.ask\(function\) returns rows"):
+        with pytest.raises(SessionError, match=r"a function is not a table: db\.ask\(function\) returns rows"):
             orders.delete(lambda r: r.total > 2)
-        with pytest.raises(DataError, match=r"a Series is no frame: .* to_dict\(\) makes a row"):
+        with pytest.raises(DataError, match=r"a Series is not a frame: .* to_dict\(\) makes a row"):
             orders.insert(row)
         with pytest.raises(DataError, match=r"0 column\(s\): a frame has at least one"):
             orders.insert(pandas.DataFrame())

@@ -95,7 +95,7 @@ def test_a_null_without_a_place_is_refused(columns: dict[str, Any], message: str
 
 @pytest.mark.parametrize("of", [int | str, complex, Decimal | None])
 def test_a_class_that_is_no_type_of_column_is_refused(of: Any) -> None:
-    with Session() as db, pytest.raises(SessionError, match=r"column 'x': .* is no type of column: use int, float"):
+    with Session() as db, pytest.raises(SessionError, match=r"column 'x': .* is not a column type: use int, float"):
         db.table("t", {"x": of})
 
 

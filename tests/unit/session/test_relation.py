@@ -381,7 +381,7 @@ def test_parameters_that_are_the_names_of_the_columns_in_another_order_are_refus
         ):
             example(lambda scope, name=name: getattr(orders(scope), name)(lambda total, customer, item: total > 1))
     kept = records(lambda scope: orders(scope).map(lambda total, other, item: (total, item)))
-    assert kept == [(1, "a"), (1, "b"), (2, "b")], "these are no names of all columns"
+    assert kept == [(1, "a"), (1, "b"), (2, "b")], "these are not names of all columns"
 
 
 @pytest.mark.parametrize("value", [1, -1, 1.5, True, None])

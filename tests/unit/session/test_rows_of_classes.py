@@ -75,7 +75,7 @@ def test_one_named_tuple_or_dictionary_is_a_row_as_a_list_of_them_is() -> None:
 def test_a_class_in_place_of_a_table_is_refused_with_its_columns(of: type, columns: str) -> None:
     with Session() as db:
         message = (
-            rf"the class {of.__name__} is no table: db.table\(name, {columns}\) .* insert\(\[{of.__name__}\(\.\.\."
+            rf"the class {of.__name__} is not a table: db.table\(name, {columns}\) .* insert\(\[{of.__name__}\(\.\.\."
         )
         with pytest.raises(SessionError, match=message):
             db.table("orders", of)
@@ -85,7 +85,7 @@ def test_a_tuple_in_place_of_a_list_of_rows_is_refused_with_the_list() -> None:
     with Session() as db:
         rows = db.table("rows", {"id": int, "name": str})
         for data in ((4, "x"), [4, "x"]):
-            with pytest.raises(SessionError, match=r"4 is no row .* id, name; \[\(4, 'x'\)\] is a list of one row"):
+            with pytest.raises(SessionError, match=r"4 is not a row .* id, name; \[\(4, 'x'\)\] is a list of one row"):
                 rows.insert(data)
 
 

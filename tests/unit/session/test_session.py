@@ -215,7 +215,7 @@ def test_a_view_that_fails_in_a_commit_is_dropped_with_its_readers_and_others_go
 
 
 class Panic(BaseException):
-    """What extensions in Rust raise is no `Exception` either."""
+    """What extensions in Rust raise is not an `Exception` either."""
 
 
 @pytest.mark.parametrize("error", [Panic("too large"), SystemExit("too large"), asyncio.CancelledError("too large")])

@@ -639,7 +639,7 @@ def test_what_is_no_file_is_refused_as_a_sink_and_stays_as_it_is(tmp_path: Path)
         db.table("numbers", {"x": [1]})
         view = db.view("all", lambda t: t.numbers)
         for name in ("pipe", "directory"):
-            with pytest.raises(SessionError, match=f"{name} is no file"):
+            with pytest.raises(SessionError, match=f"{name} is not a file"):
                 view.write_to(csv(tmp_path / name))
         db.commit()
     assert sorted(os.listdir(tmp_path)) == ["directory", "pipe"]

@@ -120,7 +120,7 @@ class Input:
     def send(self, *values: Any) -> None:
         """Send one record given as scalars, or many given as equally long columns: arrays or lists.
 
-        Arrays are copied and stay the program's own. A record that is no tuple of numbers, booleans and text can be
+        Arrays are copied and stay the program's own. A record that is not a tuple of numbers, booleans and text can be
         sent with `send_batch`, in a list.
 
         Raises DataError where there is no value, or not as many as in the record before, or where a value cannot be in
@@ -147,7 +147,7 @@ class Input:
         """Send a batch: `Columns`, or a list of arbitrary records.
 
         The arrays of `Columns` become read-only: they are the dataflow's from now on. Views of writable arrays are
-        copied, and a list, but not its records. Raises DataError where it is no batch.
+        copied, and a list, but not its records. Raises DataError where it is not a batch.
         """
         self.refuse_elsewhere("send(...)")
         self.send_owned(frozen(batch))

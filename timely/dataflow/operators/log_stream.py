@@ -100,7 +100,7 @@ class LogSource:
         self._run_later()
 
     def _take_sleep(self, events: Sequence[Any]) -> None:
-        """Take records of sleep. What wakes a worker so that it may send them is not logged, and so is no reason to
+        """Take records of sleep. What wakes a worker so that it may send them is not logged, and so is not a reason to
         send those that follow: only that something ran is."""
         slept = [event for event in events if type(event) is self._kind]
         self._records += slept

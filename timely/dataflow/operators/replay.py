@@ -131,7 +131,7 @@ class Replay:
             elif isinstance(event, Messages):
                 self._send(source, event, times)
             else:
-                raise CaptureError(f"{source} holds {event.kind!r}, which is no event of a stream")
+                raise CaptureError(f"{source} holds {event.kind!r}, not an event of a stream")
         return True
 
     def _move(self, source: EventSource, event: Progress, times: MutableAntichain) -> None:

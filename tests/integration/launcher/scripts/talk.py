@@ -20,7 +20,7 @@ def misbehave():
     if what == "raise":
         raise ValueError("no such thing")
     if what == "refuse":
-        raise DataError("column 3 is no column")
+        raise DataError("column 3 is not a column")
     if what == "exit":
         sys.exit(7)
     if what == "leave":

@@ -214,7 +214,7 @@ def test_a_worker_drops_only_dataflows_of_its_own() -> None:
         worker.step_while(lambda: len(others) < 2)
         for dataflow in others[1 - worker.index], None, "x", True:
             with pytest.raises(
-                BuildError, match=rf"worker {worker.index} cannot drop .*, which is no dataflow of its own"
+                BuildError, match=rf"worker {worker.index} cannot drop .*, which is not a dataflow of its own"
             ):
                 worker.drop_dataflow(dataflow)  # type: ignore[arg-type]
         for number in (-1, 2):

@@ -1,4 +1,4 @@
-"""The head of a text shows separator, header and types; what is no graph is refused with one clear line."""
+"""The head of a text shows separator, header and types; what is not a graph is refused with one clear line."""
 
 from __future__ import annotations
 

@@ -120,7 +120,7 @@ def test_the_streams_of_a_view_end_with_it_and_its_marks_begin_anew() -> None:
         assert other is not hub
         assert commit_of(mark, other) is None
         assert commit_of("7", other) == commit_of(f"{other.label}.7", other) == 7
-        with pytest.raises(DataError, match="is no id of a message"):
+        with pytest.raises(DataError, match="is neither the id of a message"):
             commit_of("x.y", other)
         await hubs.close()
 
@@ -173,7 +173,7 @@ def test_an_id_with_too_many_digits_is_refused() -> None:
         headers = {"Authorization": f"Bearer {server.token}"}
         url = f"{server.url}changes/numbers?after={'9' * 5000}"
         answer = httpx.get(url, headers=headers, timeout=20, trust_env=False)
-        assert (answer.status_code, "is no id of a message" in answer.json()["error"]) == (409, True)
+        assert (answer.status_code, "is neither the id of a message" in answer.json()["error"]) == (409, True)
 
 
 def test_a_reader_that_came_before_the_first_commit_goes_on_after_a_restart(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Sources in files: every record once, what is no row refused, left out or kept, and all of it visible."""
+"""Sources in files: every record once, what is not a row refused, left out or kept, and all of it visible."""
 
 from __future__ import annotations
 
@@ -500,7 +500,7 @@ def test_a_source_is_refused_where_it_cannot_fill_the_table(tmp_path: Path) -> N
             untyped.read_from(csv(tmp_path / "a.csv"))
         with pytest.raises(SessionError, match="is to replace rows by key"):
             keyless.read_from(csv(tmp_path / "a.csv"), upsert=True)
-        with pytest.raises(SessionError, match="is no table with the columns of rejects"):
+        with pytest.raises(SessionError, match="is not a table of rejects"):
             keyless.read_from(csv(tmp_path / "a.csv"), on_error=untyped)
         with pytest.raises(SessionError, match="there is no file or directory"):
             keyless.read_from(csv(tmp_path / "b.csv"))

@@ -57,7 +57,7 @@ def run(given: remote.Remote, rows: int, **types: type) -> list[tuple[object, ..
         ("changes/durations", None, "column 'x' is of type duration"),
         ("changes/numbers", "y" * 20, "the token is missing or wrong"),
         ("rows/numbers", None, "/rows/numbers"),
-        ("changes/numbers?after=x", None, "is no id of a message"),
+        ("changes/numbers?after=x", None, "is neither the id of a message"),
     ],
 )
 def test_what_cannot_be_followed_stops_the_source(
