@@ -78,7 +78,7 @@ class Interrupt:
         return self._has_come and clock.monotonic() > self._came_at + PATIENCE
 
     def wait(self, seconds: float) -> None:
-        """Sleep, until Ctrl-C comes at the longest."""
+        """Sleep for some seconds, or until Ctrl-C if that comes first."""
         end = clock.monotonic() + seconds
         while not self._has_come and (left := end - clock.monotonic()) > 0:
             clock.sleep(min(left, GLANCE))

@@ -33,13 +33,13 @@ BEGIN, HEAD, END = range(3)
 
 _FEW = 64
 _CLOSE = 8
-"""Two layers are scanned together, and not galloped, if the longer has less than this many times the rows."""
+"""Two layers are scanned together, not galloped, if the longer has less than this many times the rows."""
 _LARGEST = 9223372036854775807
 
 
 class _Relations(NamedTuple):
-    """The relations: whether each has a bound that is one less, the first of its layers, all layers, and the present
-    range in each."""
+    """The relations: whether each relation excludes updates at the bound itself, the first of its layers, all layers,
+    and the present range in each."""
 
     is_excluded: Ints
     firsts: Ints

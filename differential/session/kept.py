@@ -1,4 +1,4 @@
-"""What a session notes of a durable table, beside its rows, under which names, and those that no column can have."""
+"""What a session records about a durable table besides its rows, under which names, and reserved column names."""
 
 from __future__ import annotations
 

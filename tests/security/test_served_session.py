@@ -170,7 +170,7 @@ def test_a_name_that_is_no_list_of_names_opens_no_table(option: str) -> None:
 @pytest.mark.parametrize("number", [0, -1, "x", None, 1.5])
 @pytest.mark.parametrize("limit", ["limit", "backlog", "queue"])
 def test_a_limit_that_is_no_number_of_bytes_is_refused(limit: str, number: Any) -> None:
-    with Session() as db, pytest.raises(ConfigError, match=rf"{limit} is a number of bytes from 1 on, and not"):
+    with Session() as db, pytest.raises(ConfigError, match=rf"{limit} is a number of bytes, at least 1, not"):
         db.serve(**{limit: number})
 
 

@@ -86,8 +86,8 @@ class Head:
         refused = f"; {self._refused} connections were refused, the last because {self._last_refusal}"
         raise TransportError(
             f"process 0 waited {self._config.rendezvous_seconds:g} s for {numbered('process', missing)}, which did not "
-            f"come{refused if self._refused else ''}; find out what ended or delays them, or allow more time "
-            "(TIMELY_RENDEZVOUS_SECONDS)"
+            f"connect{refused if self._refused else ''}; find out what ended them or is delaying them, or "
+            "allow more time (TIMELY_RENDEZVOUS_SECONDS)"
         )
 
     def _turn(self, listener: socket.socket) -> None:
@@ -136,7 +136,7 @@ class Head:
         """Record who is at the other end of a connection."""
         introduction = json.loads(self._seal.opened(line))
         if (introduction["run"], introduction["challenge"]) != (self._place.run, guest.challenge):
-            raise TransportError("it answers what another process has asked")
+            raise TransportError("its answer is to another process's challenge")
         process, ours = introduction["process"], (self._place.processes, self._config.workers)
         if (theirs := (introduction["processes"], introduction["workers"])) != ours:
             guest.introduction = introduction

@@ -77,7 +77,9 @@ def answering(port: int) -> Iterator[Event]:
             if self.path == "/live":
                 status, text = 200, b"the interpreter runs\n"
             elif self.path == "/ready":
-                status, text = (200, b"all have come\n") if is_ready.is_set() else (503, b"waiting for others\n")
+                status, text = (
+                    (200, b"all processes are connected\n") if is_ready.is_set() else (503, b"waiting for others\n")
+                )
             else:
                 status, text = 404, b"/live or /ready\n"
             self.send_response(status)

@@ -77,7 +77,7 @@ class Member:
             if clock.monotonic() > deadline:
                 raise TransportError(
                     f"process {place.process} waited {self._config.rendezvous_seconds:g} s for process 0 on "
-                    f"{place.head}: {self._trouble}; find out what ended or delays it, or allow more time "
+                    f"{place.head}: {self._trouble}; find out what ended it or is delaying it, or allow more time "
                     "(TIMELY_RENDEZVOUS_SECONDS)"
                 )
             self._waiting.note(f"process 0 on {place.head}: {self._trouble}")

@@ -12,7 +12,7 @@ from timely.errors import ConfigError, TransportError
 from timely.observe.notices import notify, numbered
 
 WAITING_SECONDS = 4.0
-"""The time until the first line about who has not come, and between two lines."""
+"""The time until the first line about which processes are missing, and between two lines."""
 LOOK_SECONDS = 2.0
 """The time between two looks for processes that have ended, where the system permits to look."""
 

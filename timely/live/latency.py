@@ -2,7 +2,7 @@
 
 An epoch begins to end when the frontier of all inputs moves past it, whichever worker moves it. It has ended when the
 frontier of what leaves the dataflow (its probes, and the operators without outputs) has followed. One worker sees both,
-as it sees all frontiers. So the time includes what workers wait for each other, and not what a program does before it
+as it sees all frontiers. So the time includes what workers wait for each other, but not what a program does before it
 advances its inputs.
 
 Watching a frontier costs a few microseconds whenever it moves: that of several inputs or answers together is kept up to

@@ -105,7 +105,7 @@ class _Totals:
     def look(
         self, activations: NDArray[np.int64], factor: float, was_measured: bool, goes_on: bool
     ) -> NDArray[np.int64]:
-        """Return the numbers; what was counted since the last time, or else measured last, is taken times a factor."""
+        """Return the numbers; those counted since the last look, or else measured last, are multiplied by a factor."""
         if was_measured:
             now = self._counted()
             more, self._before = now - self._before, now

@@ -36,8 +36,8 @@ def save(shapes: Sequence[Shape], path: Path) -> None:
         if len(shapes) > 1:
             others = len(shapes) - 1
             notify(
-                f"{path} has dataflow {largest.dataflow} ({largest.name!r}), the largest, and not the {others} other"
-                f"{'s' * (others > 1)}: install graphviz, which draws all"
+                f"{path} shows only the largest dataflow, {largest.dataflow} ({largest.name!r}), and leaves out "
+                f"{others} other{'s' * (others > 1)}: install graphviz, which draws all"
             )
         made = _output([program, str(DRAWER)], json.dumps(largest.as_data()))
     else:

@@ -65,13 +65,13 @@ class Access:
 
         >>> Access.check_token("the token", "short")
         Traceback (most recent call last):
-        timely.errors.ConfigError: the token has at least 16 characters
+        timely.errors.ConfigError: the token must have at least 16 characters
         """
         if len(token) < shortest:
-            raise ConfigError(f"{what} has at least {shortest} characters")
+            raise ConfigError(f"{what} must have at least {shortest} characters")
         if not token.isascii() or not token.isprintable() or token != token.strip():
             raise ConfigError(
-                f"{what} has printable characters of ASCII, and no blank at an end: it is sent in a header"
+                f"{what} must be printable ASCII without leading or trailing spaces, because it is sent in a header"
             )
 
     def refusal(self, what: str, headers: Mapping[str, str]) -> tuple[int, str] | None:
@@ -187,7 +187,7 @@ class HttpServer:
         over, has_begun, ending = self._over, self._has_begun, self._ending
 
         class Quiet(uvicorn.Server):
-            """A server that wakes up for requests alone, and not ten times a second."""
+            """A server that wakes up for requests alone, not ten times a second."""
 
             async def main_loop(self) -> None:
                 has_begun.set()

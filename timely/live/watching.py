@@ -37,13 +37,13 @@ class Viewer:
         self._room = self.messages.qsize() + _BEHIND
 
     def give(self, message: str) -> bool:
-        """Pass on a message, or end a viewer that has too many already; return whether it goes on."""
+        """Pass on a message, or disconnect a viewer that has too many already; return whether it goes on."""
         goes_on = self.messages.qsize() < self._room
         self.messages.put_nowait(message if goes_on else None)
         return goes_on
 
     def end(self) -> None:
-        """Send it away."""
+        """Disconnect the viewer."""
         self.messages.put_nowait(None)
 
 
@@ -99,7 +99,7 @@ class Watching:
         return self.state
 
     async def close(self) -> None:
-        """Look no more, and send viewers away. Viewers that wait for a look receive the state as it is."""
+        """Stop looking, and disconnect the viewers. Viewers that wait for a look receive the state as it is."""
         self._is_closed = True
         self._looked.set()
         for viewer in self._viewers:

@@ -59,7 +59,7 @@ def summaries_to(target: int, length: int, edges: Iterable[Edge]) -> dict[int, l
     while pending:
         location, onward = pending.pop()
         if onward not in found[location]:
-            continue  # a smaller summary has replaced it, and extends to all that matters
+            continue  # a smaller summary has replaced it, and covers all that matters
         for edge in incoming[location]:
             summary = edge.summary.followed_by(onward)
             if insert_minimal(found[edge.source], summary):

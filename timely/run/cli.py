@@ -116,7 +116,10 @@ def _parser(command: str | None) -> argparse.ArgumentParser:
     run.add_argument("--raw", action="store_true", help="pass on standard output without process numbers")
     run.add_argument("--profile", action="store_true", help="print the cost of each operator at the end")
     run.add_argument(
-        "--peer-timeout", metavar="SECONDS", type=float, help="give up a process silent for this long (default: 5)"
+        "--peer-timeout",
+        metavar="SECONDS",
+        type=float,
+        help="treat a process as lost after this many seconds of silence (default: 5)",
     )
     run.add_argument(
         "--queue-bytes",

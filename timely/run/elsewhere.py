@@ -32,8 +32,8 @@ STARTED = {"slurm": "srun", "mpi": "mpirun", "kubernetes": "kubernetes"}
 ECHO_SECONDS = 1.0
 """How long a process that ends because of a peer waits before it does.
 
-Systems end all processes when the first one does, with a status other than 0. The peer that has failed should be that
-one, and have printed why.
+Such systems end all processes as soon as one exits with a nonzero status. That one should be the peer that failed,
+after it has printed why.
 """
 
 

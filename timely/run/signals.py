@@ -85,7 +85,7 @@ def was_asked_to_end(since: float) -> bool:
 
 
 def _handles_itself(signum: int) -> bool:
-    """Return whether the program has its own handler of a signal, and not one of this library."""
+    """Return whether the program has its own handler of a signal, not one of this library."""
     handler = signal.getsignal(signum)
     code = getattr(handler, "__code__", None)
     return callable(handler) and (code is None or not is_ours(code.co_filename))

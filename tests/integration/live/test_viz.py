@@ -95,7 +95,9 @@ def test_graphviz_draws_every_dataflow(script: Path, tmp_path: Path) -> None:
 def test_without_graphviz_elk_draws_the_largest(script: Path, tmp_path: Path) -> None:
     drawn = viz("-o", tmp_path / "graph.svg", script, path=only(tmp_path, "node"))
     assert drawn.returncode == 0, drawn.stderr
-    assert "has dataflow 0 ('the \"first\"'), the largest, and not the 1 other: install graphviz" in drawn.stderr
+    assert (
+        "shows only the largest dataflow, 0 ('the \"first\"'), and leaves out 1 other: install graphviz" in drawn.stderr
+    )
     texts = texts_of(tmp_path / "graph.svg")
     assert {'the "first"', "back\\slash", "spread", "script.py:8"} <= texts
     assert any("a < b" in text for text in texts)

@@ -135,7 +135,7 @@ def test_a_process_with_other_keys_is_refused_and_the_one_that_waits_says_so() -
     meeting = Meeting(2, seconds=1.0)
     first, second = together([lambda: meeting.attend(0), lambda: meeting.attend(1, zmq.curve_keypair())])
     assert isinstance(first, TransportError)
-    assert "process 0 waited 1 s for process 1, which did not come; 1 connections were refused" in str(first)
+    assert "process 0 waited 1 s for process 1, which did not connect; 1 connections were refused" in str(first)
     assert "sealed with other keys" in str(first)
     assert isinstance(second, TransportError)
 
@@ -154,8 +154,8 @@ def test_an_introduction_that_was_recorded_is_refused() -> None:
 
     first, _, third = together([lambda: meeting.attend(0), lambda: meeting.attend(1), replay])
     assert third is None
-    assert "for process 2, which did not come" in str(first)
-    assert "it answers what another process has asked" in str(first)
+    assert "for process 2, which did not connect" in str(first)
+    assert "its answer is to another process's challenge" in str(first)
 
 
 def test_processes_with_different_numbers_are_named_at_both_ends() -> None:
