@@ -240,7 +240,7 @@ class Trace(TraceCore):
     ...     trace.set_physical_compaction(1)
     ...     trace.set_logical_compaction(1)
     ...     trace.allow_compaction_to(2)  # or both at once
-    ...     trace.consolidate()  # at once, and not a little with each insert
+    ...     trace.consolidate()  # at once, not a little with each insert
     ...     assert trace.statistics().rows == sum(map(len, trace.batches())) == 1
     ...     trace.drop()
     >>> execute_directly(program)

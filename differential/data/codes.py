@@ -120,7 +120,7 @@ class Encoder:
     """Encodes and decodes the columns of one part of one arrangement. Errors do not mention the last `hidden` ones.
 
     `names` are those of the columns, if they are known, for errors.
-    If it `adds`, a diff is a quantity that the program adds up, and not how often a record occurs.
+    If it `adds`, a diff is a quantity that the program adds up, not how often a record occurs.
     """
 
     __slots__ = ("_compared", "adds", "hidden", "interner", "kinds", "names", "ordered", "part")

@@ -37,7 +37,7 @@ def ticks(column: Array) -> Ints:
     array([3, 5])
     >>> ticks(np.array([0.5]))
     Traceback (most recent call last):
-    timely.errors.DataError: event times are integers, dates or timestamps, and not float64
+    timely.errors.DataError: event times are integers, dates or timestamps, not float64
     """
     if isinstance(column, Typed) and is_null(column).any():
         raise DataError("an event time is null")
@@ -48,7 +48,7 @@ def ticks(column: Array) -> Ints:
         return array.view(np.int64)
     if array.dtype.kind != "i":  # the start of a window may be negative, and the end beyond 2 ** 63
         found = column.type.name if isinstance(column, Typed) else "text" if array.dtype.kind == "T" else array.dtype
-        raise DataError(f"event times are integers, dates or timestamps, and not {found}")
+        raise DataError(f"event times are integers, dates or timestamps, not {found}")
     return array.astype(np.int64, copy=False)
 
 

@@ -66,9 +66,7 @@ def place_of(where: str | os.PathLike[str] | Place | None) -> Place:
         raise ConfigError("where is the state? Run the program with 'timely run --state DIR', or give State.open a DIR")
     if not isinstance(where, (str, os.PathLike)):
         if not hasattr(where, "store"):
-            raise ConfigError(
-                f"the place of durable collections is a directory, or Objects(...), and not {where!r:.80}"
-            )
+            raise ConfigError(f"the place of durable collections is a directory, or Objects(...), not {where!r:.80}")
         return where
     path = os.fspath(where)
     if not path:
@@ -105,7 +103,7 @@ def checked_fields(name: str, fields: Sequence[str] | None, added: Collection[st
         return None
     names = tuple(fields)
     if isinstance(fields, str) or not names or not all(isinstance(each, str) and each for each in names):
-        raise ConfigError(f"the fields of {name!r} are a list of names, such as ['word'], and not {fields!r:.80}")
+        raise ConfigError(f"the fields of {name!r} are a list of names, such as ['word'], not {fields!r:.80}")
     if len(set(names)) < len(names) or {"time", "diff"} & set(names):
         raise ConfigError(f"the fields of {name!r} need names of their own, none of them time or diff: {names}")
     if unknown := [each for each in added if each not in names]:

@@ -1,7 +1,7 @@
 """Operators with private state, which survives in snapshots.
 
 What lies between durable inputs and outputs is computed again after a crash. An operator whose state depends on all
-changes since the beginning, and not only on what they add up to, needs all of them for this; a snapshot takes their
+changes since the beginning, not only on what they add up to, needs all of them for this; a snapshot takes their
 place. A snapshot belongs to a frontier f, a multiple of `every`: it is the state after all changes at times before f,
 one part for each worker, written by the worker itself.
 

@@ -126,7 +126,7 @@ class OpenShard:
         for name in more:
             if name not in added:
                 raise StateError(
-                    f"{self.shard} has the fields {', '.join(found)}, and not {name}: added={{{name!r}: value}} gives "
+                    f"{self.shard} has the fields {', '.join(found)}, but not {name}: added={{{name!r}: value}} gives "
                     "that value to the records that are there"
                 )
             value = added[name]
@@ -224,7 +224,9 @@ class State:
     def use(self, shard: OpenShard) -> None:
         """Make a collection one of the program's. Raises BuildError if the program has gone on without it."""
         if self._began is not None:
-            raise BuildError(f"{shard.name!r} comes too late: build what uses the state before the first step")
+            raise BuildError(
+                f"{shard.name!r} was opened too late: build everything that uses the state before the first step"
+            )
         if any(used.name == shard.name for used in self._used):
             raise BuildError(f"{shard.name!r} is used already")
         self._used.append(shard)

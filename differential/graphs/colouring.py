@@ -17,8 +17,8 @@ def colouring(edges: Collection) -> Collection:
 
     Each node gets the least colour that no smaller neighbour has, so that there are at most as many colours as the
     largest degree and one more. In each round the nodes get one whose smaller neighbours all have one, so each changes
-    once. Nodes are integers or text; edges count in both directions, and not from a node to itself. (Welsh and Powell,
-    "An upper bound for the chromatic number of a graph", 1967, with the nodes in another order.)
+    once. Nodes are integers or text; edges count in both directions, unless they lead from a node to itself.
+    (Welsh and Powell, "An upper bound for the chromatic number of a graph", 1967, with the nodes in another order.)
 
     >>> edges = np.array([[1, 2], [2, 3], [1, 3], [3, 4]]).T
     >>> example(lambda scope: colouring(Collection.of(scope, *edges)))

@@ -14,11 +14,11 @@ from differential.graphs.inputs import check_records
 def core_numbers(edges: Collection) -> Collection:
     """Return (node, the largest k whose k-core it is in) for every node that has a neighbour other than itself.
 
-    Edges count in both directions, once however often they occur, and not from a node to itself. Each node's number is
-    the largest h such that h of its neighbours have h or more: in the first round by bounds of their degrees, then by
-    their numbers in the round before. Numbers only fall, so they settle, and they settle on the core numbers. (Lü,
-    Zhou, Zhang and Stanley, "The H-index of a network node and its relation to degree and coreness", Nature
-    Communications 7, 2016.) A few rounds suffice on most graphs; a path takes half as many as it has nodes.
+    Edges count in both directions, once however often they occur; edges from a node to itself do not count. Each
+    node's number is the largest h such that h of its neighbours have h or more: in the first round by bounds of their
+    degrees, then by their numbers in the round before. Numbers only fall, so they settle, and they settle on the core
+    numbers. (Lü, Zhou, Zhang and Stanley, "The H-index of a network node and its relation to degree and coreness",
+    Nature Communications 7, 2016.) A few rounds suffice on most graphs; a path takes half as many as it has nodes.
 
     A node's bound is the least power of two that is not less than its degree. So an edge more or less at a node of many
     neighbours changes what these receive only if the degree passes a power of two, or if the node's number changes.

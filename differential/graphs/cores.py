@@ -11,8 +11,8 @@ from timely.lowlevel import check_whole
 def k_core(edges: Collection, k: int) -> Collection:
     """Return (node, neighbour), both ways, for the largest part of the graph in which each node has `k` neighbours.
 
-    Edges count in both directions, once however often they occur, and not from a node to itself. (Seidman, "Network
-    structure and minimum degree", Social Networks 5, 1983.)
+    Edges count in both directions, once however often they occur; edges from a node to itself do not count.
+    (Seidman, "Network structure and minimum degree", Social Networks 5, 1983.)
 
     >>> edges = np.array([[1, 2], [2, 3], [3, 1], [3, 4]]).T
     >>> example(lambda scope: k_core(Collection.of(scope, *edges), 2))

@@ -2,7 +2,7 @@
 
 If times come in order, no new row is at or before a time of the past, so no history needs a visit. The changes of a
 count that were emitted for a key add up, value times diff, to its present count, because each change retracts the count
-before it. So `count_changes` reads the output so far, which has few rows for a key, and not the input.
+before it. So `count_changes` reads the output so far, which has few rows for a key, not the input.
 
 `record_changes` does the same for the count of a record (key, value), on which `distinct` depends. It reads the input's
 trace, and needs no output. `distinct_block` makes of it what `distinct` answers to a small batch.

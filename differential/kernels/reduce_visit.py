@@ -9,7 +9,7 @@ is emitted: t becomes pending if its correction is not empty.
 one visit to the next by the rows that enter or leave.
 
 *Cost.* Along a chain of times each row enters the tally once and none leaves, so a visit of many times to a key with a
-long history costs about the sum of both, and not the product. On other partial orders a visit of one time costs the
+long history costs about the sum of both, not the product. On other partial orders a visit of one time costs the
 number of the group's times, its output rows, the corrections emitted so far, and the rows that enter or leave.
 """
 

@@ -172,7 +172,7 @@ class Store:
     def _opened(self) -> Iterator[int | None]:
         """Open the directory, made if it is missing, and check that it is safe.
 
-        It is opened for each use, and not once: a program that becomes a daemon closes all descriptors.
+        It is opened for each use, not once: a program that becomes a daemon closes all descriptors.
         """
         if not self.root.is_absolute():
             raise UnsafeError(f"{self.root}: no home directory is known")

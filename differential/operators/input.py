@@ -390,7 +390,7 @@ def gathered(changes: list[Change], time: Time) -> Updates:
 
 
 def are_columns(record: tuple[Any, ...]) -> bool:
-    """Return whether a record from `owned` is columns, and not scalars."""
+    """Return whether a record from `owned` is columns, not scalars."""
     return type(record[0]) in _ARRAYS
 
 

@@ -157,7 +157,7 @@ class Passing:
         for updates in watermarks:
             for record, _, diff in updates.rows():
                 if len(record) != 2:
-                    raise DataError(f"a watermark is a record (source, watermark), and not {record!r:.80}")
+                    raise DataError(f"a watermark is a record (source, watermark), not {record!r:.80}")
                 source, mark = record
                 marks = self._sources.setdefault(source, {})
                 marks[mark] = marks.get(mark, 0) + diff

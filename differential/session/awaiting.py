@@ -47,7 +47,7 @@ def interruptible() -> Iterator[None]:
 
 
 def in_cell(frame: FrameType | None) -> bool:
-    """Return whether IPython runs this frame as a part of a cell, and not the event loop as a task of its own.
+    """Return whether IPython runs this frame as a part of a cell, not the event loop as a task of its own.
 
     >>> in_cell(sys._getframe())
     False

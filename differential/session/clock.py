@@ -380,5 +380,5 @@ def seconds(duration: dt.timedelta | None) -> float | None:
     if duration is None:
         return None
     if not isinstance(duration, dt.timedelta) or duration <= dt.timedelta(0):
-        raise SessionError(f"idle is a positive timedelta, and not {duration!r:.80}")
+        raise SessionError(f"idle is a positive timedelta, not {duration!r:.80}")
     return duration.total_seconds()

@@ -64,9 +64,7 @@ def learned(table: str, shapes: Mapping[str, str], values: Iterable[tuple[str, A
             known = found.get(name, shape)
             both = joined(known, shape)
             if both is None:
-                raise DataError(
-                    f"column {name!r} of table {table!r} holds {known}, and not {shape} such as {value!r:.40}"
-                )
+                raise DataError(f"column {name!r} of table {table!r} holds {known}, not {shape} such as {value!r:.40}")
             found[name] = both
     return found
 

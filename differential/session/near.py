@@ -24,7 +24,7 @@ def known(name: str, names: Iterable[str]) -> str:
 def refuse_name(name: object) -> None:
     """Raise SessionError for what cannot be the name of a table or view."""
     if not isinstance(name, str) or not name:
-        raise SessionError(f"a table or view has a text as its name, and not {name!r:.80}")
+        raise SessionError(f"a table or view has a text as its name, not {name!r:.80}")
 
 
 def meant(name: object, names: Iterable[str]) -> str:
@@ -60,7 +60,7 @@ def known_columns(
         if callable(name):
             raise BuildError(f"{here}: a computed column needs a name, as in select({names[0]!r}, name=function)")
         if not isinstance(name, str):
-            raise BuildError(f"{here} takes names of columns, each as an argument of its own, and not {name!r:.80}")
+            raise BuildError(f"{here} takes names of columns, each as an argument of its own, not {name!r:.80}")
         if name not in names:
             raise BuildError(f"{here}: {where} no column {name!r}: {known(name, names)}")
     if len(set(wanted)) < len(wanted):
@@ -143,7 +143,7 @@ def refuse_keys(keys: object, columns: int) -> None:
     """
     if not isinstance(keys, Integral) or isinstance(keys, bool) or not 1 <= int(keys) <= columns:
         raise BuildError(
-            f"select (at {user_origin()}): `keys` is the number of key columns, here from 1 to {columns}, and not "
+            f"select (at {user_origin()}): `keys` is the number of key columns, here from 1 to {columns}, not "
             f"{keys!r:.80}; a column is renamed or computed under another name, and named() gives it this one"
         )
 
@@ -174,7 +174,6 @@ def names_of(columns: Sequence[str] | None) -> tuple[str, ...] | None:
         isinstance(columns, str) or len(set(names)) < len(names) or not all(isinstance(each, str) for each in names)
     ):
         raise SessionError(
-            f"columns (at {user_origin()}) takes different names, as in columns=('item', 'total'), and not "
-            f"{columns!r:.80}"
+            f"columns (at {user_origin()}) takes different names, as in columns=('item', 'total'), not {columns!r:.80}"
         )
     return names

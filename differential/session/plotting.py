@@ -36,7 +36,7 @@ def plotted(rows: Rows, x: str | None, y: str | Sequence[str] | None, shape: Sha
         which = f"column {wrong[0]!r} does not hold" if wrong else f"no column but {across!r} holds"
         raise SessionError(f"{which} numbers, which a plot needs: plot(x, y) names columns")
     if shape is not None and shape not in SHAPES:
-        raise SessionError(f"shape is 'line', 'bar' or 'scatter', and not {shape!r:.80}")
+        raise SessionError(f"shape is 'line', 'bar' or 'scatter', not {shape!r:.80}")
     places = _places(columns[across])
     made = shape or ("bar" if any(isinstance(value, str) for value in places) else "line")
     series = {name: [None if value is None else float(value) for value in columns[name]] for name in up}

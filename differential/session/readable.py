@@ -115,7 +115,7 @@ class Readable:
             callback = Cell(self)
         elif not callable(callback):
             where = user_origin()
-            raise SessionError(f"watch (at {where}) takes a function of a change, and not {callback!r:.80}")
+            raise SessionError(f"watch (at {where}) takes a function of a change, not {callback!r:.80}")
         return self._catalog.watch(Watch(self._catalog.follow(self._item, made_by), callback))
 
     def publish(self, address: str, *, keys: str) -> Publication:
@@ -234,7 +234,7 @@ class View(Readable):
         if not hasattr(sink, "open"):
             raise SessionError(
                 f"write_to (at {user_origin()}) takes a sink, such as csv('orders.csv') of differential.session.sinks, "
-                f"and not {sink!r:.80}"
+                f"not {sink!r:.80}"
             )
         return written(self._catalog, self._item, sink, patience, existing)
 
@@ -396,7 +396,7 @@ class Table(Readable):
         if not hasattr(source, "open"):
             raise SessionError(
                 f"read_from (at {user_origin()}) takes a source, such as csv('orders.csv') of "
-                f"differential.session.sources, and not {source!r:.80}; insert() takes rows and frames"
+                f"differential.session.sources, not {source!r:.80}; insert() takes rows and frames"
             )
         return attached(self._catalog, self._item, source, rejects_of(on_error), on_error == "stop", upsert)
 

@@ -24,7 +24,7 @@ def rejects_of(on_error: object) -> Item | None:
     """
     item: Item | None = getattr(on_error, "_item", None)
     if item is None and (not isinstance(on_error, str) or on_error not in ("stop", "skip")):
-        raise SessionError(f"on_error is 'stop', 'skip' or a table of db.rejects('name'), and not {on_error!r:.80}")
+        raise SessionError(f"on_error is 'stop', 'skip' or a table of db.rejects('name'), not {on_error!r:.80}")
     if item is not None and (item.kind != "table" or set(item.names or ()) != set(REJECTS)):
         raise SessionError(
             f"on_error (at {user_origin()}): {item} is not a table of rejects: make one with db.rejects('name')"

@@ -52,7 +52,7 @@ def adopted(
     if not set(kept.columns) <= set(columns) or kept.columns[: kept.keys] != tuple(key):
         raise SessionError(
             f"table {name!r} is durable with the columns {', '.join(kept.columns)} and the key "
-            f"{', '.join(kept.columns[: kept.keys])}, and not {', '.join(columns)} and {', '.join(key)}: take these, "
+            f"{', '.join(kept.columns[: kept.keys])}, not {', '.join(columns)} and {', '.join(key)}: take these, "
             f"or db.drop({name!r}) first"
         )
     durable = {each: type_name(kind_of(example)) for each, example in storage.examples(name).items()}
@@ -60,7 +60,7 @@ def adopted(
         stated = type_name(kind_of(column))
         if durable.get(each, stated) != stated:
             raise SessionError(
-                f"column {each!r} of table {name!r} is durable with the type {durable[each]}, and not {stated}: state "
+                f"column {each!r} of table {name!r} is durable with the type {durable[each]}, not {stated}: state "
                 f"the type that it has, or db.drop({name!r}) first"
             )
     more = {each: (column, added.get(each)) for each, column in columns.items() if each not in kept.columns}

@@ -125,7 +125,7 @@ def by_name(
     in another order.
     """
     if not callable(function):
-        raise BuildError(f"{what} (at {user_origin()}) takes a function of a row of columns, and not {function!r:.80}")
+        raise BuildError(f"{what} (at {user_origin()}) takes a function of a row of columns, not {function!r:.80}")
     if names is None:
         if takes_a_row(function):
             refuse_unnamed(what, unnamed)

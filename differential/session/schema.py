@@ -12,7 +12,7 @@ array([0.5])
 array([3.])
 >>> schema.fit("stock", ["item"], (np.array([7]),))
 Traceback (most recent call last):
-timely.errors.DataError: column 'item' of table 'stock' holds text, and not integers such as 7
+timely.errors.DataError: column 'item' of table 'stock' holds text, not integers such as 7
 """
 
 from __future__ import annotations
@@ -245,9 +245,9 @@ def _beyond(column: Column, kind: LogicalType) -> DataError:
     try:
         wider = type_of([value, Decimal((0, (9,) * precision, -scale))])
     except DataError as error:  # of more digits than any type has
-        return DataError(f"holds {_shown(kind)}, and not {value!r:.80}: {error}")
+        return DataError(f"holds {_shown(kind)}, not {value!r:.80}: {error}")
     return DataError(
-        f"holds {_shown(kind)}, and not {value!r:.80}: typed([], '{wider}') of differential.frames as its type in "
+        f"holds {_shown(kind)}, not {value!r:.80}: typed([], '{wider}') of differential.frames as its type in "
         "db.table() makes a column that may have it"
     )
 
@@ -275,7 +275,7 @@ def _other(column: Column, found: AnyKind, kind: AnyKind) -> DataError:
             else f": typed([], {other!r}) of differential.frames as its type in db.table() makes a column of times "
             "with a zone"
         )
-    return DataError(f"holds {one}, and not {other} such as {column[:1].tolist()[0]!r:.100}{remedy}")
+    return DataError(f"holds {one}, not {other} such as {column[:1].tolist()[0]!r:.100}{remedy}")
 
 
 def _shown(kind: AnyKind) -> str:

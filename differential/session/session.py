@@ -112,7 +112,7 @@ class Session:
             )
         workers = launched.workers if workers is None else workers
         if not isinstance(workers, int) or workers < 1:
-            raise SessionError(f"a session has at least one worker, and not {workers!r:.80}")
+            raise SessionError(f"a session has at least one worker, not {workers!r:.80}")
         if state is None and keep != 0:
             raise SessionError(f"keep={keep!r:.80} is about a durable session: give it state=, a directory, too")
         name = f"session {next(_numbers)}"

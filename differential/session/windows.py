@@ -205,5 +205,5 @@ def _refuse_none(what: str, duration: Duration) -> None:
     is_duration = isinstance(duration, (int, np.integer, dt.timedelta, np.timedelta64)) and duration is not True
     if not is_duration or not duration > type(duration)(0):  # type: ignore[operator]
         raise BuildError(
-            f"window (at {user_origin()}): the {what} is a positive timedelta or whole number, and not {duration!r:.80}"
+            f"window (at {user_origin()}): the {what} is a positive timedelta or whole number, not {duration!r:.80}"
         )

@@ -19,7 +19,7 @@ NOT_ATTACHED = "the sink is not attached: call write_to() again once it can be w
 def written(catalog: Catalog, item: Item, sink: Sink, patience: float, existing: Existing) -> Delivery:
     """Attach a sink to a view, so that commits write their changes; return the delivery once the sink is up to date."""
     if existing not in ("stop", "replace"):
-        raise SessionError(f"existing is 'stop' or 'replace', and not {existing!r:.80}")
+        raise SessionError(f"existing is 'stop' or 'replace', not {existing!r:.80}")
 
     def contents() -> list[Change]:
         values = catalog.read(item).arrays()

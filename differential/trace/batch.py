@@ -129,7 +129,7 @@ class Batch:
         """Return the same updates with their times replaced by their representatives under `since`.
 
         Columns are shared, but that of times where `since` cuts the interval. Rows may then agree in key, value and
-        time, and be out of the order of times: the result may be read, and not inserted into a trace.
+        time, and be out of the order of times: the result may be read, but not inserted into a trace.
         """
         if since.dominates(self.lower) or not len(self):
             return self

@@ -109,7 +109,7 @@ class Spine:
         self.observer: Observer | None = None
         """Receives what becomes of the batches."""
         self.wake: Callable[[], None] | None = None
-        """Called when there may be work for `tend`, and not again before that has returned False."""
+        """Called when there may be work for `tend`, but not again before that has returned False."""
 
     def insert(self, batch: Batch) -> Batch:
         """Add the batch that follows; return it as the trace keeps it, for all who read it."""

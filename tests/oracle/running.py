@@ -203,7 +203,7 @@ class Run:
         """Build a dataflow over inputs of its own and inputs imported from the hosts or from another guest.
 
         Its own inputs receive all updates at once. An imported input is right from the time on as of which it is
-        imported, and not before.
+        imported, not before.
         """
         scenario = self.scenario
         ended = [each for each in self.installed if each.ended]

@@ -79,7 +79,7 @@ class OperatorBuilder(Generic[S]):
                 "use enter() or leave() to bring the stream there"
             )
         if isinstance(pact, type) or not (hasattr(pact, "split") and hasattr(pact, "name")):
-            raise BuildError(f"{self.operator} needs a pact, such as Pipeline() or Exchange(), and not {pact!r:.80}")
+            raise BuildError(f"{self.operator} needs a pact, such as Pipeline() or Exchange(), not {pact!r:.80}")
         port = InputPort(self.operator, len(self.operator.inputs), pact, frontier, drains)
         self.scope.dataflow.plan.add_edge(stream.location, port.place, PathSummary.identity(self.scope.width))
         stream.tee.consumers.append(port)
@@ -135,7 +135,7 @@ class OperatorBuilder(Generic[S]):
         self._refuse_if_built()
         if input not in self.operator.inputs or output not in self.operator.outputs:
             raise BuildError(
-                f"{self.operator} connects an input of its own with an output of its own, and not {input!s:.80} with "
+                f"{self.operator} connects an input of its own with an output of its own, not {input!s:.80} with "
                 f"{output!s:.80}: use connect(input, output, summary)"
             )
         if (input, output) in self._unconnected:

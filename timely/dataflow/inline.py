@@ -107,7 +107,7 @@ def merged(streams: Sequence[S], *, name: str) -> S:
     first = streams[0]
     for stream in streams:
         if not hasattr(stream, "tee"):
-            raise BuildError(f"{name} takes streams, and not {stream!r:.80} (at {user_origin()})")
+            raise BuildError(f"{name} takes streams, not {stream!r:.80} (at {user_origin()})")
     dataflow = first.scope.dataflow
     target = derived(first, name=name)
     first.tee.consumers.append(Forward(target.tee))

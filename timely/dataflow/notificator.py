@@ -84,7 +84,7 @@ class FrontierNotificator:
         """
         if not isinstance(capability, Capability):
             raise CapabilityError(
-                f"notify_at takes a capability that lasts, and not {capability!r:.80}: retain() returns one for a "
+                f"notify_at takes a capability that lasts, not {capability!r:.80}: retain() returns one for a "
                 "message; notify_after(time) takes none"
             )
         if capability.output is None:
@@ -272,7 +272,7 @@ class Notificator:
         """
         if not isinstance(capability, (Capability, InputCapability)):
             raise CapabilityError(
-                f"notify_at takes a capability, and not {capability!r:.80}: that of a message, or its delayed(time); "
+                f"notify_at takes a capability, not {capability!r:.80}: that of a message, or its delayed(time); "
                 "notify_after(time) takes none"
             )
         time = self._output.time_of(capability)

@@ -192,7 +192,7 @@ class Gather:
 
     def __init__(self, worker: int = 0) -> None:
         if not isinstance(worker, (int, np.integer)) or worker < 0:
-            raise BuildError(f"all is gathered at a worker, given by its number, such as 0, and not at {worker!r:.80}")
+            raise BuildError(f"all is gathered at a worker, given by its number, such as 0, not at {worker!r:.80}")
         self.name = f"gather at {worker}"
         self._worker = worker
 

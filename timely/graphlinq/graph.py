@@ -42,4 +42,4 @@ class Graph(GraphCore):
 def check_graph(name: str, graph: object) -> None:
     """Raise BuildError unless an algorithm is given a graph."""
     if not isinstance(graph, Graph):
-        raise BuildError(f"{name} takes a graph, such as Graph(edges), and not {graph!r:.80}")
+        raise BuildError(f"{name} takes a graph, such as Graph(edges), not {graph!r:.80}")

@@ -28,7 +28,7 @@ class Requests:
     def call_after(self, seconds: float, function: Callable[[], None]) -> None:
         """Call `function` in the worker's first step after `seconds`."""
         if not isfinite(seconds):
-            raise ValueError(f"call_after takes a finite number of seconds, and not {seconds}")
+            raise ValueError(f"call_after takes a finite number of seconds, not {seconds}")
         timer = (clock.monotonic() + seconds, next(self._numbers), function)
         self.call(lambda: heappush(self.timers, timer))  # only the worker's thread may change the heap
 

@@ -60,10 +60,10 @@ class Files:
     def __post_init__(self) -> None:
         if len(self.delimiter) != 1 or self.delimiter in '"\r\n':
             raise SessionError(
-                f"delimiter is one character, no quote and no end of a line, and not {self.delimiter!r:.80}"
+                f"delimiter is one character, neither a quote nor a line end, not {self.delimiter!r:.80}"
             )
         if isinstance(self.header, str):
-            raise SessionError(f"header is a list of names, True or False, and not {self.header!r:.80}")
+            raise SessionError(f"header is a list of names, True or False, not {self.header!r:.80}")
 
     def open(self, target: Target, position: Position | None) -> FilesReader:
         """Return a reader that goes on at a position."""

@@ -7,7 +7,7 @@ conversion a column, and one of n rows with k bad ones at most about 2 k log n, 
 >>> target = Target("t", ("x",), ("decimal(18, 2)",), 1)
 >>> fitted(target, [typed(["1.5", "0.125"], "text")])
 Traceback (most recent call last):
-timely.errors.DataError: column 'x' holds decimal(18, 2), and not text such as '1.5'
+timely.errors.DataError: column 'x' holds decimal(18, 2), not text such as '1.5'
 >>> fitted(target._replace(types=("float64",)), [typed([1, 2**53 + 1], "int64")])
 ((array([1.]),), {1: "column 'x' (float64) cannot be 9007199254740993"})
 """

@@ -156,7 +156,7 @@ class TopicReader:
         self._consumer.close()
 
     def _is_message(self, message: client.Message, ends: dict[int, int]) -> bool:
-        """Return whether this is a message to read, and not a passing error; note the ends of partitions in `ends`.
+        """Return whether this is a message to read, not a passing error; note the ends of partitions in `ends`.
 
         Raises SessionError for other errors.
         """
@@ -360,7 +360,7 @@ def kafka(
     'orders'
     """
     if form not in ("json", "csv", "raw"):
-        raise SessionError(f"form is 'json', 'csv' or 'raw', and not {form!r:.80}")
+        raise SessionError(f"form is 'json', 'csv' or 'raw', not {form!r:.80}")
     if (level := (config or {}).get("isolation.level", "read_committed")) != "read_committed":
         raise SessionError(
             f"isolation.level={level!r:.80} would add messages of aborted transactions to the table: leave it out"

@@ -88,7 +88,7 @@ class Database:
 
     def __getitem__(self, table: str) -> Table:
         if table not in self.tables:
-            raise SessionError(f"postgresql(...) names the tables {', '.join(self.tables)}, and not {table}")
+            raise SessionError(f"postgresql(...) names the tables {', '.join(self.tables)}, not {table}")
         return Table(self, table)
 
     def begin_round(self, reader: TableReader) -> None:
@@ -395,5 +395,5 @@ def postgresql(dsn: str, *tables: str, slot: str, publication: str | None = None
     if not tables or len(set(tables)) < len(tables):
         raise SessionError("postgresql(dsn, 'table', ...) names tables, each once")
     if not slot or not all(each.isascii() and (each.isdigit() or each.islower() or each == "_") for each in slot):
-        raise SessionError(f"a slot has a name of lower-case letters, digits and '_', and not {slot!r:.80}")
+        raise SessionError(f"a slot has a name of lower-case letters, digits and '_', not {slot!r:.80}")
     return Database(dsn, tables, slot, publication or slot, patience)

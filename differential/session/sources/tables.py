@@ -59,7 +59,7 @@ def _npy(path: str, names: Sequence[str], row: int) -> Iterator[Chunk]:
     if not array.ndim or (
         array.dtype.names is None and (array.ndim > 2 or (array.ndim == 2 and array.shape[1] != len(names)))
     ):
-        raise DataError(f"an array of shape {array.shape}, and not of rows with the {len(names)} columns of the table")
+        raise DataError(f"an array of shape {array.shape}, not of rows with the {len(names)} columns of the table")
     for start in range(row, len(array), ROWS):
         piece = np.array(array[start : start + ROWS])
         if array.dtype.names is not None:

@@ -72,7 +72,7 @@ class Answer(NamedTuple):
     evaluate: Callable[[Epochs, int, int], Contents]
     snapshot: str | None = None
     is_whole: bool = False
-    """Whether it has all columns of its inputs, and not the first two."""
+    """Whether it has all columns of its inputs, not the first two."""
 
 
 def contents(epochs: Epochs, name: str, time: int, width: int = 2) -> Counter[Record]:

@@ -533,7 +533,7 @@ class _Running:
             self.compare_one(name)
         for name, clock in self.twin.clocks.items():
             found = plain(self.db.table(name).watermark)
-            self.expect(found == clock.mark, f"the watermark of {name} is {found}, and not {clock.mark}")
+            self.expect(found == clock.mark, f"the watermark of {name} is {found}, not {clock.mark}")
         for feed in self.twin.feeds:
             state = self.attached[feed.name].state
             self.expect(("stopped" in state) == feed.is_over, f"source {feed.name}: {state}")
@@ -554,4 +554,4 @@ class _Running:
         for time in {*found, *expected}:
             one = {row: diff for row, diff in found.get(time, Counter()).items() if diff}
             two = {row: diff for row, diff in expected.get(time, Counter()).items() if diff}
-            self.expect(one == two, f"{what} in commit {time}: {one}, and not {two}")
+            self.expect(one == two, f"{what} in commit {time}: {one}, not {two}")

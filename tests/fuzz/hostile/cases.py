@@ -131,7 +131,7 @@ class Case:
             if self.target.on_streams and what == "a sibling's index":
                 continue
             if ours != theirs:
-                raise Fault(f"{self}: {what} has {dict(ours)}, and not {dict(theirs)}")
+                raise Fault(f"{self}: {what} has {dict(ours)}, not {dict(theirs)}")
 
 
 Found = tuple[Records, Records, Counter[int]]

@@ -219,10 +219,10 @@ class _Running:
         found = self.db[name]
         rows = (expected or {**self.contents(), **self.twin.tables})[name]
         self.same(f"{name} as {form}", contents(found, form), as_pandas(rows) if form == "pandas" else rows)
-        self.expect(len(found) == rows.total(), f"{name} has {len(found)} rows, and not {rows.total()}")
+        self.expect(len(found) == rows.total(), f"{name} has {len(found)} rows, not {rows.total()}")
         columns = self.tables[name].columns if name in self.tables else self.columns[name]
         names = tuple(column.name for column in columns)
-        self.expect(found.columns == names, f"{name} has the columns {found.columns}, and not {names}")
+        self.expect(found.columns == names, f"{name} has the columns {found.columns}, not {names}")
         if form == "records":
             repr(found)
         if form == "arrow":
@@ -234,7 +234,7 @@ class _Running:
             for column, field in zip(self.tables[name].columns, table.schema):
                 of = TYPES[column.type].arrow
                 if column.type != "value" and str(of) != str(field.type):
-                    raise Wrong(f"column {column.name} of {name} is {field.type}, and not {of}")
+                    raise Wrong(f"column {column.name} of {name} is {field.type}, not {of}")
 
     def compare_shard(self, name: str) -> None:
         found = Shard(name, Directory(self.state or "").store(name)).read()

@@ -52,7 +52,7 @@ def is_alive(pid: int) -> bool:
 
 
 def there(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Return a definition that maps the numbers with a function in the other processes, and not in this one."""
+    """Return a definition that maps the numbers with a function in the other processes, not in this one."""
     here = os.getpid()
     return lambda t: t.numbers.map(lambda x: function(x) if os.getpid() != here and len(x) else x)
 

@@ -64,7 +64,7 @@ class Pair:
         columns = {name: list(column) for name, column in zip(names, zip(*rows))}
         getattr(self.table, kind.split()[0])(columns)
         if kind == "delete one" or len(names) == len(self.names):
-            kind = kind.split()[0]  # of rows, and not of keys
+            kind = kind.split()[0]  # of rows, not of keys
         self.twin.pending.append(("t", kind, [plain(row) for row in rows]))
 
     def commit(self) -> None:

@@ -125,7 +125,7 @@ def test_a_broadcast_goes_to_all_and_a_gathering_to_one() -> None:
 
 @pytest.mark.parametrize("worker", [-1, "sink", 1.0, None])
 def test_gathering_at_a_value_that_is_not_a_worker_is_refused(worker: Any) -> None:
-    with pytest.raises(BuildError, match=f"a worker, given by its number, such as 0, and not at {worker!r}"):
+    with pytest.raises(BuildError, match=f"a worker, given by its number, such as 0, not at {worker!r}"):
         Gather(worker)
 
 

@@ -1,4 +1,4 @@
-"""What is not a retention, duration, name or field is refused where it is stated, and not taken for something else."""
+"""What is not a retention, duration, name or field is refused where it is stated, not taken for something else."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def test_an_append_is_over_when_it_activates_the_operator() -> None:
     tested = appender(lambda *_, **__: None, lambda: busy.append(tested.is_busy))
     tested.append(1)
     wait_for(lambda: len(busy) == 2)
-    assert busy == [True, False], "busy while it may compact, and not at the end"
+    assert busy == [True, False], "busy while it may compact, not at the end"
 
 
 def test_an_error_in_an_append_is_raised_where_the_operator_asks() -> None:

@@ -217,7 +217,7 @@ def test_another_answer_than_before_is_corrected_at_the_first_open_time(tmp_path
 
 
 def test_a_difference_that_later_changes_undo_is_found(tmp_path: Path) -> None:
-    """The contents agree at the end, and not before."""
+    """The contents agree at the end, not before."""
     where = str(tmp_path)
 
     def change(session: DurableSession, epoch: int) -> None:
@@ -662,7 +662,7 @@ def test_fields_are_added_with_a_value(tmp_path: Path) -> None:
         return first or second
 
     assert twice(["part"], [("nut",), ("cog",)], {}) == {("nut",): 1, ("cog",): 1}
-    with pytest.raises(StateError, match=r"has the fields part, and not price: added=\{'price': value\}"):
+    with pytest.raises(StateError, match=r"has the fields part, but not price: added=\{'price': value\}"):
         execute_directly(lambda worker: run(worker, ["part", "price"], [], {}))
     more = {"price": 0.5, "since": typed([None], "date")}
     names, bolt = ["part", "price", "since"], ("bolt", 2.0, np.datetime64("2026-03-01"))
@@ -907,7 +907,7 @@ def test_names_and_roles_are_checked_when_a_program_is_built(tmp_path: Path) -> 
     refused(StateError, "has the fields column_0, not a", lambda _, state: numbers(state, fields=["a"]))
     refused(ConfigError, "names of their own", lambda _, state: state.shard("x", fields=["a", "a"]))
     refused(ConfigError, "none of them time", lambda _, state: state.shard("x", fields=["time"]))
-    refused(ConfigError, "no duration", lambda s, state: durable_input(s, numbers(state), flush="soon"))
+    refused(ConfigError, "is not a duration", lambda s, state: durable_input(s, numbers(state), flush="soon"))
     refused(
         ConfigError,
         "on_difference is one of",
@@ -932,7 +932,7 @@ def test_what_uses_the_state_is_built_before_the_first_step(tmp_path: Path) -> N
         with worker.dataflow() as scope:
             durable_input(scope, state.shard("more"))
 
-    with pytest.raises(BuildError, match="'more' comes too late"):
+    with pytest.raises(BuildError, match="'more' was opened too late"):
         execute_directly(run)
 
 

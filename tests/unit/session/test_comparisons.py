@@ -1,4 +1,4 @@
-"""A condition that no row could ever satisfy is an error, and not an empty view."""
+"""A condition that no row could ever satisfy is an error, not an empty view."""
 
 import datetime as dt
 import operator

@@ -1,4 +1,4 @@
-"""How many rows a deletion reads: those to delete, and not those of their keys once for each."""
+"""How many rows a deletion reads: those to delete, not those of their keys once for each."""
 
 from __future__ import annotations
 

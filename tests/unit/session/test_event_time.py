@@ -285,7 +285,7 @@ def test_late_changes_may_be_deleted_and_watermarks_may_not() -> None:
         db["visits_watermark"].delete(watermark=10)  # type: ignore[union-attr]
         with pytest.raises(SessionError, match="a watermark cannot be taken back"):
             db.commit()
-        with pytest.raises(DataError, match="holds integers, and not text"):
+        with pytest.raises(DataError, match="holds integers, not text"):
             visits.advance_watermark("noon")
 
 
@@ -302,7 +302,7 @@ def test_a_rollback_forgets_where_the_program_has_moved_a_watermark() -> None:
     ("state", "message"),
     [
         (lambda t: t.event_time("when"), "has no column 'when': the columns are at, name"),
-        (lambda t: t.event_time("name"), "event times are integers, dates or timestamps, and not text"),
+        (lambda t: t.event_time("name"), "event times are integers, dates or timestamps, not text"),
         (lambda t: t.event_time("at", lateness=5.0), "5.0 is not a duration for event times of int64"),
         (lambda t: t.event_time("at", lateness=-1), "lateness is not negative"),
         (lambda t: t.event_time("at", idle=3), "idle is a positive timedelta"),
@@ -324,7 +324,7 @@ def test_what_is_no_event_time_is_refused(state: Any, message: str) -> None:
         (lambda t: t.visits.window(tumbling(HOUR), at="at").count(), "is not a duration for event times of int64"),
         (lambda t: t.final(t.visits.window(tumbling(5), at="at").count()), "has no event times"),
         (lambda t: t.final(t.visits), "there is no column 'window_end'"),
-        (lambda t: sliding(5, 0), "the step is a positive timedelta or whole number, and not 0"),
+        (lambda t: sliding(5, 0), "the step is a positive timedelta or whole number, not 0"),
     ],
 )
 def test_a_window_that_cannot_be_is_refused(make: Any, message: str) -> None:
@@ -363,7 +363,7 @@ def test_unsigned_event_times_are_refused() -> None:
     with Session() as db:
         db.table("visits", {"at": typed([2**63 + 5, 3], "uint64")})
         db.commit()
-        with pytest.raises(SessionError, match="event times are integers, dates or timestamps, and not uint64"):
+        with pytest.raises(SessionError, match="event times are integers, dates or timestamps, not uint64"):
             db.ask(lambda t: t.visits.window(tumbling(5), at="at").count())
 
 

@@ -32,9 +32,9 @@ WRONG = [
     (lambda t: t.o.map(lambda r: t.o.id), r"table 'o' is used in a function of rows .*: join"),
     (
         lambda t: t.o.select("id", keys="id"),
-        r"select \(at .*\): `keys` is the number of key columns, here from 1 to 1, and not 'id'",
+        r"select \(at .*\): `keys` is the number of key columns, here from 1 to 1, not 'id'",
     ),
-    (lambda t: t.o.select("id", keys=5), r"select \(at .*\): `keys` is .* from 1 to 1, and not 5"),
+    (lambda t: t.o.select("id", keys=5), r"select \(at .*\): `keys` is .* from 1 to 1, not 5"),
     (lambda t: t.o.join(t.c.select("city"), on=[]), r"join \(at .*\): on=\[\] names no column: on='city'"),
     (
         lambda t: t.o.join(t.o).filter(lambda r: r.id > 1),
@@ -71,7 +71,7 @@ WRONG = [
     ),
     (lambda t: t.o.group_by("c").sum("nope"), r"sum \(at .*\): there is no column 'nope'"),
     (lambda t: t.o.group_by("c").mean("nope"), r"mean \(at .*\): there is no column 'nope'"),
-    (lambda t: t.o.group_by("c").max(3), r"max \(at .*\) takes names of columns, .* and not 3"),
+    (lambda t: t.o.group_by("c").max(3), r"max \(at .*\) takes names of columns, .* not 3"),
     (lambda t: t.o.group_by("c").count("c"), r"count \(at .*\): 'c' is a column of the groups"),
     (lambda t: t.o.group_by("c").min("c"), r"min \(at .*\): 'c' is what the groups are equal in"),
     (lambda t: t.o.select("id", y=lambda r: r.day.year), r"column 'day': .* has no attribute 'year'.*rowwise"),
@@ -124,7 +124,7 @@ def test_names_that_a_join_loses_are_given_again(db: Session) -> None:
             lambda db: db.view(lambda t: t.o),
             r"view \(at .*\) takes a name before the definition, as in db.view\('name', ",
         ),
-        (lambda db: db.view(5), r"has a text as its name, and not 5"),
+        (lambda db: db.view(5), r"has a text as its name, not 5"),
     ],
 )
 def test_wrong_arguments_of_a_session_are_named(db: Session, call: Any, message: str) -> None:

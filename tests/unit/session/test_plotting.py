@@ -85,7 +85,7 @@ def test_without_either_the_error_names_what_to_install(monkeypatch: pytest.Monk
         ("dey", None, None, "there is no column 'dey' to plot: the columns are day, people, share"),
         ("people", "day", None, "column 'day' does not hold numbers"),
         (None, [], None, "no column but 'day' holds numbers"),
-        (None, None, "pie", "shape is 'line', 'bar' or 'scatter', and not 'pie'"),
+        (None, None, "pie", "shape is 'line', 'bar' or 'scatter', not 'pie'"),
     ],
 )
 def test_what_cannot_be_plotted_is_refused(x: Any, y: Any, shape: Any, message: str) -> None:

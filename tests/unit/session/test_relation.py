@@ -539,9 +539,9 @@ def test_the_values_of_a_left_join_have_the_types_of_the_columns(
 @pytest.mark.parametrize(
     ("of", "missing", "error"),
     [
-        (int, 0.5, r"left_join \(at .*\): missing={'v': 0.5}: column 'v' there holds integers, and not floats"),
-        (int, "none", "column 'v' there holds integers, and not text such as 'none'"),
-        (bool, 0, "column 'v' there holds booleans, and not integers such as 0"),
+        (int, 0.5, r"left_join \(at .*\): missing={'v': 0.5}: column 'v' there holds integers, not floats"),
+        (int, "none", "column 'v' there holds integers, not text such as 'none'"),
+        (bool, 0, "column 'v' there holds booleans, not integers such as 0"),
         (int, [0], r"missing={'v': \[0\]} is not one value: give the value itself, or a column of one row"),
         (int, np.array([0, 1]), "is not one value"),
         (int, np.array(0), "is not one value"),

@@ -386,9 +386,7 @@ def test_a_watch_is_called_at_each_commit_that_changes_something(db: Session) ->
 
 
 def test_a_watch_needs_a_function(db: Session) -> None:
-    with pytest.raises(
-        SessionError, match=r"watch \(at .*test_session.py:\d+\) takes a function of a change, and not 5"
-    ):
+    with pytest.raises(SessionError, match=r"watch \(at .*test_session.py:\d+\) takes a function of a change, not 5"):
         orders(db).watch(5)  # type: ignore[arg-type]
 
 

@@ -442,7 +442,7 @@ def test_columns_are_added_with_a_value(tmp_path: Path) -> None:
     with session(tmp_path) as db:
         with pytest.raises(SessionError, match=r"is durable without 'price', 'place': added=\{'price': value\}"):
             db.table("stock", wider, key="item")
-        with pytest.raises(SessionError, match="is durable with the columns item, pieces and the key item, and not"):
+        with pytest.raises(SessionError, match="is durable with the columns item, pieces and the key item, not"):
             db.table("stock", {"item": str}, key="item")
         table: Any = db.table("stock", wider, key="item", added={"price": 0.5, "place": "Rome"})
         assert table.records() == [("cog", 5, 0.5, "Rome"), ("nut", 3, 0.5, "Rome")]
@@ -601,7 +601,7 @@ def test_the_place_of_a_session_is_a_directory_by_any_kind_of_path(tmp_path: Pat
     for place, message in (
         ("", "has no name"),
         (tmp_path / "db" / "visits", "is one durable collection: name the directory that has it"),
-        (3, "is a directory, or Objects[(]...[)], and not 3"),
+        (3, "is a directory, or Objects[(]...[)], not 3"),
     ):
         with pytest.raises(ConfigError, match=message):
             dd.Session(state=place)  # type: ignore[arg-type]
@@ -681,7 +681,7 @@ def test_a_type_that_is_not_the_durable_one_is_refused(tmp_path: Path) -> None:
         db.commit()
     for stated, name in ((str | None, "text?"), (float, "float64"), (int, "int64")):
         with session(tmp_path) as db:
-            text = f"column 'v' of table 't' is durable with the type text, and not {name}: "
+            text = f"column 'v' of table 't' is durable with the type text, not {name}: "
             with pytest.raises(SessionError, match=re.escape(text)):
                 db.table("t", {"k": int, "v": stated, "w": float})
             assert db.table("t", {"k": int, "v": str, "w": float}).records() == []

@@ -274,7 +274,7 @@ def test_waiting_ends_at_once_if_the_condition_no_longer_holds() -> None:
 @pytest.mark.parametrize("seconds", [math.nan, math.inf, -math.inf])
 def test_a_call_after_an_infinite_or_undefined_delay_is_refused(seconds: float) -> None:
     def program(worker: Worker) -> None:
-        with pytest.raises(ValueError, match=f"call_after takes a finite number of seconds, and not {seconds}"):
+        with pytest.raises(ValueError, match=f"call_after takes a finite number of seconds, not {seconds}"):
             worker.call_after(seconds, lambda: None)
 
     execute_directly(program)

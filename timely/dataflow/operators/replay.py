@@ -64,10 +64,10 @@ def check_sources(name: str, sources: Any) -> None:
     >>> check_sources("replay", 3)
     Traceback (most recent call last):
     ...
-    timely.errors.BuildError: replay takes a list of sources, such as [EventFileReader(path)], and not 3
+    timely.errors.BuildError: replay takes a list of sources, such as [EventFileReader(path)], not 3
     """
     if not isinstance(sources, (list, tuple)) or not all(hasattr(each, "next_nowait") for each in sources):
-        raise BuildError(f"{name} takes a list of sources, such as [EventFileReader(path)], and not {sources!r:.80}")
+        raise BuildError(f"{name} takes a list of sources, such as [EventFileReader(path)], not {sources!r:.80}")
 
 
 def poller(builder: OperatorBuilder[Any]) -> Callable[[bool], None]:

@@ -42,9 +42,9 @@ def state_machine(stream: S, transition: Transition, *, name: str = "state_machi
             key = nan  # one for all, since a dictionary does not find another
         found = consult(transition, tuple(columns), key, states.get(key))
         if not isinstance(found, (tuple, list)) or len(found) != 2:
-            raise DataError(f"the transition returns (state, records), and not {found!r:.80}")
+            raise DataError(f"the transition returns (state, records), not {found!r:.80}")
         if not isinstance(found[1], Iterable):
-            raise DataError(f"the transition returns (state, records), with a list of records, and not {found!r:.80}")
+            raise DataError(f"the transition returns (state, records), with a list of records, not {found!r:.80}")
         state, records = found
         if state is None:
             states.pop(key, None)

@@ -61,7 +61,7 @@ def to_stream(scope: ScopeCore[S], data: Any, *, name: str = "to_stream") -> S:
 
 
 def close_generators(*iterators: Any) -> None:
-    """Close what is a generator, so that it ends now, and not when it is found as garbage."""
+    """Close what is a generator, so that it ends now, not when it is found as garbage."""
     close_all([each.close for each in iterators if isinstance(each, Generator)])
 
 

@@ -238,7 +238,7 @@ def test_a_file_that_is_no_table_is_rejected_whole(tmp_path: Path) -> None:
         assert table.records() == [(1, "n", 1.0)]
         errors = [(os.path.basename(place), error) for _, place, _, _, error in db["bad"].records()]
         assert [place for place, _ in errors] == ["a.parquet", "b.parquet", "c.parquet"]
-        assert "column 'id' holds integers, and not text" in errors[1][1]
+        assert "column 'id' holds integers, not text" in errors[1][1]
         assert "there is no column 'price'" in errors[2][1]
 
 
