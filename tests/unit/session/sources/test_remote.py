@@ -112,7 +112,7 @@ def test_an_authority_that_is_no_certificate_is_refused(tmp_path: Path, scheme: 
 
 def test_a_token_that_no_header_can_have_is_refused(scheme: str) -> None:
     make = websocket if scheme == "ws" else server_sent_events
-    with pytest.raises(ConfigError, match="characters of ASCII"):
+    with pytest.raises(ConfigError, match="must be printable ASCII"):
         make(f"{scheme}://127.0.0.1:9/changes/numbers", token="é" * 16)
 
 
