@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from differential import Collection, InputSession, new_input
 from differential.jobs.gathered import Delta, Gathered
 from differential.jobs.input.changes import Change, Changes
-from differential.jobs.input.edges import Edges, Graph, joined
+from differential.jobs.input.edges import Edges, Graph, concatenated
 from differential.jobs.input.faults import Fault, Faults
 from differential.jobs.input.form import integer_of
 from differential.jobs.input.replacements import Replacements
@@ -195,7 +195,7 @@ class Run:
         """Yield the edges that have times, in the order of their times, those of one time together."""
         if not self._timed:
             return
-        source, target, weight, time = joined(self._timed)
+        source, target, weight, time = concatenated(self._timed)
         order = np.argsort(time, kind="stable")
         for rows in np.split(order, np.flatnonzero(np.diff(time[order])) + 1):
             ones = np.ones(len(rows), np.int64)

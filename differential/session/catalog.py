@@ -230,7 +230,7 @@ class Catalog:
             if not call.is_submitted and self.storage is not None:
                 self.storage.fail_beyond(at)
             elif call.is_submitted and not isinstance(stop, Exception):
-                self.engine.leave(call, f"commit {at}", stop)
+                self.engine.wait_after_interrupt(call, f"commit {at}", stop)
             raise
 
     def _begin(self, begun: Begun, changes: Nets) -> None:
@@ -363,9 +363,9 @@ class Catalog:
                     self._refuse_readers(each, "dropped")
                 self._drop(item)
             self.items.pop(name, None)
-            self.feeds.leave(item)
-            self.clocks.leave(item)
-            self.deliveries.leave(item)
+            self.feeds.close_for(item)
+            self.clocks.forget(item)
+            self.deliveries.close_for(item)
             item.end()
             if self.storage is not None:
                 self.storage.drop(item)
@@ -400,7 +400,7 @@ class Catalog:
         failed = [item for item in tuple(self.items.values()) if item.error is not None]
         for item in failed:
             self.items.pop(item.name, None)
-            self.deliveries.leave(item)
+            self.deliveries.close_for(item)
             item.end_failed(self.engine.is_running)
         failed = [item for item in failed if not item.is_dropped]
         if commit is None:  # an interrupt has ended the commit or the question in which they failed
@@ -417,7 +417,7 @@ class Catalog:
     def follow(self, item: Item, made_by: str | None = None) -> Changes:
         """Return what each commit from now on changes. `made_by` is the method that the program has called."""
         self.check(item)
-        changes = Changes(item.leave, made_by)
+        changes = Changes(item.unfollow, made_by)
         call: Call[None] = Call(Site.collect, (item,), self.engine.workers, done=lambda call: item.follow(changes))
         self.engine.submit(call)
         call.wait()
@@ -434,7 +434,7 @@ class Catalog:
         """Drop an item. If an interrupt comes, workers drop it in their next step."""
         self.engine.fail(item, SessionError(f"{item} {why}"))
         self.engine.call(Site.sweep)
-        self.deliveries.leave(item)
+        self.deliveries.close_for(item)
         item.end()
 
     def readers(self, item: Item) -> list[Item]:

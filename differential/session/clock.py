@@ -103,7 +103,7 @@ class Clocks:
         clock.moved[None] = self.now()
         self.all[clock.item] = clock
 
-    def leave(self, item: Item) -> None:
+    def forget(self, item: Item) -> None:
         """Forget a table that is dropped."""
         self.all.pop(item, None)
 

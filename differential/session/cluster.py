@@ -36,7 +36,7 @@ class Cluster:
     A subclass overrides the methods for which its process has something to do.
     """
 
-    def joined(self, control: Control) -> AbstractContextManager[Config]:
+    def connected(self, control: Control) -> AbstractContextManager[Config]:
         """Start the processes, or join them; yield the configuration of this process, and leave them at the end."""
         raise NotImplementedError
 
@@ -78,6 +78,6 @@ class Alone(Cluster):
     def __init__(self, config: Config) -> None:
         self._config = config
 
-    def joined(self, control: Control) -> AbstractContextManager[Config]:
+    def connected(self, control: Control) -> AbstractContextManager[Config]:
         """Yield what this process is configured to be."""
         return nullcontext(self._config)

@@ -53,7 +53,7 @@ class Coordinator(Cluster):
         self._others = ALONE
 
     @contextmanager
-    def joined(self, control: Control) -> Iterator[Config]:
+    def connected(self, control: Control) -> Iterator[Config]:
         with run_directory(1) as directory:
             addresses = tuple(f"ipc://{directory}/{process}" for process in range(self._workers))
             config = replace(

@@ -90,7 +90,7 @@ class Deliveries:
             if delivery.item is item and changes is not None and (left := delivery.left(number)) is not None:
                 self._left[item.name, delivery.name] = left
 
-    def leave(self, item: Item) -> None:
+    def close_for(self, item: Item) -> None:
         """Close the deliveries of a view that is dropped or replaced."""
         for delivery, _ in self.all:
             if delivery.item is item:

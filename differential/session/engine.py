@@ -123,7 +123,7 @@ class Engine:
         if self._left is left:
             self._left = None
 
-    def leave(self, call: Call[Any], phase: str, stop: BaseException) -> None:
+    def wait_after_interrupt(self, call: Call[Any], phase: str, stop: BaseException) -> None:
         """Wait no longer than `give_up` for a call whose caller is interrupted; add to `stop` what becomes of the call.
 
         A call that goes on is not ended, for it cannot be known whether it would end by itself.
@@ -326,7 +326,7 @@ class Engine:
     def _run(self) -> None:
         try:
             assert self._first is not None
-            with self.cluster.joined(Control(self._first, self._tail, self.fail, self._lose)) as config:
+            with self.cluster.connected(Control(self._first, self._tail, self.fail, self._lose)) as config:
                 execute(self._program, config)
         except BaseException as error:
             self.ended = self.ended or error

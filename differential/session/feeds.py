@@ -64,7 +64,7 @@ class Feeds:
         errors = [error for feed in self.all if (error := feed.settle()) is not None]
         return errors[0] if errors else None
 
-    def leave(self, item: Item) -> None:
+    def close_for(self, item: Item) -> None:
         """Close the feeds of a table that is dropped."""
         for feed in self.all:
             if feed.item is item:

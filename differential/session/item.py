@@ -200,7 +200,7 @@ class Item:
         with self._lock:
             self.followers = (*self.followers, ref(changes))
 
-    def leave(self, changes: Changes) -> None:
+    def unfollow(self, changes: Changes) -> None:
         """Remove a follower."""
         with self._lock:
             self.followers = tuple(each for each in self.followers if each() not in (None, changes))

@@ -60,7 +60,7 @@ On = str | Sequence[str] | Mapping[str, str]
 """Columns that are to be equal: those with these names, or the names on the right by those on the left."""
 
 
-def joined(left: R, right: R, on: On, name: str) -> R:
+def joined_on(left: R, right: R, on: On, name: str) -> R:
     """Return the join of two relations by equal columns.
 
     Raises BuildError if one of these does not exist, or a column besides the key has the same name in both.

@@ -4,7 +4,7 @@ Lists that hold several types are possible, as JSON has them: a column whose fir
 
 >>> shape_of([["a"], []]), shape_of([1, None, 2.5]), shape_of([1, "a"])
 ('lists of lists of text', 'lists of numbers', 'lists of values of several types')
->>> joined("lists", "lists of text"), joined("lists of text", "lists of numbers")
+>>> common_shape("lists", "lists of text"), common_shape("lists of text", "lists of numbers")
 ('lists of text', None)
 """
 
@@ -43,7 +43,7 @@ def shape_of(value: Any) -> str | None:
     return f"lists of {reduce(_either, sorted(held))}" if held else "lists"
 
 
-def joined(known: str, shape: str) -> str | None:
+def common_shape(known: str, shape: str) -> str | None:
     """Return the shape that covers a known shape and another one; None if a column cannot hold both."""
     if shape.startswith(known):
         return shape
@@ -62,7 +62,7 @@ def learned(table: str, shapes: Mapping[str, str], values: Iterable[tuple[str, A
     for name, value in values:
         if (shape := shape_of(value)) is not None:
             known = found.get(name, shape)
-            both = joined(known, shape)
+            both = common_shape(known, shape)
             if both is None:
                 raise DataError(f"column {name!r} of table {table!r} holds {known}, not {shape} such as {value!r:.40}")
             found[name] = both
@@ -70,4 +70,4 @@ def learned(table: str, shapes: Mapping[str, str], values: Iterable[tuple[str, A
 
 
 def _either(one: str, other: str) -> str:
-    return joined(one, other) or SEVERAL
+    return common_shape(one, other) or SEVERAL

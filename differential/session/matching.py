@@ -13,7 +13,7 @@ import numpy as np
 from differential.arguments import check_collections
 from differential.frames.python import column_of
 from differential.operators import distinct as _distinct, join as _join
-from differential.session.joined import Named, On, joined, matched_columns
+from differential.session.joined import Named, On, joined_on, matched_columns
 from differential.session.schema import as_type
 from differential.session.table_data import Column
 from timely.errors import BuildError, DataError
@@ -64,7 +64,7 @@ def left_joined(left: Matched, right: Matched, on: On, missing: Mapping[str, Any
             "records that match nothing there"
         )
     filled = {column: _filled(column, missing[column], right.types.get(column)) for column in added}
-    both = joined(left, right, on, name)
+    both = joined_on(left, right, on, name)
     alone, without = with_match(_join.antijoin, left, right, on, name)
     kept = [each for each in both.names or () if each not in added]
     matched = both.select(*kept, **{each: _fitting(each, filled[each]) for each in added}, keys=len(ours))

@@ -52,7 +52,7 @@ class Member(Cluster):
         try:
             engine = Engine(1, name, origin, self)
         except SessionError:
-            return  # the coordinator knows why (`joined`)
+            return  # the coordinator knows why (`connected`)
         while (message := self._channel.receive()) is not None:
             kind, *content = message
             if kind == Message.CALL:
@@ -73,7 +73,7 @@ class Member(Cluster):
         engine.close()
 
     @contextmanager
-    def joined(self, control: Control) -> Iterator[Config]:
+    def connected(self, control: Control) -> Iterator[Config]:
         try:
             yield self._config
         except BaseException as error:

@@ -11,10 +11,10 @@ from timely.errors import BuildError, SessionError
 from timely.lowlevel import user_origin
 
 
-def known(name: str, names: Iterable[str]) -> str:
+def columns_hint(name: str, names: Iterable[str]) -> str:
     """Return a text for an error about a column that does not exist: all columns, and the most similar one.
 
-    >>> known("totl", ["customer", "total"])
+    >>> columns_hint("totl", ["customer", "total"])
     "the columns are customer, total; did you mean 'total'?"
     """
     there = list(names)
@@ -62,7 +62,7 @@ def known_columns(
         if not isinstance(name, str):
             raise BuildError(f"{here} takes names of columns, each as an argument of its own, not {name!r:.80}")
         if name not in names:
-            raise BuildError(f"{here}: {where} no column {name!r}: {known(name, names)}")
+            raise BuildError(f"{here}: {where} no column {name!r}: {columns_hint(name, names)}")
     if len(set(wanted)) < len(wanted):
         raise BuildError(f"{here}: {', '.join(wanted)} names a column twice")
     return names

@@ -26,7 +26,7 @@ from differential.session.aggregate import Aggregate, check_aggregates, quotient
 from differential.session.alike import Alike
 from differential.session.checked import checked, checked_by_name
 from differential.session.guesses import GROUPS, RELATION, absent
-from differential.session.joined import On, joined, with_types
+from differential.session.joined import On, joined_on, with_types
 from differential.session.near import (
     joined_names,
     known_columns,
@@ -198,7 +198,7 @@ class Relation(Alike):
         if on is not None:
             if not isinstance(other, Relation):
                 raise BuildError(f"join (at {user_origin()}): `on` needs two collections of named columns")
-            return joined(self, other, on, name)
+            return joined_on(self, other, on, name)
         result = cast(Relation, _join.join(self, cast(Self, other), name=name))
         if self.names is None or not isinstance(other, Relation) or other.names is None:
             return result

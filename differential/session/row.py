@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from differential.session.near import known, refuse_unnamed
+from differential.session.near import columns_hint, refuse_unnamed
 from timely import rowwise
 from timely.errors import BuildError, ComparisonError, DataError
 from timely.lowlevel import ColumnLike, is_ours, name_of, user_origin
@@ -35,7 +35,7 @@ class Row:
         try:
             return self.__columns[name]
         except KeyError:
-            raise AttributeError(f"there is no column {name!r}: {known(name, self.__columns)}") from None
+            raise AttributeError(f"there is no column {name!r}: {columns_hint(name, self.__columns)}") from None
 
     def __getitem__(self, name: str) -> Any:
         return self.__columns[name] if name in self.__columns else self.__getattr__(name)

@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from differential.jobs.input.edges import Ints, Weights, joined
+from differential.jobs.input.edges import Ints, Weights, concatenated
 
 SETTLED = 1.0
 """After how many seconds without a new line an epoch is complete, while the file is followed."""
@@ -128,7 +128,7 @@ class Changes:
         """Return the rows kept as a change."""
         label, parts = self._label(), self._pending
         self._pending = []
-        line, *columns = parts[0][1:] if len(parts) == 1 else joined(part[1:] for part in parts)
+        line, *columns = parts[0][1:] if len(parts) == 1 else concatenated(part[1:] for part in parts)
         return Change(label, int(line[0]), *columns)
 
 

@@ -32,7 +32,7 @@ class Edges(NamedTuple):
     """Present if and only if the layout has a column of times."""
 
 
-def joined(parts: Iterable[tuple[Any, ...]]) -> list[Any]:
+def concatenated(parts: Iterable[tuple[Any, ...]]) -> list[Any]:
     """Return batches of the same columns as one; a column that is absent in the first batch is None."""
     return [None if column[0] is None else np.concatenate(column) for column in zip(*parts)]
 
