@@ -49,7 +49,7 @@ def column_of(array: pa.ChunkedArray) -> Column:
     for is_of, convert in _CONVERSIONS:
         if is_of(of):
             return convert(array)
-    raise DataError(f"there is no column of {of}: cast it first")
+    raise DataError(f"a column cannot hold {of}: cast it first")
 
 
 def _decoded(array: pa.ChunkedArray, of: pa.DataType) -> pa.ChunkedArray:
@@ -177,7 +177,7 @@ def _counted(array: pa.ChunkedArray, name: str) -> Column:
 def _decimals(array: pa.ChunkedArray) -> Column:
     of = array.type
     if of.scale < 0:
-        raise DataError("its scale is negative: cast it to one from 0 on")
+        raise DataError("its scale is negative: cast it to one of at least 0")
     name = f"decimal({of.precision}, {of.scale})"
     if of.bit_width not in (128, 256):
         array, of = array.cast(pa.decimal128(of.precision, of.scale)), pa.decimal128(of.precision, of.scale)

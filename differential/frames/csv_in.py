@@ -56,7 +56,7 @@ def _refuse_rounded(path: str, table: pa.Table, types: Mapping[str, str]) -> Non
         for text in csv.read_csv(path, convert_options=options).column(0).filter(is_large).to_pylist():
             if re.fullmatch(r"\s*[+-]?\d+\s*", text) and abs(Decimal(text)) > _EXACT:
                 raise DataError(
-                    f"{path}: column {name!r} has {text:.80}, a whole number that is beyond 64 bits or beside floats: "
+                    f"{path}: column {name!r} has {text:.80}, a whole number beyond 64 bits or among floats: "
                     "as a float it would be rounded; 'decimal(38, 0)' or 'text' as the type of the column keeps it"
                 )
 

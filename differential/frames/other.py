@@ -124,7 +124,7 @@ def refuse_objects_of_polars(frame: Any) -> None:
 
     for name, of in frame.schema.items():
         if of == polars.Object:
-            raise DataError(f"column {name!r}: there is no column of objects of Python: make a column of their values")
+            raise DataError(f"column {name!r}: a column cannot hold Python objects: make a column of their values")
 
 
 def _array_of_series(series: Any) -> Any:

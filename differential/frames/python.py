@@ -169,7 +169,7 @@ def _number_name(present: list[Any]) -> str:
     whole = [item for item in present if isinstance(item, (int, np.integer))]
     if len(whole) < len(present):
         if max(map(abs, map(int, whole)), default=0) > 1 << 53:
-            raise DataError("a whole number of more than 53 bits beside floats: as a float it would be rounded")
+            raise DataError("a whole number of more than 53 bits among floats: as a float it would be rounded")
         only = type(present[0]) if len(set(map(type, present))) == 1 else float
         return np.dtype(only).name if only in (np.float32, np.float16) else "float64"
     return "uint64" if max(whole) >= 1 << 63 else "int64"
@@ -243,5 +243,5 @@ def names_of(data: Mapping[Any, Any]) -> list[str]:
     """Return the names of a dict of columns. Raises DataError where one is not text."""
     odd = next((name for name in data if not isinstance(name, str)), None)
     if odd is not None:
-        raise DataError(f"the name of a column is a text, not {odd!r:.80}")
+        raise DataError(f"the name of a column must be text, not {odd!r:.80}")
     return list(data)

@@ -112,7 +112,7 @@ def columns_of(data: Any, types: Mapping[str, str] = MappingProxyType({})) -> Na
 
         refuse_objects_of_polars(data)
     if polars is not None and isinstance(data, polars.LazyFrame):
-        raise DataError("cannot read a frame of LazyFrame, which has no rows yet: .collect() returns one that has")
+        raise DataError("a LazyFrame has no rows yet: .collect() returns a frame that has")
     if hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__"):
         return _of_arrow(data)
     if hasattr(data, "fetch_arrow_table"):  # a DuckDB relation, or result
@@ -123,8 +123,8 @@ def columns_of(data: Any, types: Mapping[str, str] = MappingProxyType({})) -> Na
             raise DataError("an empty list has no columns: {'name': []} has one")
         return columns_of_rows(data)
     raise DataError(
-        f"cannot read a frame of {type(data).__name__}: give a frame, a dict of columns, a list of rows, an array, or "
-        "the path of a file"
+        f"cannot read a frame from {type(data).__name__}: give a frame, a dict of columns, a list of rows, an array, "
+        "or the path of a file"
     )
 
 
@@ -173,7 +173,9 @@ def _of_arrow(data: Any) -> Named:
     try:
         table = data if isinstance(data, pa.Table) else pa.table(data)
     except pa.ArrowException as error:
-        raise DataError(f"{type(data).__name__} is not a table to Arrow: {error}; a frame has named columns") from None
+        raise DataError(
+            f"Arrow cannot read {type(data).__name__} as a table: {error}; a frame has named columns"
+        ) from None
     return table.column_names, columns_of(table)
 
 
