@@ -237,7 +237,7 @@ def write_changes(file: OutputFile, epoch: Any, columns: Sequence[Sequence[Any]]
     texts = (text for column in columns for text in column if isinstance(text, str))
     if (text := next(filter(UNFIT.search, texts), None)) is not None:
         raise DataError(
-            f"cannot write {file.name}: {text!r:.80} has a tab, a line end, or a blank at its beginning or end, which "
+            f"cannot write {file.name}: {text!r:.80} has a tab, a line end, or a space at its beginning or end, which "
             "a line of changes cannot hold; --csv and --parquet write the last answer"
         )
     for record, diff in zip(zip(*columns), diffs):

@@ -27,7 +27,7 @@ _RUN_EXAMPLES = """\
 examples:
   timely run script.py                     one worker in one process, like 'python script.py'
   timely run -w 2 script.py                two workers, as threads of one process
-  timely run -n 2 script.py --size 10      two processes on this machine; '--size 10' goes to the script
+  timely run -n 2 script.py --size 10      two processes on this machine; '--size 10' is passed to the script
   timely run -n 2 -m package.module        a module instead of a script
   timely run -n 2 --raw script.py | sort   what the script prints goes to another program as it is
 

@@ -90,7 +90,7 @@ def _note_output(target: list[str], is_module: bool) -> None:
         return
     option = " ".join(target[given : given + 2])
     program = f"-m {target[0]}" if is_module else target[0]
-    notify(f"{option} goes to the script; for a drawing in this file: timely viz {option} {program}")
+    notify(f"{option} is passed to the script; to draw into this file: timely viz {option} {program}")
 
 
 def _watched(build: Callable[[Worker], Any], shapes: list[Shape]) -> Callable[[Worker], Any]:

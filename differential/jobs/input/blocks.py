@@ -192,7 +192,9 @@ def head_of(text: Text, is_enough: Callable[[bytes], bool]) -> bytes:
         if size >= MOST_HEAD:
             if whole:
                 return whole
-            raise DataError(f"{text.label} has no line end within {size} bytes, so it is not text with an edge a line")
+            raise DataError(
+                f"{text.label} has no line end within {size} bytes, so it is not text with one edge per line"
+            )
         size *= 16
 
 
@@ -259,7 +261,9 @@ def _counted(label: str, stream: Any, progress: Progress) -> Iterator[Block]:
 def _cut(label: str, carry: bytes, data: bytes, is_last: bool) -> tuple[bytes, bytes]:
     """Return the whole lines of what was read, and the beginning of a line that is left; none is left at the end."""
     if len(carry) > MOST_LINE:
-        raise DataError(f"{label} has a line of more than {MOST_LINE >> 20} MiB, so it is not text with an edge a line")
+        raise DataError(
+            f"{label} has a line of more than {MOST_LINE >> 20} MiB, so it is not text with one edge per line"
+        )
     if is_last:
         return carry + data, b""
     end = data.rfind(b"\n") + 1

@@ -42,7 +42,9 @@ def open_changes(
     if source.table is not None:
         return Changes(TableChanges(source.table, names, layout, faults, weight))
     if source.text is None:
-        raise DataError(f"{label} is an array, which has no signs; changes are a text, a Parquet file or an Arrow file")
+        raise DataError(
+            f"{label} is an array, which has no signs; changes are a text file, a Parquet file or an Arrow file"
+        )
     with reading(label):
         return Changes(FileChanges(source.text, text))
 
@@ -52,5 +54,5 @@ def _followed(path: str, is_over: Callable[[], bool]) -> Followed:
         with open(path, "rb") as file:
             head = file.read(PEEKED)
         if packing_of(path, head) is not None or b"\0" in head:
-            raise DataError(f"{path} cannot be followed: only a text that is not compressed can")
+            raise DataError(f"{path} cannot be followed: only uncompressed text can")
     return Followed(path, os.dup(0) if path == "-" else None, is_over)

@@ -39,7 +39,7 @@ class Replacements:
         if not 1 <= len(given) <= 2 or not all(number.isascii() and number.isdecimal() for number in given):
             raise DataError(f"{text}: changes of a generated graph are written {USAGE}, with whole numbers")
         if not isinstance(graph, Generated):
-            raise DataError(f"{text} is for generated graphs, such as random:1000,5000; {graph.label} is none")
+            raise DataError(f"{text} is for generated graphs, such as random:1000,5000; {graph.label} is not one")
         self.label = text
         self.total, self._seed = map(int, [*given, "0"][:2])
         if self.total > graph.total:

@@ -1,4 +1,4 @@
-"""Lists of edges as text: an edge a line, nodes in two of the columns."""
+"""Lists of edges as text: one edge per line, nodes in two of the columns."""
 
 from __future__ import annotations
 
@@ -68,9 +68,9 @@ def refuse_binary(label: str, head: bytes) -> None:
     """Raise DataError if this is the beginning of something else than a text in UTF-8."""
     for encoding, marks in MARKS.items():
         if head.startswith(marks):
-            raise DataError(f"{label} is a text in {encoding}; convert it to UTF-8: `iconv -f {encoding} -t UTF-8`")
+            raise DataError(f"{label} is text in {encoding}; convert it to UTF-8: `iconv -f {encoding} -t UTF-8`")
     if b"\0" in head:
-        raise DataError(f"{label} is neither a text nor in one of the formats {', '.join(FORMATS)}")
+        raise DataError(f"{label} is neither text nor in one of the formats {', '.join(FORMATS)}")
 
 
 def without_header(block: Block, form: Form) -> Block:

@@ -153,7 +153,7 @@ def test_an_output_after_the_script_is_noticed(script: Path) -> None:
     drawn = viz(script, "-o", "graph.svg")
     assert drawn.returncode == 0
     assert drawn.stdout.startswith("digraph")
-    note = f"timely: -o graph.svg goes to the script; for a drawing in this file: timely viz -o graph.svg {script}"
+    note = f"timely: -o graph.svg is passed to the script; to draw into this file: timely viz -o graph.svg {script}"
     assert note in drawn.stderr.splitlines()
 
 

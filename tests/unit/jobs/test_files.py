@@ -82,6 +82,6 @@ def test_a_name_that_the_locale_cannot_write_is_utf_8_in_an_answer_and_escaped_e
 def test_a_name_that_a_line_of_changes_cannot_hold_is_refused(name: str, tmp_path: Path) -> None:
     with OutputFile(str(tmp_path / "changes.tsv")) as file:
         write_changes(file, 1, [["a b", "a,b"], [1, 2]], [2, -1])
-        with pytest.raises(DataError, match=r"cannot write .*changes.tsv: .* has a tab, a line end, or a blank"):
+        with pytest.raises(DataError, match=r"cannot write .*changes.tsv: .* has a tab, a line end, or a space"):
             write_changes(file, 2, [["a b", name], [1, 2]], [1, 1])
     assert (tmp_path / "changes.tsv").read_text() == "1\t+\ta b\t1\n1\t+\ta b\t1\n1\t-\ta,b\t2\n"

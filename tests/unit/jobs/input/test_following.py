@@ -277,7 +277,7 @@ def test_a_graph_in_a_pipe(tmp_path: Path) -> None:
 def test_only_plain_text_is_followed(tmp_path: Path) -> None:
     path = tmp_path / "changes"
     path.write_bytes(gzip.compress(b"+ 1 2\n"))
-    with pytest.raises(DataError, match="cannot be followed: only a text that is not compressed can"):
+    with pytest.raises(DataError, match="cannot be followed: only uncompressed text can"):
         open_changes(str(path), None, PLAIN, Faults(), follow=True)
     with pytest.raises(DataError, match=r"cannot read .*: No such file"):
         open_changes(str(tmp_path / "none"), None, PLAIN, Faults(), follow=True)

@@ -219,9 +219,9 @@ def test_a_text_that_becomes_shorter_while_it_is_read(tmp_path: Path) -> None:
         (gzip.compress(archived(), mtime=0), "FILE is an archive of files (tar); unpack it"),
         (lzma.compress(b"1 2\n"), "FILE is compressed with xz; unpack it"),
         (gzip.compress(gzip.compress(b"1 2\n", mtime=0), mtime=0), "FILE is compressed twice"),
-        ("1 2\n".encode("utf-16"), "FILE is a text in UTF-16"),
-        ("1 2\n".encode("utf-32"), "FILE is a text in UTF-32"),
-        (b"\x00\x01\x02", "FILE is neither a text nor in one of the formats"),
+        ("1 2\n".encode("utf-16"), "FILE is text in UTF-16"),
+        ("1 2\n".encode("utf-32"), "FILE is text in UTF-32"),
+        (b"\x00\x01\x02", "FILE is neither text nor in one of the formats"),
     ],
 )
 def test_contents_that_are_no_graph(tmp_path: Path, data: bytes, expected: str) -> None:
