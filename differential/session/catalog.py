@@ -288,7 +288,7 @@ class Catalog:
             self.reap()
             if item.name in self.items:
                 known, name = self.items[item.name], item.name
-                raise SessionError(f"there is a {known} already: db[{name!r}] is it, db.drop({name!r}) drops it")
+                raise SessionError(f"there is already a {known}: db[{name!r}] returns it, db.drop({name!r}) drops it")
             if self.storage is not None:
                 self.storage.add(item, declared)
             try:
@@ -443,4 +443,4 @@ class Catalog:
 
     def _refuse_readers(self, item: Item, what: str) -> None:
         if readers := self.readers(item):
-            raise SessionError(f"{item} cannot be {what}: {', '.join(map(str, readers))} reads it; drop that first")
+            raise SessionError(f"{item} cannot be {what} while it is read: first drop {', '.join(map(str, readers))}")

@@ -135,7 +135,7 @@ class Clocks:
         clocks = [self.all[each] for each in sources(item) if each in self.all]
         if len({np.asarray(clock.like).dtype.kind for clock in clocks}) > 1:
             tables = " and ".join(sorted(str(clock.item) for clock in clocks))
-            raise SessionError(f"{item} has no watermark: the event times of {tables} do not compare")
+            raise SessionError(f"{item} has no watermark: the event times of {tables} cannot be compared")
         marks = [(_instant(clock), clock) for clock in clocks if clock.mark is not None]
         if not marks or len(marks) < len(clocks):
             return None
@@ -237,7 +237,7 @@ class Reckoning:
         """Note where the program moves a watermark."""
         if statement.kind is not Kind.INSERT:
             raise SessionError(
-                f"a watermark cannot be taken back (at {statement.origin}): it only moves on, by "
+                f"a watermark cannot be taken back (at {statement.origin}): it only moves forward, with "
                 f"db[{clock.item.name!r}].advance_watermark(...)"
             )
         self._stated.setdefault(clock, []).append(int(ticks(statement.columns[0]).max()))

@@ -89,7 +89,7 @@ class Coordinator(Cluster):
         except Exception as error:
             raise SessionError(
                 f"{named[0] if named else 'a call'} cannot be sent to the other processes of the session "
-                f"({type(error).__name__}: {error}): a definition may use functions, modules and values, and nothing "
+                f"({type(error).__name__}: {error}): a definition may use functions, modules and values, but nothing "
                 "that belongs to one process"
             ) from error
 

@@ -95,7 +95,7 @@ class Tables:
         2 [(0, 60, 1)]
         """
         if windows.names is None or WINDOW[1] not in windows.names:
-            raise SessionError(f"final (at {user_origin()}): there is no column {WINDOW[1]!r}, as window() makes it")
+            raise SessionError(f"final (at {user_origin()}): there is no column {WINDOW[1]!r}, which window() adds")
         names, keys, event_time = windows.names, windows.keys, windows.event_time
         by_end = windows.keyed_by(WINDOW[1])
         ends = by_end.select(WINDOW[1]).distinct().passed(self.watermark(*tables), len(self._watermarks(tables)))

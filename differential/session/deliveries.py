@@ -23,7 +23,7 @@ def show_ended(what: str, ended: list[str]) -> None:
     """Print what has ended together with a view, if anything has."""
     if ended:
         notify(
-            f"{what} (at {user_origin()}), which ends {', '.join(ended)}: to go on, call write_to(), changes() or "
+            f"{what} (at {user_origin()}), which ends {', '.join(ended)}: to continue, call write_to(), changes() or "
             "watch() of the view that takes its place"
         )
 
@@ -42,7 +42,7 @@ class Deliveries:
         same = [each for each, _ in self.all if (each.item, each.name) == (delivery.item, delivery.name)]
         if any(not each.is_over for each in same):
             raise SessionError(
-                f"{delivery.item} is written to {delivery.name!r} already: name=... gives the sink another name"
+                f"{delivery.item} is already written to {delivery.name!r}: name=... gives the sink another name"
             )
         self.all = (*(each for each in self.all if each[0] not in same), (delivery, changes))
         left = None if changes is None else self._left.pop((delivery.item.name, delivery.name), None)

@@ -206,7 +206,7 @@ class Engine:
         calls the session then, it waits: an error that it raises would be printed, and nobody could handle it.
         """
         if self._process != os.getpid():
-            raise SessionError("the session belongs to the process that has forked this one: open another session here")
+            raise SessionError("the session belongs to the process that forked this one: open another session here")
         if self.is_closing and is_exiting() and current_thread() is not main_thread():
             Event().wait()
         own = get_ident()

@@ -28,13 +28,13 @@ def begin(catalog: Catalog, item: Item, column: str, lateness: Duration | None, 
     """Give a table event times, and return its clock.
 
     In a durable session the watermark and the late changes of earlier runs are taken over. Raises SessionError if the
-    table has event times already, if the column cannot hold them, or if `lateness` or `idle` is not valid.
+    table already has event times, if the column cannot hold them, or if `lateness` or `idle` is not valid.
     """
     with catalog.exclusive():
         catalog.check(item)
         where, names = f"event_time (at {user_origin()})", item.names or ()
         if item in catalog.clocks.all:
-            raise SessionError(f"{item} has event times already, in column {item.event_time!r}")
+            raise SessionError(f"{item} already has event times, in column {item.event_time!r}")
         if column not in names:
             raise SessionError(
                 f"{where}: {item} has no column {column!r}: the columns are {', '.join(item.columns(0))}"
@@ -53,7 +53,7 @@ def begin(catalog: Catalog, item: Item, column: str, lateness: Duration | None, 
         except DataError as error:
             raise SessionError(f"{where}: column {column!r} of {item}: {error}") from None
         if late_by is not None and late_by < 0:
-            raise SessionError(f"{where}: lateness is not negative: {lateness!r} is refused")
+            raise SessionError(f"{where}: lateness must not be negative, and is {lateness!r}")
         patience = seconds(idle)
         known = None if catalog.storage is None else catalog.storage.tables[item.name].event_time
         if known not in (None, column) and f"{item.name}_watermark" in catalog.items:
@@ -81,7 +81,7 @@ def begin(catalog: Catalog, item: Item, column: str, lateness: Duration | None, 
 def expired(catalog: Catalog, clock: Clock, before: Any) -> None:
     """Remove, with the next commit, the rows of a table before a time that the watermark has passed.
 
-    Raises SessionError if the watermark has not passed it, or if rows expire in this transaction already.
+    Raises SessionError if the watermark has not passed it, or if this transaction already makes rows expire.
     """
     item = clock.item
     with catalog.exclusive():
@@ -90,11 +90,11 @@ def expired(catalog: Catalog, clock: Clock, before: Any) -> None:
         limit = int(ticks(limits)[0])
         if clock.mark is None or limit > clock.mark:
             raise SessionError(
-                f"expire (at {user_origin()}): rows of {item} expire once the watermark has passed them, and it is "
+                f"expire (at {user_origin()}): rows of {item} expire once the watermark has passed them, but it is "
                 f"{clock.value(clock.mark)}, before {before}"
             )
         if any(each.kind is Kind.EXPIRE for each in catalog.stated(item)):
-            raise SessionError(f"expire (at {user_origin()}): rows of {item} expire in this transaction already")
+            raise SessionError(f"expire (at {user_origin()}): this transaction already makes rows of {item} expire")
         for columns, counts in catalog.engine.call(Site.read_before, _index(catalog, clock), limit):
             if len(counts):
                 rows = tuple(column.repeat(counts) for column in columns)

@@ -42,11 +42,11 @@ class Kept(NamedTuple):
 
 
 def check_columns(what: str, names: Sequence[str]) -> None:
-    """Raise SessionError for a column that is named like one that every durable collection has."""
+    """Raise SessionError for a column whose name is reserved in durable collections."""
     taken = [name for name in (TIME, DIFF) if name in names]
     if taken:
         raise SessionError(
-            f"{what} has a column {taken[0]!r}, and a durable collection has one of this name for each of its changes: "
+            f"{what} has a column {taken[0]!r}, a name that is reserved in durable collections: "
             "give the column another name"
         )
 

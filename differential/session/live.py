@@ -130,7 +130,7 @@ class Watches:
             try:
                 watch.deliver()
             except Exception as error:
-                error.add_note(f"a watch has raised this, and has ended; commit {commit} is complete")
+                error.add_note(f"a watch raised this and has ended; commit {commit} is complete")
                 refused = refused or error.with_traceback(_of_the_program(error.__traceback__))
         self._all = [watch for watch in self._all if not watch.is_closed]
         return refused

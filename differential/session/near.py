@@ -24,7 +24,7 @@ def columns_hint(name: str, names: Iterable[str]) -> str:
 def refuse_name(name: object) -> None:
     """Raise SessionError for what cannot be the name of a table or view."""
     if not isinstance(name, str) or not name:
-        raise SessionError(f"a table or view has a text as its name, not {name!r:.80}")
+        raise SessionError(f"the name of a table or view must be text, not {name!r:.80}")
 
 
 def meant(name: object, names: Iterable[str]) -> str:
@@ -60,7 +60,7 @@ def known_columns(
         if callable(name):
             raise BuildError(f"{here}: a computed column needs a name, as in select({names[0]!r}, name=function)")
         if not isinstance(name, str):
-            raise BuildError(f"{here} takes names of columns, each as an argument of its own, not {name!r:.80}")
+            raise BuildError(f"{here} takes column names as separate arguments, not {name!r:.80}")
         if name not in names:
             raise BuildError(f"{here}: {where} no column {name!r}: {columns_hint(name, names)}")
     if len(set(wanted)) < len(wanted):
@@ -125,8 +125,8 @@ def refuse_names(known: tuple[str, ...] | None, names: Sequence[object], keys: i
     are_texts = all(isinstance(name, str) for name in names)
     if not are_texts or len(set(names)) < len(names) or not names or len(names) < keys:
         raise BuildError(
-            f"{where}: {', '.join(map(repr, names))} cannot be the names of the columns: each "
-            "column has a text of its own as its name, and key columns have names, too"
+            f"{where}: {', '.join(map(repr, names))} cannot be the names of the columns: give each "
+            "column, those of the key included, a different text"
         )
     if known is not None and len(known) != len(names):
         remedy = "; select('column', ...) keeps some of the columns" if len(names) < len(known) else ""

@@ -44,7 +44,7 @@ def attached(catalog: Catalog, item: Item, source: Source, rejects: Item | None,
                 f"{{{unknown[0]!r}: int}})"
             )
         if upsert and not item.has_key:
-            raise SessionError(f"{feed} is to replace rows by key: db.table({item.name!r}, ..., key=...) names it")
+            raise SessionError(f"{feed} replaces rows by key, so name one in db.table({item.name!r}, ..., key=...)")
         catalog.feeds.add(feed)
         position = None if catalog.storage is None else catalog.storage.position(item.name, source.name)
         of = tuple(types[name] for name in names)
@@ -105,7 +105,7 @@ class Run:
         except BaseException as error:
             self._error = error
             if not self._catalog.engine.is_closing:
-                notify(f"session: db.start() has ended, and sources are not read any more: {error or repr(error)}")
+                notify(f"session: db.start() has ended, and sources are no longer read: {error or repr(error)}")
 
 
 def _check(what: str, every: object, until: object) -> None:

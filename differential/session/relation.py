@@ -269,7 +269,7 @@ class Relation(Alike):
 
         def __getitem__(self, name: Any) -> Any:
             raise TypeError(
-                f"a collection has no items, here {name!r:.80}: select('column') takes columns, and "
+                f"a collection cannot be indexed with {name!r:.80}: select('column') takes columns, and "
                 "filter(lambda r: r.column > 0) takes records"
             )
 
@@ -393,7 +393,7 @@ class Groups:
         """Return (group, value of a column), indexed by group. Raises BuildError for what is not another column."""
         known_columns(self._columns, what, [column])
         if column in self._names:
-            raise BuildError(f"{what} (at {user_origin()}): {column!r} is what the groups are equal in")
+            raise BuildError(f"{what} (at {user_origin()}): {column!r} is a column of the groups")
         if column not in self._indexed:
             wanted, keys = (*self._names, column), len(self._names)
             whole = self._records()

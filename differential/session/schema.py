@@ -150,7 +150,7 @@ def type_name(kind: AnyKind) -> str:
 def _of_nulls(column: Column, kind: AnyKind | None) -> Column:
     """Return a column of nulls as one of a kind."""
     if kind is None:
-        raise DataError("holds nulls alone, which have no type: db.table(..., {'column': str | None}) states one")
+        raise DataError("holds only nulls, which have no type: state one, as in db.table(..., {'column': str | None})")
     if not _has_nulls(kind):
         raise _without_nulls(kind)
     return cast(Column, typed([None] * len(column), type_name(kind)))
@@ -163,9 +163,7 @@ def _has_nulls(kind: AnyKind) -> bool:
 
 def _without_nulls(kind: AnyKind) -> DataError:
     stated = _nullable(type_name(kind))
-    return DataError(
-        f"holds {_shown(kind)} and no nulls: {stated} as its type in db.table() makes a column that may have them"
-    )
+    return DataError(f"holds {_shown(kind)} and no nulls: {stated} as its type in db.table() allows them")
 
 
 def _nullable(name: str) -> str:
@@ -248,7 +246,7 @@ def _beyond(column: Column, kind: LogicalType) -> DataError:
         return DataError(f"holds {_shown(kind)}, not {value!r:.80}: {error}")
     return DataError(
         f"holds {_shown(kind)}, not {value!r:.80}: typed([], '{wider}') of differential.frames as its type in "
-        "db.table() makes a column that may have it"
+        "db.table() allows it"
     )
 
 

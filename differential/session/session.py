@@ -55,7 +55,7 @@ class Session:
 
     By default there is one worker, or as many as `timely run -w` asks for; its other options hold for a session, too.
     With `processes`, each worker but the first runs in a process of its own, which ends with this one. Definitions are
-    sent to them, so they may use functions and values of the program, and nothing that belongs to one process, such as
+    sent to them, so they may use functions and values of the program, but nothing that belongs to one process, such as
     a file or a lock; what they print appears on the standard output of this process.
 
     With `state`, a directory, each commit is durable when it returns, and a session that is opened again goes on with
@@ -114,7 +114,7 @@ class Session:
         if not isinstance(workers, int) or workers < 1:
             raise SessionError(f"a session has at least one worker, not {workers!r:.80}")
         if state is None and keep != 0:
-            raise SessionError(f"keep={keep!r:.80} is about a durable session: give it state=, a directory, too")
+            raise SessionError(f"keep={keep!r:.80} applies to a durable session: give state=, a directory, too")
         name = f"session {next(_numbers)}"
         settings = replace(launched, workers=workers)
         origin = user_origin()
@@ -299,7 +299,7 @@ class Session:
         self._catalog.rollback()
 
     def transaction(self) -> AbstractContextManager[None]:
-        """Return a block of changes that is committed at its end. If it raises, its changes are forgotten.
+        """Return a block of changes that is committed at its end. If it raises, its changes are discarded.
 
         Changes made before the block are committed with it. Other threads wait for its end to make changes.
         """

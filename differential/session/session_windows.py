@@ -154,6 +154,6 @@ def refuse_far(times: Any, margin: int) -> None:
     for time in (int(times.min()), int(times.max())) if len(times) else ():
         if not -(1 << 63) <= time - margin <= time + margin < 1 << 63:
             raise DataError(
-                f"an event time is {time} units from 0 or 1970, so that the bounds of its windows do not fit into 64 "
+                f"an event time is {time} units from 0 or 1970, so the bounds of its windows do not fit into 64 "
                 "bits: filter such records before the window"
             )

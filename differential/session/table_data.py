@@ -157,12 +157,12 @@ def _is_type(values: Any, name: str) -> bool:
 
 
 def refuse_names_of_types(table: str, data: Any) -> None:
-    """Raise SessionError for columns that are all texts such as "int", which would be a row of texts.
+    """Raise SessionError for columns whose values are all names of types, such as "int", which would be a row of text.
 
     >>> refuse_names_of_types("people", {"id": "int", "name": "text?"})
     Traceback (most recent call last):
-    timely.errors.SessionError: table 'people' (at ...): 'int' is a text, and {'id': int, 'name': str | None} are the
-    columns and their types; ['int'] is a column of one text
+    timely.errors.SessionError: table 'people' (at ...): 'int' is text, and {'id': int, 'name': str | None} are the
+    columns and their types; ['int'] is a column of one row
     """
     values = [*data.values()] if isinstance(data, Mapping) else []
     types = [_type_named(value) if isinstance(value, str) else None for value in values]
@@ -170,8 +170,8 @@ def refuse_names_of_types(table: str, data: Any) -> None:
         shown = ", ".join(f"{name!r}: {of}" for name, of in zip(data, types))
         frames = " with typed of differential.frames" if "typed(" in shown else ""
         raise SessionError(
-            f"table {table!r} (at {user_origin()}): {values[0]!r} is a text, and {{{shown}}} are the columns and their "
-            f"types{frames}; [{values[0]!r}] is a column of one text"
+            f"table {table!r} (at {user_origin()}): {values[0]!r} is text, and {{{shown}}} are the columns and their "
+            f"types{frames}; [{values[0]!r}] is a column of one row"
         )
 
 

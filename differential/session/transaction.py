@@ -225,7 +225,7 @@ def _refuse_absent(planned: Plan, columns: tuple[Column, ...], present: Column, 
         origin = next(each.origin for each in planned.removed if missing in set(keys_of(each.columns)))
         raise SessionError(
             f"table {table!r} does not have the row {missing} that delete (at {origin}) is to remove: the changes of "
-            "the transaction are forgotten"
+            "the transaction are discarded"
         )
 
 

@@ -182,7 +182,7 @@ def _lines(item: Item, body: bytes, wrong: list[Rejected]) -> Iterator[_Line]:
             found = json.loads(line, parse_float=number_of_json, object_pairs_hook=_object)
             (name, row), *more = found.items() if isinstance(found, dict) and found else [(None, None)]
             if more or name not in _KINDS or not isinstance(row, dict):
-                raise ValueError('this is none of {"insert": {...}}, {"delete": {...}} and {"upsert": {...}}')
+                raise ValueError('this is not one of {"insert": {...}}, {"delete": {...}} and {"upsert": {...}}')
             if unknown := sorted(set(row) - names):
                 raise ValueError(f"there is no column {unknown[0]!r}: the columns are {', '.join(sorted(names))}")
             if name == "upsert" and not item.has_key:

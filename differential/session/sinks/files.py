@@ -48,7 +48,7 @@ class File:
         for other failures.
         """
         if os.path.exists(self.path) and not os.path.isfile(self.path):
-            raise SessionError(f"{self.path} is not a file that lines can be appended to and cut off from")
+            raise SessionError(f"{self.path} is not a file that can be appended to and truncated")
         return FileWriter(self.path, self.form)
 
 

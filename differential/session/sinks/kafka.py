@@ -167,12 +167,12 @@ class ChangesTopicWriter:
         for row, diff, text in zip(rows, change.diff.tolist(), texts):
             values = dict(zip(names, row))
             if text is None and len(key) == 1:
-                raise DataError(f"column {key[0]!r} has a null, but the key of a message is a text")
+                raise DataError(f"column {key[0]!r} has a null, but the key of a message is text")
             named = str(text).encode() if len(key) == 1 else as_line({name: values[name] for name in key}).encode()
             if diff > 1 or (diff > 0 and after.get(named) is not None):
                 raise DataError(
-                    f"the view has two rows of the key {named.decode()}, but topic {self._sink.topic} has one message "
-                    "for each key: name more columns in key=[...]"
+                    f"the view has two rows with the key {named.decode()}, but topic {self._sink.topic} has one "
+                    "message for each key: name more columns in key=[...]"
                 )
             if diff > 0:
                 after[named] = as_line({name: value for name, value in values.items() if name not in key}).encode()

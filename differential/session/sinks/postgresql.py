@@ -158,7 +158,7 @@ class KeyedTableWriter:
             key = tuple(texts[place][row] for place in places)
             if diff > 1 or (diff > 0 and key in after):
                 raise DataError(
-                    f"the view has two rows of the key {self._shown(key)}, but table {self._sink.table} has one row "
+                    f"the view has two rows with the key {self._shown(key)}, but table {self._sink.table} has one row "
                     "for each key: name more columns in key=[...]"
                 )
             (after if diff > 0 else before)[key] = row
@@ -203,8 +203,8 @@ class KeyedTableWriter:
                 given = [tuple(texts[place][row] for place in places) for row in part]
                 found = next((each for each in given if each not in made), given[0])
                 raise DataError(
-                    f"table {self._sink.table} has a row of the key {self._shown(found)} already, which this view has "
-                    "not written, or the view has two rows of the key"
+                    f"table {self._sink.table} already has a row with the key {self._shown(found)} that this view did "
+                    "not write, or the view has two rows with the key"
                 )
 
     def _given(self, names: Sequence[str]) -> sql.Composed:
@@ -277,12 +277,12 @@ def _listed(names: Sequence[str]) -> sql.Composed:
 
 
 def _texts(name: str, column: Column) -> Texts:
-    """Return a column as texts that PostgreSQL reads. Raises DataError for a text with a character 0."""
+    """Return a column as texts that PostgreSQL reads. Raises DataError for text with the character 0."""
     if family(name_of(column)) == "bytes":
         return [None if value is None else "\\x" + value.hex() for value in column.tolist()]
     texts = as_texts(name, column)
     if any(text is not None and "\0" in text for text in texts):
-        raise DataError(f"column {name!r} has a text with a character 0, which PostgreSQL cannot hold")
+        raise DataError(f"column {name!r} contains text with the character 0, which PostgreSQL cannot hold")
     return texts
 
 

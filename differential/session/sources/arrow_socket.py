@@ -129,7 +129,7 @@ def _table(data: bytes, address: str) -> object:
             table = stream.read_all()
         table.validate(full=True)
     except (pa.ArrowException, OSError) as error:
-        raise DataError(f"{address} sends no Arrow: {error}") from None
+        raise DataError(f"{address} does not send Arrow data: {error}") from None
     return table
 
 

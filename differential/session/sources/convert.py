@@ -289,7 +289,7 @@ def _narrow(value: Any, of: type[Any]) -> Any:
 
 def _decimal(value: Any) -> Decimal:
     if type(value) not in (int, str, Decimal):
-        raise TypeError(f"{value!r}: a decimal is a whole number or a text, for a float is rounded")
+        raise TypeError(f"{value!r}: give a decimal as a whole number or text, because a float is rounded")
     return _decimal_of_text(value) if type(value) is str else Decimal(value)
 
 

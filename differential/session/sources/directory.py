@@ -116,9 +116,9 @@ class Directory:
             for name, size in islice(reversed(self._read.items()), recent):
                 if size is not None and (there := size_of(self.path_of(name))) > size:
                     raise SessionError(
-                        f"{self.path_of(name)} had {size:,} bytes when it was read, and has {there:,} now: write a "
-                        "file elsewhere, and move it there when it is whole; move this one away to go on without the "
-                        "rest"
+                        f"{self.path_of(name)} had {size:,} bytes when it was read, and now has {there:,}: write a "
+                        "file elsewhere and move it there once it is complete; move this one away to continue "
+                        "without the rest"
                     )
         return self._look()
 

@@ -154,7 +154,7 @@ class FilesReader:
         if source.path is not None and not source.follow:
             _refuse_absent(source.path, self._directory is not None)
             if self._directory is not None and not known and self._directory.is_empty:
-                notify(f"source {source.name!r} reads nothing: there is no file of it")
+                notify(f"source {source.name!r} reads nothing: there is no such file yet")
         if self._directory is None:
             if "file" in known:
                 self._place, self._mark = known["place"], known.get("mark")
@@ -249,7 +249,7 @@ class FilesReader:
         elif known.get("is_partial") and self._source.replaced == "stop":
             raise SessionError(
                 f"{path} is gone, and an earlier session has read only a part of it: put it back, or "
-                '`replaced="begin"` goes on without the rest'
+                '`replaced="begin"` continues without the rest'
             )
 
     def _open_next(self) -> bool:

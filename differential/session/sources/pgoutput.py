@@ -82,7 +82,7 @@ def decode(data: bytes) -> Message | None:
     try:
         return _decoded(data)
     except (struct.error, IndexError) as error:
-        raise ValueError(f"a message that is not complete: {error}") from error
+        raise ValueError(f"an incomplete message: {error}") from error
 
 
 def _decoded(data: bytes) -> Message | None:
@@ -116,7 +116,7 @@ def _decoded(data: bytes) -> Message | None:
 def _text(data: bytes, at: int) -> tuple[str, int]:
     end = data.find(b"\0", at)
     if end < 0:
-        raise ValueError("a name that is not complete")
+        raise ValueError("an incomplete name")
     return data[at:end].decode(), end + 1
 
 
@@ -149,7 +149,7 @@ def _values(data: bytes, at: int) -> tuple[Values, int]:
             (length,) = struct.unpack_from("!I", data, at)
             at += 4
             if at + length > len(data):
-                raise ValueError("a value that is not complete")
+                raise ValueError("an incomplete value")
             values.append(data[at : at + length].decode())
             at += length
         elif kind in (b"n", b"u"):

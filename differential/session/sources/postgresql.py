@@ -182,8 +182,8 @@ class Database:
             if reader.position is not None and confirmed > reader.position:
                 raise SessionError(
                     f"the slot {self.slot!r} has confirmed {shown(confirmed)}, but table {table} was read only up to "
-                    f"{shown(reader.position)}: what came in between is lost, because the slot was made again or used "
-                    "by another program; drop the table of the session, and read it again"
+                    f"{shown(reader.position)}: the changes in between are lost, because the slot was recreated or "
+                    "used by another program; drop the table of the session, and read it again"
                 )
         stream = Replication(self.dsn)
         try:
@@ -291,7 +291,7 @@ class Table:
         """
         database = self._database
         if self._table in database.readers:
-            raise SessionError(f"table {self._table} of the slot {database.slot!r} is read already")
+            raise SessionError(f"table {self._table} of the slot {database.slot!r} is already read")
 
         def look() -> TableInfo:
             with connected(database.dsn) as connection:
@@ -393,7 +393,7 @@ def postgresql(dsn: str, *tables: str, slot: str, publication: str | None = None
     'questions/orders'
     """
     if not tables or len(set(tables)) < len(tables):
-        raise SessionError("postgresql(dsn, 'table', ...) names tables, each once")
+        raise SessionError("postgresql(dsn, 'table', ...) takes the names of tables, each once")
     if not slot or not all(each.isascii() and (each.isdigit() or each.islower() or each == "_") for each in slot):
-        raise SessionError(f"a slot has a name of lower-case letters, digits and '_', not {slot!r:.80}")
+        raise SessionError(f"the name of a slot has lower-case letters, digits and '_', not {slot!r:.80}")
     return Database(dsn, tables, slot, publication or slot, patience)

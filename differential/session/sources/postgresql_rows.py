@@ -63,16 +63,16 @@ class TableRows:
         for name in self.target.names:
             if name not in relation.columns:
                 raise SessionError(
-                    f"table {self.info} has no column {name!r} any more: it was dropped or renamed, and table "
+                    f"table {self.info} no longer has a column {name!r}: it was dropped or renamed, and table "
                     f"{self.target.table!r} of the session needs it"
                 )
             if relation.types[relation.columns.index(name)] != self._types[name]:
                 raise SessionError(
-                    f"column {name!r} of table {self.info} has another type than when the source was opened: open the "
-                    "session again, with a type for the column that fits"
+                    f"column {name!r} of table {self.info} has a different type than when the source was opened: open "
+                    "the session again, with a type for the column that fits"
                 )
         if (relation.identity == "f") != self._is_whole:
-            raise SessionError(f"table {self.info} has another replica identity now: open the session again")
+            raise SessionError(f"table {self.info} now has another replica identity: open the session again")
         self._places = tuple(relation.columns.index(name) for name in self.target.names)
         self._key_places = self._places[: self.target.keys]
 

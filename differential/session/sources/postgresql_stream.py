@@ -122,7 +122,7 @@ def prepare(dsn: str, slot: str, publication: str, tables: Sequence[TableInfo]) 
             found = connection.execute(query, [slot]).fetchone()
         if found is None or found[0] != "pgoutput" or found[2] != connection.info.dbname:
             raise SessionError(
-                f"the replication slot {slot!r} is one of another kind or database: name another one, or drop it"
+                f"the replication slot {slot!r} is of another kind or database: name another one, or drop it"
             )
         return place(found[1])
 
@@ -246,5 +246,5 @@ class Replication:
 def _value(result: pq.abc.PGresult, column: int) -> str:
     value = result.get_value(0, column)
     if value is None:
-        raise SessionError("PostgreSQL has answered a command of replication without a value")
+        raise SessionError("PostgreSQL has answered a replication command without a value")
     return value.decode()

@@ -109,7 +109,7 @@ def chunks_of(path: str, names: Sequence[str]) -> Chunks:
 
     >>> chunks_of("orders.txt", ["id"])
     Traceback (most recent call last):
-    timely.errors.DataError: orders.txt: a file of a table ends in .arrow, .feather, .npy, .parquet
+    timely.errors.DataError: orders.txt: the name of a table file ends in .arrow, .feather, .npy, .parquet
     """
     ending = os.path.splitext(path)[1].lower()
     if ending == ".npy":
@@ -120,4 +120,4 @@ def chunks_of(path: str, names: Sequence[str]) -> Chunks:
     if ending in (".arrow", ".feather"):
         needs_arrow("an Arrow file")
         return partial(_arrow, path)
-    raise DataError(f"{path}: a file of a table ends in .arrow, .feather, .npy, .parquet")
+    raise DataError(f"{path}: the name of a table file ends in .arrow, .feather, .npy, .parquet")

@@ -73,7 +73,7 @@ def test_what_a_table_cannot_have_names_table_column_and_key(dsn: str) -> None:
         db.commit()
         for table, key, message in (
             ("a", "z", "the view has no column 'z' for the key: it has x, y"),
-            ("b", "x", "the view has two rows of the key x = 1, but table b has one row for each key"),
+            ("b", "x", "the view has two rows with the key x = 1, but table b has one row for each key"),
             ("narrow", ["x", "y"], "table narrow: .*out of range for type smallint"),
         ):
             with pytest.raises(SessionError, match=message):
@@ -83,7 +83,7 @@ def test_what_a_table_cannot_have_names_table_column_and_key(dsn: str) -> None:
         delivery = view.write_to(postgresql(dsn, "foreign_rows", key="x"))
         sql.execute("INSERT INTO foreign_rows VALUES (5, 5)")
         numbers.insert(x=5, y=6)
-        with pytest.raises(SessionError, match="table foreign_rows has a row of the key x = 5 already"):
+        with pytest.raises(SessionError, match="table foreign_rows already has a row with the key x = 5"):
             db.commit()
         assert delivery.is_over
         assert sql.execute("SELECT * FROM foreign_rows ORDER BY 1").fetchall() == [(1, 2), (5, 5)]

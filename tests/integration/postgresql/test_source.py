@@ -182,7 +182,7 @@ def test_a_row_that_is_none_is_rejected_with_its_table(dsn: str) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ("ALTER TABLE stock DROP COLUMN pieces", "table public.stock has no column 'pieces' any more"),
+        ("ALTER TABLE stock DROP COLUMN pieces", "table public.stock no longer has a column 'pieces'"),
         ("ALTER TABLE stock ALTER pieces TYPE bigint", "column 'pieces' of table public.stock has another type"),
         ("ALTER TABLE stock REPLICA IDENTITY FULL", "table public.stock has another replica identity"),
         ("UPDATE stock SET pieces = 2 WHERE item = 'large'", "column 'big' .* REPLICA IDENTITY FULL"),
@@ -280,7 +280,7 @@ def test_a_session_goes_on_where_it_was_and_notices_a_slot_that_was_made_again(d
         with Session(state=str(tmp_path)) as db:
             stock = db.table("stock", {"item": str, "pieces": int}, key="item")
             stock.read_from(postgresql(dsn, "stock", slot="again")["stock"])
-            with pytest.raises(SessionError, match="what came in between is lost"):
+            with pytest.raises(SessionError, match="the changes in between are lost"):
                 committed(db, lambda: False)
 
 

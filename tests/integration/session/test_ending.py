@@ -427,7 +427,7 @@ def test_a_forked_process_is_refused_at_once_and_leaves_the_session_as_it_is(db:
     with os.fdopen(reader) as file:
         found = file.read().split("\n")
     assert os.waitpid(process, 0)[1] == 0
-    assert found == ["the session belongs to the process that has forked this one: open another session here"] * 4 + [
+    assert found == ["the session belongs to the process that forked this one: open another session here"] * 4 + [
         "None"
     ]
     check_alive(db)

@@ -231,7 +231,7 @@ def test_decimals_of_a_frame_and_of_a_list_have_one_type_and_those_that_do_not_f
 def _too_wide(table: str, name: str) -> str:
     return (
         f"column 'price' of table '{table}' holds decimal(18, 2), not Decimal('1.001'): typed([], '{name}') of "
-        "differential.frames as its type in db.table() makes a column that may have it"
+        "differential.frames as its type in db.table() allows it"
     )
 
 
@@ -460,7 +460,7 @@ def test_what_is_no_table_is_refused(data: Any, message: str) -> None:
 @pytest.mark.parametrize("data", [{1: [1]}, [{"a": 1, 1: 2}]])
 def test_the_name_of_a_column_that_is_no_text_is_refused(data: Any) -> None:
     with Session() as db:
-        with pytest.raises(DataError, match="the name of a column is a text, not 1"):
+        with pytest.raises(DataError, match="the name of a column must be text, not 1"):
             db.table("wrong", data)
         db.table("right", {"a": [1]})
         with pytest.raises(SessionError, match=r"columns .* takes different names, .* not \(1,\)"):

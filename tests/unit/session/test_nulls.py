@@ -82,7 +82,7 @@ def test_values_without_nulls_go_into_a_column_that_may_have_them() -> None:
     ("columns", "message"),
     [
         ({"x": int}, "column 'x' of table 't' holds integers and no nulls: `int [|] None` as its type"),
-        ({"x": []}, "column 'x' of table 't' holds nulls alone, which have no type"),
+        ({"x": []}, "column 'x' of table 't' holds only nulls, which have no type"),
     ],
 )
 def test_a_null_without_a_place_is_refused(columns: dict[str, Any], message: str) -> None:

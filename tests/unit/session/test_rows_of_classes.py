@@ -99,7 +99,7 @@ def test_a_tuple_in_place_of_a_list_of_rows_is_refused_with_the_list() -> None:
 )
 def test_texts_that_name_types_are_refused_with_the_types(columns: Any, types: str) -> None:
     with Session() as db:
-        with pytest.raises(SessionError, match=rf"is a text, and {types} are the columns and their types(;| with typ)"):
+        with pytest.raises(SessionError, match=rf"is text, and {types} are the columns and their types(;| with typ)"):
             db.table("n", columns)
         assert len(db.table("m", columns | {"other": "Rome"}).columns) == len(columns) + 1
         db.rollback()

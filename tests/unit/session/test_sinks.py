@@ -188,7 +188,7 @@ def test_a_sink_that_refuses_a_value_stops_and_other_sinks_go_on() -> None:
         numbers.insert(x=2)
         assert db.commit() == 2
         assert (len(bad.log), len(good.log)) == (0, 2)
-        with pytest.raises(SessionError, match="is written to 'good' already"):
+        with pytest.raises(SessionError, match="is already written to 'good'"):
             view.write_to(good)
         view.forget("good")
         assert [name for name, *_ in db.status().sinks.records()] == ["bad"]

@@ -551,12 +551,16 @@ def test_a_column_with_the_name_of_one_that_is_added_is_refused_before_anything_
     tmp_path: Path, name: str
 ) -> None:
     with session(tmp_path) as db:
-        with pytest.raises(SessionError, match=rf"table 'visits' .*has a column {name!r}, and a durable collection"):
+        with pytest.raises(
+            SessionError, match=rf"table 'visits' .*has a column {name!r}, a name that is reserved in durable"
+        ):
             db.table("visits", {"page": str, name: int})
         db.table("visits", {"page": ["home"]})
         db.view("pages", lambda t: t.visits, durable=True)
         db.commit()
-        with pytest.raises(SessionError, match=rf"view 'pages' .*has a column {name!r}, and a durable collection"):
+        with pytest.raises(
+            SessionError, match=rf"view 'pages' .*has a column {name!r}, a name that is reserved in durable"
+        ):
             db.view("pages", lambda t: t.visits.select(**{name: "page"}), durable=True)
         with pytest.raises(KeyError):
             db["pages"]

@@ -89,7 +89,7 @@ def test_lines_that_are_no_rows_go_to_the_rejects_in_the_same_commit() -> None:
             ("http stock", "stock", 4, "[1]"),
             ("http stock", "stock", 5, "{}"),
         ]
-        assert all("this is none of" in error for error in [record[4] for record in rejects.records()][1:])
+        assert all("this is not one of" in error for error in [record[4] for record in rejects.records()][1:])
 
 
 def test_a_line_with_another_kind_of_list_is_no_row() -> None:

@@ -199,6 +199,6 @@ def test_a_pattern_of_directories_reads_each_record_once_and_notices_files_that_
         table = db.table("t", {"x": int})
         feed = table.read_from(json_lines(tmp_path / "[ab]" / "*", follow=True))
         write(tmp_path / "a" / "x", 0, 2)
-        with pytest.raises(SessionError, match=rf"{tmp_path}/a/x had 9 bytes when it was read, and has 18 now"):
+        with pytest.raises(SessionError, match=rf"{tmp_path}/a/x had 9 bytes when it was read, and now has 18"):
             db.commit()
         assert feed.error is not None

@@ -498,7 +498,7 @@ def test_a_source_is_refused_where_it_cannot_fill_the_table(tmp_path: Path) -> N
         untyped, keyless = db.table("untyped", {"x": []}), db.table("keyless", {"x": int})
         with pytest.raises(SessionError, match="needs the type of column 'x'"):
             untyped.read_from(csv(tmp_path / "a.csv"))
-        with pytest.raises(SessionError, match="is to replace rows by key"):
+        with pytest.raises(SessionError, match="replaces rows by key, so name one"):
             keyless.read_from(csv(tmp_path / "a.csv"), upsert=True)
         with pytest.raises(SessionError, match="is not a table of rejects"):
             keyless.read_from(csv(tmp_path / "a.csv"), on_error=untyped)
@@ -507,7 +507,7 @@ def test_a_source_is_refused_where_it_cannot_fill_the_table(tmp_path: Path) -> N
         with pytest.raises(SessionError, match="on_error is 'stop', 'skip' or a table"):
             keyless.read_from(csv(tmp_path / "a.csv"), on_error="ignore")  # type: ignore[arg-type]
         keyless.read_from(csv(tmp_path / "a.csv"))
-        with pytest.raises(SessionError, match=r"reads .* already: name="):
+        with pytest.raises(SessionError, match=r"already reads .*: name="):
             keyless.read_from(csv(tmp_path / "a.csv"))
         assert db.run() == 1
         assert keyless.records() == [(1,)]
@@ -572,7 +572,7 @@ def test_sources_are_committed_in_a_thread(tmp_path: Path, capsys: pytest.Captur
             with pytest.raises(SessionError, match="line 4: column 'x'"):
                 run.wait(30)
             assert not run.is_running
-            assert "db.start() has ended, and sources are not read any more: source" in capsys.readouterr().err
+            assert "db.start() has ended, and sources are no longer read: source" in capsys.readouterr().err
         db.start()
     assert not capsys.readouterr().err  # `close` ends what still runs
 

@@ -17,7 +17,7 @@ from differential.session.sources import Source, csv, directory, files, json_lin
 from differential.session.sources.source import Position, Target
 from timely.errors import SessionError
 
-GROWN = r"had \d+ bytes when it was read, and has \d+ now: write a file elsewhere, and move it there when it is whole"
+GROWN = r"had \d+ bytes when it was read, and now has \d+: write a file elsewhere and move it there once it is complete"
 
 
 def begin(tmp_path: Path) -> tuple[Session, Table]:

@@ -126,7 +126,7 @@ def test_a_pattern_in_a_directory_that_is_not_there_is_refused(
         with pytest.raises(SessionError, match=r"there is no directory .*/absent"):
             table.read_from(csv(tmp_path / "absent" / "*.csv"))
         table.read_from(csv(tmp_path / "*.csv"))
-        assert f"source '{tmp_path}/*.csv' reads nothing: there is no file of it" in capsys.readouterr().err
+        assert f"source '{tmp_path}/*.csv' reads nothing: there is no such file yet" in capsys.readouterr().err
         db.run()
         assert table.records() == []
 
