@@ -58,7 +58,7 @@ class Head:
         self._selector = selectors.DefaultSelector()
 
     def host(self, deadline: float) -> tuple[tuple[str, ...], str]:
-        """Return the addresses of all processes, and the generation, when all have come and have been answered."""
+        """Return the addresses of all processes, and the generation, when all are connected and have been answered."""
         waiting = Waiting(self._place)
         port = reserved_ports(self._config.workers)
         reserve_for(GUESTS)
@@ -160,7 +160,7 @@ class Head:
         self._close(connection)
         if guest.introduction is not None and not self._place.returns:
             who = f"process {guest.introduction['process']} on {guest.introduction['machine']}"
-            raise TransportError(f"{who} has ended before all processes had come: it was killed or it failed")
+            raise TransportError(f"{who} has ended before all processes were connected: it was killed or it failed")
 
     def _close(self, connection: socket.socket) -> None:
         self._selector.unregister(connection)
@@ -194,7 +194,7 @@ class Head:
             guest.lines.send(self._seal.sealed(json.dumps({**answer, "nonce": guest.introduction["nonce"]}).encode()))
 
     def _close_all(self, why: str) -> None:
-        """Close all connections, after sending the reason to the processes that have come, where that is possible."""
+        """Close all connections, after sending the reason to the processes that are connected, if possible."""
         for connection, guest in list(self._guests.items()):
             if guest.introduction is not None:
                 with suppress(Exception):  # the error that this one is about must not be replaced by another

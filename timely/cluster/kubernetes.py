@@ -7,7 +7,7 @@ process can read them.
 A pod that fails is started again in its place. So the others wait for it, up to `TIMELY_RENDEZVOUS_SECONDS`; what was
 left of the last attempt ends by itself, because it does not meet the new process.
 
-**Probes.** `/live` answers as long as the interpreter runs, and `/ready` with status 200 from when all pods have come.
+**Probes.** `/live` answers as long as the interpreter runs, and `/ready` with status 200 once all pods are connected.
 
 >>> place = place_of({"HOSTNAME": "wordcount-3", "TIMELY_PROCESSES": "8"})
 >>> place.process, place.processes, place.head, place.ports
@@ -49,7 +49,7 @@ def place_of(environ: Mapping[str, str]) -> Place:
 
 @contextmanager
 def placed(config: Config) -> Iterator[Config]:
-    """Yield the configuration of this pod, once all pods have come."""
+    """Yield the configuration of this pod, once all pods are connected."""
     if config.curve_dir is None:
         raise ConfigError("--on kubernetes needs the keys of the secret: --curve DIR names where it is mounted")
     place = place_of(os.environ)

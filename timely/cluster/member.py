@@ -43,7 +43,7 @@ class Member:
         self._trouble = "nobody answers there"
 
     def attend(self, deadline: float) -> tuple[tuple[str, ...], str, tuple[bytes, bytes]]:
-        """Return the addresses of all processes, the generation and the keys, when all have come."""
+        """Return the addresses of all processes, the generation and the keys, when all are connected."""
         port = reserved_ports(self._config.workers)
         while True:
             lines, challenge = self._find(deadline)
@@ -55,7 +55,7 @@ class Member:
                     clock.sleep(RETRY_SECONDS)
                     continue
                 raise TransportError(
-                    f"process 0 on {self._place.head} has ended before all had come: it was killed or it failed"
+                    f"process 0 on {self._place.head} has ended before all were connected: it was killed or it failed"
                 ) from None
             except BaseException:
                 lines.close()

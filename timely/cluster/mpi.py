@@ -35,7 +35,7 @@ _BYTES = 1024
 
 @contextmanager
 def placed(config: Config) -> Iterator[Config]:
-    """Yield the configuration of this rank, once all ranks have come."""
+    """Yield the configuration of this rank, once all ranks are connected."""
     number(os.environ, *RANKS, of="a rank; use 'mpirun -n PROCESSES timely run --on mpi SCRIPT'")
     with run_directory(config.workers) as directory:
         rank, ranks, introduction = _exchange(config, str(directory))

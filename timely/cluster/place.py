@@ -102,8 +102,8 @@ class Waiting:
             self._looked = now
             if ended := self._place.ended():
                 raise TransportError(
-                    f"{numbered('process', ended)} ended before all processes had come: killed, or failed with an "
-                    "error of its own"
+                    f"{numbered('process', ended)} ended before all processes were connected: killed, or failed with "
+                    "an error of its own"
                 )
         waited = int((now - self._begun) / WAITING_SECONDS)
         if waited > self._lines:

@@ -37,7 +37,7 @@ def reserved_ports(count: int) -> int:
                 continue
             opened.pop_all()
             for each in taken:
-                # Only now, for a socket that permits sharing when it is bound would share the port of another one.
+                # Only now, because a socket that permits sharing when it is bound would share the port of another one.
                 each.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                 each.detach()  # the system closes it when this process ends
             return first

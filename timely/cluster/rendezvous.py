@@ -2,14 +2,14 @@
 
 Each process knows its index, how many there are, and where process 0 is. Process 0 listens (`head`). Every other
 process connects and introduces itself (`member`): its index, its ports, and the addresses of both ends of the
-connection. So nobody has to know by which names or on which network the machines reach each other. When all have come,
-process 0 answers each with the addresses of all, the generation of this attempt and, under a seal that keeps secrets,
-new keys. Under any other seal all processes have the keys.
+connection. So nobody has to know by which names or on which network the machines reach each other. When all are
+connected, process 0 answers each with the addresses of all, the generation of this attempt and, under a seal that
+keeps secrets, new keys. Under any other seal all processes have the keys.
 
 All lines are sealed (`seal`). Each end includes what the other has chosen at random for this connection, so a recorded
 line has no effect. Connections that send anything else are closed and counted.
 
-**Who does not come.** While they wait, processes print every four seconds for whom. A process that ends while others
+**Missing processes.** While they wait, processes print every four seconds for which. A process that ends while others
 wait is named at once, unless the system starts it again in its place. The connections stay open after the answer, and
 the end of one is the news that its process has ended (`lifeline`). Workers that have not met this process then report
 that instead of waiting for it.
@@ -36,7 +36,7 @@ from timely.run.directory import run_directory
 
 @contextmanager
 def placed_at(place: Place, config: Config) -> Iterator[Config]:
-    """Yield the configuration of the process at a place, once all processes have come.
+    """Yield the configuration of the process at a place, once all processes are connected.
 
     If `config` names no directory of keys, process 0 makes keys and hands them out under a seal of munge. They are in a
     private directory of this process until the context ends.

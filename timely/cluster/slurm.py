@@ -56,5 +56,5 @@ def first_node(nodes: str) -> str:
 
 
 def placed(config: Config) -> AbstractContextManager[Config]:
-    """Return a context with the configuration of this task, which is entered when all tasks have come."""
+    """Return a context with the configuration of this task, which is entered when all tasks are connected."""
     return placed_at(place_of(os.environ)._replace(ended=partial(ended_tasks, dict(os.environ))), config)

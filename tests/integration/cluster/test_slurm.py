@@ -56,7 +56,7 @@ def test_a_task_that_ends_before_the_rendezvous_is_named_by_the_others(environ: 
     )
     ended = Ended(f"srun --ntasks=4 sh {script}", environ)
     assert ended.status == 9, ended.all
-    assert "process 2 ended before all processes had come" in ended.errors, ended.all
+    assert "process 2 ended before all processes were connected" in ended.errors, ended.all
     assert ended.seconds_after_death < 5, ended.all
 
 

@@ -180,7 +180,7 @@ def test_a_process_that_ends_while_others_wait_is_named_by_all_at_once() -> None
     begun = clock.monotonic()
     first, second, _ = together([lambda: meeting.attend(0), lambda: meeting.attend(1), come_and_go])
     assert clock.monotonic() < begun + 10
-    assert "process 2 on m has ended before all processes had come" in str(first)
+    assert "process 2 on m has ended before all processes were connected" in str(first)
     assert "process 2 on m has ended" in str(second)
 
 
