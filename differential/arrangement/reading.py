@@ -330,7 +330,7 @@ class TraceCore:
         return self._handle.is_dropped
 
     def drop(self) -> None:
-        """Stop reading: hold nothing back any more. Dataflows that have imported the trace go on."""
+        """Stop reading, and hold nothing back any longer. Dataflows that have imported the trace continue."""
         self._handle.drop()
 
     def __enter__(self) -> Self:
@@ -385,7 +385,7 @@ class TraceCore:
 
     def _check(self) -> None:
         if self.is_dropped:
-            raise TraceError(f"the trace of {self._export} was dropped, and cannot be read any more")
+            raise TraceError(f"the trace of {self._export} was dropped, and can no longer be read")
 
 
 def _refuse_negative(keys: Codes, vals: Codes, counts: Codes, key: Encoder, value: Encoder, time: Time) -> None:

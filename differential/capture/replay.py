@@ -91,7 +91,7 @@ class Reader:
             self._sources.remove(source)
 
     def close(self) -> None:
-        """Read no more messages."""
+        """Stop reading messages."""
         for source in self._sources:
             source.close()
         self._sources = []

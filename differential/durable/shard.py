@@ -101,7 +101,7 @@ class Shard:
         raise self._busy()
 
     def part(self, part: Part) -> bytes | None:
-        """Return the contents of a part, None if it does not exist any more. Raises StateError if it is damaged."""
+        """Return the contents of a part, None if it no longer exists. Raises StateError if it is damaged."""
         with awaited(self):
             data = self.store.get(part.name)
         if data is not None and (len(data) != part.size or hashlib.sha256(data).hexdigest() != part.sha256):
@@ -111,7 +111,7 @@ class Shard:
         return data
 
     def _updates(self, manifest: Manifest, lower: int, upper: int) -> rows.Table | None:
-        """Return the rows of all parts at times in [lower, upper), None if a part does not exist any more."""
+        """Return the rows of all parts at times in [lower, upper), None if a part no longer exists."""
         tables = [rows.schema_of(manifest.fields).empty_table()]
         for part in manifest.parts:
             # Compaction advances times only up to `since`, so what is later is in the part that has its time.

@@ -127,7 +127,7 @@ class OpenShard:
             if name not in added:
                 raise StateError(
                     f"{self.shard} has the fields {', '.join(found)}, but not {name}: added={{{name!r}: value}} gives "
-                    "that value to the records that are there"
+                    "that value to the existing records"
                 )
             value = added[name]
             column = value if getattr(value, "shape", ()) == (1,) else as_column([value])

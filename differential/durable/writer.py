@@ -3,12 +3,12 @@
 Every change is one compare-and-set of the manifest, from the one that this writer wrote last. So a writer that another
 one has replaced is refused at its next change, whatever it was about to do, and what it had written beside the manifest
 is garbage. If the store does not answer, the writer reads the manifest and finds either its own change, which happened,
-or the one before, after which it tries again: the change happens once, for a second attempt expects a manifest that
+or the one before, after which it tries again: the change happens once, because a second attempt expects a manifest that
 the first has replaced.
 
 **Garbage.** The name of a part begins with the number of the claim under which it was written. A writer removes parts
 that its manifest does not refer to and that were written under earlier claims: their writers are fenced off, so no
-manifest will ever refer to them. Parts of later claims it leaves alone, for it may be replaced itself and not know.
+manifest will ever refer to them. Parts of later claims it leaves alone, because it may be replaced itself and not know.
 """
 
 from __future__ import annotations
@@ -286,7 +286,7 @@ class Writer:
         return data
 
     def _replace(self, expected: bytes | None, manifest: Manifest) -> None:
-        """Replace the manifest `expected` by another one. Raises FencedError if it is not there any more."""
+        """Replace the manifest `expected` by another one. Raises FencedError if it no longer exists."""
         data = manifest.to_bytes()
         for attempt in range(ATTEMPTS):
             try:

@@ -29,7 +29,7 @@ _EXACT = 1 << 53
 def table_of(path: str, types: Mapping[str, str]) -> pa.Table:
     """Return the rows of a file; `types` are the names of types of columns, by the columns' names.
 
-    Raises DataError, which names the file, if it is not CSV, or if a value has no place in its column.
+    Raises DataError, which names the file, if it is not CSV, or if a value does not fit into its column.
     """
     stated = {name: array_of(typed([], of)).type for name, of in types.items() if _STATED.match(of)}
     try:

@@ -228,7 +228,7 @@ def write_json(file: OutputFile, content: Any) -> None:
 
 
 def write_changes(file: OutputFile, epoch: Any, columns: Sequence[Sequence[Any]], diffs: Sequence[int]) -> None:
-    """Write the changes of an epoch: a line each of the epoch, `+` or `-`, and the fields, separated by tabs.
+    """Write the changes of an epoch, one per line: the epoch, `+` or `-`, and the fields, separated by tabs.
 
     A record whose count changes by more than one has as many lines. Raises DataError for text that a field of such a
     line cannot hold.

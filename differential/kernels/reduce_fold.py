@@ -72,8 +72,8 @@ class Fold(NamedTuple):
 
 
 FAULT, UNKNOWN = -1, -2
-"""What a fold returns instead of a number of rows: the group cannot be reduced, for a value has a negative diff, or a
-sum does not fit; or what is known of the group is not enough."""
+"""What a fold returns instead of a number of rows: the group cannot be reduced, because a value has a negative diff, or
+a sum does not fit; or what is known of the group is not enough."""
 
 
 @bare

@@ -17,8 +17,8 @@ where I(t) and O(t) are accumulations at t. A call emits c(t) at every t that is
 
 *Where c may be nonzero.* The right-hand side at t depends only on which times of I and O are at or before t, so c is
 zero outside the closure of these times under join. If no new time is at or before t, the right-hand side is zero: the
-input at t has not changed, and no correction was missing, for a missing one would be in advance of a pending time. So
-c(t) is nonzero only for t = n v h1 v ... v hk, with n in N and the other times from N, I and O. These are the
+input at t has not changed, and no correction was missing, because a missing one would be in advance of a pending time.
+So c(t) is nonzero only for t = n v h1 v ... v hk, with n in N and the other times from N, I and O. These are the
 interesting times; `closure` makes them.
 
 *History may be advanced.* Let m be the meet of the due times of N. Every due interesting time t is at or after m, so
@@ -33,8 +33,8 @@ t = p v t, where t is a join of times of I and O. So the closure of p, which is 
 *Looking ahead.* A pending time costs a round of a loop when it is due, and mostly its correction turns out to be empty.
 So where there are not too many, the interesting times that are not due are visited too, in order, with the input as far
 as it is known. Nothing is emitted there; but t becomes pending only if c(t) is not zero. No time is missed: if input
-comes later at s <= t, then s is new, and t = s v t is in the closure of s, for the input then has today's new times. A
-time in advance of a pending one is not visited, for the reason given above.
+comes later at s <= t, then s is new, and t = s v t is in the closure of s, because the input then has today's new
+times. A time in advance of a pending one is not visited, for the reason given above.
 
 *Counts and sums are linear.* Let L(X)(t) be the sum of value times diff over the rows of X at or before t, where each
 value of the input of a count stands for 1. If no row of I is in advance of `upper`, then L(O) = L(I) at all times after

@@ -102,7 +102,7 @@ def _beating(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
 async def in_thread(function: Callable[[], R], give_up: Callable[[Callable[[float], bool]], object]) -> R:
     """Run a function in a thread while the event loop continues, and return its result.
 
-    After an interrupt, of a notebook or of `asyncio.run`, the function goes on. Then `give_up` is called, in another
+    After an interrupt, of a notebook or of `asyncio.run`, the function continues. Then `give_up` is called, in another
     thread, with what waits for the function for some seconds, and returns whether it is over.
 
     >>> asyncio.run(in_thread(lambda: 7, lambda wait: None))
@@ -130,7 +130,7 @@ async def in_thread(function: Callable[[], R], give_up: Callable[[Callable[[floa
             return await future
     except (KeyboardInterrupt, asyncio.CancelledError) as error:
         if isinstance(error, KeyboardInterrupt):
-            error.add_note("the commit goes on in the background: db.status() lists what still computes")
+            error.add_note("the commit continues in the background: db.status() lists what still computes")
         if isinstance(error, KeyboardInterrupt) or _is_interrupted():
             Thread(target=give_up, args=(wait,), name="timely commit", daemon=True).start()
         raise

@@ -56,7 +56,7 @@ class Call(Generic[R]):
     def is_submitted(self) -> bool:
         """Whether workers make the call, or have made it.
 
-        The list itself is the answer, and no flag beside it: an interrupt could come between two assignments.
+        The list itself is the answer, without a flag: an interrupt could come between two assignments.
         """
         before = self.before  # read first: a worker that completes the call forgets `function` before it
         return self.function is None or (before is not None and before.next is self)

@@ -190,7 +190,7 @@ class Catalog:
                         raise SessionError(TORN)
                 if not self.blocks.depth:
                     self._commit()
-        except RuntimeError as error:  # another thread holds the lock, and releases it no more
+        except RuntimeError as error:  # another thread holds the lock, and never releases it
             if not self.blocks.is_torn:
                 raise
             if not isinstance(error.__context__, GeneratorExit):  # which means that nobody has ended the block

@@ -1,7 +1,7 @@
 """What commits change, one commit at a time.
 
 `Changes` collects from its creation on, until it is closed or forgotten. Its workers put a `Change` for each commit
-that changes anything; the program takes them in a loop that waits, in `async for`, or all that are there at once.
+that changes anything; the program takes them in a loop that waits, in `async for`, or all changes so far at once.
 """
 
 from __future__ import annotations
@@ -104,13 +104,13 @@ class Changes:
         self._wake()
 
     def end(self, error: BaseException | None = None) -> None:
-        """Let iteration end after what is there, with an error if there is one."""
+        """End the iteration after the changes so far, with an error if there is one."""
         self._is_over, self._error = True, error
         self._wake()
 
     @property
     def is_over(self) -> bool:
-        """Whether no change follows those that are there."""
+        """Whether no further change follows."""
         return self._is_over
 
     def get(self, timeout: float | None = None) -> Change | None:
@@ -127,7 +127,7 @@ class Changes:
         return found
 
     def close(self) -> None:
-        """Collect no more."""
+        """Stop collecting."""
         self._leave(self)
         self.end()
 

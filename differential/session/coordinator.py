@@ -176,7 +176,7 @@ class _Member:
         self.post(packed(Message.CLOSE))
 
     def kill(self, seconds: float) -> None:
-        """Wait for the end of the process, and kill it if it does not come."""
+        """Wait for the process to end, and kill it if it does not."""
         try:
             self._process.wait(seconds)
         except subprocess.TimeoutExpired:
@@ -251,5 +251,5 @@ def _ending(status: int | None, error: BaseException | None) -> str:
     if error is not None:
         return f"has ended: {error}"
     if status is None:
-        return "does not answer any more"
+        return "no longer answers"
     return f"was ended by {signal.Signals(-status).name}" if status < 0 else f"has ended with status {status}"

@@ -126,7 +126,7 @@ class Engine:
     def wait_after_interrupt(self, call: Call[Any], phase: str, stop: BaseException) -> None:
         """Wait no longer than `give_up` for a call whose caller is interrupted; add to `stop` what becomes of the call.
 
-        A call that goes on is not ended, for it cannot be known whether it would end by itself.
+        A call that continues is not ended, because it may still end by itself.
         """
         self._left = call, phase
         try:
@@ -136,7 +136,7 @@ class Engine:
             stop = again
             raise
         finally:
-            goes_on = f"goes on in the background: {computing(self.unfinished())}"
+            goes_on = f"continues in the background: {computing(self.unfinished())}"
             stop.add_note(f"{phase} {'is complete' if call.is_over else goes_on}")
 
     def give_up(self, wait: Callable[[float], bool]) -> None:
@@ -154,7 +154,7 @@ class Engine:
         return list(dict.fromkeys(item for site in tuple(self._sites.values()) for item in site.unfinished()))
 
     def measure(self) -> None:
-        """Let the workers note the bytes of the indexes; while they compute something, later and not at once."""
+        """Let the workers note the bytes of the indexes; at once, or later if they are computing something."""
         call = self._measuring
         if call is None or call.is_over:
             call = self._measuring = Call(Site.measure, (), self.workers)
@@ -291,7 +291,7 @@ class Engine:
         return found
 
     def close(self) -> None:
-        """End the threads. A function of the program that does not return is interrupted. More calls do nothing."""
+        """End the threads. A function of the program that does not return is interrupted. Further calls do nothing."""
         if self._process != os.getpid():
             return
         self.is_closing = True

@@ -39,7 +39,7 @@ class Feeds:
 
     @property
     def are_ended(self) -> bool:
-        """Whether nothing will come any more."""
+        """Whether no more rows will arrive."""
         return all(feed.is_over or feed.is_ended for feed in self.all)
 
     def statements(self, *without: Feed) -> list[tuple[Item, Statement]]:
@@ -55,7 +55,7 @@ class Feeds:
         return found
 
     def take(self) -> None:
-        """Let what has arrived belong to the commit that has begun."""
+        """Assign what has arrived to the commit that has begun."""
         for feed in self.all:
             feed.take()
 
@@ -72,7 +72,7 @@ class Feeds:
         self.all = tuple(feed for feed in self.all if feed.item is not item)
 
     def end(self) -> None:
-        """Close all."""
+        """Close all feeds."""
         for feed in self.all:
             feed.end()
 

@@ -18,7 +18,7 @@ _OURS = {"timely", "differential", "threading", "numpy", "numba", "msgpack", "zm
 
 
 class Interrupted(BaseException):
-    """The program asked that its function ends."""
+    """The program asked for its function to end."""
 
 
 class Closing(BaseException):
@@ -60,7 +60,7 @@ class Deferral:
             signal.signal(signal.SIGINT, self._before)
 
     def release(self) -> None:
-        """Handle a signal that has come meanwhile as it would have been handled."""
+        """Handle a signal that arrived during the block as it would have been handled without it."""
         if self._has_come:
             self._has_come, frame, self._frame = False, self._frame, None
             self._before(signal.SIGINT, frame)

@@ -2,7 +2,7 @@
 
 An `Item` is shared by all workers; each has a `Part` of it: a dataflow, the trace that holds the rows, and, of a table,
 the session that changes them. An item that failed, or was dropped, has an `error`; then each worker drops its part, and
-no one reads it any more.
+nobody reads it any longer.
 """
 
 from __future__ import annotations
@@ -181,7 +181,7 @@ class Item:
             self._changed[worker].append(decode(batch).for_other_worker())
 
     def take_changed(self, worker: int) -> list[Updates]:
-        """Return what was kept on a worker, and keep it no longer."""
+        """Return and discard what was kept on a worker."""
         changed, self._changed[worker] = self._changed[worker], []
         return changed
 

@@ -60,7 +60,7 @@ class Watch:
             return []
 
     def close(self) -> None:
-        """Call the callback no more."""
+        """Stop calling the callback."""
         self.is_closed = True
         self._changes.close()
 
@@ -81,7 +81,7 @@ class Cell:
         self.show()
 
     def show(self) -> None:
-        """Show it as it is now."""
+        """Show the current rows."""
         if self._handle is not None:
             self._handle.update(self._shown)
 

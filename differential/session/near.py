@@ -168,7 +168,7 @@ def refuse_other_columns(what: str, names: tuple[str, ...] | None, other: tuple[
 
 
 def names_of(columns: Sequence[str] | None) -> tuple[str, ...] | None:
-    """Return names that the program gives to columns. Raises SessionError if they are not different texts."""
+    """Return names that the program gives to columns. Raises SessionError unless they are different texts."""
     names = None if columns is None else tuple(columns)
     if names is not None and (
         isinstance(columns, str) or len(set(names)) < len(names) or not all(isinstance(each, str) for each in names)

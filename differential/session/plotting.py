@@ -1,4 +1,4 @@
-"""Rows as a picture, by the library for pictures that is installed.
+"""Plot rows with the plotting library that is installed.
 
 matplotlib is used if it is there, or else plotly: both show what they have drawn in a notebook.
 """
@@ -23,7 +23,7 @@ SHAPES = ("line", "bar", "scatter")
 
 
 def plotted(rows: Rows, x: str | None, y: str | Sequence[str] | None, shape: Shape | None) -> Any:
-    """Return a picture of columns, as `Readable.plot` describes it."""
+    """Return a plot of columns, as `Readable.plot` describes it."""
     columns = dict(zip(rows.columns, map(items, rows.arrays())))
     across = rows.columns[0] if x is None else x
     given = [y] if isinstance(y, str) else y

@@ -84,7 +84,7 @@ class Readable:
         return self.rows().to_arrow()
 
     def plot(self, x: str | None = None, y: str | Sequence[str] | None = None, *, shape: Shape | None = None) -> Any:
-        """Return a picture of the rows: axes of matplotlib or, where it is not installed, a figure of plotly.
+        """Return a plot of the rows: axes of matplotlib or, where it is not installed, a figure of plotly.
 
         By default `x` is the first column, and `y` are all other columns of numbers. The `shape` is "line", "bar" or
         "scatter", by default bars over a column of text, and lines over any other.

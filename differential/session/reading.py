@@ -94,7 +94,7 @@ class Run:
         return not self._thread.is_alive()
 
     def stop(self) -> int:
-        """Commit no more; return the number of the last commit."""
+        """Stop committing; return the number of the last commit."""
         self._stop.set()
         self.wait()
         return self._last
@@ -121,7 +121,7 @@ def _check(what: str, every: object, until: object) -> None:
 def run(catalog: Catalog, every: float, until: Callable[[], bool] | None, forever: bool = False) -> int:
     """Commit what sources deliver, until all have ended or `until()`; return the number of the last commit.
 
-    `every` is the least time, in seconds, between two commits. With `forever`, it goes on after all sources have ended.
+    `every` is the least time, in seconds, between two commits. With `forever`, it does not end with the sources.
     """
 
     _check("run", every, until)

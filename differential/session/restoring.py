@@ -24,7 +24,7 @@ from timely.lowlevel import user_origin
 
 
 def restore(catalog: Catalog, where: str | os.PathLike[str] | Place, keep: int | str | None) -> None:
-    """Let the tables of a session be durable, and build those that are there already."""
+    """Make the tables of a session durable, and build those that exist already."""
     storage = Storage(where, keep)
     catalog.storage, catalog.last = storage, storage.last
     catalog.engine.call(Site.begin_at, storage.last)
@@ -42,7 +42,7 @@ def adopted(
 ) -> Item | None:
     """Return the table of an earlier session that the program names now; None if it is a new one.
 
-    It has more columns than before, if `added` has their values in the rows that are there. `declared` are empty
+    It has more columns than before, if `added` has their values in the existing rows. `declared` are empty
     columns of those whose types the program states. Raises SessionError if it has other columns, or other types.
     """
     storage = catalog.storage
@@ -68,7 +68,7 @@ def adopted(
     if missing:
         raise SessionError(
             f"table {name!r} is durable without {', '.join(map(repr, missing))}: added={{{missing[0]!r}: value}} gives "
-            "that value to the rows that are there"
+            "that value to the existing rows"
         )
     if unknown := [each for each in added if each not in columns]:
         raise SessionError(f"added= has values of {unknown[0]!r}, but table {name!r} has no such column")

@@ -56,7 +56,7 @@ def stream_of(identity: str, name: str, about: Mapping[str, Any]) -> str:
 
 
 def begun(at: int) -> dict[str, Any]:
-    """Return what is noted of a view that begins at a commit. The token tells it from others that began there."""
+    """Return what is noted of a view that begins at a commit. Its token distinguishes it from others of that commit."""
     return {"created": at, "token": token_hex(4)}
 
 

@@ -139,11 +139,11 @@ class Session:
         key: str | Sequence[str] | None = None,
         added: Mapping[str, Any] | None = None,
     ) -> Table:
-        """Return a new table that has, from the next commit on, the rows of `data`; without `data`, the table there is.
+        """Return a new table that has, from the next commit on, the rows of `data`; without `data`, the existing one.
 
         A durable session returns the table that an earlier one has committed, with the rows that it has: then `data`
         only names its columns, and may state their types. If there are more of them now, `added` has their values in
-        the rows that are there.
+        the existing rows.
 
         `data` is a dictionary of columns, a list of dictionaries, a frame of pandas or Polars, or an Arrow table; a
         dictionary of names and types makes an empty table. `key` names the columns that the index has first, by default
@@ -290,7 +290,7 @@ class Session:
         return self.table(name, dict(columns), key=next(iter(columns)))
 
     async def commit_async(self) -> int:
-        """Commit as `commit` does, in a thread, while the event loop goes on."""
+        """Commit as `commit` does, in a thread, while the event loop continues."""
         self._catalog.blocks.refuse_inside()
         return await in_thread(self._catalog.commit, self._catalog.engine.give_up)
 

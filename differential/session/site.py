@@ -81,7 +81,7 @@ class Site:
             self._open, _ = new_stream_input(scope, name="open")
 
     def begin_at(self, epoch: int) -> None:
-        """Go on after a commit of an earlier session, before there is a table."""
+        """Continue after a commit of an earlier session, before there is a table."""
         self.epoch = self._compacted = epoch
 
     def add_table(self, item: Item, rows: Net | None = None) -> None:

@@ -132,7 +132,7 @@ class Storage:
         self._tables[item.name] = Kept(names, kinds, item.keys, item.has_key, item.shown or tuple(range(len(names))))
 
     def add_columns(self, name: str, added: Mapping[str, tuple[Column, Any]]) -> None:
-        """Give a durable table more columns: an example of each, and the value in the rows that are there."""
+        """Give a durable table more columns: an example of each, and the value in the existing rows."""
         kept = self._tables[name]
         check_columns(f"table {name!r}", tuple(added))
         kinds = {column: (kind_of(example), value) for column, (example, value) in added.items()}
@@ -248,11 +248,11 @@ class Storage:
             self._attempt(lambda: writer.begin_again(self.last + 1, {}, writer.manifest.role))
 
     def fail(self, error: BaseException) -> None:
-        """Write no more: what is durable may not be what the session has."""
+        """Stop writing: what is durable may not be what the session has."""
         self.failure = self.failure or error
 
     def fail_beyond(self, number: int) -> None:
-        """Write no more if a commit is durable that did not begin on the workers."""
+        """Stop writing if a commit is durable that did not begin on the workers."""
         if self.failure is None and self.last >= number:
             self.fail(SessionError(f"commit {number} is durable, but did not begin on the workers"))
 
@@ -428,7 +428,7 @@ class Storage:
     def _refuse_failed(self) -> None:
         if self.failure is not None:
             why = str(self.failure) or type(self.failure).__name__
-            text = f"the session can make nothing durable any more ({why}): close it, and open it again"
+            text = f"the session can no longer make anything durable ({why}): close it, and open it again"
             raise SessionError(text) from self.failure
 
     def _attempt(self, write: Callable[[], T], outcome: str = "") -> T:

@@ -2,7 +2,7 @@
 
 Each reader makes a claim: two frontiers, which only advance. The trace keeps to the meet of all claims: it compacts
 times up to the meet of the logical frontiers, and merges batches up to the meet of the physical ones. A reader may
-claim nothing that the meets have passed, for it is gone; so a new claim begins at the meets.
+claim nothing that the meets have passed, because it is gone; so a new claim begins at the meets.
 
 A reader that was not dropped but forgotten is found by the garbage collector: at any moment, in any thread, even while
 the trace is in the middle of a merge. Its claim waits, and is given up when the trace is at rest.

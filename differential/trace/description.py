@@ -8,8 +8,8 @@ element of the frontier `F` is at or before the time `t`: `t` is *in advance of*
     { t : lower ≤ t and not upper ≤ t }
 
 Batches are inserted into a trace one after the other, so that each begins where the one before ends: `first` and
-`second` are *adjacent* if `first.upper = second.lower`. Then no time is in both intervals, for the times of `first` are
-not in advance of `first.upper`, and those of `second` are. Every time in advance of `first.lower` and not of
+`second` are *adjacent* if `first.upper = second.lower`. Then no time is in both intervals, because the times of `first`
+are not in advance of `first.upper`, and those of `second` are. Every time in advance of `first.lower` and not of
 `second.upper` is in one of the two, for `first.upper ≤ t` either holds or does not. So the rows of both together are
 all the updates in the interval from `first.lower` to `second.upper`, and a merge describes them so (`through`).
 

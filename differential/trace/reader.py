@@ -90,4 +90,4 @@ class Reader(ABC):
 
     @abstractmethod
     def drop(self) -> None:
-        """Stop reading: hold nothing back any more."""
+        """Stop reading, and hold nothing back any longer."""

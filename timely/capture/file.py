@@ -127,7 +127,7 @@ class EventFileReader:
         return event
 
     def close(self) -> None:
-        """Close the file and read no more."""
+        """Close the file and stop reading."""
         self.exhausted = True
         if self._file is not None:
             self._file.close()

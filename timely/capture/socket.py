@@ -138,7 +138,7 @@ class EventSocketReader:
         return event
 
     def close(self) -> None:
-        """End the connection and read no more."""
+        """End the connection and stop reading."""
         self.exhausted = True
         for each in (self._socket, self._listener):
             if each is not None:

@@ -167,7 +167,7 @@ class SocketAllocator(Allocator):
         size = sum(map(size_of, frames))
         if size > self._config.frame_bytes or len(frames) > MAX_FRAMES:
             check_frames(message, frames, self._config.frame_bytes)
-        # A failure has no number of its own, for it may arrive before messages that were sent earlier and are queued.
+        # A failure has no number of its own, because it may arrive before messages sent earlier that are queued.
         if not overtakes:
             link.next_number += 1
         if type(message) is Data:

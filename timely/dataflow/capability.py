@@ -229,7 +229,7 @@ class Capability:
     def live(self) -> Holder:
         """Return the output it permits sending on; raise CapabilityError once it is dropped."""
         if self.output is None:
-            raise CapabilityError(f"the capability for {self.time} was dropped and cannot be used any more")
+            raise CapabilityError(f"the capability for {self.time} was dropped and can no longer be used")
         return self.output
 
     def check(self, time: Time) -> None:

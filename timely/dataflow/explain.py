@@ -40,7 +40,7 @@ def explain(dataflow: DataflowCore, location: int, time: Time, patience: float) 
     if not everywhere and not dataflow.tracker.holders(location, time):
         return "nothing holds this frontier back"
     if dataflow.is_closed:
-        return f"{dataflow} was dropped: this frontier moves no more"
+        return f"{dataflow} was dropped: this frontier no longer moves"
     answers = dataflow.host.explainer.ask(dataflow.index, location, time, patience)
     lines = held_anywhere(dataflow, location, time, answers, patience)
     if everywhere:

@@ -1,6 +1,6 @@
 """What a program described: the operators of a dataflow, their ports, and how these are connected.
 
-A plan is data. It knows no queues, no counts and no functions to call, and it changes no more once the dataflow is
+A plan is data. It knows no queues, no counts and no functions to call, and it no longer changes once the dataflow is
 built (`freeze`). Every stream, input and output is a *place*, whose times are those of a scope. An edge between two
 places states what a time at one can result in at the other, as a path summary; so could-result-in between all places
 follows from the plan alone.

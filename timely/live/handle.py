@@ -33,7 +33,7 @@ class Live:
         self.is_closed = False
 
     def close(self) -> None:
-        """Serve the page no more."""
+        """Stop serving the page."""
         if not self.is_closed:
             self.is_closed = True
             self._end()

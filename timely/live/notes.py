@@ -44,7 +44,7 @@ class Notes:
         self._kept.append(Note(self._number, clock.time(), kind, text[:4000]))
 
     def close(self) -> None:
-        """Keep no more warnings."""
+        """Stop keeping warnings."""
         self._stop()
         if warnings.showwarning is self._show:  # otherwise another one has taken its place, and goes on to call it
             warnings.showwarning = self._before

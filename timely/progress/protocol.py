@@ -27,7 +27,7 @@ This token is *open* in the view, which has its creation and lacks its end; and 
 tokens that could-result-in x, take those at a minimal pointstamp p. Each counts +1 at p.
 
 What counts -1 at p is a token y whose end is in the view and whose creation is not. Then y is a message, sent by one
-worker and received by another, for the view has the changes of each single worker in order. Go up from the parent of y
+worker and received by another, because the view has the changes of each worker in order. Go up from the parent of y
 in the same way, to an open token. It is strictly before p, since a message is counted at another location than the
 token it was sent under, and no cycle leads back without advancing time. This contradicts the choice of p. Hence nothing
 counts -1 at p, and its count is positive.

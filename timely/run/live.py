@@ -26,7 +26,7 @@ _others: dict[str, Others] = {}
 
 
 def begin_live(config: Config) -> None:
-    """Begin what a configuration asks for, unless this process does it already."""
+    """Begin what a configuration asks for, unless this process already does."""
     launched = _launched()
     if config.process:
         if launched is not None:
@@ -48,7 +48,7 @@ def begin_live(config: Config) -> None:
 def answer_looks(directory: Path, process: int) -> None:
     """Answer the process with the page from now on: it asks in a directory, which others cannot read.
 
-    More calls do nothing.
+    Further calls do nothing.
     """
     if "answers" not in _begun:
         from timely.live.neighbours import answer

@@ -8,7 +8,7 @@ The same thread notes when the process is asked to end (SIGINT, SIGTERM, SIGQUIT
 reacts. If the program handles that signal itself, the thread also reports to the launcher that the process ends in
 order, because nothing else can.
 
-After the end of the program SIGUSR1 is ignored, for it must never end a process.
+After the end of the program SIGUSR1 is ignored, because it must never end a process.
 """
 
 from __future__ import annotations

@@ -69,9 +69,9 @@ def pass_on(directory: str | None) -> None:
 
 @contextmanager
 def reserved(directory: str | None, restarts: int) -> Iterator[None]:
-    """Keep other runs out of a directory of state while this one may be started again.
+    """Keep other runs out of a state directory while this one may be restarted.
 
-    Raises ConfigError if another run does so already, or the directory cannot be locked.
+    Raises ConfigError if another run already does so, or the directory cannot be locked.
     """
     if directory is None or not (restarts or os.path.exists(os.path.join(directory, LOCK))):
         yield

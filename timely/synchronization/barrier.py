@@ -44,7 +44,7 @@ class Barrier:
         Raises CapabilityError if this worker has closed the barrier, or its dataflow was dropped.
         """
         if self._input.is_closed:
-            raise CapabilityError("the barrier was closed on this worker: no worker waits for it any more")
+            raise CapabilityError("the barrier was closed on this worker: no worker waits for it any longer")
         self._input.advance_to(self._input.epoch + 1)
         self._worker.step_while(lambda: self._probe.less_than(self._input.time))
 

@@ -12,8 +12,8 @@ that an operator forgot. So everything is searched again
 - after a dataflow was dropped, since its operators are in cycles;
 - when a worker finds that everything stands still, since a forgotten capability may be the reason.
 
-No garbage is ever frozen, for a full search has just removed it. Other processes than those of `timely run`, such as a
-notebook's, search as Python does by itself unless they call `keep_short`.
+No garbage is ever frozen, because a full search has just removed it. Other processes than those of `timely run`, such
+as a notebook's, search as Python does by itself unless they call `keep_short`.
 
 The collector of Python 3.14.0 to 3.14.4 searches a part at a time, and never everything by itself: there nothing is
 frozen unless the program calls `gc.collect`. Python 3.14.5 and 3.15 use the collector of 3.13 again.

@@ -2,7 +2,7 @@
 
 A worker *sleeps* while it waits without a time limit: in `step_while`, in `step_or_park()`, or, after its program has
 returned, for its dataflows to complete or its peers to end. A worker that runs an operator or the user's program does
-not sleep. Nor does a worker that waits for a limited time, for it then looks at the outside by itself.
+not sleep. Nor does a worker that waits for a limited time, because it then looks at the outside by itself.
 
 A run *stands still* when all its workers have slept for a while with nothing moved, and nothing outside of the workers
 may wake one of them: no timer, no request, no source that may be activated (`Worker.may_be_woken`), and no thread of

@@ -1,7 +1,7 @@
 """Changes to a graph: edges that appear and disappear, epoch by epoch.
 
-A text has a change a line: an optional epoch, `+` or `-`, the source, the target, and a weight if edges have one. Lines
-with the same epoch are one change; without epochs each line is one. Epochs never decrease. One worker reads all.
+A text has one change per line: an optional epoch, `+` or `-`, the source, the target, and a weight if edges have one.
+Lines with the same epoch are one change; without epochs each line is one. Epochs never decrease. One worker reads all.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ class Order:
         self._begin = self._last = int(np.iinfo(np.int64).min)
 
     def begin(self, time: int) -> None:
-        """Let no epoch be before the last one of the graph."""
+        """Refuse epochs before the last one of the graph."""
         self._begin = self._last = time
 
     def late(self, epoch: Ints) -> Ints:

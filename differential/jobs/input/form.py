@@ -93,7 +93,7 @@ def integer_of(text: str) -> int | None:
 
 
 def split(line: str, separator: str) -> list[str]:
-    """Return the fields of a line, without blanks around them."""
+    """Return the fields of a line, without surrounding blanks."""
     if separator == BLANKS:
         return RUN.split(line.strip(" \t"))
     return [field.strip(" \t") for field in line.split(separator)]

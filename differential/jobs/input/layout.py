@@ -71,7 +71,7 @@ def weight_kind(weight: str | None) -> tuple[str | None, WeightKind | None]:
 
 
 def least_width(layout: Layout) -> int:
-    """Return how many columns a row has at least if it is an edge.
+    """Return the least number of columns that a row of an edge has.
 
     >>> least_width(Layout()), least_width(Layout(weight="cost")), least_width(Layout(time="7"))
     (2, 3, 7)

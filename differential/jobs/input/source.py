@@ -41,7 +41,7 @@ def is_stream(path: str) -> bool:
 
 
 def open_source(path: str) -> Source:
-    """Return an input. Raises DataError if it cannot be read, or has no format that is known."""
+    """Return an input. Raises DataError if it cannot be read or has an unknown format."""
     with reading(label_of(path)):
         if is_stream(path):
             return _open_stream(label_of(path), path)

@@ -65,7 +65,7 @@ def open_text(text: Text, layout: Layout, faults: Faults) -> TextGraph:
 
 
 def refuse_binary(label: str, head: bytes) -> None:
-    """Raise DataError if this is the beginning of something else than a text in UTF-8."""
+    """Raise DataError unless this is the beginning of text in UTF-8."""
     for encoding, marks in MARKS.items():
         if head.startswith(marks):
             raise DataError(f"{label} is text in {encoding}; convert it to UTF-8: `iconv -f {encoding} -t UTF-8`")

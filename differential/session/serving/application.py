@@ -131,7 +131,7 @@ class Application:
         except ClientDisconnect:
             return _json(400, {"error": "the body is not complete"})
         if body is None:
-            return _json(503, {"error": "the session has ended, or is served no more"})
+            return _json(503, {"error": "the session has ended, or is no longer served"})
         if len(body) > self._limit:
             return _json(413, {"error": f"a body has at most {self._limit:,} bytes: send several requests"})
         try:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from differential.session.retained import Past
 
 
-CLOSED = "the session is served no more"
+CLOSED = "the session is no longer served"
 """The reason for the end of all streams when the server closes."""
 DIGITS = 18
 """The number of a commit has at most this many digits."""

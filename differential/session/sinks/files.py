@@ -73,7 +73,7 @@ class FileWriter:
             raise
 
     def mark(self) -> Mark | None:
-        """Return the mark, after cutting off the bytes beyond it; one of no stream where it is not of this file."""
+        """Return the mark, after truncating the file to it; one of no stream if it does not fit the file."""
         size = os.fstat(self._file).st_size
         try:
             with open(f"{self._path}.mark", encoding="utf-8") as file:

@@ -2,7 +2,7 @@
 
 The messages of a commit and its mark are in one transaction of Kafka. The mark is a message of another topic, which is
 compacted; its key is the name of the sink. When a sink is opened, the brokers complete or abort the transaction of an
-earlier producer of the same name before the mark is read, and that producer can write no more. So consumers that read
+earlier producer of the same name before the mark is read, and that producer can no longer write. So consumers that read
 only committed messages (`isolation.level=read_committed`) find each commit once.
 """
 
@@ -55,7 +55,7 @@ class ChangesTopic:
     name: str
 
     def open(self, outlet: Outlet) -> ChangesTopicWriter:
-        """Return a writer; earlier writers of the same name can write no more. Raises the errors of `SinkWriter`."""
+        """Return a writer; earlier writers of the same name can no longer write. Raises the errors of `SinkWriter`."""
         with _passing(self.topic):
             return ChangesTopicWriter(self)
 

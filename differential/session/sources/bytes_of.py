@@ -31,7 +31,7 @@ class Bytes(Protocol):
         """Return up to `count` bytes from here on, and whether no more are there: more may be written."""
 
     def advance(self, count: int) -> None:
-        """Go on by some of the bytes that `peek` has returned."""
+        """Advance past some of the bytes that `peek` has returned."""
 
     def mark(self) -> str:
         """Return a digest of the bytes just before `at`, so that another file is recognised."""

@@ -82,7 +82,7 @@ class Directory:
         return os.path.normpath(path) if name.startswith(os.pardir + os.sep) else path
 
     def resume(self, name: str) -> None:
-        """Let a file of which an earlier session has read a part be the next one."""
+        """Make a file that an earlier session has read in part the next one."""
         self._look()
         self._waiting = [*(each for each in self._waiting if each[1] != name), (self.path_of(name), name)]
 

@@ -218,7 +218,7 @@ class Feed:
         self._failing = SessionError(f"{self} has stopped: {error}")
 
     def close(self) -> None:
-        """Read no more of the source. What waits for a commit is given up; a later session reads it again."""
+        """Stop reading the source. What waits for a commit is given up; a later session reads it again."""
         with self._exclusive():
             self.end()
 

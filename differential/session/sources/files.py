@@ -3,8 +3,8 @@
 A file that is followed is read as it grows. If it is replaced while it is followed, as rotated logs are, the rest of
 the old file is read, then the new one: once the old one has not grown for a second, because whoever writes may still
 have it open, or for ten while the new one is empty. A directory that is followed is looked through for new files, each
-of which is read once, in the order of their names: write a file elsewhere and move it there, for it is read as it is
-found, except that a last line without an end counts once the file has not grown for a second. The source stops if a
+of which is read once, in the order of their names: write a file elsewhere and move it there, because it is read as it
+is found, except that a last line without an end counts once the file has not grown for a second. The source stops if a
 file that was read grows. Names that begin with "." or "_", or end in ".tmp", are left alone.
 
 The position of a file is a byte and a line, or a row, with a digest of the bytes or rows before it: a session that is

@@ -122,7 +122,7 @@ class Reader(Protocol):
 
 
 class Source(Protocol):
-    """Where rows come from. `name` tells it apart from other sources of its table, in later sessions too."""
+    """Where rows come from. `name` distinguishes it from other sources of its table, in later sessions too."""
 
     @property
     def name(self) -> str:

@@ -191,7 +191,7 @@ def test_an_interrupt_of_a_commit_names_the_view_that_still_computes(
 ) -> None:
     monkeypatch.setattr(engine, "QUIET", 0.1)
     still = "view 'rounds' still computes; db.drop('rounds') ends it"
-    assert interrupted_commit(db, Rounds()) == f"commit 2 goes on in the background: {still}"
+    assert interrupted_commit(db, Rounds()) == f"commit 2 continues in the background: {still}"
     status = db.status()
     assert (status.commit, status.computing) == (1, ("rounds",))
     assert "still computing: rounds" in str(status)
@@ -210,7 +210,7 @@ def test_an_interrupt_of_a_commit_names_the_view_that_still_computes(
 
 def test_a_view_that_is_slow_completes_after_an_interrupt(db: Session) -> None:
     rounds = Rounds(600)
-    assert "goes on" in interrupted_commit(db, rounds)
+    assert "continues in the background" in interrupted_commit(db, rounds)
     with interrupted_when(rounds.begun):
         db.ask(lambda t: t.numbers)  # waits for the commit, and leaves the view as it is when it is interrupted
     rounds.is_quick = True
@@ -232,7 +232,7 @@ def test_a_durable_commit_waits_for_one_that_was_interrupted(tmp_path: Path) -> 
         db._catalog.engine.patience = 0.1
         db.table("numbers", {"x": [1]})
         db.commit()
-        assert "goes on" in interrupted_commit(db, rounds)
+        assert "continues in the background" in interrupted_commit(db, rounds)
         db["numbers"].insert(x=7)  # type: ignore[union-attr]
         assert db.commit() == 3
     with Session(state=tmp_path) as db:

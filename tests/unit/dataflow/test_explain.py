@@ -211,7 +211,7 @@ def test_a_worker_that_has_dropped_the_dataflow_reports_it() -> None:
             worker.step()
             texts.append(probe.explain(0, patience=20))
             worker.drop_dataflow(0)
-            assert probe.explain(0) == "dataflow 0 ('numbers') was dropped: this frontier moves no more"
+            assert probe.explain(0) == "dataflow 0 ('numbers') was dropped: this frontier no longer moves"
 
     execute(program, Config(workers=2))
     assert "worker 1 has dropped dataflow 0" in texts[0]

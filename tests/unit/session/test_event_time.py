@@ -377,7 +377,7 @@ def test_rows_expire_beside_other_changes_and_are_not_late(workers: int) -> None
         visits.expire(10)
         visits.upsert(name="d", at=41)
         visits.insert(name="a", at=42)
-        with pytest.raises(SessionError, match="this transaction already makes rows of .* expire"):
+        with pytest.raises(SessionError, match=r"this transaction already makes rows of .* expire"):
             visits.expire(10)
         db.commit()
         assert visits.records() == [("a", 42), ("c", 15), ("d", 41)]

@@ -79,7 +79,7 @@ def test_a_commit_is_refused_whichever_table_it_changes(
             FencedError, match=f"{name!r} in .*{where}.* {complaint}.*restore the directory from a copy"
         ):
             db.commit()
-        with pytest.raises(SessionError, match="can make nothing durable any more"):
+        with pytest.raises(SessionError, match="can no longer make anything durable"):
             db.commit()
         assert (last(tmp_path), one.records(), two.records()) == (2, [(1,), (2,)], [(1,), (2,)])
     if harm is remove:

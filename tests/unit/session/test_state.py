@@ -198,7 +198,7 @@ def test_a_commit_over_two_tables_is_there_for_both_or_for_none(
                 try:
                     transfer(db)
                 except Full:
-                    with pytest.raises(SessionError, match="can make nothing durable any more"):
+                    with pytest.raises(SessionError, match="can no longer make anything durable"):
                         db.commit()
                 else:
                     break
@@ -250,7 +250,9 @@ def test_a_full_disk_is_an_error_and_nothing_is_lost(tmp_path: Path, monkeypatch
             with pytest.raises(StoreError, match="it is full"):
                 db.commit()
         assert table.records() == [(1,)]
-        with pytest.raises(SessionError, match=r"durable any more \(it is full .*\): close it, and open it again"):
+        with pytest.raises(
+            SessionError, match=r"can no longer make anything durable \(it is full .*\): close it, and open it again"
+        ):
             db.commit()
     with session(tmp_path) as db:
         assert (db["numbers"].records(), db.commit()) == ([(1,)], 2)
@@ -287,7 +289,7 @@ def test_the_error_of_a_full_disk_states_what_becomes_of_the_commit(
             with pytest.raises(error, match=re.escape(outcome) + "$"):
                 db.commit()
         assert (table.records(), copy.records(), seen) == (rows, rows, [2][: commits - 1])
-        with pytest.raises(SessionError, match="make nothing durable any more"):
+        with pytest.raises(SessionError, match="can no longer make anything durable"):
             db.commit()
     assert shard(tmp_path, "copy").read() == {(1,): 1}
     with session(tmp_path) as db:
@@ -635,7 +637,7 @@ def test_an_interrupt_without_a_text_that_has_ended_the_storage_is_named_by_its_
             with pytest.raises(KeyboardInterrupt):
                 db.commit()
         visits.insert(page="help")
-        with pytest.raises(SessionError, match=r"can make nothing durable any more \(KeyboardInterrupt\): close it"):
+        with pytest.raises(SessionError, match=r"can no longer make anything durable \(KeyboardInterrupt\): close it"):
             db.commit()
         db.rollback()
 

@@ -198,7 +198,7 @@ class Input:
             raise CapabilityError(f"{self._builder.operator}: {error}") from None
 
     def close(self) -> None:
-        """Send nothing any more. Raises DataError as `flush` does."""
+        """Stop sending. Raises DataError as `flush` does."""
         if self._capability is not None and not self.is_closed:
             self.refuse_elsewhere("close()")
             self._flush()
@@ -218,7 +218,7 @@ class Input:
         return f"{name}.advance_to({later}) or {name}.close()"
 
     def _end(self) -> None:
-        """Take nothing any more: the dataflow was dropped, or is complete."""
+        """Accept no more data: the dataflow was dropped, or is complete."""
         self._rows.clear()
         if self._capability is not None:
             self._capability.drop()

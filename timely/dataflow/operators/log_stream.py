@@ -91,7 +91,7 @@ class LogSource:
         return self._run
 
     def stop(self) -> None:
-        """Want nothing of the log any more."""
+        """Stop receiving the log."""
         for end in self._engagements:
             end()
 

@@ -94,7 +94,7 @@ class UnorderedInput:
                 f"not with {capability!r:.80}"
             )
         if capability.output is None:
-            raise CapabilityError(f"{capability!r} was dropped and permits nothing any more")
+            raise CapabilityError(f"{capability!r} was dropped and no longer permits anything")
         self._output.time_of(capability)
         self._meter.count(batch)
         dataflow = self._builder.scope.dataflow

@@ -236,7 +236,7 @@ def test_an_answer_begins_before_there_is_something_to_resume_with(monkeypatch: 
 
 def test_a_reader_that_comes_while_the_session_ends_is_asked_to_come_again(monkeypatch: pytest.MonkeyPatch) -> None:
     async def read(hub: outgoing.Hub, mark: str | None) -> AsyncIterator[outgoing.Entry]:
-        raise outgoing.Cut("the session is served no more")
+        raise outgoing.Cut("the session is no longer served")
         yield
 
     monkeypatch.setattr(outgoing.Hub, "read", read)
@@ -245,4 +245,4 @@ def test_a_reader_that_comes_while_the_session_ends_is_asked_to_come_again(monke
         server = db.serve()
         headers = {"Authorization": f"Bearer {server.token}"}
         answer = httpx.get(f"{server.url}changes/numbers", headers=headers, timeout=20, trust_env=False)
-        assert (answer.status_code, answer.json()) == (503, {"error": "the session is served no more"})
+        assert (answer.status_code, answer.json()) == (503, {"error": "the session is no longer served"})

@@ -133,7 +133,7 @@ def test_a_request_whose_body_is_not_complete_when_the_server_ends_is_refused(db
         db.close()
         head, _, body = received(client).partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 503 ")
-    assert json.loads(body) == {"error": "the session has ended, or is served no more"}
+    assert json.loads(body) == {"error": "the session has ended, or is no longer served"}
 
 
 @pytest.mark.parametrize("more", ["", UPGRADE])
@@ -147,7 +147,7 @@ def test_a_reader_that_is_behind_when_the_server_ends_receives_the_reason(db: Se
         ending.join(20)
     assert server.is_closed
     assert len(found) < ROWS * 500
-    assert b'{"kind":"end","error":"the session is served no more"}' in found[-500:]
+    assert b'{"kind":"end","error":"the session is no longer served"}' in found[-500:]
 
 
 @pytest.mark.parametrize("has_tls", [False, True])
