@@ -66,7 +66,7 @@ class Interrupt:
             raise SystemExit(self._status) if self._status else KeyboardInterrupt
 
     def expect(self) -> None:
-        """Let Ctrl-C end the input from now on: the job has begun to follow it."""
+        """Make Ctrl-C end the input from now on: the job has begun to follow it."""
         self._is_expected = True
 
     def has_come(self) -> bool:

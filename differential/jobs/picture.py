@@ -93,7 +93,7 @@ def latency_panels(latencies: NDArray[np.float64], noun: str) -> list[Panel]:
 
 
 def _or_nothing(title: str) -> Callable[[Picture], Picture]:
-    """Let a picture be only a title if the answer is empty."""
+    """Make a picture only a title if the answer is empty."""
     return lambda panel: lambda axes, shown: panel(axes, shown) if len(shown.answer) else nothing(axes, title)
 
 

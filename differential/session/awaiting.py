@@ -28,7 +28,7 @@ BEAT = 0.2
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Let an interrupt of a notebook end what a coroutine awaits in this block.
+    """Make an interrupt of a notebook end what a coroutine awaits in this block.
 
     >>> async def wait():
     ...     with interruptible():

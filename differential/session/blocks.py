@@ -106,7 +106,7 @@ class Blocks:
 
     @contextmanager
     def block(self) -> Iterator[None]:
-        """Note a block, until its end."""
+        """Record a block, until its end."""
         block = self._open or _Open(current_thread(), _task(), Event())
         # Handlers of signals run at calls. There is none between here and `try`, nor before the end is noted below.
         self.depth += 1

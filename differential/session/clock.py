@@ -234,7 +234,7 @@ class Reckoning:
         return changes
 
     def _state(self, clock: Clock, statement: Statement) -> None:
-        """Note where the program moves a watermark."""
+        """Record where the program moves a watermark."""
         if statement.kind is not Kind.INSERT:
             raise SessionError(
                 f"a watermark cannot be taken back (at {statement.origin}): it only moves forward, with "
@@ -282,7 +282,7 @@ class Reckoning:
         self.marks[clock] = max(LEAST, *marks) if marks else None
 
     def _follow(self) -> None:
-        """Let the watermark of a table that is idle follow those of the others."""
+        """Make the watermark of a table that is idle follow those of the others."""
         idle = [clock for clock in self._clocks.values() if self._is_idle(clock, None)]
         others = [clock for clock in self._clocks.values() if clock not in idle]
         for clock in idle:

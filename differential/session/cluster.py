@@ -53,10 +53,10 @@ class Cluster:
         """Mark an item as failed in the other processes."""
 
     def left(self, item: Item) -> None:
-        """Note that the worker of this process has dropped an item."""
+        """Record that the worker of this process has dropped an item."""
 
     def note_functions(self) -> None:
-        """Note which functions of the program run there."""
+        """Record which functions of the program run there."""
 
     def interrupt(self, item: Item | None, is_noted: bool) -> None:
         """Interrupt the functions of the program that run there, of an item or all (see `Engine.interrupt`)."""

@@ -236,7 +236,7 @@ class _Member:
             item.adopt(self._index, 0, 0, [])
 
     def _end(self, error: BaseException | None) -> None:
-        """Note that the process has ended, and why."""
+        """Record that the process has ended, and why."""
         self.votes.put(Closing)
         self._outbox.put(None)
         if not self._is_closing:

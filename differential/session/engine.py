@@ -154,7 +154,7 @@ class Engine:
         return list(dict.fromkeys(item for site in tuple(self._sites.values()) for item in site.unfinished()))
 
     def measure(self) -> None:
-        """Let the workers note the bytes of the indexes; at once, or later if they are computing something."""
+        """Make the workers record the bytes of the indexes: at once, or later if they are computing something."""
         call = self._measuring
         if call is None or call.is_over:
             call = self._measuring = Call(Site.measure, (), self.workers)
@@ -175,7 +175,7 @@ class Engine:
         return results
 
     def submit(self, call: Call[Any]) -> None:
-        """Let all workers make a call, and return without waiting. An interrupt may come after they have it."""
+        """Make all workers run a call, and return without waiting. An interrupt may come after they have it."""
         self.refuse_inside()
         self.refuse_ended()
         self.cluster.pack(call)
@@ -217,7 +217,7 @@ class Engine:
                 )
 
     def wake(self) -> None:
-        """Let every worker look for calls, and for items that have failed."""
+        """Make every worker look for calls, and for items that have failed."""
         self._ring()
         for site in tuple(self._sites.values()):
             site.worker.call(_nothing)
@@ -240,7 +240,7 @@ class Engine:
         self._is_listening = False
 
     def fail(self, item: Item, error: BaseException) -> None:
-        """Let an item fail on all workers, which then drop it."""
+        """Make an item fail on all workers, which then drop it."""
         item.fail(error)
         self.cluster.fail(item, error)
         self.wake()
@@ -269,7 +269,7 @@ class Engine:
             clock.sleep(patience / ATTEMPTS)
 
     def note_functions(self) -> None:
-        """Note which functions of the program workers run now."""
+        """Record which functions of the program workers run now."""
         self.cluster.note_functions()
         self._noted = {index: program_frame(site.worker.activity.thread) for index, site in self._sites.items()}
 

@@ -60,7 +60,7 @@ class Feeds:
             feed.take()
 
     def settle(self) -> SessionError | None:
-        """Note that what was taken is committed; return why a source stops now, if one does."""
+        """Record that what was taken is committed; return why a source stops now, if one does."""
         errors = [error for feed in self.all if (error := feed.settle()) is not None]
         return errors[0] if errors else None
 

@@ -186,7 +186,7 @@ class Item:
         return changed
 
     def adopt(self, worker: int, total: int, nbytes: int, changed: list[Updates]) -> None:
-        """Note what a worker in another process has counted and kept."""
+        """Record what a worker in another process has counted and kept."""
         self._is_noted = True
         self.totals[worker], self.nbytes[worker] = total, nbytes
         self._changed[worker] += changed

@@ -86,7 +86,7 @@ def joined_on(left: R, right: R, on: On, name: str) -> R:
 
 
 def with_types(relation: R, types: Mapping[str, str | None]) -> R:
-    """Note the types of those columns of a new relation that are known before there are rows, and return it."""
+    """Record the types of those columns of a new relation that are known before there are rows, and return it."""
     relation.types = {name: of for name in relation.names or () if (of := types.get(name)) is not None}
     return relation
 

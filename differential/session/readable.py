@@ -212,7 +212,7 @@ class View(Readable):
         so it receives each commit once, in order, even if the program is killed at any moment. If the sink contains
         anything else, `existing="stop"` raises an error, and "replace" replaces it by the contents of the view.
 
-        Raises SessionError if the sink cannot be written to, or if the view is written to it already.
+        Raises SessionError if the sink cannot be written to, or if the view is already written to it.
 
         >>> import tempfile
         >>> from pathlib import Path
@@ -372,7 +372,7 @@ class Table(Readable):
     def read_from(
         self, source: Source, *, on_error: Literal["stop", "skip"] | Table = "stop", upsert: bool = False
     ) -> Feed:
-        """Let each commit from now on take the rows that a source has delivered by then, and return the feed.
+        """Make each commit from now on take the rows that a source has delivered by then, and return the feed.
 
         `on_error` is what happens to a record that is not a row of the table. With "stop", the commit takes what comes
         before the record, the source stops, and the commit raises an error that names it. With "skip", the record is

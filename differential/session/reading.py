@@ -33,7 +33,7 @@ def rejects_of(on_error: object) -> Item | None:
 
 
 def attached(catalog: Catalog, item: Item, source: Source, rejects: Item | None, stops: bool, upsert: bool) -> Feed:
-    """Let a source fill a table, from its position as of the last commit on; return its feed."""
+    """Make a source fill a table, from its position as of the last commit on; return its feed."""
     with catalog.exclusive():
         catalog.check(item)
         feed = Feed(source, item, rejects, catalog.exclusive)

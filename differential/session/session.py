@@ -275,7 +275,7 @@ class Session:
         return Run(self._catalog, every)
 
     def rejects(self, name: str = "rejects") -> Table:
-        """Return the table of this name for records that are not rows; a new one, unless there is one already.
+        """Return the table of this name for records that are not rows; a new one, unless there is one.
 
         >>> with Session() as db:
         ...     db.rejects().columns

@@ -210,7 +210,7 @@ class Site:
         item.collect(self.worker.index)
 
     def measure(self) -> None:
-        """Note how many bytes the indexes have here."""
+        """Record how many bytes the indexes have here."""
         for item in self._items.values():
             part = item.parts[self.worker.index]
             if part is not None:
@@ -238,7 +238,7 @@ class Site:
         end_interner(self.worker)
 
     def end(self, error: BaseException, was_closed: bool) -> None:
-        """Note why the session has ended while it had tables and views. Any thread may do so then."""
+        """Record why the session has ended while it had tables and views. Any thread may do so then."""
         for item in tuple(self._items.values()):
             item.fail(error)
             item.end(None if was_closed else error)
@@ -278,13 +278,13 @@ class Site:
         self._swept = last
 
     def _failed(self, item: Item | None, error: BaseException) -> None:
-        """Note why an item failed; raise the error again where no view is to blame."""
+        """Record why an item failed; raise the error again where no view is to blame."""
         if item is None or item.kind == "table":
             raise error
         self._fail(item, error)
 
     def _broken(self, error: BaseException) -> None:
-        """Note which item failed with an error that no operator expects, such as the panic of an extension in Rust."""
+        """Record which item failed with an error that no operator expects, such as the panic of a Rust extension."""
         lost = next((each.index for each in self.worker.dataflows if each.loss), -1)
         item = self._items.get(lost)
         self._failed(item, error if item is None else failure(item, error))
@@ -395,7 +395,7 @@ class Site:
         return found
 
     def _catch_up(self) -> None:
-        """Let everything become final as of the last commit. Its rows stay the same."""
+        """Make everything final as of the last commit. Its rows stay the same."""
         index, epoch = self.worker.index, self.epoch
         self.sweep()
         items = self._items.values()

@@ -421,7 +421,7 @@ class Storage:
         self._views.append((item, changes))
 
     def _begin_again(self, name: str, at: int) -> None:
-        """Let the durable collection of a view be empty as of a commit, and without columns; forget its sinks."""
+        """Make the durable collection of a view empty as of a commit, and without columns; forget its sinks."""
         self._writers[name].begin_again(at, begun(at), "output")
         self._reaches[name].clear()
 

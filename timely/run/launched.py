@@ -112,7 +112,7 @@ def write_lines() -> None:
 
 
 def handle_signals(*, is_supervised: bool = True) -> None:
-    """Let SIGINT raise `KeyboardInterrupt` once, `_ENDING` end the program in order, and SIGUSR1 print a report.
+    """Make SIGINT raise `KeyboardInterrupt` once, `_ENDING` end the program in order, and SIGUSR1 print a report.
 
     Signals that are ignored when the process starts, as under `nohup`, stay ignored. Where no launcher supervises this
     process, SIGQUIT and any later signal end it at once, because nothing else does.
@@ -190,7 +190,7 @@ class Interrupts:
 
 
 def wake_when_orphaned() -> None:
-    """Let the system continue this process when the launcher dies; otherwise a stopped process would stay forever."""
+    """Make the system continue this process when the launcher dies; otherwise a stopped process would stay forever."""
     if sys.platform == "linux":
         import ctypes  # not at the top: the command imports this module too, and must start quickly
 

@@ -175,7 +175,7 @@ class Launcher:
                     child.ask_to_end(deadline.signum)
 
     def _look_for_stopped(self, now: float) -> None:
-        """Note which children have been stopped for long; end a run whose remaining children are all stopped.
+        """Record which children have been stopped for long; end a run whose remaining children are all stopped.
 
         In a run that is ending, stopped children are continued, so that they end.
         """

@@ -59,7 +59,7 @@ def answer_looks(directory: Path, process: int) -> None:
 
 
 def note_others(generation: str, others: Others) -> None:
-    """Let `begin_live` know the other processes of a run of this generation, which answer in a directory of its own."""
+    """Record for `begin_live` the other processes of a run of this generation, which answer in its own directory."""
     _others[generation] = others
 
 
@@ -89,7 +89,7 @@ def serve_live(
         if not live.is_closed:
             if address == "":
                 return live
-            raise ConfigError(f"the live view of this process is served already, at {live.url}: close() that one first")
+            raise ConfigError(f"the live view of this process is already served at {live.url}: close() that one first")
     return _begin(address_of(str(address), token, certificate), others, None)
 
 

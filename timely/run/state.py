@@ -59,7 +59,7 @@ def add_state(commands: Any) -> None:
 
 
 def pass_on(directory: str | None) -> None:
-    """Let the program, and the processes started from here, keep its state in a directory."""
+    """Make the program, and the processes started from here, keep its state in a directory."""
     if directory is None:
         return
     if os.path.exists(directory) and not os.path.isdir(directory):

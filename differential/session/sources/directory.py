@@ -96,7 +96,7 @@ class Directory:
         return None
 
     def finish(self, size: int) -> None:
-        """Note that the file was read, and how many bytes of it."""
+        """Record that the file was read, and how many bytes of it."""
         self._read[self.name] = size
 
     def position(self) -> Callable[[], dict[str, Any]]:

@@ -187,11 +187,11 @@ class Feed:
         return self.item.name, self.name
 
     def take(self) -> None:
-        """Let what was gathered belong to the commit that has begun."""
+        """Assign what was gathered to the commit that has begun."""
         self._taken, self._ready = [*self._taken, *self._ready], []
 
     def settle(self) -> SessionError | None:
-        """Note that what was taken is committed; return why the feed stops now, if it does.
+        """Record that what was taken is committed; return why the feed stops now, if it does.
 
         If an interrupt comes before all is noted, nothing is, and the next commit settles the feed.
         """

@@ -128,7 +128,7 @@ def prepare(dsn: str, slot: str, publication: str, tables: Sequence[TableInfo]) 
 
 
 def _publish(connection: psycopg.Connection[Any], publication: str, tables: Sequence[TableInfo]) -> None:
-    """Let a publication, which is made if it does not exist, have some tables: changes of partitions as the table's."""
+    """Add tables to a publication, which is made if it does not exist: changes of partitions as the table's."""
 
     def missing() -> list[TableInfo]:
         query = "SELECT schemaname, tablename FROM pg_publication_tables WHERE pubname = %s"

@@ -48,7 +48,7 @@ class ReadAhead(Generic[Entry]):
         """Do nothing: the other session needs no confirmation."""
 
     def close(self) -> None:
-        """Let the thread end."""
+        """End the thread."""
         with self._changed:
             self._is_closed = True
             self._changed.notify_all()
@@ -62,13 +62,13 @@ class ReadAhead(Generic[Entry]):
         raise NotImplementedError
 
     def _add(self, entry: Entry, size: int) -> None:
-        """Let `poll` return an entry, and wait until more may be read."""
+        """Make `poll` return an entry, and wait until more may be read."""
         with self._changed:
             self._ready.append((entry, size))
             self._size += size
             self._changed.wait_for(lambda: self._is_closed or self._size < self._most)
 
     def _fail(self, failure: SessionError) -> None:
-        """Let `poll` raise an error after all entries."""
+        """Make `poll` raise an error after all entries."""
         with self._changed:
             self._failure = failure

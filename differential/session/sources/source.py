@@ -115,7 +115,7 @@ class Reader(Protocol):
         """
 
     def confirm(self, position: Position) -> None:
-        """Note that everything before a position is committed, and durable in a durable session."""
+        """Record that everything before a position is committed, and durable in a durable session."""
 
     def close(self) -> None:
         """Release what the reader holds."""
