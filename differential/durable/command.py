@@ -48,7 +48,7 @@ def show(directory: str, verify: bool) -> int:
 
 
 def accept(directory: str, name: str) -> int:
-    """Let the session in a directory go on with a table as it is, without the commits that are missing; return 0.
+    """Let the session in a directory continue with a table as it is, without the commits that are missing; return 0.
 
     Raises ConfigError if there is no session, or if it has no such table.
     """

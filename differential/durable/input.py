@@ -126,15 +126,15 @@ class DurableSession:
         return not self.committed.less_than(time)
 
     def insert(self, *record: Any) -> None:
-        """Let a record, or each row of the given columns, occur once more."""
+        """Add a record, or each row of the given columns, once."""
         self.update(*record, diff=1)
 
     def remove(self, *record: Any) -> None:
-        """Let a record, or each row of the given columns, occur once less."""
+        """Remove a record, or each row of the given columns, once."""
         self.update(*record, diff=-1)
 
     def update(self, *record: Any, diff: Diff) -> None:
-        """Let a record, or each row of the given columns, occur `diff` times more. Raises as `InputSession.update`.
+        """Add a record, or each row of the given columns, `diff` times. Raises as `InputSession.update`.
 
         Raises StateError if the collection is a table of a `Session`, as do all methods that make epochs.
         """
@@ -151,7 +151,7 @@ class DurableSession:
         self._shard.refuse_of_session()
         check_open(self._positions, self._shard.name)
         if not isinstance(source, str) or not source:
-            raise DataError(f"{source!r:.80} cannot name a source: take a text, such as 'orders.log'")
+            raise DataError(f"{source!r:.80} cannot name a source: use text, such as 'orders.log'")
         is_integer = type(position) is int and -(1 << 63) <= position < 1 << 63
         if not (is_integer or type(position) is str):
             raise DataError(f"the position of {source!r} must be an integer of 64 bits or text, not {position!r:.80}")

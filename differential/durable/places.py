@@ -105,7 +105,7 @@ def checked_fields(name: str, fields: Sequence[str] | None, added: Collection[st
     if isinstance(fields, str) or not names or not all(isinstance(each, str) and each for each in names):
         raise ConfigError(f"the fields of {name!r} are a list of names, such as ['word'], not {fields!r:.80}")
     if len(set(names)) < len(names) or {"time", "diff"} & set(names):
-        raise ConfigError(f"the fields of {name!r} need names of their own, none of them time or diff: {names}")
+        raise ConfigError(f"the fields of {name!r} need different names, none of them time or diff: {names}")
     if unknown := [each for each in added if each not in names]:
         raise ConfigError(f"added= has a value of {unknown[0]!r}, but {name!r} has no such field: {', '.join(names)}")
     return names

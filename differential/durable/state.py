@@ -96,7 +96,7 @@ class OpenShard:
     def take(self, role: str) -> None:
         """Use the collection as an input, an output or a snapshot. Raises BuildError if it is used already."""
         if self.role is not None:
-            raise BuildError(f"{self.name!r} is {described(self.role)} of this program already")
+            raise BuildError(f"{self.name!r} is already {described(self.role)} of this program")
         if self.opened is not None and self.opened.role != role:
             raise StateError(
                 f"{self.shard} is {described(self.opened.role)} of the program that wrote it, not {described(role)}"
@@ -228,7 +228,7 @@ class State:
                 f"{shard.name!r} was opened too late: build everything that uses the state before the first step"
             )
         if any(used.name == shard.name for used in self._used):
-            raise BuildError(f"{shard.name!r} is used already")
+            raise BuildError(f"{shard.name!r} is already used")
         self._used.append(shard)
 
     def begin(self) -> int:
@@ -442,7 +442,7 @@ def _common_frontier(kept: Sequence[tuple[OpenShard, Manifest]], *, is_needed: b
     if not common and is_needed:
         found = ", ".join(f"{shard.shard} at {opened.upper}" for shard, opened in kept)
         raise StateError(
-            f"the snapshots of the program have no state of the same frontier ({found}), so the program cannot go on "
-            "from them: remove all but one to begin their operators again"
+            f"the snapshots of the program have no state of the same frontier ({found}), so the program cannot "
+            "continue from them: remove all but one to begin their operators again"
         )
     return max(common, default=None)

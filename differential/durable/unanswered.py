@@ -67,7 +67,7 @@ class Watch:
                     reported.add(token)
                     notify(
                         f"the store of {of} has not answered for {self._seconds:g} s; "
-                        "what waits for it goes on when it does"
+                        "what waits for it continues when it does"
                     )
             self._sleep(min([self._seconds, *(due - now for due, _, _ in waiting if due > now)]))
 

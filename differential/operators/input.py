@@ -98,15 +98,15 @@ class InputSession:
         return self._input.is_congested
 
     def insert(self, *record: Any) -> None:
-        """Let a record, or each row of the given columns, occur once more."""
+        """Add a record, or each row of the given columns, once."""
         self.update(*record, diff=1)
 
     def remove(self, *record: Any) -> None:
-        """Let a record, or each row of the given columns, occur once less."""
+        """Remove a record, or each row of the given columns, once."""
         self.update(*record, diff=-1)
 
     def update(self, *record: Any, diff: Diff) -> None:
-        """Let a record, or each row of the given columns, occur `diff` times more (a number, or one for each row).
+        """Add a record, or each row of the given columns, `diff` times (a number, or one for each row).
 
         Raises DataError where there are not as many fields as in the record before, or fields of other kinds, or none,
         or what cannot be a column or a number of times; CapabilityError after `close`.
@@ -119,7 +119,7 @@ class InputSession:
         self._changes.append(change)
 
     def update_at(self, *record: Any, time: Moment, diff: Diff = 1) -> None:
-        """Let a record, or each row of the given columns, occur `diff` times more from `time` on.
+        """Add a record, or each row of the given columns, `diff` times from `time` on.
 
         `time` must not be before the session's own. With two coordinates of outermost time this is how a change is
         placed anywhere in the grid: the session can only move along a chain of times.

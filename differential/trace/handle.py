@@ -109,7 +109,7 @@ class TraceHandle(Reader):
     def check(self) -> None:
         """Raise TimelyError if this reader was dropped."""
         if self.is_dropped:
-            raise TimelyError("this trace handle was dropped; clone it before, to go on reading")
+            raise TimelyError("this trace handle was dropped; clone it first to continue reading")
 
     def __del__(self) -> None:
         if hasattr(self, "is_dropped") and not self.is_dropped:

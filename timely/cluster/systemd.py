@@ -131,7 +131,7 @@ def _hindrance(path: Path) -> str | None:
 def _value(text: str) -> str:
     """Return a text as the value of a setting, in which % would begin a specifier."""
     if "\n" in text:
-        raise ConfigError(f"{text!r:.80} has an end of line, which no setting of a unit can have")
+        raise ConfigError(f"{text!r:.80} contains a line end, which no setting of a unit can have")
     return text.replace("%", "%%")
 
 

@@ -56,7 +56,7 @@ class Counted(LogicalType):
         if not isinstance(values, np.ndarray) or values.dtype.kind == "O":
             values = self._from_python(list(values))
         if values.dtype.kind != self.dtype.kind:
-            raise DataError(f"a column of {values.dtype} is none of {self.name}")
+            raise DataError(f"a column of {values.dtype} is not one of {self.name}")
         try:
             counts: Array = values.astype(self.dtype, copy=False)
         except OverflowError:  # NumPy 2.5 raises it; before, what is too large came out as another time

@@ -113,7 +113,7 @@ class Numbers(LogicalType):
 
     def _of_kinds(self, kinds: str, values: Array) -> Array:
         if values.dtype.kind not in kinds:
-            raise DataError(f"a column of {values.dtype} is none of {self.name}")
+            raise DataError(f"a column of {values.dtype} is not one of {self.name}")
         return values.astype(self.base, copy=False)
 
     def _codes(self, values: Array) -> Ints:
@@ -168,7 +168,7 @@ class Floats(Numbers):
 
     def _checked(self, values: Array) -> Array:
         if values.dtype.itemsize > self.base.itemsize:
-            raise DataError(f"a column of {values.dtype} is none of {self.name}")
+            raise DataError(f"a column of {values.dtype} is not one of {self.name}")
         return self._of_kinds("f", values)
 
     def _codes(self, values: Array) -> Ints:

@@ -231,7 +231,7 @@ class Dataflow(DataflowCore):
         busy = self.running or self.sending
         if busy is not None:
             raise BuildError(
-                f"{busy} steps the worker while it runs, and {self} cannot go on before it returns: "
+                f"{busy} steps the worker while it runs, and {self} cannot continue before it returns: "
                 "step in the program, or have worker.call() do what needs steps"
             )
         if self.loss:

@@ -115,7 +115,7 @@ def merged(streams: Sequence[S], *, name: str) -> S:
         if stream.scope is not first.scope:
             where = f"{name} (at {user_origin()}): one stream is in {first.scope}, another in {stream.scope}"
             if stream.scope.dataflow is not first.scope.dataflow:
-                raise BuildError(f"{where} of another dataflow: what flows there can be captured, and replayed here")
+                raise BuildError(f"{where} of another dataflow: what flows there can be captured and replayed here")
             raise BuildError(f"{where}: use enter() or leave() to bring one to the other")
         dataflow.plan.add_edge(stream.location, target.location, PathSummary.identity(first.scope.width))
         stream.tee.consumers.append(Forward(target.tee))

@@ -125,7 +125,7 @@ class Plan:
         self.edges.append(Edge(source, target, summary))
 
     def freeze(self) -> None:
-        """Let nothing be added any more; raise BuildError where an operator is not finished."""
+        """Refuse further additions; raise BuildError where an operator is not finished."""
         for node in self.nodes:
             if not node.is_finished:
                 raise BuildError(f"{node} is not finished: its loop was left open, or build() was not called")

@@ -82,7 +82,7 @@ def events(job: Job) -> Iterator[tuple[str, dict[str, Any]]]:
         except ssl.SSLCertVerificationError as error:
             raise TransportError(
                 f"the certificate of the page at {job.url} is not trusted here ({error.verify_message}): set "
-                "SSL_CERT_FILE to the file of the certificate, or of the authority that has signed it"
+                "SSL_CERT_FILE to the file of the certificate, or of the authority that signed it"
             ) from None
         except (OSError, http.client.HTTPException) as error:
             raise TransportError(f"the page at {job.url} does not answer ({error}): has the job ended?") from None

@@ -100,7 +100,7 @@ class Worker:
             raise BuildError(self._parted())
         self._refuse_elsewhere(f"builds dataflow {name!r}")
         if self._is_building:
-            raise BuildError("a dataflow is being built already: open one `with worker.dataflow()` at a time")
+            raise BuildError("a dataflow is already being built: open one `with worker.dataflow()` at a time")
         check_whole(f"dataflow {name!r}", 1, outer=outer)
         dataflow = Dataflow(self, self.built, name)
         self._is_building = True

@@ -139,7 +139,7 @@ def test_a_containerfile_has_nothing_that_hadolint_reports(
         (["systemd", "--hostfile", "hosts", "count.py"], "give both --hostfile FILE and --process INDEX"),
         (["systemd", "--hostfile", "hosts", "--process", "0", "count.py"], "--hostfile needs --curve DIR"),
         (["systemd", "--name", "a b", "count.py"], "'a b' is not a valid name for a unit"),
-        (["systemd", "count.py", "two\nlines"], "has an end of line"),
+        (["systemd", "count.py", "two\nlines"], "contains a line end"),
         (["containerfile"], "nothing to run"),
         (["containerfile", "../count.py"], "name files below the directory"),
     ],

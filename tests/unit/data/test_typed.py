@@ -224,7 +224,7 @@ def test_columns_become_nullable_and_plain_again() -> None:
         ([1.5], "int64?", "is of class float"),
         ([0.1], "float32", "would be rounded"),
         ([(1 << 53) + 1], "float64?", "would be rounded"),
-        (np.array([0.5]), "float32?", "a column of float64 is none of float32"),
+        (np.array([0.5]), "float32?", "a column of float64 is not one of float32"),
         ([dt.datetime(2024, 1, 1)], "date", "has a time of day"),
         ([dt.datetime(2024, 1, 1)], "timestamp[us, UTC]", "has no zone"),
         ([dt.datetime(2024, 1, 1, tzinfo=dt.UTC)], "timestamp[us]", "has a zone"),

@@ -905,7 +905,7 @@ def test_names_and_roles_are_checked_when_a_program_is_built(tmp_path: Path) -> 
 
     refused(StateError, "is an input of the program", lambda s, state: persist(new_input(s)[1], numbers(state)))
     refused(StateError, "has the fields column_0, not a", lambda _, state: numbers(state, fields=["a"]))
-    refused(ConfigError, "names of their own", lambda _, state: state.shard("x", fields=["a", "a"]))
+    refused(ConfigError, "need different names", lambda _, state: state.shard("x", fields=["a", "a"]))
     refused(ConfigError, "none of them time", lambda _, state: state.shard("x", fields=["time"]))
     refused(ConfigError, "is not a duration", lambda s, state: durable_input(s, numbers(state), flush="soon"))
     refused(
@@ -913,14 +913,14 @@ def test_names_and_roles_are_checked_when_a_program_is_built(tmp_path: Path) -> 
         "on_difference is one of",
         lambda s, state: persist(new_input(s)[1], state.shard("answer"), on_difference="x"),
     )
-    refused(BuildError, "is used already", lambda s, state: [durable_input(s, numbers(state)) for _ in range(2)])
+    refused(BuildError, "is already used", lambda s, state: [durable_input(s, numbers(state)) for _ in range(2)])
 
     def twice(scope: Any, state: State) -> None:
         shard = numbers(state)
         durable_input(scope, shard)
         durable_input(scope, shard)
 
-    refused(BuildError, "is an input of this program already", twice)
+    refused(BuildError, "is already an input of this program", twice)
     execute_directly(program(where, 2, alone))
 
 

@@ -406,7 +406,7 @@ def test_columns_are_selected_renamed_cast_and_taken_by_rows() -> None:
     assert frame != frame.cast({"id": "uint64?"})
     with pytest.raises(DataError, match="no column 'x': the columns are id, name, score"):
         frame["x"]
-    with pytest.raises(DataError, match="column 'score': a column of float64 is none of int64"):
+    with pytest.raises(DataError, match="column 'score': a column of float64 is not one of int64"):
         frame.cast({"score": "int64"})
     with pytest.raises(DataError, match="must be different texts"):
         frame.rename("a", "a", "b")

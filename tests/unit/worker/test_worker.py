@@ -87,7 +87,7 @@ def test_a_dataflow_can_be_built_while_another_runs() -> None:
 
 def test_two_dataflows_cannot_be_built_at_once() -> None:
     def program(worker: Worker) -> None:
-        with worker.dataflow(), pytest.raises(BuildError, match="a dataflow is being built already"), worker.dataflow():
+        with worker.dataflow(), pytest.raises(BuildError, match="a dataflow is already being built"), worker.dataflow():
             pass
 
     execute_directly(program)

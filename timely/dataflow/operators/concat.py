@@ -27,5 +27,5 @@ def concatenate(streams: Sequence[S], *, name: str = "concatenate") -> S:
     [0, 1, 2]
     """
     if not streams:
-        raise BuildError(f"{name} needs a stream at least: which scope would the result be in? (see Scope.empty)")
+        raise BuildError(f"{name} needs at least one stream: which scope would the result be in? (see Scope.empty)")
     return merged(streams, name=name)

@@ -38,7 +38,7 @@ class LoopHandle:
     def connect(self, stream: S) -> None:
         """Feed `stream` back, each time's innermost counter advanced. Raises BuildError if it is closed."""
         if self._connected:
-            raise BuildError(f"{self._builder.operator}: this loop is closed already; concat the streams first")
+            raise BuildError(f"{self._builder.operator}: this loop is already closed; concat the streams first")
         self._connected = True
         builder, step = self._builder, self._step
         scope = builder.scope
@@ -78,7 +78,7 @@ def feedback(scope: ScopeCore[S], step: int = 1, *, name: str = "feedback") -> t
 
 
 def connect_loop(stream: S, handle: LoopHandle) -> None:
-    """Close the loop that `handle` was made for with this stream. Raises BuildError if it is closed already.
+    """Close the loop that `handle` was made for with this stream. Raises BuildError if it is already closed.
 
     >>> def countdown(scope):
     ...     with scope.iterative() as loop:

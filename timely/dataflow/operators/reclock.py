@@ -1,4 +1,4 @@
-"""Let another stream decide when records come."""
+"""Let another stream decide when records are emitted."""
 
 from __future__ import annotations
 

@@ -156,7 +156,7 @@ class Replay:
         if len(time) != self._width:
             raise CaptureError(
                 f"{source} has times of {len(time)} coordinate(s), such as {time!r:.80}; those here have "
-                f"{self._width}: replay it in a dataflow with as many (dataflow(outer=...)) as that which was captured"
+                f"{self._width}: replay it in a dataflow with as many (dataflow(outer=...)) as the captured one"
             )
 
 

@@ -102,7 +102,7 @@ def test_a_loop_can_be_closed_only_once() -> None:
         again.connect_loop(handle)
         return again
 
-    with pytest.raises(BuildError, match="this loop is closed already"):
+    with pytest.raises(BuildError, match="this loop is already closed"):
         collect(program)
 
 
