@@ -152,8 +152,8 @@ def test_a_collection_of_another_dataflow_is_refused_with_the_way_to_share_it() 
                 (lambda: one.enter(scope), "of another dataflow: import its trace there"),
                 (lambda: arranged.enter(scope), "of another dataflow: import its trace there"),
                 (lambda: two.concat(one), "import its trace there"),
-                (lambda: stream.enter(scope), "captured, and replayed here"),
-                (lambda: scope.to_stream([1]).concat(stream), "captured, and replayed here"),
+                (lambda: stream.enter(scope), "captured and replayed here"),
+                (lambda: scope.to_stream([1]).concat(stream), "captured and replayed here"),
                 (
                     lambda: one.map(lambda *row: row),
                     rf"to it \(at {__file__}:\d+\). Another .*import_into",
