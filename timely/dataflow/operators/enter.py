@@ -18,6 +18,6 @@ def enter(stream: S, scope: ScopeCore[S], *, name: str = "enter") -> S:
     [1, 2, 3]
     """
     check_scope(name, scope)
-    summary = scope.summary_of_entering(stream.scope, "what flows there can be captured, and replayed here")
+    summary = scope.summary_of_entering(stream.scope, "what flows there can be captured and replayed here")
     suffix = summary.suffix
     return inline_timed(stream, lambda time, batch: (time + suffix, batch), name=name, scope=scope, summary=summary)
