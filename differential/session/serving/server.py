@@ -102,11 +102,11 @@ def serve(catalog: Catalog, requests: Item, rejects: Item | None, stops: bool, o
 def _check(options: Options) -> None:
     """Raise ConfigError for options that are refused."""
     if isinstance(options.port, bool) or not isinstance(options.port, Integral) or not 0 <= options.port < 1 << 16:
-        raise ConfigError(f"port is a number from 0 to 65535, and not {options.port!r:.80}")
+        raise ConfigError(f"port is a number from 0 to 65535, not {options.port!r:.80}")
     for option in ("limit", "backlog", "queue"):
         number = getattr(options, option)
         if isinstance(number, bool) or not isinstance(number, Integral) or number < 1:
-            raise ConfigError(f"{option} is a number of bytes from 1 on, and not {number!r:.80}")
+            raise ConfigError(f"{option} is a number of bytes, at least 1, not {number!r:.80}")
     for option in ("read", "write"):
         names = getattr(options, option)
         are_names = isinstance(names, Container) and isinstance(names, Iterable) and not isinstance(names, str)

@@ -263,7 +263,7 @@ def _lines(pieces: Iterable[bytes]) -> Iterator[str]:
 
 
 def _is_of_network(error: BaseException) -> bool:
-    """Return whether an error concerns the connection, and not the certificate of the other side."""
+    """Return whether an error concerns the connection, not the certificate of the other side."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, ssl.SSLCertVerificationError):
