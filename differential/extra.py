@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from timely.errors import ConfigError
 
@@ -21,3 +23,16 @@ def needed_for(purpose: str, extra: str = "jobs") -> Iterator[None]:
         yield
     except ImportError as error:
         raise ConfigError(f"{purpose} needs {error.name}: pip install 'timely-dataflow[{extra}]'") from None
+
+
+def imported(library: str) -> Any:
+    """Return a library if it is imported completely, else None.
+
+    While a thread imports a library, `sys.modules` has its module already, without most of its names. The values of
+    other threads cannot be of its classes then.
+
+    >>> imported("sys").maxunicode, imported("no_such_library")
+    (1114111, None)
+    """
+    module = sys.modules.get(library)
+    return None if getattr(getattr(module, "__spec__", None), "_initializing", False) else module

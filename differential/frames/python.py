@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from datetime import date, datetime, time, timedelta
@@ -12,6 +11,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from differential.extra import imported
 from timely.errors import DataError
 from timely.lowlevel import (
     ColumnLike,
@@ -70,7 +70,7 @@ _PLAIN: dict[type, Any] = {int: np.int64, float: np.float64, bool: np.bool_, str
 
 def with_none(items: list[Any]) -> list[Any]:
     """Return the items with None for `pandas.NA` and `pandas.NaT`, which only a program that uses pandas can have."""
-    pandas = sys.modules.get("pandas")
+    pandas = imported("pandas")
     missing, no_time = getattr(pandas, "NA", None), getattr(pandas, "NaT", None)
     return items if pandas is None else [None if item is missing or item is no_time else item for item in items]
 

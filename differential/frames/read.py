@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from types import MappingProxyType
@@ -12,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from differential.extra import imported
 from differential.frames.frame import Frame
 from differential.frames.needed import needs
 from differential.frames.python import columns_of_rows, names_of
@@ -96,7 +96,7 @@ def columns_of(data: Any, types: Mapping[str, str] = MappingProxyType({})) -> Na
         return _of_array(data)
     if isinstance(data, tuple):
         return None, list(data)
-    pandas = sys.modules.get("pandas")
+    pandas = imported("pandas")
     if pandas is not None and isinstance(data, pandas.DataFrame):
         needs_arrow("a pandas frame")
         from differential.frames.other import columns_of_pandas
@@ -106,7 +106,7 @@ def columns_of(data: Any, types: Mapping[str, str] = MappingProxyType({})) -> Na
         raise DataError(
             "a Series is not a frame: to_frame() makes one of a column, and to_dict() makes a row of its values"
         )
-    polars = sys.modules.get("polars")
+    polars = imported("polars")
     if polars is not None and isinstance(data, polars.DataFrame):
         from differential.frames.other import refuse_objects_of_polars
 
@@ -136,7 +136,7 @@ def plain(values: Any, name: str) -> Any:
     >>> plain([1, None], "a")
     [1, None]
     """
-    pandas, polars, arrow = map(sys.modules.get, ("pandas", "polars", "pyarrow"))
+    pandas, polars, arrow = map(imported, ("pandas", "polars", "pyarrow"))
     if pandas is not None and isinstance(values, (pandas.Series, pandas.Index, pandas.api.extensions.ExtensionArray)):
         of = values.dtype
         if isinstance(values, pandas.MultiIndex):

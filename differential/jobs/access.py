@@ -5,11 +5,11 @@ Nothing here imports pyarrow, so that jobs about lines of text run without it.
 
 from __future__ import annotations
 
-import sys
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from differential.extra import imported
 from timely.errors import DataError
 
 STANDARD_INPUT = "standard input"
@@ -48,7 +48,7 @@ def reading(label: str, format: str = "text") -> Iterator[None]:
 
 def _errors() -> tuple[type[Exception], ...]:
     """Return what reading raises; pyarrow's errors only once a module has imported it."""
-    arrow = sys.modules.get("pyarrow")
+    arrow = imported("pyarrow")
     return (OSError, EOFError, zlib.error, *((arrow.ArrowException,) if arrow is not None else ()))
 
 

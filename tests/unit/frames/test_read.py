@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import importlib
 import re
 import sys
 import warnings
@@ -386,6 +387,30 @@ def test_a_missing_library_is_named_with_its_extra(monkeypatch: pytest.MonkeyPat
     assert read({"a": [1, None]}).records() == [(1,), (None,)]
     with pytest.raises(ImportError, match=r"pip install 'timely-dataflow\[frames\]'"):
         read("data.parquet")
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+def test_rows_are_read_while_a_library_is_being_imported(
+    library: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when another thread imports it: its module is in `sys.modules`, and has no `Series` yet."""
+    monkeypatch.delitem(sys.modules, library)
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / f"{library}.py").write_text("""
+from differential.frames import read
+from differential.jobs.access import reading
+from timely.errors import DataError
+
+records = read([{"a": 1}, {"a": None}]).records() + read({"a": [1, None]}).records()
+try:
+    with reading("graph.txt"):
+        raise OSError("damaged")
+except DataError as error:
+    refused = str(error)
+""")
+    found = importlib.import_module(library)
+    assert found.records == [(1,), (None,), (1,), (None,)]
+    assert found.refused.startswith("graph.txt is a damaged text file")
 
 
 def test_a_frame_shows_its_first_rows() -> None:
