@@ -19,7 +19,7 @@ CHECKED = 64
 
 
 class Overwritten(Exception):
-    """The bytes before a position are no longer those that were read."""
+    """A file no longer has what was read of it, as far as is known. The text states what happened to the file."""
 
 
 class Bytes(Protocol):
@@ -73,7 +73,7 @@ class FileBytes(_Recognised):
         """Return the next bytes. Raises Overwritten if the file was truncated, even if it has grown again."""
         data = os.pread(self._file, len(self._before) + count, self.at - len(self._before))
         if not data.startswith(self._before):
-            raise Overwritten
+            raise Overwritten("was truncated, and lines may have been lost")
         self._ahead = data[len(self._before) :]
         return self._ahead, len(self._ahead) < count
 

@@ -88,7 +88,11 @@ class Files:
         if self.form == "table":
             try:
                 return "" if is_marked(chunks_of(path, target.names), int(place.get("row", 0)), mark) else another
-            except (DataError, ValueError):  # of Arrow and NumPy, too: an earlier session has read another file
+            except (
+                DataError,
+                Overwritten,
+                ValueError,
+            ):  # of Arrow and NumPy, too: an earlier session has read another file
                 return another
         at = int(place.get("at", 0))
         source = _bytes_of(path, at)
@@ -172,8 +176,8 @@ class FilesReader:
                     break
                 assert self._part is not None
                 piece = self._part.next()
-            except Overwritten:
-                self._begin_again("was truncated, and lines may have been lost")
+            except Overwritten as error:
+                self._begin_again(str(error))
                 continue
             except (DataError, OSError, ValueError) as error:  # of Arrow and NumPy, too
                 label = self._path or "standard input"

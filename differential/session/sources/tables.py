@@ -1,7 +1,12 @@
-"""Files of typed columns, piece by piece, from a row on: Parquet, Arrow, NumPy."""
+"""Files of typed columns, piece by piece, from a row on: Parquet, Arrow, NumPy.
+
+No file is mapped into memory: the system ends a process that reads a page beyond the end of a file that another program
+writes again. A file that was written after it was opened raises Overwritten instead, also if its size is the same.
+"""
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -11,6 +16,7 @@ import numpy as np
 
 from differential.frames.frame import Frame
 from differential.frames.read import needs_arrow, read
+from differential.session.sources.bytes_of import Overwritten
 from differential.session.sources.fitting import WRONG, Unreadable, by_halves
 from differential.session.table_data import Column
 from timely.errors import DataError
@@ -21,51 +27,87 @@ Chunk = tuple[Sequence[str], Sequence[Column]]
 Chunks = Callable[[int], Iterator[Chunk]]
 
 
-def _parquet(path: str, row: int) -> Iterator[Chunk]:
+def _unchanged(path: str, is_arrow: bool, read: Callable[[Any, int], Iterator[Chunk]], row: int) -> Iterator[Chunk]:
+    """Yield the pieces that `read` yields of a file. Raises Overwritten if it was written since it was opened."""
+    if is_arrow:
+        import pyarrow as pa
+    with pa.OSFile(path) if is_arrow else open(path, "rb", buffering=0) as file:
+        before, pieces = _state(file), read(file, row)
+        while True:
+            try:
+                piece = next(pieces, None)
+            finally:  # an error is that of a file that was written, too
+                if _state(file) != before:
+                    raise Overwritten("was written again while it was read")
+            if piece is None:
+                return
+            yield piece
+
+
+def _state(file: Any) -> tuple[int, int]:
+    found = os.fstat(file.fileno())
+    return found.st_size, found.st_mtime_ns
+
+
+def _parquet(file: Any, row: int) -> Iterator[Chunk]:
     from pyarrow import parquet
 
-    with parquet.ParquetFile(path) as file:
-        groups = list(range(file.metadata.num_row_groups))
-        while groups and file.metadata.row_group(groups[0]).num_rows <= row:
-            row -= file.metadata.row_group(groups.pop(0)).num_rows
-        for batch in file.iter_batches(ROWS, row_groups=groups):
-            kept = batch.slice(row)
-            row = max(0, row - len(batch))
-            if len(kept):
-                yield from _pieces(kept)
+    table = parquet.ParquetFile(file)
+    groups = list(range(table.metadata.num_row_groups))
+    while groups and table.metadata.row_group(groups[0]).num_rows <= row:
+        row -= table.metadata.row_group(groups.pop(0)).num_rows
+    for batch in table.iter_batches(ROWS, row_groups=groups):
+        kept = batch.slice(row)
+        row = max(0, row - len(batch))
+        if len(kept):
+            yield from _pieces(kept)
 
 
-def _arrow(path: str, row: int) -> Iterator[Chunk]:
+def _arrow(file: Any, row: int) -> Iterator[Chunk]:
     """Yield the columns of an Arrow file: IPC, a file or a stream, or Feather."""
     import pyarrow as pa
 
-    with pa.memory_map(path) as memory:
-        try:
-            file: Any = pa.ipc.open_file(memory)
-            batches: Any = (file.get_batch(number) for number in range(file.num_record_batches))
-        except pa.ArrowInvalid:
-            memory.seek(0)
-            batches = pa.ipc.open_stream(memory)
-        for batch in batches:
-            kept = batch.slice(row)
-            row = max(0, row - len(batch))
-            for start in range(0, len(kept), ROWS):
-                yield from _pieces(kept.slice(start, ROWS))
+    try:
+        table: Any = pa.ipc.open_file(file)
+        batches: Any = (table.get_batch(number) for number in range(table.num_record_batches))
+    except pa.ArrowInvalid:
+        file.seek(0)
+        batches = pa.ipc.open_stream(file)
+    for batch in batches:
+        kept = batch.slice(row)
+        row = max(0, row - len(batch))
+        for start in range(0, len(kept), ROWS):
+            yield from _pieces(kept.slice(start, ROWS))
 
 
-def _npy(path: str, names: Sequence[str], row: int) -> Iterator[Chunk]:
+def _npy(path: str, names: Sequence[str], file: Any, row: int) -> Iterator[Chunk]:
     """Yield the columns of an array: structured, or of columns that have these names in their order."""
-    array = np.lib.format.open_memmap(path, mode="r")
+    array: np.memmap[Any, Any] = np.lib.format.open_memmap(path, mode="r")  # which reads the header alone
+    if not os.path.samestat(os.stat(path), os.fstat(file.fileno())):
+        raise Overwritten("was replaced while it was opened")
     if not array.ndim or (
         array.dtype.names is None and (array.ndim > 2 or (array.ndim == 2 and array.shape[1] != len(names)))
     ):
         raise DataError(f"an array of shape {array.shape}, not of rows with the {len(names)} columns of the table")
     for start in range(row, len(array), ROWS):
-        piece = np.array(array[start : start + ROWS])
+        piece = _rows_of(array, file, start, min(start + ROWS, len(array)))
         if array.dtype.names is not None:
             yield _columns(read(piece))
         else:
             yield _columns(read(piece.reshape(len(piece), -1), names))
+
+
+def _rows_of(array: np.memmap[Any, Any], file: Any, start: int, end: int) -> np.ndarray[Any, Any]:
+    """Return rows of a mapped array, read from its file. Raises ValueError if they are no longer in it."""
+
+    def read(at: int, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
+        file.seek(array.offset + at)
+        return np.fromfile(file, array.dtype, math.prod(shape)).reshape(shape)
+
+    if array.flags.c_contiguous:
+        return read(start * array.strides[0], (end - start, *array.shape[1:]))
+    first = start * array.strides[0]  # of the first column: each column follows the one before
+    return np.stack([read(first + place * array.strides[1], (end - start,)) for place in range(array.shape[1])]).T
 
 
 def _pieces(data: Any) -> Iterator[Chunk]:
@@ -113,11 +155,11 @@ def chunks_of(path: str, names: Sequence[str]) -> Chunks:
     """
     ending = os.path.splitext(path)[1].lower()
     if ending == ".npy":
-        return partial(_npy, path, names)
+        return partial(_unchanged, path, False, partial(_npy, path, names))
     if ending == ".parquet":
         needs_arrow("a Parquet file")
-        return partial(_parquet, path)
+        return partial(_unchanged, path, True, _parquet)
     if ending in (".arrow", ".feather"):
         needs_arrow("an Arrow file")
-        return partial(_arrow, path)
+        return partial(_unchanged, path, True, _arrow)
     raise DataError(f"{path}: the name of a table file ends in .arrow, .feather, .npy, .parquet")

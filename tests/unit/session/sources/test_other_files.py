@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -56,6 +57,55 @@ def test_a_file_that_was_truncated_and_has_grown_again_is_noticed(
         else:
             db.commit()
             assert table.records() == [(1,), (2,), (7,), (8,), (9,)]
+
+
+def write_columns(path: Path, form: str, x: np.ndarray[Any, Any]) -> None:
+    if form == "npy":
+        np.save(path, np.array(x, [("x", "i8")]))
+    elif form == "columns.npy":
+        np.save(path, np.asfortranarray(x[:, None].repeat(2, axis=1)))
+    elif form == "parquet":
+        pq.write_table(pa.table({"x": x, "y": x}), path, row_group_size=50_000)
+    else:
+        table = pa.table({"x": x, "y": x})
+        with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+            writer.write_table(table)
+
+
+@pytest.mark.parametrize("form", ["npy", "columns.npy", "parquet", "arrow"])
+@pytest.mark.parametrize("count", [300_000, 7])
+def test_a_table_that_is_written_again_while_it_is_read_stops_its_source(tmp_path: Path, form: str, count: int) -> None:
+    """A file that was mapped into memory and became shorter would end the process with SIGBUS."""
+    path, types = tmp_path / f"rows.{form}", {"x": int} if form == "npy" else {"x": int, "y": int}
+    write_columns(path, form, np.arange(300_000))
+    os.utime(path, (1, 1))
+    with Session() as db:
+        table = db.table("t", types)
+        table.read_from(tables(path))
+        db.commit()
+        assert 0 < (begun := len(table)) < 300_000
+        write_columns(path, form, np.arange(count) + 1_000_000)
+        with pytest.raises(SessionError, match=rf"rows\.{form} was written again while it was read: .*replaced=.begin"):
+            db.run()
+        assert [row[0] for row in table.records()] == list(range(begun))
+        db.drop("t")
+        table = db.table("t", types)
+        table.read_from(tables(path))
+        db.run()
+        assert [row[0] for row in table.records()] == [*range(1_000_000, 1_000_000 + count)]
+
+
+def test_a_table_that_is_replaced_while_it_is_read_is_read_to_its_end(tmp_path: Path) -> None:
+    path, other = tmp_path / "rows.npy", tmp_path / "other.npy"
+    write_columns(path, "npy", np.arange(300_000))
+    write_columns(other, "npy", np.arange(7))
+    with Session() as db:
+        table = db.table("t", {"x": int})
+        table.read_from(tables(path))
+        db.commit()
+        os.replace(other, path)
+        db.run()
+        assert len(table) == 300_000
 
 
 @pytest.mark.parametrize("form", FORMS)
