@@ -11,12 +11,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from differential.frames.read import needs_arrow, read
+from differential.frames.read import needs_arrow
 from differential.session.changes import Change
 from differential.session.sources.parts import TablePart
 from differential.session.sources.read_ahead import ReadAhead
 from differential.session.sources.remote import changes_of
 from differential.session.sources.source import Batch, Position, Target
+from differential.session.sources.tables import chunk
 from differential.session.table_data import Column
 from timely.errors import ConfigError, DataError, SessionError
 from timely.services import AskingSocket
@@ -75,13 +76,13 @@ class ArrowReader(ReadAhead[tuple[bytes, str, bytes]]):
                 f"{self._address} no longer has the changes after {self._mark}, so this table cannot follow it: "
                 "drop the table, and read it again"
             )
-        frame = read(_table(data, self._address))
-        if not len(frame.columns[0]):
+        names, given = chunk(_table(data, self._address))
+        if not len(given[0]):
             self._mark = mark
             return Batch((), (), mark)
         target = self._target
         both = target._replace(names=(*target.names, "diff"), types=(*target.types, "int64"))
-        part = TablePart(lambda row: iter([(frame.names, frame.columns)]), self._address, both, 0)
+        part = TablePart(lambda row: iter([(names, given)]), self._address, both, 0)
         piece = part.next()
         assert piece is not None
         if piece.rejected and target.stops:

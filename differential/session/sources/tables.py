@@ -116,10 +116,10 @@ def _pieces(data: Any) -> Iterator[Chunk]:
     Each row then has the values that it has in any other piece, so that a mark does not depend on where pieces begin.
     """
     try:
-        whole = _chunk(data)
+        whole = chunk(data)
     except WRONG:
-        _chunk(data.slice(0, 0))  # raises DataError if there is no column of a type
-        for start, end, found in by_halves(len(data), lambda start, end: _chunk(data.slice(start, end - start))):
+        chunk(data.slice(0, 0))  # raises DataError if there is no column of a type
+        for start, end, found in by_halves(len(data), lambda start, end: chunk(data.slice(start, end - start))):
             yield _row(data.slice(start, end - start)) if isinstance(found, Exception) else found
     else:
         yield whole
@@ -130,14 +130,14 @@ def _row(data: Any) -> Chunk:
     columns: list[Any] = []
     for place in range(data.num_columns):
         try:
-            columns += _chunk(data.select([place]))[1]
+            columns += chunk(data.select([place]))[1]
         except WRONG as error:
             columns.append(Unreadable(f"a value cannot be read: {error}"))
     return data.schema.names, columns
 
 
-def _chunk(data: Any) -> Chunk:
-    """Return a record batch as columns. One of nulls alone may be of any type, which the table states."""
+def chunk(data: Any) -> Chunk:
+    """Return a table or record batch as columns. One of nulls alone may be of any type, which the table states."""
     untyped = [name for name, of in zip(data.schema.names, data.schema.types) if str(of) == "null"]
     return _columns(read(data, types=dict.fromkeys(untyped, "value")))
 

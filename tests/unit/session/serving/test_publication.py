@@ -86,6 +86,21 @@ def test_all_types_arrive_as_they_are_and_others_stop_the_source(keys: str) -> N
         publication.close()
 
 
+@pytest.mark.parametrize("tags", [[None, ["a"]], [["a"], None], [None, None], [[], None], [{"a": None}, None]])
+def test_a_commit_whose_lists_are_all_null_arrives(keys: str, tags: list[Any]) -> None:
+    with Session() as db, Session() as other:
+        types = {"id": int, "tags": typed([], "value")}
+        table, copy = db.table("t", types), other.table("copy", types)
+        publication = table.publish("tcp://127.0.0.1:*", keys=keys)
+        copy.read_from(arrow_socket(publication.address, keys=keys))
+        for number, each in enumerate(tags):
+            table.insert([(number, each)])
+            db.commit()
+            run_until(other, lambda: len(copy) == len(table))
+        assert copy.records() == table.records()
+        publication.close()
+
+
 def test_a_session_that_is_opened_again_goes_on_or_stops_if_too_little_is_kept(keys: str, tmp_path: Path) -> None:
     with Session() as db:
         numbers = db.table("numbers", {"x": int})
