@@ -29,7 +29,7 @@ def table(names: Sequence[str], columns: Sequence[Column]) -> pa.Table:
     for name, column in zip(names, columns):
         try:
             arrays.append(array_of(column))
-        except (DataError, pa.ArrowException) as error:
+        except (DataError, pa.ArrowException, OverflowError) as error:
             raise DataError(f"column {name!r}: {error}") from None
     return pa.table(arrays, names=list(names))
 

@@ -16,10 +16,12 @@ from differential.session.catalog import Catalog
 from differential.session.changes import Change
 from differential.session.item import Item
 from differential.session.sources.arrow_socket import CHANGES, GONE, SNAPSHOT, packed, snapshot
-from timely.errors import SessionError, TimelyError
+from timely.errors import DataError, SessionError, TimelyError
 from timely.services import AnsweringSocket
 
 BACKLOG = 64 << 20
+FAILURES = (TimelyError, ArithmeticError, TypeError)
+"""What reading a table or view may raise, and converting it to Arrow."""
 
 
 class Publication:
@@ -30,7 +32,8 @@ class Publication:
         self._item = item
         self._label = secrets.token_hex(4)
         self._limit = backlog
-        self._kept: deque[tuple[int, bytes]] = deque()
+        self._kept: deque[tuple[int, list[bytes]]] = deque()
+        """The last commits, and the answer with each."""
         self._bytes = 0
         self._lock = Lock()
         self._over: str | None = None
@@ -70,7 +73,7 @@ class Publication:
             for change in self._changes:
                 self._add(change)
                 self._socket.ring()
-        except (TimelyError, ArithmeticError, TypeError) as error:
+        except FAILURES as error:
             over = f"{self._item} has failed: {error}"
         if not self._ends:
             self._over = over
@@ -81,14 +84,17 @@ class Publication:
         return self._is_closed or self._catalog.engine.is_closing
 
     def _add(self, change: Change) -> None:
-        data = packed(change)
+        try:
+            answer = [CHANGES, f"{self._label}.{change.time}".encode(), self._packed(change)]
+        except SessionError as error:  # no reader follows past this commit; a later snapshot may be without its rows
+            answer = [GONE, str(error).encode()]
         with self._lock:
             self._begun = None
-            self._kept.append((change.time, data))
-            self._bytes += len(data)
+            self._kept.append((change.time, answer))
+            self._bytes += len(answer[-1])
             while self._bytes > self._limit:
                 self._since, former = self._kept.popleft()
-                self._bytes -= len(former)
+                self._bytes -= len(former[-1])
 
     def _answer(self, question: bytes) -> list[bytes] | None:
         """Return the commit after a mark, a snapshot, or None while there is no such commit."""
@@ -98,7 +104,7 @@ class Publication:
             if commit is not None and self._since <= commit <= self._catalog.last:
                 found = next((each for each in self._kept if each[0] > commit), None)
                 if found is not None:
-                    return [CHANGES, f"{self._label}.{found[0]}".encode(), found[1]]
+                    return found[1]
                 return [GONE, self._over.encode()] if self._over is not None else None
             begun = self._begun
         if self._over is not None:
@@ -106,17 +112,23 @@ class Publication:
         if begun is None or begun[0] < self._catalog.last:
             try:
                 begun = self._snapshot()
-            except SessionError as error:
+            except FAILURES as error:
                 return None if self._ends else [GONE, str(error).encode()]
         return [SNAPSHOT, f"{self._label}.{begun[0]}".encode(), begun[1]]
 
     def _snapshot(self) -> tuple[int, bytes]:
         with self._catalog.exclusive():
             rows, commit = self._catalog.read(self._item), self._catalog.last
-        made = commit, packed(snapshot(rows.columns, rows.arrays(), commit))
+        made = commit, self._packed(snapshot(rows.columns, rows.arrays(), commit))
         with self._lock:
             self._begun = made
         return made
+
+    def _packed(self, change: Change) -> bytes:
+        try:
+            return packed(change)
+        except DataError as error:
+            raise SessionError(f"commit {change.time} of {self._item} cannot be converted to Arrow: {error}") from None
 
 
 def publish(catalog: Catalog, item: Item, address: str, keys: str) -> Publication:

@@ -101,6 +101,38 @@ def test_a_commit_whose_lists_are_all_null_arrives(keys: str, tags: list[Any]) -
         publication.close()
 
 
+@pytest.mark.parametrize("mixed", [[1, "a"], [1 << 70]])
+def test_a_row_that_arrow_cannot_represent_stops_its_readers_and_not_the_publication(
+    keys: str, mixed: list[Any]
+) -> None:
+    with Session() as db, Session() as other:
+        types = {"id": int, "tags": typed([], "value")}
+        table = db.table("t", types, key="id")
+        publication = table.publish("tcp://127.0.0.1:*", keys=keys)
+        source = arrow_socket(publication.address, keys=keys)
+        early, late, last = (other.table(name, types) for name in ("early", "late", "last"))
+        table.insert([(1, None)])
+        db.commit()
+        early.read_from(source)
+        run_until(other, lambda: len(early) == 1)
+        table.insert([(2, mixed)])
+        refused = rf"answers: commit {db.commit()} of table 't' cannot be converted to Arrow: column 'tags': "
+        for reader in (early, late):
+            if reader is late:
+                late.read_from(source)
+            with pytest.raises(SessionError, match=refused):
+                run_until(other, lambda: False)
+        table.delete(id=2)
+        db.commit()
+        last.read_from(source)
+        run_until(other, lambda: len(last) == 1)
+        table.insert([(3, None)])
+        db.commit()
+        run_until(other, lambda: len(last) == 2)
+        assert (early.records(), late.records(), last.records()) == ([(1, None)], [], [(1, None), (3, None)])
+        publication.close()
+
+
 def test_a_session_that_is_opened_again_goes_on_or_stops_if_too_little_is_kept(keys: str, tmp_path: Path) -> None:
     with Session() as db:
         numbers = db.table("numbers", {"x": int})
