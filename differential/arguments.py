@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from timely.errors import BuildError
@@ -20,6 +21,15 @@ def check_collections(name: str, **given: Any) -> None:
         if isinstance(value, type) or not hasattr(value, "scope") or not hasattr(value, "keys"):
             shown, made = _described(value)
             raise BuildError(f"{name} (at {user_origin()}): `{role}` must be a collection, not {shown}; {made}")
+
+
+def is_url(path: str) -> bool:
+    """Return whether a path of a file is the address of something else; one of `pathlib` has lost a slash.
+
+    >>> is_url("s3://bucket/db"), is_url("s3:/bucket/db"), is_url("C:/db"), is_url("./s3:/db")
+    (True, True, False, False)
+    """
+    return re.match(r"[A-Za-z][A-Za-z0-9+.-]+:/", path) is not None
 
 
 def _described(value: Any) -> tuple[str, str]:

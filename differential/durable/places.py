@@ -7,6 +7,7 @@ import re
 from collections.abc import Collection, Sequence
 from typing import Protocol
 
+from differential.arguments import is_url
 from differential.durable.local import MANIFEST, LocalStore
 from differential.durable.store import Store
 from timely.errors import ConfigError, StoreError
@@ -71,6 +72,11 @@ def place_of(where: str | os.PathLike[str] | Place | None) -> Place:
     path = os.fspath(where)
     if not path:
         raise ConfigError("the directory of durable collections has no name: give one, such as './db'")
+    if is_url(path):
+        raise ConfigError(
+            f"{path} is not a directory: give a path, or for a bucket Objects(obstore.store.S3Store('bucket'), "
+            "'prefix') of differential.durable.objects"
+        )
     if os.path.exists(os.path.join(path, MANIFEST)):
         raise ConfigError(f"{path} is one durable collection: name the directory that has it and others")
     there = os.path.abspath(path)

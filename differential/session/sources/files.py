@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
 
+from differential.arguments import is_url
 from differential.session.sources.bytes_of import Bytes, FileBytes, Overwritten, PipeBytes, StreamBytes
 from differential.session.sources.directory import Directory, size_of
 from differential.session.sources.parts import Part, Place, TablePart, TextPart, is_marked
@@ -33,7 +34,7 @@ from differential.session.sources.source import Batch, Position, Rejected, Targe
 from differential.session.sources.tables import chunks_of
 from differential.session.sources.text import Csv, Format, JsonLines
 from timely.errors import DataError, SessionError
-from timely.lowlevel import notify
+from timely.lowlevel import notify, user_origin
 
 Path = str | os.PathLike[str]
 Replaced = Literal["stop", "begin"]
@@ -357,7 +358,15 @@ def _identity(path: str) -> Identity | None:
 
 
 def _absolute(path: Path) -> str:
-    """Return where a path is, wherever the program changes to later; a slash at its end stays."""
+    """Return where a path is, wherever the program changes to later; a slash at its end stays.
+
+    Raises SessionError for a URL.
+    """
+    if is_url(_name_of(path)):
+        raise SessionError(
+            f"{_name_of(path)} is a URL, and not the path of a file (at {user_origin()}): download the files, or read "
+            "them with pandas or Polars, and insert() the frames"
+        )
     return os.path.join(os.getcwd(), path) if os.fspath(path) else ""
 
 

@@ -608,6 +608,8 @@ def test_the_place_of_a_session_is_a_directory_by_any_kind_of_path(tmp_path: Pat
         ("", "has no name"),
         (tmp_path / "db" / "visits", "is one durable collection: name the directory that has it"),
         (3, "is a directory, or Objects[(]...[)], not 3"),
+        ("s3://bucket/db", r"s3://bucket/db is not a directory: give a path, or for a bucket Objects\("),
+        (Path("file:///tmp/db"), "file:/tmp/db is not a directory"),
     ):
         with pytest.raises(ConfigError, match=message):
             dd.Session(state=place)  # type: ignore[arg-type]
