@@ -23,6 +23,7 @@ from typing import Any, Literal
 from differential.extra import needed_for
 from differential.session.sources.convert import Converter, Parse, number_of_json, of_json, of_text
 from differential.session.sources.source import Batch, Position, Rejected, Target
+from differential.session.sources.text import reason
 from differential.session.table_data import Column
 from differential.session.transaction import Kind
 from timely.errors import DataError, SessionError
@@ -273,7 +274,7 @@ class _Records:
         for at, message in enumerate(messages):
             try:
                 found.append(read(message))
-            except (ValueError, RecursionError, csv.Error) as error:
+            except (ValueError, RecursionError) as error:
                 wrong.setdefault(at, str(error))
                 found.append(())
         return found
@@ -291,7 +292,11 @@ class _Records:
             return (value,)
         if self._source.form == "json":
             return _object(value, self._names, "value")
-        fields = next(csv.reader([value.decode()], strict=True), [])
+        text = value.decode()
+        try:
+            fields = next(csv.reader([text], strict=True), [])
+        except csv.Error as error:
+            raise ValueError(reason(error)) from None
         if len(fields) != len(self._names):
             raise ValueError(f"{len(fields)} field(s) instead of {len(self._names)}")
         return fields

@@ -100,7 +100,7 @@ class Csv:
             except StopIteration:
                 break
             except csv.Error as error:
-                wrong[len(records)] = str(error)
+                wrong[len(records)] = reason(error)
                 record = [""]
             if record:
                 records.append(record)
@@ -200,3 +200,14 @@ def end_of_csv(data: bytes, delimiter: str = ",") -> int:
                 break
         end = reader.line_num
     return len(whole) - len("".join(lines[end:]).encode(errors="surrogateescape"))
+
+
+def reason(error: csv.Error) -> str:
+    """Return why a text is not a record of CSV, without the advice of Python on how to open files.
+
+    >>> reason(csv.Error("new-line character seen in unquoted field - do you need to open the file with newline=''?"))
+    'the end of a line is in a field without quotes: quote the field, or remove the character'
+    """
+    if str(error).startswith("new-line character"):
+        return "the end of a line is in a field without quotes: quote the field, or remove the character"
+    return str(error)

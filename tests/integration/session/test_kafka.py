@@ -79,6 +79,19 @@ def test_forms_of_values(cluster: Cluster, form: str, value: bytes) -> None:
         assert rows.records() == [("a,b", 7)]
 
 
+def test_a_message_with_two_records_of_csv_is_rejected(cluster: Cluster) -> None:
+    cluster.send("two", *((0, None, value) for value in (b"a,1\nb,2", b'"a', b'"a\nb",3')))
+    with Session() as db:
+        rows = db.table("rows", {"note": str, "pieces": int})
+        rows.read_from(source(cluster.servers, "two", "csv", follow=False, config=QUIET), on_error=db.rejects())
+        db.run()
+        assert rows.records() == [("a\nb", 3)]
+        assert [record[-1] for record in db["rejects"].records()] == [
+            "the end of a line is in a field without quotes: quote the field, or remove the character",
+            "unexpected end of data",
+        ]
+
+
 def test_raw_values_are_bytes_or_text(cluster: Cluster) -> None:
     cluster.send("raw", (0, b"\xff", b"text"))
     with Session() as db:
