@@ -35,6 +35,7 @@ _FENCED = (
     client.KafkaError.PRODUCER_FENCED,
 )
 _REFUSED = (
+    client.KafkaError._INVALID_ARG,  # a property in `config`
     client.KafkaError.MSG_SIZE_TOO_LARGE,
     client.KafkaError.TOPIC_AUTHORIZATION_FAILED,
     client.KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,

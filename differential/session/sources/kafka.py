@@ -85,17 +85,9 @@ class TopicReader:
         self._is_stopped = False
         self._passed: float | None = None
         """When the position has passed over what is not a message, since the last batch."""
-        self._consumer = client.Consumer(
-            {
-                "bootstrap.servers": source.servers,
-                "group.id": f"timely-{source.name}",
-                **source.config,
-                "enable.auto.commit": False,
-                "enable.partition.eof": True,
-                "auto.offset.reset": "error",
-                "isolation.level": "read_committed",
-            }
-        )
+        self.note = ""
+        """Why nothing arrives, empty if a broker answers."""
+        self._consumer = _consumer(source, self._note)
         try:
             self._assign(ANSWER_SECONDS)
         except BaseException:
@@ -156,6 +148,11 @@ class TopicReader:
         """Disconnect from the brokers."""
         self._consumer.close()
 
+    def _note(self, error: client.KafkaError) -> None:
+        """Note that no broker answers. librdkafka calls this for errors that are not about a partition."""
+        if error.code() == client.KafkaError._ALL_BROKERS_DOWN:
+            self.note = f"is not connected: {error.str()}"
+
     def _is_message(self, message: client.Message, ends: dict[int, int]) -> bool:
         """Return whether this is a message to read, not a passing error; note the ends of partitions in `ends`.
 
@@ -163,6 +160,8 @@ class TopicReader:
         """
         error = message.error()
         partition, offset = _place(message)
+        if error is None or error.code() == client.KafkaError._PARTITION_EOF:
+            self.note = ""
         if error is None:
             return offset >= self._offsets.get(partition, 0)
         if error.code() == client.KafkaError._PARTITION_EOF:
@@ -186,8 +185,10 @@ class TopicReader:
             found = self._consumer.list_topics(topic, timeout).topics[topic]
         except client.KafkaException as error:
             if self._assigned:
-                return  # the brokers do not answer; the next call asks again
+                self.note = f"is not connected: {error.args[0].str()}"
+                return  # the next call asks again
             raise SessionError(f"topic {topic} at {self._source.servers}: {error.args[0].str()}") from error
+        self.note = ""
         if found.error is not None and not self._assigned:
             raise SessionError(f"topic {topic} at {self._source.servers}: {found.error.str()}")
         new = [
@@ -306,6 +307,27 @@ class _Records:
         record = ": ".join(part.decode(errors="replace") for part in parts)
         partition, offset = _place(message)
         return Rejected(f"{self._source.topic}[{partition}]", offset, record, why)
+
+
+def _consumer(source: Topic, on_error: Callable[[client.KafkaError], None]) -> client.Consumer:
+    """Return a consumer, which calls `on_error` within its methods.
+
+    Raises DataError for a property that librdkafka does not accept.
+    """
+    config = {
+        "bootstrap.servers": source.servers,
+        "group.id": f"timely-{source.name}",
+        "error_cb": on_error,
+        **source.config,
+        "enable.auto.commit": False,
+        "enable.partition.eof": True,
+        "auto.offset.reset": "error",
+        "isolation.level": "read_committed",
+    }
+    try:
+        return client.Consumer(config)
+    except client.KafkaException as error:
+        raise DataError(f"topic {source.topic}: {error.args[0].str()}; correct config=") from error
 
 
 def _place(message: client.Message) -> tuple[int, int]:

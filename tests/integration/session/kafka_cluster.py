@@ -32,6 +32,10 @@ class Cluster:
         self.servers = ",".join(f"{broker.host}:{broker.port}" for broker in found.brokers.values())
         self._producer = client.Producer({"bootstrap.servers": self.servers, "log_level": 0})
 
+    def end(self) -> None:
+        """End the brokers."""
+        del self._producer, self._mock
+
     def make(self, *topics: str) -> None:
         """Make topics, of four partitions each."""
         for topic in topics:

@@ -156,6 +156,30 @@ def test_a_topic_that_does_not_answer_is_an_error(monkeypatch: pytest.MonkeyPatc
             rows.read_from(source("127.0.0.1:1", "nothing", config=config))
 
 
+def test_a_property_that_librdkafka_does_not_have_is_named(cluster: Cluster) -> None:
+    wrong = {**QUIET, "no.such": "1"}
+    with Session() as db:
+        rows = db.table("rows", {"x": [1]})
+        refused = 'topic orders: No such configuration property: "no.such"'
+        with pytest.raises(SessionError, match=rf"source 'orders' of table 'rows' \(at .*\) cannot be read: {refused}"):
+            rows.read_from(source(cluster.servers, "orders", config=wrong))
+        view = db.view("all", lambda t: t.rows)
+        with pytest.raises(SessionError, match=rf"sink 'orders' of view 'all' \(at .*\) has stopped: {refused}"):
+            view.write_to(sink(cluster.servers, "orders", config=wrong))
+
+
+def test_the_state_of_a_source_names_that_no_broker_answers() -> None:
+    brokers = Cluster()
+    brokers.send("orders", (0, None, b'{"x": 1}'))
+    with Session() as db:
+        rows = db.table("rows", {"x": int})
+        feed = rows.read_from(source(brokers.servers, "orders", config=QUIET))
+        committed(db, lambda: len(rows) == 1)
+        assert feed.state == "reads"
+        brokers.end()
+        committed(db, lambda: feed.state.startswith("reads; is not connected: "))
+
+
 def test_each_commit_is_in_a_topic_once(cluster: Cluster, tmp_path: Path) -> None:
     cluster.make("changes", "upserts", "timely-commits")
     for number in range(3):
