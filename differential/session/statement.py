@@ -45,14 +45,24 @@ def statement_of(item: Item, kind: Kind, data: Any, named: dict[str, Any]) -> St
 
 
 def _one_row(data: Mapping[str, Any], lists: Sequence[str]) -> Mapping[str, Any]:
-    """Return data in which a list is the value of one row: of a column of lists, beside scalars, unless it has lists.
+    """Return data in which a list is the value of one row: of a column of lists, beside scalars.
 
-    >>> _one_row({"id": 1, "tags": ["a", "b"]}, ["tags"]), _one_row({"id": [1, 2], "tags": ["a", "b"]}, ["tags"])
-    ({'id': 1, 'tags': [['a', 'b']]}, {'id': [1, 2], 'tags': ['a', 'b']})
+    Where there are no scalars, a list of lists is a column.
+
+    >>> _one_row({"id": 1, "tags": [["a"], None]}, ["tags"]), _one_row({"id": [1, 2], "tags": ["a", "b"]}, ["tags"])
+    ({'id': 1, 'tags': [[['a'], None]]}, {'id': [1, 2], 'tags': ['a', 'b']})
+    >>> _one_row({"tags": [["a"], None]}, ["tags"]), _one_row({"tags": ["a", "b"]}, ["tags"])
+    ({'tags': [['a'], None]}, {'tags': [['a', 'b']]})
     """
     if not _is_one_row(data, lists):
         return data
-    return {name: [value] if name in lists and _is_one(value) else value for name, value in data.items()}
+    has_scalars = any(name not in lists for name in data)
+    return {
+        name: [value]
+        if name in lists and isinstance(value, (list, tuple)) and (has_scalars or _is_one(value))
+        else value
+        for name, value in data.items()
+    }
 
 
 def _is_one_row(data: Any, lists: Sequence[str]) -> bool:
@@ -61,10 +71,8 @@ def _is_one_row(data: Any, lists: Sequence[str]) -> bool:
     return not any(hasattr(value, "__len__") and not isinstance(value, (str, bytes)) for value in others)
 
 
-def _is_one(value: Any) -> bool:
-    """Return whether a value is a list, but not a column of lists, dicts and nulls."""
-    if not isinstance(value, (list, tuple)):
-        return False
+def _is_one(value: Sequence[Any]) -> bool:
+    """Return whether a list is a value, not a column of lists, dicts and nulls."""
     return not value or not all(item is None or isinstance(item, (list, tuple, dict, np.ndarray)) for item in value)
 
 

@@ -281,7 +281,7 @@ def test_a_list_beside_scalars_is_the_value_of_one_row() -> None:
         table.insert(id=1, tags=["a"])
         table.insert(id=2, tags=["a", "b"])
         table.insert({"id": 3, "tags": []})
-        table.insert(id=4, tags=[["c", None]])
+        table.insert(id=[4], tags=[["c", None]])
         table.insert(id=[5], tags=[["d"]])
         table.upsert(id=6, tags=("e", "f"))
         table.insert(id=7, tags=None)
@@ -289,10 +289,35 @@ def test_a_list_beside_scalars_is_the_value_of_one_row() -> None:
         db.commit()
         values = [("a", "b"), (), ("c", None), ("d",), ("e", "f"), None]
         assert table.records() == list(enumerate(values, 2))
-        with pytest.raises(SessionError, match=r"'id' has 1, 'tags' has 2; a list of rows, as \[\(1, \['a'\]\)\]"):
+        with pytest.raises(DataError, match="'tags' of table 't' holds lists of text, (and )?not lists of lists"):
             table.insert(id=8, tags=[["a"], ["b"]])
+        with pytest.raises(SessionError, match=r"'id' has 2, 'tags' has 3; a list of rows, as \[\(1, \['a'\]\)\]"):
+            table.insert(id=[8, 9], tags=[["a"], ["b"], ["c"]])
         with pytest.raises(DataError, match="'tags' of table 't' holds lists or dicts, not text such as 'a'"):
             table.insert(id=[8, 9], tags=["a", "b"])
+
+
+@pytest.mark.parametrize(
+    ("tags", "value"),
+    [
+        ([["a"]], (("a",),)),
+        ([["a"], ["b"]], (("a",), ("b",))),
+        ([[]], ((),)),
+        ([None], (None,)),
+        ([[None]], ((None,),)),
+        ([{"a": 1}], ((("a", 1),),)),
+    ],
+)
+def test_a_list_of_lists_beside_scalars_keeps_its_levels(tags: list[Any], value: tuple[Any, ...]) -> None:
+    with Session() as db:
+        table = db.table("t", {"id": int, "tags": list}, key="id")
+        table.insert(id=1, tags=tags)
+        table.insert({"id": 2, "tags": tags})
+        table.insert([{"id": 3, "tags": tags}])
+        table.insert([(4, tags)])
+        table.upsert(id=[5], tags=[tags])
+        db.commit()
+        assert table.records() == [(number, value) for number in range(1, 6)]
 
 
 def test_columns_without_rows_or_types_take_those_of_the_first_row() -> None:
