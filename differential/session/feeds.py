@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from differential.session.item import Item
 from differential.session.rows import Rows
 from differential.session.sources.feed import Feed
@@ -66,17 +68,22 @@ class Feeds:
 
     def close_for(self, item: Item) -> None:
         """Close the feeds of a table that is dropped."""
-        for feed in self.all:
-            if feed.item is item:
-                feed.end()
+        _end([feed for feed in self.all if feed.item is item])
         self.all = tuple(feed for feed in self.all if feed.item is not item)
 
     def end(self) -> None:
         """Close all feeds."""
-        for feed in self.all:
-            feed.end()
+        _end(self.all)
 
     def rows(self) -> Rows:
         """Return what each feed has done, for people."""
         types = {"source": str, "table": str, "rows": int, "rejected": int, "state": str}
         return Rows.of(types, [(each.name, each.item.name, each.rows, each.rejected, each.state) for each in self.all])
+
+
+def _end(feeds: Sequence[Feed]) -> None:
+    """Close feeds, and wait for all at once."""
+    for feed in feeds:
+        feed.stop()
+    for feed in feeds:
+        feed.end()

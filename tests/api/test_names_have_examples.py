@@ -89,7 +89,7 @@ BETWEEN_LAYERS = {
     "Columns": {"from_buffers", "to_buffers"},
     "Database": {"begin_round", "confirm", "end", "forget"},
     "Delivery": {"deliver", "left", "succeed", "take"},
-    "Feed": {"end", "fail", "gather", "open", "settle", "statements", "take"},
+    "Feed": {"end", "fail", "gather", "open", "settle", "statements", "stop", "take"},
     "Input": {"refuse_elsewhere", "send_owned"},
     "InputPort": {"arrive", "deliver", "locate", "pusher", "received", "take_only"},
     "Log": {"end"},

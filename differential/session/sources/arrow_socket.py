@@ -57,10 +57,14 @@ class ArrowReader(ReadAhead[tuple[bytes, str, bytes]]):
         self._mark = mark
         super().__init__(address, AHEAD)
 
+    def stop(self) -> None:
+        """Let the thread end, without waiting for it."""
+        super().stop()
+        self._connection.interrupt()
+
     def close(self) -> None:
         """End the thread."""
-        super().close()
-        self._connection.interrupt()
+        self.stop()
         self._thread.join()
         self._connection.close()
 

@@ -47,11 +47,15 @@ class ReadAhead(Generic[Entry]):
     def confirm(self, position: Position) -> None:
         """Do nothing: the other session needs no confirmation."""
 
-    def close(self) -> None:
-        """End the thread."""
+    def stop(self) -> None:
+        """Let the thread end, without waiting for it."""
         with self._changed:
             self._is_closed = True
             self._changed.notify_all()
+
+    def close(self) -> None:
+        """End the thread."""
+        raise NotImplementedError
 
     def _run(self) -> None:
         """Call `_add` for each commit until `_is_closed`, or `_fail`."""

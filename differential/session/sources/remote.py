@@ -11,7 +11,8 @@ from __future__ import annotations
 import json
 import socket
 import ssl
-from collections.abc import Iterable, Iterator, Sequence
+import time as clock
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -35,10 +36,15 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.1, 5.0
 """Seconds before the next attempt to connect; the pause is doubled after each failure."""
 SILENCE = 60.0
 """After this many seconds without data from the other session, a connection counts as lost."""
+CONNECTING = 10.0
+"""After this many seconds, a WebSocket counts as not connected."""
+CLOSING = 2.0
+"""Closing waits this many seconds for the thread."""
 LARGEST = 64 << 20
 """A message of more bytes closes a WebSocket."""
 GONE = 4404
 """The code with which a session closes a WebSocket if another attempt would not find what to read either."""
+DEFAULT_PORTS = {"ws": 80, "wss": 443}
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
@@ -92,17 +98,25 @@ class RemoteReader(ReadAhead[list[dict[str, Any]]]):
         self._read = mark
         """The id of the last message that the thread has read."""
         self._socket: socket.socket | None = None
+        """The connection as soon as there is one, so that closing it ends what waits for an answer."""
+        self._end_by: float | None = None
+        """When `close` gives up waiting for the thread, which may wait for a connection."""
         self._end = ""
         """The reason of the other session for the end of the connection."""
         super().__init__(source.name, AHEAD)
 
+    def stop(self) -> None:
+        """Let the thread end, without waiting for it."""
+        super().stop()
+        with self._changed:
+            self._end_by = clock.monotonic() + CLOSING if self._end_by is None else self._end_by
+            self._shut()
+
     def close(self) -> None:
-        """End the thread."""
-        super().close()
-        if self._socket is not None:
-            with suppress(OSError):
-                self._socket.shutdown(socket.SHUT_RDWR)
-        self._thread.join(2.0)
+        """End the thread, and wait for it, unless `stop` was called long ago."""
+        self.stop()
+        assert self._end_by is not None
+        self._thread.join(max(0.0, self._end_by - clock.monotonic()))
 
     # From messages to rows
 
@@ -145,6 +159,8 @@ class RemoteReader(ReadAhead[list[dict[str, Any]]]):
                     stop = error if isinstance(error, SessionError) else SessionError(f"{self._source.url}: {why}")
                     self._fail(stop)
                     return
+            finally:
+                self._keep(None)
             self.note = f"is not connected: {why}"
             pause = FIRST_PAUSE if self._read != before else min(2 * pause, LONGEST_PAUSE)
             with self._changed:
@@ -176,14 +192,14 @@ class RemoteReader(ReadAhead[list[dict[str, Any]]]):
         context = self._source.context()
         with (
             httpx.Client(verify=True if context is None else context, timeout=SILENCE, trust_env=False) as client,
-            client.stream("GET", self._source.url, headers=headers) as response,
+            client.stream("GET", self._source.url, headers=headers, extensions={"trace": self._trace}) as response,
         ):
             if response.status_code != 200:
                 self._refuse(response.status_code, response.read().decode("utf-8", "replace"))
                 return
             if not response.headers.get("content-type", "").startswith("text/event-stream"):
                 raise SessionError(f"{self._source.url} is not a stream of changes: its address ends in /changes/NAME")
-            self._keep(response.extensions["network_stream"].get_extra_info("socket"))
+            self.note = ""
             data: list[str] = []
             for line in _lines(response.iter_bytes()):
                 if line.startswith("data:"):
@@ -197,15 +213,18 @@ class RemoteReader(ReadAhead[list[dict[str, Any]]]):
         from websockets.frames import CloseCode
         from websockets.sync.client import connect
 
-        url = self._source.url
+        url, parts = self._source.url, urlsplit(self._source.url)
         if self._read is not None:
-            url += f"{'&' if urlsplit(url).query else '?'}after={quote(self._read)}"
-        headers = {"Authorization": f"Bearer {self._source.token}"}
+            url += f"{'&' if parts.query else '?'}after={quote(self._read)}"
+        headers, context = {"Authorization": f"Bearer {self._source.token}"}, self._source.context()
+        sock = socket.create_connection((parts.hostname, parts.port or DEFAULT_PORTS[parts.scheme]), CONNECTING)
+        sock.settimeout(None)
+        self._keep(sock)
         try:
             with connect(
-                url, additional_headers=headers, ssl=self._source.context(), max_size=LARGEST, proxy=None, max_queue=4
+                url, sock=sock, additional_headers=headers, ssl=context, max_size=LARGEST, proxy=None, max_queue=4
             ) as connection:
-                self._keep(connection.socket)
+                self.note = ""
                 for text in connection:
                     yield text if isinstance(text, str) else text.decode()
         except ConnectionClosed as error:
@@ -218,11 +237,24 @@ class RemoteReader(ReadAhead[list[dict[str, Any]]]):
         except InvalidStatus as error:
             self._refuse(error.response.status_code, bytes(error.response.body or b"").decode("utf-8", "replace"))
 
-    def _keep(self, connection: socket.socket) -> None:
+    def _trace(self, event: str, about: Mapping[str, Any]) -> None:
+        """Keep the connection of a request. httpx calls this for each step."""
+        if event == "connection.connect_tcp.complete":
+            self._keep(about["return_value"].get_extra_info("socket"))
+
+    def _keep(self, connection: socket.socket | None) -> None:
+        """Keep a connection, in a socket of its own, because TLS closes the one that it wraps; or None."""
         with self._changed:
-            self._socket, self.note = connection, ""
+            if self._socket is not None:
+                self._socket.close()
+            self._socket = None if connection is None else connection.dup()
             if self._is_closed:
-                connection.shutdown(socket.SHUT_RDWR)
+                self._shut()
+
+    def _shut(self) -> None:
+        if self._socket is not None:
+            with suppress(OSError):
+                self._socket.shutdown(socket.SHUT_RDWR)
 
     def _refuse(self, status: int, body: str) -> None:
         """Raise SessionError for an answer that another attempt would not change."""

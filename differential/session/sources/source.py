@@ -100,7 +100,8 @@ class Reader(Protocol):
     """A source that is open. Its methods are called by one thread at a time.
 
     A reader that ends may have an attribute `extent`, the bytes read and the total, or None; another attribute,
-    `note`, is what a person should know.
+    `note`, is what a person should know. One that reads in a thread may have a method `stop`, which lets the thread end
+    and does not wait: it is called before `close`, of all readers that are closed together.
     """
 
     @property

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import datetime as dt
+import socket
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
+from threading import Event
 from urllib.parse import quote
 
 import pytest
@@ -125,3 +128,36 @@ def test_the_state_of_a_source_names_why_it_cannot_connect(scheme: str) -> None:
             time.sleep(0.01)
         assert "not connected" in feed.state
         assert "refused" in feed.state
+
+
+def test_sources_whose_server_does_not_answer_are_closed_at_once(scheme: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server, ExitStack() as accepted:
+        server.settimeout(WAIT)
+        make = websocket if scheme == "ws" else server_sent_events
+        url = f"{scheme}://127.0.0.1:{server.getsockname()[1]}/changes/numbers"
+        with Session() as other:
+            copy = other.table("copy", {"x": int})
+            feeds = [copy.read_from(make(url, token="y" * 20, name=str(number))) for number in range(3)]
+            connections = [accepted.enter_context(server.accept()[0]) for _ in feeds]
+            requests = [connection.recv(1000) for connection in connections]
+            begun = time.monotonic()
+        took = time.monotonic() - begun
+        assert all(request.startswith(b"GET ") for request in requests)
+        assert [connection.recv(1000) for connection in connections] == [b""] * 3
+        assert took < remote.CLOSING, f"closing 3 sources took {took:.1f} s"
+
+
+def test_threads_that_do_not_end_are_waited_for_together(scheme: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remote, "CLOSING", 0.5)
+    over = Event()
+    monkeypatch.setattr(remote.RemoteReader, "_follow", lambda reader: over.wait(WAIT))
+    make = websocket if scheme == "ws" else server_sent_events
+    with Session() as other:
+        copy = other.table("copy", {"x": int})
+        for number in range(4):
+            copy.read_from(make(f"{scheme}://127.0.0.1:1/changes/numbers", token="y" * 20, name=str(number)))
+        begun = time.monotonic()
+        other.drop("copy")
+        took = time.monotonic() - begun
+    over.set()
+    assert took < 2 * remote.CLOSING, f"4 sources took {took:.1f} s"
