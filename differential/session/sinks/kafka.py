@@ -209,7 +209,8 @@ def kafka(
     Each changed row is a message: a JSON object of the row, with the number of the commit (`time`) and the change in
     how often the row occurs (`diff`). With `key`, the topic has the last row of each key instead. `key` names columns
     by which the view has one row for each value: the message's key is one column as a text, or several as a JSON
-    object, its value has the other columns, and a message without a value deletes the row.
+    object, its value has the other columns, and a message without a value deletes the row. Two rows of one key are
+    refused only where one commit adds both: the sink keeps no keys.
 
     `marks` is the topic that has the number of the last commit for each sink; it is made if it does not exist.
     `config` has further properties of librdkafka. `name` is by default the topic.
