@@ -9,7 +9,7 @@ before it sends more, so one that sends in parts never has more than one of them
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
@@ -66,9 +66,22 @@ def http_protocol(write_seconds: float) -> type[H11Protocol]:
 
 def websocket_protocol(write_seconds: float) -> type[WebSocketsSansIOProtocol]:
     """Return a protocol for WebSockets whose clients must read what is sent within some seconds."""
+    from uvicorn.protocols.utils import ClientDisconnected
     from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
     class WebSocket(_Impatient, WebSocketsSansIOProtocol):
         seconds = write_seconds
+
+        async def run_asgi(self) -> None:
+            """Run the application, which may refuse a client: uvicorn would log an error, on standard error."""
+            app = self.app
+
+            async def run(scope: Any, receive: Any, send: Any) -> None:
+                await app(scope, receive, send)
+                if not self.handshake_complete:
+                    raise ClientDisconnected
+
+            self.app = run
+            await super().run_asgi()
 
     return WebSocket

@@ -8,6 +8,7 @@ import logging
 import os
 import socket
 import ssl
+import struct
 import subprocess
 import threading
 import time as clock
@@ -43,7 +44,8 @@ def db() -> Iterator[Session]:
 def quiet(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
     """Require that nothing is logged, which a program without logging would see on standard error."""
     yield
-    assert [each.getMessage() for each in caplog.records if each.levelno >= logging.WARNING] == []
+    records = [*caplog.get_records("call"), *caplog.records]
+    assert [each.getMessage() for each in records if each.levelno >= logging.WARNING] == []
 
 
 @pytest.fixture(scope="module")
@@ -98,6 +100,22 @@ def test_a_client_that_does_not_read_is_disconnected(
         clock.sleep(2)
         assert len(os.listdir("/dev/fd")) == before + 1, "the server has closed its socket"
         assert len(received(client)) < ROWS * 500, "the connection ends before all of it was sent"
+
+
+def test_a_websocket_that_is_refused_is_answered(db: Session) -> None:
+    wrong = UPGRADE + "Origin: http://example.org\r\n"
+    with connect(db.serve(token=TOKEN).url, "GET /changes/texts", wrong) as client:
+        assert b"another site's page asks for this" in received(client)
+
+
+@pytest.mark.parametrize(("path", "more"), [("rows", ""), ("changes", ""), ("changes", UPGRADE)])
+def test_a_client_that_resets_its_connection_is_disconnected(db: Session, path: str, more: str) -> None:
+    server = db.serve(token=TOKEN)
+    for _ in range(5):
+        with connect(server.url, f"GET /{path}/texts", more) as client:
+            assert client.recv(10)
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    clock.sleep(0.2)
 
 
 def test_connections_do_not_wait_for_an_acknowledgement_before_they_send(
