@@ -250,7 +250,10 @@ class Delivery:
     def _refusal(self, mark: Mark, number: int) -> str | None:
         """Return why a sink with this mark cannot be continued, or None if it can."""
         if mark.stream != self._stream:
-            return f"has what another view or session has written, or something else ({mark.stream or 'no mark'})"
+            return (
+                "has what another view or session has written, or an earlier write_to of a session without state=, or "
+                f"something else ({mark.stream or 'no mark'})"
+            )
         if mark.commit > number:
             return f"has commit {mark.commit}, and the session only {number}: one of them was restored from a copy"
         if self._history is not None:

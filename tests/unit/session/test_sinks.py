@@ -708,3 +708,15 @@ def test_a_mark_without_a_digest_is_continued(tmp_path: Path) -> None:
         assert noted.pop("last")
         mark.write_text(json.dumps(noted))
     assert path.read_text() == "k,time,diff\n0,1,1\n1,2,1\n"
+
+
+def test_a_sink_that_was_closed_is_refused_with_the_reason_in_a_session_without_state(tmp_path: Path) -> None:
+    with Session() as db:
+        db.table("numbers", {"x": [1]})
+        view = db.view("all", lambda t: t.numbers)
+        delivery = view.write_to(csv(tmp_path / "out.csv"))
+        db.commit()
+        delivery.close()
+        with pytest.raises(SessionError, match=r"written, or an earlier write_to of a session without state="):
+            view.write_to(csv(tmp_path / "out.csv"))
+        view.write_to(csv(tmp_path / "out.csv"), existing="replace")
