@@ -31,7 +31,7 @@ def _unchanged(path: str, is_arrow: bool, read: Callable[[Any, int], Iterator[Ch
     """Yield the pieces that `read` yields of a file. Raises Overwritten if it was written since it was opened."""
     if is_arrow:
         import pyarrow as pa
-    with pa.OSFile(path) if is_arrow else open(path, "rb", buffering=0) as file:
+    with pa.OSFile(path) if is_arrow else open(path, "rb") as file:
         before, pieces = _state(file), read(file, row)
         while True:
             try:
@@ -102,7 +102,7 @@ def _rows_of(array: np.memmap[Any, Any], file: Any, start: int, end: int) -> np.
 
     def read(at: int, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
         file.seek(array.offset + at)
-        return np.fromfile(file, array.dtype, math.prod(shape)).reshape(shape)
+        return np.frombuffer(file.read(math.prod(shape) * array.itemsize), array.dtype).reshape(shape)
 
     if array.flags.c_contiguous:
         return read(start * array.strides[0], (end - start, *array.shape[1:]))
