@@ -89,12 +89,8 @@ class Files:
         if self.form == "table":
             try:
                 return "" if is_marked(chunks_of(path, target.names), int(place.get("row", 0)), mark) else another
-            except (
-                DataError,
-                Overwritten,
-                ValueError,
-            ):  # of Arrow and NumPy, too: an earlier session has read another file
-                return another
+            except (DataError, Overwritten, ValueError):  # ValueError is of Arrow and NumPy, too
+                return another  # an earlier session has read another file
         at = int(place.get("at", 0))
         source = _bytes_of(path, at)
         try:
