@@ -9,6 +9,9 @@ A capability that the garbage collector finds was forgotten: nobody can send wit
 serves nobody. Its worker drops it in its next step, with a `CapabilityWarning` at the line that made it. A program must
 not rely on that: when the collector finds an object that is part of a cycle is up to the collector.
 
+The worker's thread alone uses a capability: counts are changed without a lock, and a worker that waits would not learn
+of it. In another thread, `Worker.call` does, and what is called there directly is refused unless an operator runs.
+
 What is counted is kept apart from the capability, in `Held`, so that the port that counts it does not keep the
 capability alive.
 
@@ -52,6 +55,10 @@ class Holder:
     @property
     def is_closed(self) -> bool:
         """Whether the dataflow was dropped, so that nothing counts any more."""
+        raise NotImplementedError
+
+    def refuse_elsewhere(self, call: str) -> None:
+        """Raise CapabilityError in another thread than the worker's, which calls this, such as "capability.drop()"."""
         raise NotImplementedError
 
     def time_of(self, right: Any) -> Time:
@@ -134,7 +141,7 @@ def _line_of(code: CodeType, instruction: int) -> int:
 
 
 class Capability:
-    """The right to send at `time` or later on one output of one operator.
+    """The right to send at `time` or later on one output of one operator. Use from the worker's thread.
 
     >>> def program(worker):
     ...     with worker.dataflow() as scope:
@@ -180,7 +187,9 @@ class Capability:
 
     def clone(self) -> Capability:
         """Return another capability for the same time."""
-        return Capability(self.live(), self.time)
+        output = self.live()
+        output.refuse_elsewhere("capability.clone()")
+        return Capability(output, self.time)
 
     def delayed(self, time: Moment) -> Capability:
         """Return a new capability for `time`.
@@ -188,6 +197,7 @@ class Capability:
         Raises CapabilityError unless that is at or after this one's, and no coordinate is larger than 2 ** 62.
         """
         output = self.live()
+        output.refuse_elsewhere("capability.delayed(...)")
         given = as_time(time)
         self.check(given)
         return Capability(output, given)
@@ -198,6 +208,7 @@ class Capability:
         Raises CapabilityError as `delayed` does.
         """
         output = self.live()
+        output.refuse_elsewhere("capability.downgrade(...)")
         given = as_time(time)
         if given != self.time:
             self.check(given)
@@ -205,7 +216,10 @@ class Capability:
 
     def drop(self) -> None:
         """Give the right up. Dropping twice is allowed."""
-        self._held.drop()
+        output = self._held.output
+        if output is not None:
+            output.refuse_elsewhere("capability.drop()")
+            self._held.drop()
 
     def __del__(self) -> None:
         if not hasattr(self, "_held"):  # Ctrl-C struck while it was made

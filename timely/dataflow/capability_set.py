@@ -55,6 +55,7 @@ class CapabilitySet:
 
         Raises CapabilityError where it permits nothing there.
         """
+        self._output.refuse_elsewhere("capabilities.insert(...)")
         self._hold(self._output.time_of(right), False)
 
     def __getitem__(self, time: Moment) -> Capability:

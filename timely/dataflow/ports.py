@@ -21,12 +21,14 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
+from threading import get_ident
 from typing import Any
 
 from timely.data.container import Batch, Columns, as_read_only, for_other_worker, frozen
 from timely.data.weight import weight_of
 from timely.dataflow.alike import joined, leading_alike, order_by_time
 from timely.dataflow.capability import Capability, Held, Holder
+from timely.dataflow.host import refuse_elsewhere
 from timely.dataflow.input_capability import InputCapability, Port
 from timely.dataflow.operator_core import OperatorCore
 from timely.dataflow.outstanding import Ledger
@@ -306,6 +308,7 @@ class OutputPort(Holder):
     def __init__(self, operator: OperatorCore, index: int, tee: Tee, initial: bool) -> None:
         self.operator = operator
         self.dataflow = operator.dataflow
+        self.activity = operator.dataflow.host.activity
         self.index = index
         self.place = self.location = self.dataflow.add_place(operator.scope, self)
         self.outlet = Outlet(self.place)
@@ -396,6 +399,12 @@ class OutputPort(Holder):
     @property
     def is_closed(self) -> bool:
         return self.dataflow.is_closed
+
+    def refuse_elsewhere(self, call: str) -> None:
+        dataflow = self.dataflow
+        # Operators drop thousands in a second, so while one runs nobody looks.
+        if dataflow.running is None and get_ident() != self.activity.thread and not dataflow.is_closed:
+            refuse_elsewhere(dataflow.host, f"a capability on {self}", call)
 
     def hold(self, held: Held, is_counted: bool) -> None:
         if not is_counted:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from timely import (
     Worker,
     execute_directly,
     new_input,
+    new_unordered_input,
 )
 from timely.dataflow.input_capability import InputCapability
 from timely.errors import CapabilityError, OperatorError, TimelyError
@@ -280,6 +282,58 @@ def test_an_initial_capability_names_the_users_line_even_after_it_was_dropped() 
         assert f"dropped, made at {__file__}:" in repr(capability)
 
     with_capability(use)
+
+
+@pytest.mark.parametrize(
+    ("call", "use"),
+    [
+        ("capability.clone()", lambda capability: capability.clone()),
+        ("capability.delayed(...)", lambda capability: capability.delayed((1, 1))),
+        ("capability.downgrade(...)", lambda capability: capability.downgrade((1, 1))),
+        ("capability.drop()", lambda capability: capability.drop()),
+        ("capabilities.insert(...)", lambda capability: CapabilitySet(capability.output).insert(capability)),
+    ],
+)
+def test_a_capability_is_refused_in_another_thread_than_the_workers(
+    call: str, use: Callable[[Capability], object]
+) -> None:
+    def check(capability: Capability, output: OutputPort, _: Worker) -> None:
+        message = f"a capability on {output} belongs to the thread of worker 0: in another thread, use worker.call("
+        with ThreadPoolExecutor(1) as other, pytest.raises(CapabilityError) as refused:
+            other.submit(use, capability).result(10)
+        assert str(refused.value) == f"{message}lambda: {call})"
+        assert capability.time == (0, 0)
+        assert len(output.live) == 1
+
+    with_capability(check)
+
+
+def test_another_thread_may_drop_a_capability_twice_and_one_of_a_dropped_dataflow() -> None:
+    def program(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            numbers, _ = new_unordered_input(scope)
+        first, second = numbers.capability, numbers.capability.clone()
+        first.drop()
+        with ThreadPoolExecutor(1) as other:
+            other.submit(first.drop).result(10)
+            worker.drop_dataflow(scope.dataflow)
+            other.submit(second.drop).result(10)
+
+    execute_directly(program)
+
+
+def test_a_call_in_the_workers_thread_drops_a_capability_and_wakes_it() -> None:
+    def program(worker: Worker) -> bool:
+        with worker.dataflow() as scope:
+            numbers, stream = new_unordered_input(scope)
+            probe = stream.probe()
+        with ThreadPoolExecutor(1) as other:
+            other.submit(worker.call, numbers.capability.drop)
+            while worker.step_or_park(10):
+                pass
+        return probe.done()
+
+    assert execute_directly(program)
 
 
 def test_a_set_accepts_no_right_that_is_not_held() -> None:
