@@ -11,7 +11,7 @@ from typing import Protocol
 
 from timely.data.container import Batch
 from timely.errors import BuildError
-from timely.order import Time
+from timely.order import LIMIT, Time
 
 Push = Callable[[Time, Batch], None]
 
@@ -59,10 +59,16 @@ class Forward:
         return lambda time, batch: tee.push(time, batch)
 
 
-def later(tee: Tee, step: int) -> Push:
-    """Return what passes messages on to a tee with the last coordinate of their times larger by `step`."""
+def later(tee: Tee, step: int, refused: Callable[[Time], Exception]) -> Push:
+    """Return what passes messages on to a tee with the last coordinate of their times larger by `step`.
+
+    Nothing results past the limit of times. For a message that would, it raises what `refused` returns for its time.
+    """
+    last = LIMIT - step
 
     def push(time: Time, batch: Batch) -> None:
+        if time[-1] > last:
+            raise refused(time)
         tee.push((*time[:-1], time[-1] + step), batch)
 
     return push

@@ -12,7 +12,8 @@ from timely.dataflow.pact import Pipeline
 from timely.dataflow.ports import OutputPort
 from timely.dataflow.streams import S, ScopeCore
 from timely.dataflow.tee import later
-from timely.errors import BuildError
+from timely.errors import BuildError, CapabilityError
+from timely.order import Time
 from timely.progress.summary import PathSummary
 
 
@@ -45,7 +46,7 @@ class LoopHandle:
         input = builder.add_input(stream, Pipeline())
         summary = PathSummary.feedback(scope.width, step)
         builder.connect(input, self._output, summary)
-        push = later(self._output.tee, step)
+        push = later(self._output.tee, step, self._refused)
 
         def constructor(capabilities: list[Capability]) -> Logic:
             def logic() -> None:
@@ -55,6 +56,17 @@ class LoopHandle:
             return logic
 
         builder.build(constructor, inline=push)
+
+    def _refused(self, time: Time) -> Exception:
+        """Return the error for a message at a time from which none results."""
+        operator = self._builder.operator
+        next = (*time[:-1], time[-1] + self._step)
+        error = CapabilityError(
+            f"{next} is too late for the next round: no coordinate of a time may be larger than 2 ** 62"
+        )
+        failure = operator.failure(error, time)
+        operator.dataflow.lose(failure)  # also where the program sends, outside of any step
+        return failure
 
 
 def feedback(scope: ScopeCore[S], step: int = 1, *, name: str = "feedback") -> tuple[LoopHandle, S]:

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from tests.unit.dataflow.running import collect, collected, on_workers
-from timely import InputPort, OutputPort, Pipeline, Scope, Stream, Worker, execute_directly
-from timely.errors import BuildError, CycleError
+from timely import InputPort, OutputPort, Pipeline, Scope, Stream, Worker, execute_directly, new_input
+from timely.errors import BuildError, CycleError, DataflowFailed, OperatorError
+from timely.order import LIMIT, Time
 
 
 def test_a_loop_of_in_line_operators_ends_and_leaves_at_its_times() -> None:
@@ -145,3 +146,43 @@ def test_a_loop_that_never_ends_returns_to_its_worker_after_each_round() -> None
 def passing_on(input: InputPort, output: OutputPort) -> None:
     for capability, batch in input:
         output.give(capability, batch)
+
+
+def rounds_from(start: int, step: int, at_most: int) -> tuple[list[Time], str]:
+    """Return the times at which a number goes round a loop without a condition, and the error that ends it."""
+    seen: list[Time] = []
+
+    def note(time: Time, _: Any) -> None:
+        seen.append(time)
+        assert len(seen) <= at_most, f"messages at {seen}"
+
+    def program(worker: Worker) -> str:
+        with worker.dataflow() as scope:
+            numbers, stream = new_input(scope)
+            handle, again = scope.feedback(step, name="loop")
+            stream.concat(again).inspect_time(note).connect_loop(handle)
+        numbers.advance_to(start)
+        numbers.send(1)
+
+        def finish() -> None:
+            numbers.close()
+            worker.complete()
+
+        with pytest.raises(OperatorError) as refused:
+            finish()
+        with pytest.raises(DataflowFailed):
+            worker.step_while(lambda: True)
+        return str(refused.value)
+
+    return seen, execute_directly(program)
+
+
+@pytest.mark.parametrize(("start", "step", "last"), [(LIMIT - 2, 1, LIMIT), (0, LIMIT // 2, LIMIT), (3, LIMIT + 1, 3)])
+def test_no_message_goes_round_a_loop_past_the_limit_of_times(start: int, step: int, last: int) -> None:
+    seen, error = rounds_from(start, step, at_most=3)
+    assert seen == [(time,) for time in range(start, last + 1, step)]
+    assert error.startswith(f"operator 'loop' failed at time ({last},) on worker 0 of 1 (built at ")
+    assert error.endswith(
+        f"CapabilityError: ({last + step},) is too late for the next round: no coordinate of a time may be larger than "
+        "2 ** 62"
+    )
