@@ -4,7 +4,20 @@ from __future__ import annotations
 
 import timely
 from differential import new_input, new_upsert_input
-from timely import Probe, Worker, execute_directly
+from timely import (
+    Barrier,
+    Broadcast,
+    CapabilitySet,
+    Exchange,
+    Gather,
+    OperatorBuilder,
+    Pipeline,
+    Probe,
+    Sequencer,
+    Worker,
+    execute_directly,
+    new_unordered_input,
+)
 
 
 def test_a_handle_shows_what_it_is_and_how_far_it_has_advanced() -> None:
@@ -44,3 +57,58 @@ def test_a_handle_shows_what_it_is_and_how_far_it_has_advanced() -> None:
         ]
 
     execute_directly(program)
+
+
+def test_a_handle_of_an_operator_names_it() -> None:
+    def program(worker: Worker) -> None:
+        with worker.dataflow("links") as scope:
+            numbers, stream = new_unordered_input(scope, name="numbers")
+            assert repr(numbers) == "UnorderedInput('numbers', not built)"
+            builder = OperatorBuilder(scope, "own")
+            input = builder.add_input(stream, Pipeline())
+            output, _ = builder.add_output()
+            builder.build_from(lambda: None)
+            held = CapabilitySet(output)
+        own = str(builder.operator)
+        assert repr(scope.dataflow) == "<dataflow 0 ('links')>"
+        assert repr(builder.operator) == f"<{own}>"
+        assert repr(builder) == f"<builder of {own}>"
+        assert [repr(input), repr(output)] == [f"<input 0 of {own}>", f"<output 0 of {own}>"]
+        assert repr(held) == f"CapabilitySet([], on {output})"
+        assert repr(worker.activator(builder.operator)) == f"<activator of {own}>"
+        later = numbers.capability.delayed(3)
+        assert repr(numbers) == "UnorderedInput('numbers', capabilities held: 2)"
+        later.drop()
+        numbers.close()
+        assert repr(numbers) == "UnorderedInput('numbers', closed)"
+
+    execute_directly(program)
+
+
+def test_barriers_and_sequencers_show_their_state() -> None:
+    def program(worker: Worker) -> None:
+        with Barrier(worker) as barrier:
+            barrier.wait()
+            assert repr(barrier) == "Barrier(round 1)"
+        assert repr(barrier) == "Barrier(closed)"
+        sequencer = Sequencer(worker)
+        sequencer.push("build")
+        worker.step_while(lambda: not sequencer.has_arrived)
+        assert repr(sequencer) == "Sequencer(open, commands to yield: 1)"
+        sequencer.close()
+        assert repr(sequencer) == "Sequencer(closed, commands to yield: 1)"
+
+    execute_directly(program)
+
+
+def test_pacts_show_how_they_are_made() -> None:
+    def route(x: int) -> int:
+        return x
+
+    assert [repr(pact) for pact in (Pipeline(), Exchange(), Broadcast(), Gather(2))] == [
+        "Pipeline()",
+        "Exchange()",
+        "Broadcast()",
+        "Gather(2)",
+    ]
+    assert repr(Exchange(route)) == f"Exchange({route!r})"

@@ -32,6 +32,9 @@ class Activator:
         self._is_requested = False
         operator.dataflow.may_activate(operator)
 
+    def __repr__(self) -> str:
+        return f"<activator of {self._operator}>"
+
     def __call__(self) -> None:
         """Schedule the operator, and wake its worker if it sleeps."""
         operator = self._operator

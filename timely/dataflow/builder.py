@@ -58,6 +58,9 @@ class OperatorBuilder(Generic[S]):
         self._unconnected: set[tuple[InputPort, OutputPort]] = set()
         self._is_built = False
 
+    def __repr__(self) -> str:
+        return f"<builder of {self.operator}>"
+
     def add_input(self, stream: S, pact: Pact, *, frontier: bool = False, drains: bool = False) -> InputPort:
         """Return a new input fed by `stream`.
 

@@ -40,6 +40,9 @@ class CapabilitySet:
         self._output = output
         self._held: dict[Time, Capability] = {}
 
+    def __repr__(self) -> str:
+        return f"CapabilitySet({self.times}, on {self._output})"
+
     def __len__(self) -> int:
         return len(self._held)
 

@@ -66,6 +66,9 @@ class DataflowCore:
     def __str__(self) -> str:
         return f"dataflow {self.index} ({self.name!r})"
 
+    def __repr__(self) -> str:
+        return f"<{self}>"
+
     def _is_congested(self) -> bool:
         return self.host.is_congested
 

@@ -45,6 +45,9 @@ class OperatorCore(Schedulable):
     def __str__(self) -> str:
         return f"operator {self.name!r} (built at {self.origin})"
 
+    def __repr__(self) -> str:
+        return f"<{self}>"
+
     def holder(self, output: int) -> Holder:
         """Return an output."""
         raise NotImplementedError

@@ -70,6 +70,9 @@ class Pipeline:
 
     name = "pipeline"
 
+    def __repr__(self) -> str:
+        return "Pipeline()"
+
     def split(self, batch: Batch, peers: int) -> None:
         """Return None: the whole batch stays on this worker."""
 
@@ -99,6 +102,9 @@ class Exchange:
     def __init__(self, route: Callable[..., Any] = whole_record) -> None:
         check_functions(self.name, route=route)
         self._route = route
+
+    def __repr__(self) -> str:
+        return "Exchange()" if self._route is whole_record else f"Exchange({self._route!r})"
 
     def split(self, batch: Batch, peers: int) -> Iterator[tuple[int, Batch]] | None:
         """Return (worker, its records) for each worker that records go to, or None where there is one worker."""
@@ -176,6 +182,9 @@ class Broadcast:
 
     name = "broadcast"
 
+    def __repr__(self) -> str:
+        return "Broadcast()"
+
     def split(self, batch: Batch, peers: int) -> Iterator[tuple[int, Batch]] | None:
         """Return the batch for every worker, or None where there is one worker."""
         return None if peers == 1 else ((peer, batch) for peer in range(peers))
@@ -195,6 +204,9 @@ class Gather:
             raise BuildError(f"all is gathered at a worker, given by its number, such as 0, not at {worker!r:.80}")
         self.name = f"gather at {worker}"
         self._worker = worker
+
+    def __repr__(self) -> str:
+        return f"Gather({self._worker})"
 
     def split(self, batch: Batch, peers: int) -> Iterator[tuple[int, Batch]] | None:
         """Return the batch for the one worker, or None where there is no other."""

@@ -243,6 +243,9 @@ class InputPort(Port):
     def __str__(self) -> str:
         return f"input {self.index} of {self.operator}"
 
+    def __repr__(self) -> str:
+        return f"<{self}>"
+
     def pusher(self) -> Push:
         """Return what puts a message on this channel (see `Consumer`)."""
         push = self.operator.inline
@@ -322,6 +325,9 @@ class OutputPort(Holder):
 
     def __str__(self) -> str:
         return f"output {self.index} of {self.operator}"
+
+    def __repr__(self) -> str:
+        return f"<{self}>"
 
     def locate(self, location: int, update: Update) -> None:
         """Count capabilities at `location`."""

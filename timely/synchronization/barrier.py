@@ -52,6 +52,9 @@ class Barrier:
         """Stop taking part: no worker waits for this one any more. When all have closed, the dataflow ends."""
         self._input.close()
 
+    def __repr__(self) -> str:
+        return f"Barrier({'closed' if self._input.is_closed else f'round {self._input.epoch}'})"
+
     def __enter__(self) -> Barrier:
         return self
 

@@ -88,6 +88,10 @@ class Sequencer:
         """Return whether all workers have closed and every command has been yielded on this one."""
         return not self._arrived and self._probe.done()
 
+    def __repr__(self) -> str:
+        state = "closed" if self._input.is_closed else "open"
+        return f"Sequencer({state}, commands to yield: {len(self._arrived)})"
+
 
 def _forward(input: InputPort, output: OutputPort) -> None:
     for right, batch in input:

@@ -118,6 +118,11 @@ class UnorderedInput:
             operator = self._builder.operator
             refuse_elsewhere(host, operator, f"{operator.name}.{call}")
 
+    def __repr__(self) -> str:
+        held = len(self._output.live)
+        state = "not built" if self._first is None else f"capabilities held: {held}" if held else "closed"
+        return f"UnorderedInput({self._builder.operator.name!r}, {state})"
+
     def __enter__(self) -> UnorderedInput:
         return self
 
