@@ -18,7 +18,9 @@ from differential.operators.input import InputSession
 from differential.operators.output import Output
 from differential.operators.upsert import UpsertSession
 from differential.sources import new_input, new_upsert_input, replay_into
+from differential.trace.handle import TraceHandle
 from differential.variable import Variable
+from timely.lowlevel import refuse_copies
 
 if TYPE_CHECKING:
     from differential.session import Session as Session
@@ -52,3 +54,5 @@ __all__ = [
     "new_upsert_input",
     "replay_into",
 ]
+
+refuse_copies(Arrangement, Collection, InputSession, Output, Trace, TraceHandle, UpsertSession, Variable)

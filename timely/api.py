@@ -6,7 +6,9 @@ from timely.dataflow.activator import Activator
 from timely.dataflow.builder import OperatorBuilder
 from timely.dataflow.capability import Capability
 from timely.dataflow.capability_set import CapabilitySet
+from timely.dataflow.dataflow import Dataflow
 from timely.dataflow.notificator import FrontierNotificator, Notificator
+from timely.dataflow.operator import Operator
 from timely.dataflow.operators.feedback import LoopHandle
 from timely.dataflow.operators.generic import source
 from timely.dataflow.operators.input import Input, new_input
@@ -26,6 +28,7 @@ from timely.run.execute import example, execute, execute_directly, execute_from_
 from timely.run.failure import fail
 from timely.synchronization.barrier import Barrier
 from timely.synchronization.sequencer import Sequencer
+from timely.uncopied import refuse_copies
 from timely.worker.worker import Worker
 
 __all__ = [
@@ -69,3 +72,7 @@ __all__ = [
     "rowwise",
     "source",
 ]
+
+refuse_copies(Worker, Dataflow, Scope, Stream, Probe, Operator, OperatorBuilder, InputPort, OutputPort, Activator)
+refuse_copies(Input, UnorderedInput, LoopHandle, Capability, CapabilitySet, Notificator, FrontierNotificator)
+refuse_copies(Barrier, Sequencer)

@@ -97,6 +97,7 @@ from timely.order import LIMIT, Moment, Time, as_time, less_equal
 from timely.origin import Origin, attributed, is_ours, raised_at, user_origin
 from timely.progress.antichain import CLOSED, Antichain
 from timely.progress.summary import PathSummary
+from timely.uncopied import refuse_copies
 
 __all__ = [
     "BYTES",
@@ -191,6 +192,7 @@ __all__ = [
     "raised_at",
     "read_only_views",
     "refuse_comparison",
+    "refuse_copies",
     "refuse_members",
     "register",
     "register_event",

@@ -10,6 +10,7 @@ from differential.session.rows import Rows
 from differential.session.session import Session
 from differential.session.status import Status
 from differential.session.windows import sessions, sliding, tumbling
+from timely.lowlevel import refuse_copies
 
 __all__ = [
     "Change",
@@ -29,3 +30,5 @@ __all__ = [
     "sliding",
     "tumbling",
 ]
+
+refuse_copies(Session)

@@ -18,7 +18,8 @@ from timely.progress.summary import PathSummary
 
 ROOMS: dict[str, tuple[str, ...]] = {
     "timely leaves": tuple(
-        f"timely.{name}" for name in ("errors", "arguments", "order", "origin", "closing", "interruption", "config")
+        f"timely.{name}"
+        for name in ("errors", "arguments", "order", "origin", "closing", "interruption", "config", "uncopied")
     ),
     "timely.data": ("timely.data",),
     "timely.progress": ("timely.progress",),

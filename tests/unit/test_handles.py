@@ -1,9 +1,16 @@
-"""How a notebook shows the handles that a program holds."""
+"""How a notebook shows the handles that a program holds, and that none of them is copied."""
 
 from __future__ import annotations
 
+import copy
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
 import timely
-from differential import new_input, new_upsert_input
+from differential import Session, new_input, new_upsert_input
 from timely import (
     Barrier,
     Broadcast,
@@ -112,3 +119,52 @@ def test_pacts_show_how_they_are_made() -> None:
         "Gather(2)",
     ]
     assert repr(Exchange(route)) == f"Exchange({route!r})"
+
+
+@pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_a_handle_is_neither_copied_nor_pickled(duplicate: Callable[[Any], Any]) -> None:
+    def program(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            numbers, stream = timely.new_input(scope)
+            probe = stream.probe()
+            others, _ = new_unordered_input(scope)
+            builder = OperatorBuilder(scope, "own")
+            input = builder.add_input(stream, Pipeline())
+            output, _ = builder.add_output()
+            builder.build_from(lambda: None)
+            edges, graph = new_input(scope)
+            names, _ = new_upsert_input(scope)
+            index = graph.arrange_by_key()
+            trace, answers = index.trace(), graph.output()
+        handles = {
+            "a Worker": worker,
+            "a Dataflow": scope.dataflow,
+            "a Scope": scope,
+            "a Stream": stream,
+            "a Probe": probe,
+            "an Input": numbers,
+            "an UnorderedInput": others,
+            "a Capability": others.capability,
+            "a CapabilitySet": CapabilitySet(output),
+            "an OperatorBuilder": builder,
+            "an Operator": builder.operator,
+            "an InputPort": input,
+            "an OutputPort": output,
+            "an Activator": worker.activator(builder.operator),
+            "a Barrier": Barrier(worker),
+            "a Sequencer": Sequencer(worker),
+            "a Collection": graph,
+            "an Arrangement": index,
+            "an InputSession": edges,
+            "an UpsertSession": names,
+            "an Output": answers,
+            "a Trace": trace,
+        }
+        for name, handle in handles.items():
+            with pytest.raises(TypeError, match=f"^{name} belongs to its worker, and cannot be copied or pickled$"):
+                duplicate(handle)
+        worker.close()
+
+    execute_directly(program)
+    with Session() as session, pytest.raises(TypeError, match=r"^a Session belongs to its worker"):
+        duplicate(session)
