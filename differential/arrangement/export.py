@@ -53,10 +53,14 @@ class Export:
         """The times at which batches may still arrive."""
         if self._stream is None:
             return CLOSED
+        self.check()
         dataflow = self._stream.scope.dataflow
-        if not dataflow.built:
-            raise BuildError("a trace can be read once its dataflow is built: leave its `with` block first")
         return dataflow.tracker.frontier(dataflow.location(self._stream.location))
+
+    def check(self) -> None:
+        """Raise BuildError before the dataflow is complete, and where it could not be built."""
+        if self._stream is not None and not self._stream.scope.dataflow.built:
+            raise BuildError(self._stream.scope.dataflow.until_built("a trace can be read"))
 
     @property
     def imports(self) -> int:
@@ -101,6 +105,8 @@ class Export:
             guest.wake()
 
     def _end(self) -> None:
+        if self._stream is not None and self._stream.scope.dataflow.is_abandoned:
+            return  # whoever reads the trace is refused
         self._stream = None
         self._wake()
         self._guests.clear()

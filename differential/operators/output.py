@@ -139,7 +139,7 @@ class Output:
     @property
     def _frontier(self) -> Antichain:
         if not self._dataflow.built:
-            raise BuildError("an output can be read once the dataflow is built: leave its `with` block first")
+            raise BuildError(self._dataflow.until_built("an output can be read"))
         return self._input.frontier
 
     def _check(self, updates: Updates) -> None:

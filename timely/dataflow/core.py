@@ -54,6 +54,8 @@ class DataflowCore:
         """Whether the worker's log records what happens here."""
         self.is_closed = False
         """Whether this was dropped, complete or not."""
+        self.is_abandoned = False
+        """Whether an error has ended the building of this."""
         self._tees: list[Tee] = []
         self._constructors: list[Callable[[], None]] = []
         self._on_complete: list[Callable[[], None]] = []
@@ -76,11 +78,22 @@ class DataflowCore:
 
     @property
     def built(self) -> bool:
-        """Whether the plan is complete, so that nothing can be added."""
-        return self.plan.is_frozen
+        """Whether the plan is complete, so that nothing can be added, and could be laid out."""
+        return self.plan.is_frozen and not self.is_abandoned
+
+    def until_built(self, what: str) -> str:
+        """Return, for people, that they can do something once this is complete, such as "data can be sent", and how."""
+        if self.is_abandoned:
+            return f"{what} once the dataflow is complete, but building {self} failed with an error: build it again"
+        return f"{what} once the dataflow is complete: leave its `with` block first"
 
     def refuse_if_built(self) -> None:
-        """Raise BuildError once this is complete."""
+        """Raise BuildError once this is complete, or could not be built."""
+        if self.is_abandoned:
+            raise BuildError(
+                f"building {self} failed with an error: build it again, for nothing can be added to it "
+                f"(at {user_origin()})"
+            )
         if self.plan.is_frozen:
             raise BuildError(
                 f"{self} is complete: nothing can be added to it (at {user_origin()}). Another dataflow has what is in "

@@ -288,6 +288,11 @@ class Dataflow(DataflowCore):
         """Whether nothing can happen here any more: no capability, no message, on any worker."""
         return self.tracker.is_idle and self.schedule.is_empty and not self.protocol.holding
 
+    def abandon(self) -> None:
+        """Close this, of which an error has ended the building."""
+        self.is_abandoned = True
+        self.close()
+
     def close(self) -> None:
         """Release what operators hold outside this dataflow (traces, files).
 

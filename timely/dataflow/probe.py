@@ -109,8 +109,9 @@ class Probe:
         """Return the tracked locations looked at."""
         if not self._watched:
             raise BuildError("this probe looks at no stream: use `stream.probe_with(probe)`")
-        if not all(dataflow.built for dataflow, _ in self._watched):
-            raise BuildError("a probe can be asked once the dataflow is complete: leave its `with` block first")
+        for dataflow, _ in self._watched:
+            if not dataflow.built:
+                raise BuildError(dataflow.until_built("a probe can be asked"))
         self._located = [(dataflow, dataflow.location(place)) for dataflow, place in self._watched]
         return self._located
 

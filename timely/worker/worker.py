@@ -111,7 +111,7 @@ class Worker:
                 record(dataflow)
                 dataflow.start()
         except BaseException:
-            dataflow.close()
+            dataflow.abandon()
             raise
         finally:
             self._is_building = False

@@ -5,12 +5,31 @@ from __future__ import annotations
 import gc
 import time as clock
 import weakref
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
 
 import pytest
 
+import differential
 from tests.unit.dataflow.running import on_workers
-from timely import Config, InputPort, OutputPort, Pipeline, Scope, Stream, Worker, execute, execute_directly
+from timely import (
+    Config,
+    InputPort,
+    OperatorBuilder,
+    OutputPort,
+    Pipeline,
+    Scope,
+    Stream,
+    TimelyError,
+    Worker,
+    execute,
+    execute_directly,
+    new_input,
+    new_unordered_input,
+)
 from timely.dataflow.operators.concat import concatenate
+from timely.errors import CycleError
 
 
 def test_many_streams_into_many_operators_cost_an_edge_each_and_not_one_for_each_pair() -> None:
@@ -68,6 +87,53 @@ def test_the_search_for_garbage_goes_on_after_building_if_it_did_before(enabled:
         execute_directly(program)
     finally:
         gc.enable()
+
+
+def failed(worker: Worker, end: Callable[[Scope], object]) -> list[Any]:
+    """Return handles of a dataflow whose building `end` ends with an error."""
+    with suppress(ZeroDivisionError, CycleError), worker.dataflow("q") as scope:
+        numbers, stream = new_input(scope)
+        others, _ = new_unordered_input(scope)
+        _, graph = differential.new_input(scope)
+        handles = [numbers, others, stream, stream.probe(), graph.output(), graph.arrange_by_key().trace()]
+        end(scope)
+    return handles
+
+
+def circular(scope: Scope) -> None:
+    """Close a loop in which no counter advances."""
+    builder = OperatorBuilder(scope, "ring")
+    _, stream = builder.add_output()
+    builder.add_input(stream.map(lambda x: x), Pipeline())
+    builder.build_from(lambda: None)
+
+
+@pytest.mark.parametrize("end", [lambda scope: 1 // 0, circular])
+def test_after_an_error_while_a_dataflow_was_built_its_handles_ask_to_build_it_again(
+    end: Callable[[Scope], object],
+) -> None:
+    def program(worker: Worker) -> None:
+        numbers, others, stream, probe, output, trace = failed(worker, end)
+        assert numbers.is_closed
+        assert repr(numbers) == "Input('input', not built)"
+        numbers.close()
+        again = r"building dataflow 0 \('q'\) failed with an error: build it again"
+        uses: list[Callable[[], object]] = [
+            lambda: numbers.send(1),
+            lambda: numbers.advance_to(1),
+            lambda: others.capability,
+            lambda: stream.map(lambda x: x),
+            lambda: probe.less_than(1),
+            lambda: output.less_than(1),
+            lambda: trace.upper,
+            lambda: trace.import_into(scope),
+        ]
+        with worker.dataflow("r") as scope:
+            for use in uses:
+                with pytest.raises(TimelyError, match=again):
+                    use()
+
+    execute_directly(program)
 
 
 @on_workers

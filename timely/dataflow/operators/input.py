@@ -114,8 +114,9 @@ class Input:
 
     @property
     def is_closed(self) -> bool:
-        """Whether nothing can be sent any more: after `close`, and once the dataflow is complete or dropped."""
-        return self._capability is not None and self._capability.output is None
+        """Whether nothing can be sent any more: after `close`, and if the dataflow is complete, dropped or failed."""
+        capability = self._capability
+        return self._builder.scope.dataflow.is_abandoned if capability is None else capability.output is None
 
     def send(self, *values: Any) -> None:
         """Send one record given as scalars, or many given as equally long columns: arrays or lists.
@@ -237,9 +238,8 @@ class Input:
     def _open(self) -> Capability:
         capability = self._capability
         if capability is None:
-            raise CapabilityError(
-                f"{self._builder.operator}: data can be sent once the dataflow is complete: leave its with block first"
-            )
+            dataflow = self._builder.scope.dataflow
+            raise CapabilityError(f"{self._builder.operator}: {dataflow.until_built('data can be sent')}")
         if capability.output is None:
             raise CapabilityError(
                 f"{self._builder.operator} was closed and takes no more data (dropping a dataflow closes its inputs)"

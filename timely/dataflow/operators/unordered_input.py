@@ -56,9 +56,8 @@ class UnorderedInput:
     def capability(self) -> Capability:
         """The capability for the least time, from which others are made. It is the caller's to downgrade or drop."""
         if self._first is None:
-            raise CapabilityError(
-                f"{self._builder.operator}: data can be sent once the dataflow is complete: leave its with block first"
-            )
+            dataflow = self._builder.scope.dataflow
+            raise CapabilityError(f"{self._builder.operator}: {dataflow.until_built('data can be sent')}")
         return self._first
 
     @property

@@ -132,7 +132,7 @@ def test_nothing_can_be_sent_before_the_dataflow_is_complete() -> None:
     def program(worker: Worker) -> None:
         with worker.dataflow() as scope:
             numbers, _ = new_input(scope)
-            with pytest.raises(CapabilityError, match="leave its with block first"):
+            with pytest.raises(CapabilityError, match="leave its `with` block first"):
                 numbers.send(np.arange(3))
 
     execute_directly(program)
