@@ -177,7 +177,7 @@ class ArrangementCore(ABC, Generic[C]):
             raise BuildError("an inner scope has no trace of its own: take that of the arrangement outside")
         if self._export is None:
             self._export = Export(self.stream, self.key, self.value, self.keys)
-        return self._export, trace.clone()
+        return self._export, trace.uncut()
 
     def enter(self, scope: Scope) -> Self:
         """Return this arrangement inside an inner scope; nothing is copied.

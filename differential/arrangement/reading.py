@@ -255,7 +255,7 @@ class TraceCore:
 
     @property
     def physical(self) -> Antichain:
-        """The frontier from which on the trace can be cut between batches."""
+        """The frontier before which the program has released the batches."""
         return self._handle.physical
 
     def set_logical_compaction(self, frontier: Antichain | Moment) -> None:
@@ -263,11 +263,15 @@ class TraceCore:
         self._handle.set_logical_compaction(self._later(frontier, self.logical, "contents"))
 
     def set_physical_compaction(self, frontier: Antichain | Moment) -> None:
-        """Let batches before `frontier` be merged with each other from now on; it does not move back."""
+        """Release the batches before `frontier`; it does not move back.
+
+        A trace of an arrangement merges its batches anyway: the program reads all of them, and imports begin at the
+        upper. That of an imported arrangement waits for this.
+        """
         self._handle.set_physical_compaction(self._later(frontier, self.physical, "batches"))
 
     def allow_compaction_to(self, frontier: Antichain | Moment) -> None:
-        """Move both frontiers on, or neither. Until the first call the trace keeps all of its history and batches."""
+        """Move both frontiers on, or neither. Until the first call the trace keeps all of its history."""
         physical = self._later(frontier, self.physical, "batches")
         self.set_logical_compaction(frontier)
         self._handle.set_physical_compaction(physical)

@@ -95,6 +95,9 @@ class AsOf(TraceHandle):
         self.check()
         return AsOf(self.spine, self._view, Claim(self._claim.logical, self._claim.physical))
 
+    def uncut(self) -> AsOf:
+        return self.clone()  # what it reads ends at a cut, that of the view
+
     def drop(self) -> None:
         self._seen = self._shown = ()
         super().drop()

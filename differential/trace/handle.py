@@ -7,7 +7,7 @@ from differential.trace.claims import Claim
 from differential.trace.reader import Reader
 from differential.trace.spine import Spine
 from timely.errors import TimelyError
-from timely.lowlevel import Antichain
+from timely.lowlevel import CLOSED, Antichain
 
 
 class TraceHandle(Reader):
@@ -99,6 +99,11 @@ class TraceHandle(Reader):
         self.check()
         return TraceHandle(self.spine, Claim(self._claim.logical, self._claim.physical))
 
+    def uncut(self) -> TraceHandle:
+        """Return another reader, which reads all there is and asks for no cut, so that it keeps no batches apart."""
+        self.check()
+        return Uncut(self.spine, self.logical, self.physical)
+
     def drop(self) -> None:
         if not self.is_dropped:
             self.is_dropped = True
@@ -114,6 +119,27 @@ class TraceHandle(Reader):
     def __del__(self) -> None:
         if hasattr(self, "is_dropped") and not self.is_dropped:
             self.spine.leave_behind(self._claim)
+
+
+class Uncut(TraceHandle):
+    """A reader that asks for no cut of the trace: it holds back times, and no batches, which are merged as they come.
+
+    `physical` is where it would stand if it asked for cuts, and moves as that of other readers does.
+    """
+
+    def __init__(self, spine: Spine, logical: Antichain, physical: Antichain) -> None:
+        super().__init__(spine, Claim(logical, CLOSED))
+        self._released = physical
+
+    @property
+    def physical(self) -> Antichain:
+        return self._released
+
+    def set_physical_compaction(self, frontier: Antichain) -> None:
+        self._released = frontier
+
+    def clone(self) -> TraceHandle:
+        return self.uncut()
 
 
 def _through(batches: tuple[Batch, ...], frontier: Antichain) -> tuple[Batch, ...]:

@@ -8,8 +8,9 @@ A reader holds a trace back by two frontiers, which only advance:
 The trace merges and compacts up to the meet of all its readers' frontiers (`differential.trace.claims`). So a reader
 that is kept without moving its frontiers keeps history alive: `drop` it when done.
 
-There are three. `TraceHandle` reads the trace as it is. `AsOf` reads it for a dataflow that imports it: as of a
-frontier, and as far as its batches have arrived. `Entered` wraps either for an inner scope.
+There are four. `TraceHandle` reads the trace as it is, and `Uncut` all of it, without a cut. `AsOf` reads it for a
+dataflow that imports it: as of a frontier, and as far as its batches have arrived. `Entered` wraps any of these for an
+inner scope.
 """
 
 from __future__ import annotations

@@ -15,13 +15,14 @@ from differential.trace.batch import Batch, frontier_table
 from differential.trace.cursor import accumulate
 from differential.trace.description import Description
 from differential.trace.entered import Entered
-from differential.trace.handle import TraceHandle
+from differential.trace.handle import TraceHandle, Uncut
 from differential.trace.spine import Spine
 from differential.trace.storage import Storage
 from tests.invariants import check
 from tests.oracle.trace import Row, as_of
 from tests.strategies_batches import frontiers, rows_of, times, updates
 from tests.thorough import examples
+from timely.errors import TimelyError
 from timely.order import Time, less_equal
 from timely.progress.antichain import Antichain
 
@@ -32,6 +33,10 @@ class Reader:
     def __init__(self, handle: TraceHandle, cuts: list[Antichain]) -> None:
         self.handle = handle
         self.cuts = cuts
+
+    def advance(self, upper: Antichain) -> None:
+        """Note that the trace has a new upper: of an uncut reader's trace, the only cut."""
+        self.cuts = [upper] if isinstance(self.handle, Uncut) else [*self.cuts, upper]
 
 
 def _contents(batches: tuple[Batch, ...], time: Time) -> list[tuple[int, int, int]]:
@@ -65,7 +70,7 @@ class Run:
             batch = Batch.empty(Description(lower, upper, self.origin), self.depth)
         self.spine.insert(batch)
         for reader in self.readers:
-            reader.cuts.append(upper)
+            reader.advance(upper)
 
     def insert_what_is_removed_again(self) -> None:
         """Insert records and, at a time after that in the same batch, their removals."""
@@ -79,7 +84,7 @@ class Run:
         self.rows += rows_of(columns)
         self.spine.insert(Batch.build(*columns, Description(lower, upper, self.origin)))
         for reader in self.readers:
-            reader.cuts.append(upper)
+            reader.advance(upper)
 
     def compact_logically(self) -> None:
         reader = self.data.draw(st.sampled_from(self.readers))
@@ -126,6 +131,10 @@ class Run:
         reader = self.data.draw(st.sampled_from(self.readers))
         self.readers.append(Reader(reader.handle.clone(), list(reader.cuts)))
 
+    def clone_uncut(self) -> None:
+        reader = self.data.draw(st.sampled_from(self.readers))
+        self.readers.append(Reader(reader.handle.uncut(), [self.spine.upper]))
+
     def drop(self) -> None:
         if len(self.readers) > 1:
             self.readers.pop(self.data.draw(st.integers(0, len(self.readers) - 1))).handle.drop()
@@ -160,7 +169,7 @@ def test_readers_see_the_same_collection_whatever_is_merged_and_compacted(data: 
         steps = (
             [run.insert] * 4
             + [run.compact_logically, run.compact_physically] * 2
-            + [run.exert, run.tend, run.clone, run.drop, run.consolidate]
+            + [run.exert, run.tend, run.clone, run.clone_uncut, run.drop, run.consolidate]
         )
         for step in data.draw(st.lists(st.sampled_from(steps), max_size=14)):
             step()
@@ -182,7 +191,7 @@ def test_an_idle_trace_holds_at_most_a_few_copies_of_what_can_be_distinguished(d
         patch.setattr(merge_module, "_PIECE", data.draw(st.sampled_from([1, 10])))
         run = Run(data)
         steps = [run.insert] * 3 + [run.insert_what_is_removed_again] * 2 + [run.compact_logically] * 2
-        steps += [run.compact_physically, run.tend, run.clone, run.drop]
+        steps += [run.compact_physically, run.tend, run.clone, run.clone_uncut, run.drop]
         for step in data.draw(st.lists(st.sampled_from(steps), max_size=14)):
             step()
             run.check()
@@ -243,6 +252,24 @@ def test_layers_are_logarithmically_many_and_each_row_moves_logarithmically_ofte
     assert spine.statistics().rows == inserted
     assert most_layers <= 2 * np.log2(inserted)
     assert most_moved <= 0
+    check(spine)
+
+
+def test_a_reader_that_asks_for_no_cut_and_holds_all_times_leaves_logarithmically_many_layers() -> None:
+    spine = Spine(1)
+    first = TraceHandle(spine)
+    reader = first.uncut()
+    first.drop()
+    for epoch in range(1000):
+        _insert_range(spine, epoch, np.array([epoch % 10]), np.empty(0, np.int64))
+    assert len(reader.batches()) <= 2 * np.log2(1000)
+    assert sum(map(len, reader.batches())) == 1000
+    assert sum(batch.time_count for batch in reader.batches()) == 1000
+    assert _contents(reader.clone().batches(), (599,)) == [(key, 0, 60) for key in range(10)]
+    assert reader.physical == Antichain([(0,)])
+    assert reader.batches_through(spine.upper) == reader.batches()
+    with pytest.raises(TimelyError, match="cannot cut the trace at"):
+        reader.batches_through(Antichain([(999,)]))
     check(spine)
 
 

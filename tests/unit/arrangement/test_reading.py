@@ -107,6 +107,29 @@ def test_compaction_gives_up_earlier_times_and_no_others() -> None:
     execute_directly(program)
 
 
+def test_a_trace_that_is_never_advanced_keeps_every_time_in_a_few_batches() -> None:
+    def program(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            session, edges = new_input(scope)
+            trace = edges.arrange_by_key().trace()
+        for epoch in range(600):
+            session.insert(epoch % 7, epoch)
+            session.advance_to(epoch + 1)
+            worker.step()
+        statistics = trace.statistics()
+        assert statistics.batches <= 20
+        assert statistics.rows == 600
+        for epoch in (0, 1, 77, 599):
+            assert trace.contents(epoch).records() == {(each % 7, each): 1 for each in range(epoch + 1)}
+        with worker.dataflow() as scope:
+            answer = trace.import_into(scope).as_collection().distinct().output()
+        worker.step_while(lambda: answer.less_than(600))
+        assert len(answer.contents()) == 600
+        session.close()
+
+    execute_directly(program)
+
+
 def test_a_dropped_trace_holds_nothing_and_reports_that_it_is_dropped() -> None:
     def program(worker: Worker) -> None:
         session, trace = _edges(worker)
