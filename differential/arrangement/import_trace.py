@@ -46,6 +46,7 @@ from timely.lowlevel import (
 def import_trace(export: Export, trace: TraceHandle, since: Antichain, scope: Scope, name: str) -> Arranged:
     """Return the arrangement exported, which `trace` reads, as of `since` (see `Trace.import_into`)."""
     check_scope(name, scope)
+    export.check()
     dataflow = scope.dataflow
     if dataflow.host is not export.host:
         raise BuildError(f"{name}: the trace is one of {export.host}, the dataflow one of {dataflow.host}")

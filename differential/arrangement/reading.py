@@ -312,7 +312,6 @@ class TraceCore:
     def imported(self, scope: Scope, since: Antichain | Moment | None, name: str) -> Arranged:
         """Return what is arranged here in another dataflow (see `Trace.import_into`)."""
         self._check()
-        self._export.check()
         at = self.logical if since is None else self._later(since, self.logical, "contents")
         if not at:
             raise TraceError(f"the trace of {self._export} cannot be imported as of an empty frontier: it has no times")
