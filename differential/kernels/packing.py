@@ -36,8 +36,8 @@ def divided(kernels: list[Kernel], processes: int) -> list[list[int]]:
     """Return which of the kernels each process compiles, by their places in the list.
 
     A process compiles a function once for all of its kernels. So a kernel goes to the process that will then have the
-    least to do. For what another process compiles as well, twice its size is added for each process: it takes time from
-    all of them, and kernels that follow may need it, too.
+    least to do. For what another process compiles as well, three times its size is added for each process: it takes
+    time from all of them, and kernels that follow may need it, too.
     """
     groups: list[list[int]] = [[] for _ in range(min(processes, len(kernels)))]
     known: list[set[FunctionType]] = [set() for _ in groups]
@@ -48,7 +48,7 @@ def divided(kernels: list[Kernel], processes: int) -> list[list[int]]:
         anywhere = parts & set().union(*known)
         loads_then = [load + _size(parts) + NEW * _size(parts - own) for load, own in zip(loads, known)]
         again = [NEW * _size(anywhere - own) for own in known]
-        least = min(range(len(groups)), key=lambda group: loads_then[group] + 2 * len(groups) * again[group])
+        least = min(range(len(groups)), key=lambda group: loads_then[group] + 3 * len(groups) * again[group])
         groups[least].append(place)
         known[least] |= parts
         loads[least] = loads_then[least]
