@@ -9,8 +9,8 @@ A capability that the garbage collector finds was forgotten: nobody can send wit
 serves nobody. Its worker drops it in its next step, with a `CapabilityWarning` at the line that made it. A program must
 not rely on that: when the collector finds an object that is part of a cycle is up to the collector.
 
-The worker's thread alone uses a capability: counts are changed without a lock, and a worker that waits would not learn
-of it. In another thread, `Worker.call` does, and what is called there directly is refused unless an operator runs.
+Only the worker's thread may use a capability: counts are changed without a lock, and a worker that waits would not
+learn of it. Other threads use `Worker.call`; what they call directly is refused, unless an operator runs meanwhile.
 
 What is counted is kept apart from the capability, in `Held`, so that the port that counts it does not keep the
 capability alive.
