@@ -1,7 +1,8 @@
 """Files of typed columns, piece by piece, from a row on: Parquet, Arrow, NumPy.
 
-No file is mapped into memory: the system ends a process that reads a page beyond the end of a file that another program
-writes again. A file that was written after it was opened raises Overwritten instead, also if its size is the same.
+Rows are not read through a map of the file: the system ends a process that reads a page beyond the end of a file, as
+where another program writes it again. A file that was written since it was opened raises Overwritten instead, even if
+its size is the same.
 """
 
 from __future__ import annotations
