@@ -91,8 +91,7 @@ class DataflowCore:
         """Raise BuildError once this is complete, or could not be built."""
         if self.is_abandoned:
             raise BuildError(
-                f"building {self} failed with an error: build it again; nothing can be added to it "
-                f"(at {user_origin()})"
+                f"building {self} failed with an error: build it again; nothing can be added to it (at {user_origin()})"
             )
         if self.plan.is_frozen:
             raise BuildError(
