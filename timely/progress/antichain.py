@@ -38,10 +38,10 @@ def minimal(times: Collection[Time]) -> tuple[Time, ...]:
     """
     if len(times) <= 1:
         return tuple(times)
-    first = min(times)
-    if len(first) == 1:
-        return (first,)
+    if len(next(iter(times))) == 1:
+        return (min(times),)
     ordered = sorted(times)
+    first = ordered[0]
     found = [first]
     if len(first) == 2:
         # Earlier times in lexicographic order have a first coordinate that is not larger, so a time is minimal exactly
