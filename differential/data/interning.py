@@ -25,7 +25,7 @@ the strings in a tuple. Freed numbers are reused.
 A collection begins when there are as many new items as the last one found in use, or a sixteenth of the rows that it
 marked, if that is more. So the table has about twice the items in use, and a new item pays for a constant amount of
 work. Long strings are counted in words of 8 bytes as well: a collection also begins when there are as many new words as
-the last one found in use, or a quarter of the rows that it marked, or `LEAST_WORDS`, whichever is most.
+the last one found in use, or a quarter of the rows that it marked, or `LEAST_WORDS`, whichever is the largest.
 
 The work is done in steps. For each item that is new since the step before, a step marks at most `MARKED_PER_ITEM` rows
 and sweeps at most `SWEPT_PER_ITEM` numbers, a fraction of the cost of encoding it; for each word, `MARKED_PER_WORD` and

@@ -57,12 +57,12 @@ def _one_row(data: Mapping[str, Any], lists: Sequence[str]) -> Mapping[str, Any]
     if not _is_one_row(data, lists):
         return data
     has_scalars = any(name not in lists for name in data)
-    return {
-        name: [value]
-        if name in lists and isinstance(value, (list, tuple)) and (has_scalars or _is_one(value))
-        else value
-        for name, value in data.items()
-    }
+    given = dict(data)
+    for name in lists:
+        value = data.get(name)
+        if isinstance(value, (list, tuple)) and (has_scalars or _is_one(value)):
+            given[name] = [value]
+    return given
 
 
 def _is_one_row(data: Any, lists: Sequence[str]) -> bool:

@@ -37,7 +37,7 @@ class Viewer:
         self._room = self.messages.qsize() + _BEHIND
 
     def give(self, message: str) -> bool:
-        """Pass on a message, or disconnect a viewer that has too many already; return whether it goes on."""
+        """Pass on a message, or disconnect a viewer that has too many already; return whether it stays connected."""
         goes_on = self.messages.qsize() < self._room
         self.messages.put_nowait(message if goes_on else None)
         return goes_on

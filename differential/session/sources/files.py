@@ -360,7 +360,7 @@ def _absolute(path: Path) -> str:
     """
     if is_url(_name_of(path)):
         raise SessionError(
-            f"{_name_of(path)} is a URL, and not the path of a file (at {user_origin()}): download the files, or read "
+            f"{_name_of(path)} is a URL, not the path of a file (at {user_origin()}): download the files, or read "
             "them with pandas or Polars, and insert() the frames"
         )
     return os.path.join(os.getcwd(), path) if os.fspath(path) else ""

@@ -40,7 +40,7 @@ AGGREGATES = [
 ]
 
 
-def types_of(definition: Callable[[Any], Any]) -> None:
+def compare_types(definition: Callable[[Any], Any]) -> None:
     """Compare the types of a view and of a question without rows with those with rows."""
     with Session() as db:
         rows = db.table("rows", {"key": ["x", "x"], "at": [1, 2], **COLUMNS})
@@ -57,7 +57,7 @@ def types_of(definition: Callable[[Any], Any]) -> None:
 
 @pytest.mark.parametrize(("aggregate", "column"), AGGREGATES)
 def test_aggregates(aggregate: str, column: str) -> None:
-    types_of(lambda t: getattr(t.rows.group_by("key"), aggregate)(column))
+    compare_types(lambda t: getattr(t.rows.group_by("key"), aggregate)(column))
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_aggregates(aggregate: str, column: str) -> None:
     ],
 )
 def test_definitions(definition: Callable[[Any], Any]) -> None:
-    types_of(definition)
+    compare_types(definition)
 
 
 def test_a_column_of_unknown_type_does_not_get_that_of_another_column_of_this_name() -> None:

@@ -505,7 +505,7 @@ def test_a_source_is_refused_where_it_cannot_fill_the_table(tmp_path: Path) -> N
         with pytest.raises(SessionError, match="there is no file or directory"):
             keyless.read_from(csv(tmp_path / "b.csv"))
         for make in csv, json_lines, tables:
-            with pytest.raises(SessionError, match=r"s3://bucket/\*\.csv is a URL, and not the path of a file"):
+            with pytest.raises(SessionError, match=r"s3://bucket/\*\.csv is a URL, not the path of a file"):
                 make("s3://bucket/*.csv", follow=True)
         with pytest.raises(SessionError, match="on_error is 'stop', 'skip' or a table"):
             keyless.read_from(csv(tmp_path / "a.csv"), on_error="ignore")  # type: ignore[arg-type]
