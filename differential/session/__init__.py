@@ -2,9 +2,10 @@
 
 from differential.session.changes import Change, Changes
 from differential.session.definition import Tables
+from differential.session.group_by import Groups, Windows
 from differential.session.live import Watch
 from differential.session.readable import Table, View
-from differential.session.relation import Groups, Relation, Windows
+from differential.session.relation import Relation
 from differential.session.row import Row
 from differential.session.rows import Rows
 from differential.session.session import Session

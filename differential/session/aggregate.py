@@ -11,10 +11,10 @@ from differential.operators.exact_sums import sum_of_decimals
 from timely.errors import BuildError, DataError
 from timely.lowlevel import Decimals, logical_type, user_origin
 
-Aggregate = Literal["count"] | tuple[str, Literal["sum", "min", "max", "mean"]]
+Aggregate = Literal["count"] | tuple[str, Literal["count_distinct", "sum", "min", "max", "mean"]]
 """The number of records, or a column and the aggregate of its values."""
 
-KINDS = ("sum", "min", "max", "mean")
+KINDS = ("count_distinct", "sum", "min", "max", "mean")
 
 _SUMS = {
     "bool": "int64",
@@ -51,7 +51,7 @@ def type_of(aggregate: str, of: str | None) -> str | None:
     >>> type_of("sum", "decimal(9, 2)"), type_of("mean", "duration[s]"), type_of("sum", "text")
     ('decimal(38, 2)', 'duration[us]', None)
     """
-    if aggregate == "count":
+    if aggregate in ("count", "count_distinct"):
         return "int64"
     if of is None or aggregate in ("min", "max"):
         return of

@@ -18,8 +18,8 @@ _ORDER = (
     "values of each key"
 )
 _LEFT = 'left.left_join(right, on="id", missing={"city": ""}) keeps records without a match'
-_DIFFERENT = "select('column', 'other').distinct().group_by('column').count() counts the different values of each"
-_ALL = "select('column', all=lambda r: 0).group_by('all').count() counts all records"
+_DIFFERENT = "group_by('column').count_distinct('other') counts the different values of each group"
+_ALL = "group_by().count() counts all records"
 _LARGEST = "keyed_by('column').top_k(3) keeps the largest values of each key"
 RELATION = {
     "where": _FILTER,
@@ -37,7 +37,10 @@ RELATION = {
     **dict.fromkeys(("outer_join", "full_join", "right_join"), _LEFT),
     **dict.fromkeys(("count_distinct", "nunique", "n_unique"), _DIFFERENT),
     **dict.fromkeys(("size", "shape", "len"), _ALL),
-    **dict.fromkeys(("mean", "avg"), "group_by('column').mean('total') makes the mean of each group"),
+    **dict.fromkeys(
+        ("mean", "avg"),
+        "group_by('column').mean('total') makes the mean of each group, and group_by().mean('total') that of all",
+    ),
     "columns": "names has the names of the columns",
     "value_counts": "group_by('column').count() counts the records of each value",
     **dict.fromkeys(
@@ -46,7 +49,10 @@ RELATION = {
 }
 """Names that other libraries have for what a definition does with a collection."""
 
-_OTHERS = "there are count, sum, min, max and mean; keyed_by('column').reduce(function) computes any other aggregate"
+_OTHERS = (
+    "there are count, count_distinct, sum, min, max and mean; keyed_by('column').reduce(function) computes any other "
+    "aggregate"
+)
 _AROUND = "before window(...) and group_by('column'), or after an aggregate such as count()"
 _BEFORE = "filter", "select", "map", "join"
 GROUPS = {
@@ -57,7 +63,7 @@ GROUPS = {
     "len": "count() counts the records of each group",
     "avg": "mean('column') is the mean",
     "average": "mean('column') is the mean",
-    **dict.fromkeys(("count_distinct", "nunique", "n_unique"), _DIFFERENT),
+    **dict.fromkeys(("nunique", "n_unique", "distinct"), "count_distinct('column') counts the different values"),
     **dict.fromkeys(("top_k", "nlargest", "head"), _LARGEST),
     **dict.fromkeys(("median", "std", "var", "first", "last", "quantile", "list", "apply", "reduce"), _OTHERS),
 }

@@ -32,6 +32,7 @@ class Named(Protocol):
     event_time: str | None
     types: Mapping[str, str]
     _narrow: Callable[[Sequence[str]], Any] | None
+    _unnamed: str | None
 
     @property
     def scope(self) -> Scope:

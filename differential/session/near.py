@@ -51,11 +51,8 @@ def known_columns(
     if names is None:
         refuse_unnamed(what, unnamed)
         raise BuildError(f"{here}: the columns have no names here; give them with .named(name, ...)")
-    if not wanted and what in ("group_by", "keyed_by"):
-        raise BuildError(
-            f"{here} needs a column. To make one group of all records, give them a column that is equal in all, as "
-            f"in select({names[0]!r}, all=lambda r: 0).group_by('all')"
-        )
+    if not wanted and what == "keyed_by":
+        raise BuildError(f"{here} needs a column")
     for name in wanted:
         if callable(name):
             raise BuildError(f"{here}: a computed column needs a name, as in select({names[0]!r}, name=function)")

@@ -15,17 +15,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from copy import copy
-from functools import cache
 from typing import TYPE_CHECKING, Any, Self, cast
 
 from differential.arrangement.arranged import Arranged
 from differential.collection import Arrangement, Collection
 from differential.operators import filter as _filter, join as _join
 from differential.operators.attempt import Attempt
-from differential.session.aggregate import Aggregate, check_aggregates, quotient, type_of
 from differential.session.alike import Alike
 from differential.session.checked import checked, checked_by_name
-from differential.session.guesses import GROUPS, RELATION, absent
+from differential.session.group_by import Groups, Windows
+from differential.session.guesses import RELATION, absent
 from differential.session.joined import On, joined_on, with_types
 from differential.session.near import (
     joined_names,
@@ -36,7 +35,7 @@ from differential.session.near import (
     refuse_stranger,
 )
 from differential.session.row import Row, by_name, chosen, is_of_the_library, of_row, refuse_values
-from differential.session.windows import WINDOW, Kind, Sessions, assigned, refuse_other_kinds, refuse_windows
+from differential.session.windows import Kind
 from timely import Stream
 from timely.errors import BuildError
 from timely.lowlevel import user_origin
@@ -222,19 +221,26 @@ class Relation(Alike):
         has_all = set(names) >= set(self.names or ())
         return self if self._narrow is None or is_made or has_all else self._narrow(names)
 
-    def group_by(self, *names: str) -> Groups:
+    def group_by(self, *names: str) -> Groups[Relation]:
         """Return the groups of records that are equal in these columns, of which `sum` and others make collections.
+
+        Without columns, all records are one group: its results have one record, or none if there are no records.
 
         >>> def program(scope):
         ...     orders = Relation.of(scope, np.array([1, 2, 1]), np.array([30, 5, 20])).named("customer", "total")
         ...     return orders.group_by("customer").count()
         >>> example(program)
         [((1, 2), 1), ((2, 1), 1)]
+        >>> def spent(scope):
+        ...     orders = Relation.of(scope, np.array([1, 2]), np.array([30, 5])).named("customer", "total")
+        ...     return orders.group_by().sum("total")
+        >>> example(spent)
+        [((35,), 1)]
         """
         self._known("group_by", names)
         return Groups(lambda: self, names, self.names)
 
-    def window(self, kind: Kind, *, at: str | None = None) -> Windows:  # type: ignore[override]
+    def window(self, kind: Kind, *, at: str | None = None) -> Windows[Relation]:  # type: ignore[override]
         """Return the windows of event time that the records belong to: `tumbling`, `sliding` or `sessions`.
 
         `at` is the column of event times, by default that of the table. Raises BuildError if there is none.
@@ -292,158 +298,3 @@ class Index(Arrangement):
     def with_updates(self, stream: Stream, keys: int) -> Relation:
         """Return a relation over other updates."""
         return Relation(stream, keys)
-
-
-class Groups:
-    """The records of a collection by the values of some columns.
-
-    >>> def groups(scope):
-    ...     columns = np.array([1, 2, 1]), np.array([30, 5, 20])
-    ...     return Relation.of(scope, *columns).named("customer", "total").group_by("customer")
-    >>> example(lambda scope: groups(scope).count("orders"))
-    [((1, 2), 1), ((2, 1), 1)]
-    >>> example(lambda scope: groups(scope).sum("total"))
-    [((1, 50), 1), ((2, 5), 1)]
-    >>> example(lambda scope: groups(scope).mean("total"))
-    [((1, 25.0), 1), ((2, 5.0), 1)]
-    >>> example(lambda scope: groups(scope).min("total").concat(groups(scope).max("total")))
-    [((1, 20), 1), ((1, 30), 1), ((2, 5), 2)]
-    >>> example(lambda scope: groups(scope).aggregate(orders="count", spent=("total", "sum"), most=("total", "max")))
-    [((1, 2, 50, 30), 1), ((2, 1, 5, 5), 1)]
-    """
-
-    def __init__(
-        self, records: Callable[[], Relation], names: tuple[str, ...], columns: tuple[str, ...] | None
-    ) -> None:
-        """Group what `records` returns, which is called when it is first needed, and has these `columns`."""
-        self._records = cache(records)
-        self._names = names
-        self._columns = columns or ()
-        self._indexed: dict[str, Relation] = {}
-
-    def __repr__(self) -> str:
-        return f"groups by {', '.join(self._names)}, of which count(), sum('column') and others make a collection"
-
-    def aggregate(self, **aggregates: Aggregate) -> Relation:
-        """Return several aggregates of each group, each in the column that its argument names.
-
-        Those of one column share an index, and joins put them together. Raises BuildError for what is neither `"count"`
-        nor a column and `"sum"`, `"min"`, `"max"` or `"mean"`.
-        """
-        check_aggregates(self._names, aggregates)
-        groups = self._only([of[0] for of in aggregates.values() if of != "count"])
-        kinds = {"sum": groups.sum, "min": groups.min, "max": groups.max, "mean": groups.mean}
-        first, *others = [
-            groups.count(name) if of == "count" else kinds[of[1]](of[0]).named(*self._names, name)
-            for name, of in aggregates.items()
-        ]
-        for other in others:
-            first = first.join(other)
-        return first
-
-    def count(self, name: str = "count") -> Relation:
-        """Return how many records each group has, in a column of this name."""
-        if name in self._names:
-            raise BuildError(f"count (at {user_origin()}): {name!r} is a column of the groups: take another name")
-        return self._made(self._counts(), name, "count")
-
-    def sum(self, column: str) -> Relation:
-        """Return the sum of a column in each group."""
-        return self._made(self._values("sum", column).sum(), column, "sum")
-
-    def min(self, column: str) -> Relation:
-        """Return the smallest value of a column in each group."""
-        return self._made(self._values("min", column).min(), column, "min")
-
-    def max(self, column: str) -> Relation:
-        """Return the largest value of a column in each group."""
-        return self._made(self._values("max", column).max(), column, "max")
-
-    def mean(self, column: str) -> Relation:
-        """Return the mean of a column in each group, as a float; of durations as one in microseconds or nanoseconds."""
-        known_columns(self._columns, "mean", [column])
-        groups = self._only([column])
-        sums, counts = groups._values("mean", column).sum(), groups._counts()
-        divided = sums.join_map(counts, lambda *both: (*both[:-2], quotient(*both[-2:])), keys=len(self._names))
-        return self._made(divided, column, "mean")
-
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> Any:
-            columns = {each: f"sum({each!r}) adds up the column" for each in self._columns}
-            raise AttributeError(absent(self, name, GROUPS | columns))
-
-    def _only(self, columns: Sequence[str]) -> Groups:
-        """Return the groups, of records that may lack other columns than these."""
-        narrow = self._records().narrowed([*self._names, *columns])
-        return self if narrow is self._records() else Groups(lambda: narrow, self._names, self._columns)
-
-    def _made(self, made: object, column: str, aggregate: str) -> Relation:
-        types = self._records().types
-        of = type_of(aggregate, types.get(column))
-        return with_types(cast(Relation, made).named(*self._names, column), {**types, column: of})
-
-    def _counts(self) -> Relation:
-        """Return (group, number of records), for which only the groups are indexed, unless the records are already."""
-        whole, keys = self._records(), len(self._names)
-        is_indexed = whole.names is not None and whole.names[: whole.keys] == self._names
-        return cast(Relation, (whole if is_indexed else whole.select(*self._names, keys=keys)).count())
-
-    def _values(self, what: str, column: str) -> Relation:
-        """Return (group, value of a column), indexed by group. Raises BuildError for what is not another column."""
-        known_columns(self._columns, what, [column])
-        if column in self._names:
-            raise BuildError(f"{what} (at {user_origin()}): {column!r} is a column of the groups")
-        if column not in self._indexed:
-            wanted, keys = (*self._names, column), len(self._names)
-            whole = self._records()
-            is_whole = whole.names == wanted
-            self._indexed[column] = whole.keyed_by(*self._names) if is_whole else whole.select(*wanted, keys=keys)
-        return self._indexed[column]
-
-
-class Windows(Groups):
-    """The windows of event time that the records of a collection belong to: groups of the records of each window.
-
-    Every result has the columns `window_start` and `window_end`; the end is not part of the window.
-
-    >>> from differential.session import tumbling
-    >>> def windows(scope):
-    ...     columns = np.array(["a", "b", "a"]), np.array([3, 4, 70])
-    ...     return Relation.of(scope, *columns).named("page", "minute").window(tumbling(60), at="minute")
-    >>> example(lambda scope: windows(scope).count())
-    [((0, 60, 2), 1), ((60, 120, 1), 1)]
-    >>> example(lambda scope: windows(scope).group_by("page").max("minute"))
-    [(('a', 0, 60, 3), 1), (('a', 60, 120, 70), 1), (('b', 0, 60, 4), 1)]
-    >>> example(lambda scope: windows(scope).sum("minute").concat(windows(scope).min("minute")))
-    [((0, 60, 3), 1), ((0, 60, 7), 1), ((60, 120, 70), 2)]
-    >>> example(lambda scope: windows(scope).mean("minute"))
-    [((0, 60, 3.5), 1), ((60, 120, 70.0), 1)]
-    >>> example(lambda scope: windows(scope).aggregate(visits="count", last=("minute", "max")))
-    [((0, 60, 2, 4), 1), ((60, 120, 1, 70), 1)]
-    >>> example(lambda scope: windows(scope).rows())
-    [(('a', 3, 0, 60), 1), (('a', 70, 60, 120), 1), (('b', 4, 0, 60), 1)]
-    """
-
-    def __init__(self, relation: Relation, kind: Kind, at: str | None) -> None:
-        refuse_other_kinds(kind)
-        column = relation.event_time if at is None else at
-        if column is None:
-            raise BuildError(
-                f"window (at {user_origin()}): no column of event times is known here: window(..., at='column') names "
-                "it, and db.table(...).event_time('column') does so for all views"
-            )
-        names = relation._known("window", [column])
-        refuse_windows(names)
-        super().__init__(self.rows, WINDOW, (*names, *WINDOW))
-        self._whole, self._kind, self._column = relation, kind, column
-
-    def rows(self, *by: str) -> Relation:
-        """Return each record once for each of its windows; sessions are those of records that are equal in `by`."""
-        known_columns(self._whole.names, "rows", by)
-        return assigned(self._whole, self._kind, self._column, by)
-
-    def group_by(self, *names: str) -> Groups:
-        """Return the groups of records that are equal in these columns and in the same window."""
-        rows = self.rows(*names if isinstance(self._kind, Sessions) else ())
-        return Groups(lambda: rows, (*names, *WINDOW), rows.names)

@@ -98,14 +98,6 @@ def test_a_mean_of_integers_is_rounded_once(values: list[int]) -> None:
     assert records(mean) == [(0, sum(values) / len(values))]
 
 
-def test_a_group_of_all_records_needs_a_column() -> None:
-    with pytest.raises(BuildError, match=r"group_by \(at .*\) needs a column.*select\('customer', all=lambda r: 0\)"):
-        records(lambda scope: orders(scope).group_by().count())
-    assert records(lambda scope: orders(scope).select("total", all=lambda r: 0).group_by("all").sum("total")) == [
-        (0, 55)
-    ]
-
-
 def test_groups_have_several_aggregates_of_which_those_of_one_column_share_an_index() -> None:
     def several(scope: Scope) -> Relation:
         made = (

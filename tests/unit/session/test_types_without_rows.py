@@ -64,6 +64,8 @@ def test_aggregates(aggregate: str, column: str) -> None:
     "definition",
     [
         lambda t: t.rows.group_by("text", "key").count("rows"),
+        lambda t: t.rows.group_by("text").count_distinct("day"),
+        lambda t: t.rows.group_by().aggregate(rows="count", days=("day", "count_distinct"), least=("text", "min")),
         lambda t: t.rows.group_by("key").aggregate(a="count", b=("int", "mean"), c=("day", "max")),
         lambda t: t.rows.group_by("key").sum("int").named("name", "total"),
         lambda t: t.rows.group_by("key").count().join(t.rows.group_by("key").sum("half")),
