@@ -35,6 +35,7 @@ from differential.session.reading import Run, rejects_of, run
 from differential.session.rows import Rows
 from differential.session.site import Definition
 from differential.session.sources.feed import REJECTS
+from differential.session.state_of_run import state_of_run
 from differential.session.status import Status
 from differential.session.table_data import declared_by, refuse_names_of_types
 from differential.session.uncommitted import lost_statements, warn_of
@@ -55,18 +56,17 @@ class Session:
 
     By default there is one worker, or as many as `timely run -w` asks for; its other options hold for a session, too.
     With `processes`, each worker but the first runs in a process of its own, which ends with this one. Definitions are
-    sent to them, so they may use functions and values of the program, but nothing that belongs to one process, such as
-    a file or a lock; what they print appears on the standard output of this process.
+    sent to them, so they may use functions and values of the program, but no file or lock. Their output appears here.
 
-    With `state`, a directory, each commit is durable when it returns, and a session that is opened again goes on with
-    the tables as of the last one. `keep` is how many earlier commits other programs can read them as of: a number, an
-    age such as "1h", or None for all.
+    With `state`, a directory, by default that of `timely run --state`, each commit is durable when it returns, and a
+    session that is opened again goes on with the tables as of the last one. `keep` is how many earlier commits other
+    programs can read them as of: a number, an age such as "1h", or None for all.
 
-    What takes longer than a second shows how far it is on standard error, and what takes longer than ten where that is
-    neither a terminal nor a notebook. With `progress=False` it does not.
+    What takes longer than a second (ten, unless in a terminal or notebook) shows how far it is on standard error. With
+    `progress=False` it does not.
 
-    Raises SessionError in one of several processes of `timely run`, for a number of workers that is not at least 1, and
-    for `keep` without `state`; ConfigError for `processes=True` where cloudpickle is not installed.
+    Raises SessionError in one of several processes of `timely run`, for less than one worker, and for `keep` without
+    `state`; ConfigError for `processes=True` where cloudpickle is not installed.
 
     >>> db = Session(workers=2)
     >>> words = db.table("words", {"word": ["to", "be", "to"]})
@@ -113,8 +113,6 @@ class Session:
         workers = launched.workers if workers is None else workers
         if not isinstance(workers, int) or workers < 1:
             raise SessionError(f"a session has at least one worker, not {workers!r:.80}")
-        if state is None and keep != 0:
-            raise SessionError(f"keep={keep!r:.80} applies to a durable session: give state=, a directory, too")
         name = f"session {next(_numbers)}"
         settings = replace(launched, workers=workers)
         origin = user_origin()
@@ -122,14 +120,16 @@ class Session:
         engine = Engine(workers, name, origin, cluster, settings, shows_progress=progress)
         self._catalog = Catalog(engine)
         self._end = finalize(self._catalog, engine.close)  # tables and views keep the catalog, too
-        if state is not None:
-            from differential.session.restoring import restore  # it needs pyarrow
+        try:
+            if state is None and (state := state_of_run(self)) is None and keep != 0:
+                raise SessionError(f"keep={keep!r:.80} applies to a durable session: give state=, a directory, too")
+            if state is not None:
+                from differential.session.restoring import restore  # it needs pyarrow
 
-            try:
                 restore(self._catalog, state, keep)
-            except BaseException:
-                self._end()
-                raise
+        except BaseException:
+            self._end()
+            raise
 
     def table(
         self,
