@@ -203,7 +203,7 @@ def _starts(times: Any, size: int, step: int, offset: int) -> tuple[Any, Any]:
 
 def _refuse_none(what: str, duration: Duration) -> None:
     is_duration = isinstance(duration, (int, np.integer, dt.timedelta, np.timedelta64)) and duration is not True
-    if not is_duration or not duration > type(duration)(0):  # type: ignore[operator]
+    if not is_duration or not duration > duration * 0:  # type: ignore[operator]
         raise BuildError(
             f"window (at {user_origin()}): the {what} is a positive timedelta or whole number, not {duration!r:.80}"
         )

@@ -35,12 +35,12 @@ class Follower:
         self.mark: str | None = None
         self.pending: list[Any] = []
 
-    async def read(self, hub: Any, until: int) -> None:
-        """Read up to a commit, or to what the stream has now."""
+    async def read(self, hub: Any, until: int, seconds: float = 0.05) -> None:
+        """Read up to a commit, which may change nothing, or what the stream has in so many seconds."""
         async with aclosing(hub.read(self.mark)) as entries:
             self.pending = []
             with suppress(TimeoutError):
-                async with asyncio.timeout(0.05):
+                async with asyncio.timeout(seconds):
                     async for entry in entries:
                         self.take(json.loads(entry.text))
                         if entry.commit >= until and not self.pending:
@@ -73,7 +73,7 @@ def test_a_reader_that_comes_and_goes_has_what_the_view_has(
             if is_read:
                 await follower.read(hub, number)
         await asyncio.to_thread(lambda: (numbers.upsert(x=9, y=len(commits)), db.commit()))
-        await follower.read(hub, db._catalog.last)
+        await follower.read(hub, db._catalog.last, seconds=30)
         assert +follower.rows == Counter(view.records())
         await hub.close("over")
 
