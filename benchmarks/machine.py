@@ -47,8 +47,8 @@ def in_short(found: dict[str, Any]) -> str:
     compiled = "compiled" if found["compiled"] else "not compiled"
     libraries = ", ".join(f"{name} {versions[name]}" for name in ("numpy", "numba") if name in versions)
     return (
-        f"{machine['processor']}, {machine['cores']} cores; Python {versions['python']}, {libraries}; "
-        f"commit {found['commit']}, {compiled}"
+        f"{machine['processor']}, {machine['cores']} cores; Python {versions['python']} ({found['build']}), "
+        f"{libraries}; commit {found['commit']}, {compiled}"
     )
 
 
