@@ -44,12 +44,12 @@ def measure(size: int, batches: int, laps: int) -> Figures:
 
 def _program(worker: Worker, size: int, batches: int, laps: int) -> Figures:
     column = np.arange(size // 8)
-    received = [0, 0]
+    received, wrong = [0], [0]
 
     def take(input: InputPort, output: OutputPort) -> None:
-        for _, batch in input:
-            received[0] += 1
-            received[1] += int(batch.columns[0][-1])  # type: ignore[union-attr]
+        for _, batch in input:  # if several small ones wait, they are one
+            received[0] += len(batch)
+            wrong[0] += int(batch.columns[0][-1]) != size // 8 - 1  # type: ignore[union-attr]
 
     with worker.dataflow() as scope:
         session, stream = new_input(scope)
@@ -75,7 +75,7 @@ def _program(worker: Worker, size: int, batches: int, laps: int) -> Figures:
     session.close()
     if worker.index == 1:
         sent = batches * (laps + WARM_UP_LAPS)
-        check(received == [sent, sent * (size // 8 - 1)], f"{received} arrived of {sent} batches")
+        check(received == [sent * (size // 8)] and wrong == [0], f"{received[0]} rows arrived of {sent} batches")
         check(bare.received == sent, f"{bare.received} arrived at the bare socket of {sent} buffers")
     ours, raw = (1e-6 * size * batches / np.array(seconds[WARM_UP_LAPS:])).T
     return {RATE: float(np.median(ours)), RAW: float(np.median(raw)), SHARE: float(np.median(ours / raw))}
