@@ -19,6 +19,7 @@ from timely.dataflow.tee import Tee
 from timely.errors import BuildError, DataflowFailed, TimelyError
 from timely.order import Time
 from timely.origin import user_origin
+from timely.progress.due import Due
 from timely.progress.reachability import Tracker
 
 
@@ -42,7 +43,8 @@ class DataflowCore:
         """Whether the optimisation pass is left out (see `timely.dataflow.compose`)."""
         self.outstanding: Outstanding = host.outstanding
         self.plan = Plan()
-        self.schedule = Schedule(self.outstanding, self._is_congested)
+        self.due = Due(host.agenda, index)
+        self.schedule = Schedule(self.outstanding, self._is_congested, self.due)
         self.recorder: Recorder | None = None
         self.counts: Counts | None = None
         """What operators have done while they were counted (`Log.count`)."""
@@ -148,6 +150,8 @@ class DataflowCore:
         """Run nothing any more: an error has ended a step between taking something and answering it."""
         what = "it was interrupted" if isinstance(error, KeyboardInterrupt) else f"it met {error!r:.200}"
         self.loss = str(error).partition("\n")[0] if isinstance(error, TimelyError) else what
+        if not self.due.is_set:
+            self.due.set()
 
     def refuse_if_failed(self) -> None:
         """Raise DataflowFailed if an error or an interrupt has ended a step."""

@@ -91,7 +91,7 @@ class Dataflow(DataflowCore):
         number = self._locations
         widths = [place.scope.width for place in self._places]
         edges = [Edge(number[source], number[target], summary) for source, target, summary in layout.edges]
-        self.tracker = Tracker(widths, edges, self.describe)
+        self.tracker = Tracker(widths, edges, self.describe, self.due)
         self.protocol = Protocol(self.tracker, config.progress, route)
         self.update = self.protocol.update
         self._lay_out(layout, ranks)

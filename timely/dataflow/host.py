@@ -12,6 +12,7 @@ from timely.errors import CapabilityError
 from timely.observe.activity import Activity
 from timely.observe.log import Log
 from timely.order import Time
+from timely.progress.due import Agenda
 
 
 class Answers(NamedTuple):
@@ -38,6 +39,7 @@ class Host(Protocol):
     allocator: Allocator
     outstanding: Outstanding
     activity: Activity
+    agenda: Agenda
 
     @property
     def explainer(self) -> Asker:

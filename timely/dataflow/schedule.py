@@ -19,6 +19,7 @@ from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
 
 from timely.dataflow.outstanding import Ledger, Outstanding
+from timely.progress.due import Due
 
 
 class Schedulable:
@@ -53,10 +54,11 @@ class Schedulable:
 class Schedule:
     """The queues of one dataflow's operators; empty, and refusing nothing, until `start`."""
 
-    def __init__(self, outstanding: Outstanding, is_congested: Callable[[], bool]) -> None:
+    def __init__(self, outstanding: Outstanding, is_congested: Callable[[], bool], due: Due) -> None:
         self.operators: Sequence[Schedulable] = ()
         self.outstanding = outstanding
         self._is_congested = is_congested
+        self._due = due
         self._ready: list[int] = []
         self._partway: list[int] = []
         self._sources: list[int] = []
@@ -91,6 +93,8 @@ class Schedule:
                 heappush(self._ready, rank)
             else:
                 self._sources.append(rank)
+            if not self._due.is_set:
+                self._due.set()
 
     def wake(self, operator: Schedulable) -> None:
         """Let an operator run because a frontier moved, if it waits for that."""

@@ -99,6 +99,7 @@ class Protocol:
 
     __slots__ = (
         "_batches",
+        "_due",
         "_eager",
         "_examined",
         "_flushes_held",
@@ -126,6 +127,7 @@ class Protocol:
         self._route = route
         self._is_root = route.parent is None
         self._tracker = tracker
+        self._due = tracker.due
         self._eager = mode == "eager"
         self._fresh: list[tuple[int, Time, int]] = []
         self._held: dict[int, ChangeBatch[Time]] = {}
@@ -173,6 +175,8 @@ class Protocol:
         if sender in children:
             # Whole and in order of arrival: the next batch then covers a prefix of what the child did.
             self._fresh.extend(batch)
+            if not self._due.is_set:
+                self._due.set()
             return ()
         self._tracker.update_all(batch)
         return children
@@ -196,6 +200,8 @@ class Protocol:
 
     def _note(self, location: int, time: Time, diff: int) -> None:
         self._fresh.append((location, time, diff))
+        if not self._due.is_set:
+            self._due.set()
 
     def _sum_up(self) -> None:
         """Add what was recorded since the last flush to the sums held back; zeros are dropped."""

@@ -49,6 +49,7 @@ from timely.errors import BuildError
 from timely.order import LIMIT, Time, less_equal
 from timely.progress.antichain import CLOSED, Antichain, minimal
 from timely.progress.cycles import Position, positions
+from timely.progress.due import Agenda, Due
 from timely.progress.graph import Edge, summaries_to
 from timely.progress.summary import PathSummary
 
@@ -63,12 +64,19 @@ FEW: Final = 8
 class Tracker:
     """The frontiers of all locations of one dataflow, maintained as its pointstamps come and go."""
 
-    def __init__(self, lengths: Sequence[int], edges: Iterable[Edge], describe: Callable[[int], str] = str) -> None:
-        """Track a graph whose location `l` has times of `lengths[l]` coordinates.
+    def __init__(
+        self,
+        lengths: Sequence[int],
+        edges: Iterable[Edge],
+        describe: Callable[[int], str] = str,
+        due: Due | None = None,
+    ) -> None:
+        """Track a graph whose location `l` has times of `lengths[l]` coordinates; set `due` when there are updates.
 
         Raises `CycleError` if a cycle does not advance time, and `BuildError` if a summary does not fit the lengths.
         Both errors name locations by `describe`.
         """
+        self.due = due or Due(Agenda(), 0)
         self._lengths = tuple(lengths)
         self._edges = list(dict.fromkeys(edges))
         self._describe = describe
@@ -99,10 +107,14 @@ class Tracker:
     def update(self, location: int, time: Time, diff: int) -> None:
         """Record that the count of a pointstamp changed by `diff`. Takes effect with the next `propagate`."""
         self._buffer.append((location, time, diff))
+        if not self.due.is_set:
+            self.due.set()
 
     def update_all(self, changes: Iterable[tuple[int, Time, int]]) -> None:
         """Record many changes, which take effect together."""
         self._buffer.extend(changes)
+        if not self.due.is_set:
+            self.due.set()
 
     def propagate(self) -> list[int]:
         """Apply the recorded updates; return the locations whose frontier is different from before."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 
 from timely.dataflow.dataflow import Dataflow
+from timely.progress.due import Agenda
 from timely.worker.garbage import thaw
 
 REMEMBERED = 1024
@@ -14,7 +15,9 @@ REMEMBERED = 1024
 class Dataflows:
     """The dataflows that run on a worker, by number, and which have run. Numbers are in the order of building."""
 
-    def __init__(self) -> None:
+    def __init__(self, agenda: Agenda) -> None:
+        """Step the dataflows that are on an agenda."""
+        self._agenda = agenda
         self.running: dict[int, Dataflow] = {}
         self.built = 0
         """How many dataflows have been built."""
@@ -24,25 +27,30 @@ class Dataflows:
         """Add the dataflow that was built last."""
         self.built += 1
         self.running[dataflow.index] = dataflow
+        self._agenda.add(dataflow.index)
 
     def step(self) -> tuple[bool, bool]:
-        """Step each dataflow once.
+        """Step each dataflow in which something is due.
 
         Return whether an operator ran, and whether the program may see a change though none ran: a frontier has moved,
         or a dataflow is complete.
         """
         has_run = has_changed = False
-        running = self.running
-        for dataflow in list(running.values()):
-            if dataflow.index not in running:
-                continue  # dropped by what ran in another one
+        agenda = self._agenda
+        agenda.begin()
+        while (index := agenda.next()) >= 0:
+            dataflow = self.running.get(index)
+            if dataflow is None:  # dropped
+                agenda.remove(index)
+                continue
             if dataflow.step():
                 has_run = True
             elif dataflow.has_moved:
                 has_changed = True
             if dataflow.is_complete:
-                self.drop(dataflow.index)
+                self.drop(index)
                 has_changed = True
+            dataflow.due.end_turn(not dataflow.is_idle)
         return has_run, has_changed
 
     def drop(self, index: int) -> None:
@@ -61,7 +69,8 @@ class Dataflows:
     @property
     def is_idle(self) -> bool:
         """Whether no operator of any dataflow is scheduled."""
-        return all(dataflow.is_idle for dataflow in self.running.values())
+        found = [self.running.get(index) for index in self._agenda.numbers()]
+        return all(dataflow is None or dataflow.is_idle for dataflow in found)
 
     @property
     def may_be_woken(self) -> bool:

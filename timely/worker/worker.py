@@ -29,6 +29,7 @@ from timely.errors import BuildError, StalledError
 from timely.observe.activity import PARKED, STEPPING, Activity
 from timely.observe.events import Parked, Unparked
 from timely.observe.log import Log
+from timely.progress.due import Agenda
 from timely.worker.dataflows import Dataflows
 from timely.worker.explaining import Explainer
 from timely.worker.garbage import paused
@@ -66,7 +67,8 @@ class Worker:
         self.log = Log(self.index)
         self.outstanding = Outstanding(self.peers, config.queue_bytes, allocator.send)
         self.shapes = Shapes(allocator)
-        self._dataflows = Dataflows()
+        self.agenda = Agenda()
+        self._dataflows = Dataflows(self.agenda)
         self._requests = Requests(allocator.wake)
         self.standstill = Standstill(self, self._dataflows, self._requests)
         self.explainer = Explainer(self, self._dataflows, self.standstill.has_lasted, self.take_in)
@@ -397,13 +399,12 @@ class Worker:
         try:
             busy = self._intake.take_in()
             requests = self._requests
-            if (requests.calls or requests.timers) and requests.run(self.activity.step_began):
+            if (requests.calls or requests.timers) and requests.run(activity.step_began):
                 busy = True
             has_run, has_changed = self._dataflows.step()
-            if has_run or has_changed:
-                busy = True
+            busy = busy or has_run or has_changed
             if busy:
-                self.activity.slept = 0.0
+                activity.slept = 0.0
             if requests.chores and not has_run:
                 requests.tend()
                 busy = True

@@ -589,3 +589,29 @@ def test_a_dataflow_is_built_and_dropped_by_the_thread_of_its_worker_alone() -> 
         assert not numbers.is_closed
 
     execute_directly(program)
+
+
+def test_a_step_visits_only_the_dataflows_in_which_something_is_due() -> None:
+    def program(worker: Worker) -> None:
+        inputs, probes = [], []
+        for _ in range(3):
+            with worker.dataflow() as scope:
+                numbers, stream = new_input(scope)
+                inputs.append(numbers)
+                probes.append(stream.exchange().probe())
+        worker.step_while(lambda: worker.agenda.numbers() != [])
+        for epoch in range(1, 4):
+            inputs[1].send(epoch)
+            inputs[1].flush()
+            assert worker.agenda.numbers() == [1]
+            inputs[1].advance_to(epoch)
+            worker.step_while(lambda epoch=epoch: probes[1].less_than(epoch))  # type: ignore[misc]
+            assert worker.agenda.numbers() == []
+        assert [probe.less_than(1) for probe in probes] == [True, False, True]
+        worker.drop_dataflow(1)
+        for numbers in inputs:
+            numbers.close()
+        worker.step_while(lambda: not probes[2].done())
+        assert (worker.agenda.numbers(), worker.dataflows) == ([], [])
+
+    execute_directly(program)
