@@ -128,10 +128,6 @@ def room_for_rows(room: Room, state: Ints) -> Room:
     return Room(tally, with_room(room.fold, state[FOLDS]), rows, with_room(room.changes, state[CHANGES]), room.bounds)
 
 
-MOST_AHEAD = 64
-"""At how many times that are not due a correction is computed; later ones become pending without a look."""
-
-
 @bare
 def _by_time(rows: Rows, first: int, last: int, n: int, tally: Table, starts: int, order: int) -> None:
     """Set two columns of `tally` to the order of the rows by time: where each time's rows start, and their numbers."""
@@ -272,17 +268,12 @@ def visit_times(
     distinct = _start_tally(fold, room, n)
     before, now, before_count = 0, fold_at_most(fold, distinct), 0
     first_row = counts[ROW_COUNT]
-    reached = ahead = 0
+    reached = 0
     for visit in range(state[STEPS]):
         due = is_due(upper, visits, visit, depth)
-        if not due:
-            ahead += 1
-            # In advance of a pending time: its own closure will contain this time (see `reduce_times`).
-            if is_covered(pending, state[PENDINGS], visits, visit, depth):
-                continue
-            if ahead > MOST_AHEAD:
-                state[PENDINGS] = put_minimal(pending, state[PENDINGS], visits, visit, depth)
-                continue
+        # In advance of a pending time: its own closure will contain this time (see `reduce_times`).
+        if not due and is_covered(pending, state[PENDINGS], visits, visit, depth):
+            continue
         # In a chain a skipped time is never followed by one that is not: all later ones are in advance of the same
         # pending time. So `reached`, the rank of the present visit, need not move past skipped times.
         while chain and not scratch.marks[KNOWN, reached] & IS_DUE:
