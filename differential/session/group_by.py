@@ -83,12 +83,13 @@ class Groups(Generic[R]):
         """
         check_aggregates(self._names, aggregates)
         groups = self._only([of[0] for of in aggregates.values() if of != "count"])
-        first, *others = [
+        parts = [
             groups._count(name) if of == "count" else groups._of(of[1], of[0], name) for name, of in aggregates.items()
         ]
-        for other in others:
-            first = first.join(other)
-        return self._without_key(first)
+        while len(parts) > 1:  # in pairs: one after the other, all columns so far would be indexed for each
+            pairs = [first.join(second) for first, second in zip(parts[::2], parts[1::2])]
+            parts = [*pairs, *parts[2 * len(pairs) :]]
+        return self._without_key(parts[0])
 
     def count(self, name: str = "count") -> R:
         """Return how many records each group has, in a column of this name."""
