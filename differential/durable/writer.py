@@ -132,6 +132,8 @@ class Writer:
             first, last = rows.span(table)
             if first < lower or last >= upper:
                 raise StateError(f"{self.shard}: updates at {first} to {last} do not belong to [{lower}, {upper})")
+            # Before the manifest names it: a crash between the two leaves a file that no reader knows of, and the next
+            # claim removes.
             parts = (*parts, self._put(table, lower, upper))
         now = clock.time()
         after = manifest.after(
@@ -195,7 +197,7 @@ class Writer:
         except StoreError:
             return False
         self._replace(self._bytes, manifest.after(parts=(*manifest.parts[:start], *part, *manifest.parts[end:])))
-        self._remove(merged)
+        self._remove(merged)  # only now that no manifest names them
         return True
 
     def keep_states(

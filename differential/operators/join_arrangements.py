@@ -168,6 +168,8 @@ class Joiner:
         for time, message in side.input.drain():
             batch = cast(Batch, message)
             side.admit(batch)
+            # Without the batches of the other side that have arrived and are not acknowledged: these are new, too, and
+            # meet this one when they are taken in, since `acknowledge` below includes it in the past of its side.
             past = other.past()
             if past:
                 self._todo.append(Pairing(Capability(self._output, time), batch, past, is_left))

@@ -157,7 +157,7 @@ class Reducer:
         """
         self._new.append(cast(Batch, message))
         upper = self._closed()
-        if upper.admits(time):
+        if upper.admits(time):  # more may arrive at this time
             self._sealer.held.hold(time)
             return
         chunks = self._reduced(upper)
@@ -195,6 +195,7 @@ class Reducer:
 
     def _reduced(self, upper: Antichain) -> list[Columns]:
         """Reduce the new batches; return the updates that this emits."""
+        # Both are kept until the kernel returns: the tables hold addresses of their columns, and no references.
         source, written = self._source.batches(), self._written.batches()
         try:
             chunks, self._pending = self._reduction(

@@ -94,7 +94,7 @@ class RingWriter(_End):
         end = head + 8 * (skipped + size)
         if end - words[TAIL] > RING_BYTES:
             return False
-        if skipped:
+        if skipped:  # what is left before the end of the memory counts as written, and as taken
             words[_FIRST + at] = _WRAP
             at = 0
         at += _FIRST
@@ -108,6 +108,7 @@ class RingWriter(_End):
             if length:
                 self._bytes[place : place + length] = frame if type(frame) is bytes else memoryview(frame).cast("B")
                 place += (length + 7) & ~7
+        # Last, when the record is whole: the receiver looks at nothing beyond HEAD.
         self._head = words[HEAD] = end
         return True
 
@@ -164,6 +165,7 @@ class RingReader(_End):
             part = self._bytes[place : place + length]
             frames.append(memoryview(bytearray(part)) if frames else bytes(part))
             place += (length + 7) & ~7
+        # Last, when all was copied: the sender overwrites what is before TAIL.
         self._tail = words[TAIL] = tail + 8 * size
         return frames
 

@@ -259,6 +259,8 @@ class Region(Schedulable):
 
     def _take_over(self) -> None:
         """Count what has arrived from other workers."""
+        # Until `_settle` the tracker counts it at the hub, too, so no frontier outside passes it before the region has
+        # received it.
         progress = self._progress
         for time in progress.arrived:
             progress.update(self.location, time, 1)
@@ -283,7 +285,7 @@ class Region(Schedulable):
     def _changed(self, time: Time, change: int) -> None:
         """Hold `time` at the hub if something arrives at it; run again, to see what is left, if something leaves."""
         if self.location < 0:
-            return
+            return  # the dataflow is not built yet
         if change > 0:
             if not Antichain.of_minimal(self.held).admits(time):
                 self.dataflow.update(self.location, time, 1)
