@@ -8,7 +8,17 @@ import numpy as np
 from hypothesis import given, settings, strategies as st
 
 from differential.kernels.compile import NOTHING
-from differential.kernels.times import advance, drop_unused, in_advance, intern, minimal
+from differential.kernels.times import (
+    advance,
+    drop_unused,
+    in_advance,
+    intern,
+    later_times,
+    minimal,
+    table_of_times,
+    times_inside,
+    times_outside,
+)
 from differential.trace.batch import frontier_table
 from tests.oracle.trace import representative
 from tests.strategies_batches import frontiers, times
@@ -87,3 +97,41 @@ def test_rows_without_a_time_index_are_at_the_first_time() -> None:
 def test_a_single_time_needs_no_index() -> None:
     index, kept = drop_unused(np.array([0, 0]), np.array([[3]]))
     assert (index.tolist(), kept.tolist()) == ([], [[3]])
+
+
+@settings(deadline=None)
+@given(st.data())
+def test_a_table_of_times_has_memory_of_its_own(data: Any) -> None:
+    _, given_times = _table(data)
+    given_table = np.array(given_times)
+    copied = table_of_times(given_table)
+    assert _tuples(copied) == _tuples(table_of_times(tuple(given_times))) == given_times
+    assert not np.shares_memory(copied, given_table)
+
+
+@settings(deadline=None)
+@given(st.data(), st.sampled_from([0, 1, 5, 2**40]))
+def test_later_times_differ_in_the_last_coordinate(data: Any, step: int) -> None:
+    _, given_times = _table(data)
+    table = np.array(given_times)
+    assert _tuples(later_times(table, step)) == [(*time[:-1], time[-1] + step) for time in given_times]
+    assert _tuples(table) == given_times
+
+
+@settings(deadline=None)
+@given(st.data(), st.integers(0, 3))
+def test_times_enter_at_round_zero_and_leave_without_their_rounds(data: Any, more: int) -> None:
+    depth, given_times = _table(data)
+    inside = times_inside(np.array(given_times), more)
+    assert _tuples(inside) == [(*time, *[0] * more) for time in given_times]
+    assert _tuples(times_outside(inside, depth)) == given_times
+    keep = data.draw(st.integers(1, depth + more))
+    rounds = np.array(data.draw(st.lists(times(depth + more), min_size=1, max_size=10)))
+    assert _tuples(times_outside(rounds, keep)) == [time[:keep] for time in _tuples(rounds)]
+
+
+def test_there_may_be_no_times() -> None:
+    none = np.empty((0, 2), np.int64)
+    shapes = [made.shape for made in (later_times(none, 1), times_inside(none, 1), times_outside(none, 1))]
+    assert shapes == [(0, 2), (0, 3), (0, 1)]
+    assert table_of_times(none).shape == (0, 2)
