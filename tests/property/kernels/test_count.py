@@ -12,7 +12,7 @@ from hypothesis import assume, given, settings, strategies as st
 
 from differential.kernels.blocks import columns_of
 from differential.kernels.compile import NOTHING
-from differential.kernels.count import Negative, count_changes, distinct_block, record_changes
+from differential.kernels.count import Negative, count_block, count_changes, distinct_block, record_changes
 from differential.kernels.wide import Overflow
 from differential.trace.batch import Batch, table_of
 from differential.trace.description import Description
@@ -64,6 +64,11 @@ def test_the_output_of_a_key_adds_up_to_its_count(data: Any) -> None:
         together = Batch.build(keys, counts, index, diffs, own.times, Description(LEAST, LEAST, LEAST))
         assert [column.tolist() for column in (keys, counts, index, diffs)] == [
             column.tolist() for column in (together.keys, together.vals, together.time_index, together.diffs)
+        ]
+        block, rows = count_block((own.columns.head,), table_of(past), 1)
+        assert rows == len(keys)
+        assert [column.tolist() for column in columns_of(block)] == [
+            column.tolist() for column in (keys, counts, index, diffs, own.times)
         ]
 
 
