@@ -8,10 +8,10 @@ from differential.session.catalog import Catalog
 from differential.session.changes import Change
 from differential.session.item import Item
 from differential.session.sinks.delivery import Delivery, Existing
-from differential.session.sinks.sink import Sink
+from differential.session.sinks.sink import Outlet, Sink
 from differential.session.table_data import Column, ordered
 from timely.errors import SessionError
-from timely.lowlevel import starts_of_runs
+from timely.lowlevel import name_of, starts_of_runs
 
 NOT_ATTACHED = "the sink is not attached: call write_to() again once it can be written to"
 
@@ -28,10 +28,16 @@ def written(catalog: Catalog, item: Item, sink: Sink, patience: float, existing:
         columns, counts = _counted(values)
         return [Change(catalog.last, item.columns(len(columns)), columns, counts)]
 
+    def outlet() -> Outlet:
+        columns = None if item.names is None else item.columns(len(item.names))
+        empty = () if item.size else catalog.read(item).arrays()
+        is_known = columns is not None and len(empty) == len(columns) and "value" not in map(name_of, empty)
+        return Outlet(item.name, columns, empty if is_known else None)
+
     with catalog.exclusive():
         catalog.check(item)
         history = None if catalog.storage is None else catalog.storage.retained(item, sink.name)
-        delivery = Delivery(sink, item, history, contents, patience, existing)
+        delivery = Delivery(sink, item, history, contents, outlet, patience, existing)
         changes = None if history is not None else catalog.follow(item)
         catalog.deliveries.add(delivery, changes, catalog.last)
         try:

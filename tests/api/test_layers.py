@@ -72,7 +72,7 @@ OWNERS = {
 }
 """The room that alone imports a library."""
 SHARED = {
-    "pyarrow": ("differential.durable", "differential.frames", "differential.jobs", "differential.session.sources"),
+    "pyarrow": ("differential.durable", "differential.frames", "differential.jobs", "differential.session"),
     "confluent_kafka": ("differential.session.sinks", "differential.session.sources"),
     "psycopg": ("differential.session.sinks", "differential.session.sources"),
 }

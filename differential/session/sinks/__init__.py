@@ -14,7 +14,8 @@
 """
 
 from differential.session.sinks.delivery import Delivery
+from differential.session.sinks.directory import arrow, npy, parquet
 from differential.session.sinks.files import csv, json_lines
 from differential.session.sinks.sink import Mark, Outlet, Sink, SinkWriter
 
-__all__ = ["Delivery", "Mark", "Outlet", "Sink", "SinkWriter", "csv", "json_lines"]
+__all__ = ["Delivery", "Mark", "Outlet", "Sink", "SinkWriter", "arrow", "csv", "json_lines", "npy", "parquet"]

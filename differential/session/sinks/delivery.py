@@ -67,6 +67,7 @@ class Delivery:
         item: Item,
         history: Retained | None,
         contents: Contents,
+        outlet: Callable[[], Outlet],
         patience: float,
         existing: Existing,
     ) -> None:
@@ -85,6 +86,7 @@ class Delivery:
         self._sink = sink
         self._history = history
         self._contents = contents
+        self._outlet = outlet
         self._patience = patience
         self._existing = existing
         self._own_stream = f"session {token_hex(8)}"
@@ -210,7 +212,7 @@ class Delivery:
 
     def _attempt(self, number: int) -> None:
         if self._writer is None:
-            self._writer = self._sink.open(Outlet(self.item.name, self.item.names))
+            self._writer = self._sink.open(self._outlet())
             self._begin(self._writer, number)
         if not self._is_complete:
             self._read(number)

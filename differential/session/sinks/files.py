@@ -24,9 +24,8 @@ from typing import Any, Literal
 from differential.data.disk import OsDisk, replace_file
 from differential.session.changes import Change
 from differential.session.sinks.sink import Mark, Outlet
-from differential.session.sinks.values import ADDED, as_json, as_line, as_texts, check_names
+from differential.session.sinks.values import ADDED, as_json, as_line, as_texts, check_names, in_order
 from differential.session.sources.bytes_of import CHECKED, digest
-from differential.session.table_data import order_of
 from timely.errors import SessionError, StoreError
 from timely.lowlevel import user_origin
 
@@ -142,23 +141,22 @@ class FileWriter:
             if self._form == "csv" and is_first:
                 yield (",".join(map(_field, (*change.columns, *ADDED))) + "\n").encode()
             is_first = False
-            order = order_of((*change.rows, change.diff))
-            rows = tuple(column[order] for column in change.rows)
-            diffs = change.diff[order].tolist()
             form = _csv_lines if self._form == "csv" else _json_lines
-            yield form(Change(change.time, change.columns, rows, change.diff), diffs).encode()
+            yield form(in_order(change)).encode()
 
 
-def _json_lines(change: Change, diffs: list[int]) -> str:
+def _json_lines(change: Change) -> str:
+    diffs = change.diff.tolist()
     names = (*change.columns, *ADDED)
     columns = [as_json(name, column) for name, column in zip(change.columns, change.rows)]
     rows = zip(*columns, [change.time] * len(diffs), diffs)
     return "".join(f"{as_line(dict(zip(names, row)))}\n" for row in rows)
 
 
-def _csv_lines(change: Change, diffs: list[int]) -> str:
+def _csv_lines(change: Change) -> str:
     columns = [map(_field, as_texts(name, column)) for name, column in zip(change.columns, change.rows)]
-    return "".join(f"{','.join(fields)},{change.time},{diff}\n" for *fields, diff in zip(*columns, map(str, diffs)))
+    rows = zip(*columns, map(str, change.diff.tolist()))
+    return "".join(f"{','.join(fields)},{change.time},{diff}\n" for *fields, diff in rows)
 
 
 def _field(text: str | None) -> str:

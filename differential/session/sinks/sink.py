@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 from differential.session.changes import Change
+from differential.session.table_data import Column
 
 
 class Mark(NamedTuple):
@@ -36,6 +37,8 @@ class Outlet(NamedTuple):
 
     view: str
     columns: tuple[str, ...] | None
+    empty: tuple[Column, ...] | None = None
+    """The columns, without rows, if the view has none and the types of all its columns are known."""
 
 
 class SinkWriter(Protocol):

@@ -17,8 +17,9 @@ from typing import Any
 
 import numpy as np
 
+from differential.session.changes import Change
 from differential.session.sources.convert import family
-from differential.session.table_data import Column
+from differential.session.table_data import Column, order_of
 from timely.errors import DataError
 from timely.lowlevel import Typed, name_of
 
@@ -34,6 +35,16 @@ def check_names(names: Sequence[str], key: Sequence[str] = ()) -> None:
     taken = [name for name in names if name in ADDED and not key]
     if taken:
         raise DataError(f"the view has a column {taken[0]!r}, the name of one that the sink adds: rename it")
+
+
+def in_order(change: Change) -> Change:
+    """Return a change with its rows sorted, so that a sink that writes it again writes the same.
+
+    >>> in_order(Change(2, ("x",), (np.array([5, 3]),), np.array([1, -1]))).diff
+    array([-1,  1])
+    """
+    order = order_of((*change.rows, change.diff))
+    return change._replace(rows=tuple(column[order] for column in change.rows), diff=change.diff[order])
 
 
 def as_json(name: str, column: Column) -> list[Any]:

@@ -1,4 +1,4 @@
-"""A program that keeps files of a view's changes, to be killed: `python delivering.py DIRECTORY`."""
+"""A program that keeps files of a view's changes of all forms, to be killed: `python delivering.py DIRECTORY`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from differential import Session
-from differential.session.sinks import csv, json_lines
+from differential.session.sinks import arrow, csv, json_lines, npy, parquet
 from differential.session.sources import json_lines as lines_of
 
 directory = Path(sys.argv[1])
@@ -16,6 +16,8 @@ with Session(state=str(directory / "db")) as db:
     sums = db.view("sums", lambda t: t.numbers.group_by("group").sum("n"), durable=True)
     sums.write_to(csv(directory / "sums.csv"))
     sums.write_to(json_lines(directory / "sums.jsonl"))
+    for sink in parquet, arrow, npy:
+        sums.write_to(sink(directory / sink.__name__))
     print("begins", flush=True)
     db.run(until=(directory / "end").exists)
     db.commit()

@@ -9,11 +9,30 @@ import subprocess
 import sys
 import time
 from collections import Counter, defaultdict
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+import polars
 import pytest
 
 PROGRAM = Path(__file__).with_name("delivering.py")
+READERS: dict[str, Callable[[Path], list[Any]]] = {
+    "parquet": lambda path: polars.read_parquet(path).rows(),
+    "arrow": lambda path: polars.read_ipc(path).rows(),
+    "npy": lambda path: np.load(path).tolist(),
+}
+
+
+def rows_of(directory: Path, read: Callable[[Path], list[Any]]) -> list[Any]:
+    """Return the rows of a directory with a file for each commit, whose name is its number."""
+    found = []
+    for path in sorted(directory.glob(f"*.{directory.name}")):
+        rows = read(path)
+        assert {time for *_, time, _ in rows} <= {int(path.stem)}
+        found += rows
+    return found
 
 
 @pytest.mark.slow
@@ -51,6 +70,7 @@ def test_files_have_each_commit_once_however_often_the_program_is_killed(tmp_pat
         of_csv = [tuple(map(int, row.values())) for row in csv.DictReader(file)]
     of_json = [tuple(json.loads(line).values()) for line in (tmp_path / "sums.jsonl").read_text().splitlines()]
     assert of_csv == of_json
+    assert {form: rows_of(tmp_path / form, read) for form, read in READERS.items()} == dict.fromkeys(READERS, of_csv)
     times = [time for *_, time, _ in of_csv]
     assert times == sorted(times)
     found: Counter[tuple[int, int]] = Counter()
