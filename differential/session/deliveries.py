@@ -33,7 +33,7 @@ class Deliveries:
 
     def __init__(self) -> None:
         self.all: tuple[tuple[Delivery, Changes | None], ...] = ()
-        """Each delivery with the changes of its view, or None if the view is durable."""
+        """Each delivery with the changes of its table or view, or None if it is a durable view."""
         self._left: dict[tuple[str, str], Left] = {}
         """What sinks have of views that were replaced, by the names of the view and the sink."""
 

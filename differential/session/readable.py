@@ -145,6 +145,56 @@ class Readable:
 
         return publish(self._catalog, self._item, address, keys)
 
+    def write_to(
+        self, sink: Sink, *, patience: float = 10.0, existing: Literal["stop", "replace"] = "stop"
+    ) -> Delivery:
+        """Write the rows to a sink, and the changes of each commit at its end; return the delivery.
+
+        If the sink does not accept the changes, a commit tries again for `patience` seconds, with longer and longer
+        pauses. Then it raises an error, and the next commit tries again. If another attempt cannot succeed, the
+        delivery ends.
+
+        In a durable session a view must be durable. The sink keeps the number of the last commit that it has applied,
+        so it receives each commit once, in order, even if the program is killed at any moment. If the sink contains
+        anything else, `existing="stop"` raises an error, and "replace" replaces it by the rows as of the last commit.
+
+        Raises SessionError if the sink cannot be written to, or if the same rows are already written to it.
+
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> from differential.session import Session
+        >>> from differential.session.sinks import csv
+        >>> with tempfile.TemporaryDirectory() as directory, Session() as db:
+        ...     stock = db.table("stock", {"item": ["nut"], "pieces": [3]}, key="item")
+        ...     delivery = stock.write_to(csv(f"{directory}/stock.csv"))
+        ...     first = db.commit()
+        ...     stock.upsert(item="nut", pieces=4)
+        ...     second = db.commit()
+        ...     print(Path(directory, "stock.csv").read_text(), end="")
+        item,pieces,time,diff
+        nut,3,1,1
+        nut,3,2,-1
+        nut,4,2,1
+        """
+        if not hasattr(sink, "open"):
+            raise SessionError(
+                f"write_to (at {user_origin()}) takes a sink, such as csv('orders.csv') of differential.session.sinks, "
+                f"not {sink!r:.80}"
+            )
+        return written(self._catalog, self._item, sink, patience, existing)
+
+    def forget(self, sink: str) -> None:
+        """Stop writing to the sink of this name; a durable session no longer retains commits for it.
+
+        The sink need not be attached.
+
+        >>> from differential.session import Session
+        >>> with Session() as db:
+        ...     stock = db.table("stock", {"item": ["nut"]})
+        ...     db.view("all", lambda t: t.stock).forget("stock.csv")
+        """
+        forgotten(self._catalog, self._item, sink)
+
     def __len__(self) -> int:
         self._catalog.engine.refuse_ended()
         self._catalog.check(self._item)
@@ -198,57 +248,6 @@ class View(Readable):
     3
     5
     """
-
-    def write_to(
-        self, sink: Sink, *, patience: float = 10.0, existing: Literal["stop", "replace"] = "stop"
-    ) -> Delivery:
-        """Write the view to a sink, and the changes of each commit at its end; return the delivery.
-
-        If the sink does not accept the changes, a commit tries again for `patience` seconds, with longer and longer
-        pauses. Then it raises an error, and the next commit tries again. If another attempt cannot succeed, the
-        delivery ends.
-
-        In a durable session the view must be durable. The sink keeps the number of the last commit that it has applied,
-        so it receives each commit once, in order, even if the program is killed at any moment. If the sink contains
-        anything else, `existing="stop"` raises an error, and "replace" replaces it by the contents of the view.
-
-        Raises SessionError if the sink cannot be written to, or if the view is already written to it.
-
-        >>> import tempfile
-        >>> from pathlib import Path
-        >>> from differential.session import Session
-        >>> from differential.session.sinks import csv
-        >>> with tempfile.TemporaryDirectory() as directory, Session() as db:
-        ...     stock = db.table("stock", {"item": ["nut"], "pieces": [3]}, key="item")
-        ...     view = db.view("all", lambda t: t.stock)
-        ...     delivery = view.write_to(csv(f"{directory}/stock.csv"))
-        ...     first = db.commit()
-        ...     stock.upsert(item="nut", pieces=4)
-        ...     second = db.commit()
-        ...     print(Path(directory, "stock.csv").read_text(), end="")
-        item,pieces,time,diff
-        nut,3,1,1
-        nut,3,2,-1
-        nut,4,2,1
-        """
-        if not hasattr(sink, "open"):
-            raise SessionError(
-                f"write_to (at {user_origin()}) takes a sink, such as csv('orders.csv') of differential.session.sinks, "
-                f"not {sink!r:.80}"
-            )
-        return written(self._catalog, self._item, sink, patience, existing)
-
-    def forget(self, sink: str) -> None:
-        """Stop writing to the sink of this name; a durable session no longer retains commits for it.
-
-        The sink need not be attached.
-
-        >>> from differential.session import Session
-        >>> with Session() as db:
-        ...     stock = db.table("stock", {"item": ["nut"]})
-        ...     db.view("all", lambda t: t.stock).forget("stock.csv")
-        """
-        forgotten(self._catalog, self._item, sink)
 
 
 class Table(Readable):

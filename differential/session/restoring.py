@@ -80,6 +80,10 @@ def adopted(
         if each not in durable:
             item.schema.declare(each, column)
     if item.shown != (shown := tuple(map(places.index, columns))):
+        for sink in _sinks(catalog, item):
+            raise SessionError(
+                f"{item} (at {user_origin()}) cannot be given another order of columns: {sink}; call db.table() first"
+            )
         item.shown = shown  # in which rows without names are to be read, too
         storage.note(name, shown=shown)
     return item
@@ -119,10 +123,18 @@ def _uses(catalog: Catalog, item: Item) -> Iterator[str]:
     for feed in catalog.feeds.all:
         if item in (feed.item, feed.rejects) and not feed.is_over:
             yield f"{feed} fills {item}"
+    yield from _sinks(catalog, item)
     if (clock := catalog.clocks.all.get(item)) is not None:
         yield f"{item} has event times (at {clock.origin})"
     for follower in item.followed():
         yield f"{follower.made_by} (at {follower.origin}) follows {item}"
+
+
+def _sinks(catalog: Catalog, item: Item) -> Iterator[str]:
+    """Yield the sinks that receive what commits change in a table."""
+    for delivery, _ in catalog.deliveries.all:
+        if delivery.item is item and not delivery.is_over:
+            yield f"{delivery} is attached"
 
 
 def keep_view(catalog: Catalog, item: Item) -> None:

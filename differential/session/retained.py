@@ -1,6 +1,6 @@
-"""What a durable view retains for its sinks.
+"""What a durable view, or a table of a durable session, retains for its sinks.
 
-The reach of each sink is an offset of the view's durable collection, written with each append. It is one append behind,
+The reach of each sink is an offset of the durable collection, written with each append. It is one append behind,
 so it is never beyond what the sink has, and the collection stays readable as of the reach:
 
     since <= reach of each sink <= what the sink has
@@ -40,9 +40,10 @@ class Reaches(dict[str, Reach]):
         """Return the reaches as offsets."""
         return {f"{_PREFIX}{sink}": reach.to_text() for sink, reach in self.items()}
 
-    def limit(self) -> int | None:
-        """Return the commit as of which the view must stay readable, or None if it has no sink."""
-        return min((reach.through for reach in self.values()), default=None)
+    def limit(self, most: int | None = None) -> int | None:
+        """Return the commit as of which the collection must stay readable: at most `most`; None if any will do."""
+        limits = [reach.through for reach in self.values()]
+        return min(limits if most is None else [*limits, most], default=None)
 
 
 def stream_of(identity: str, name: str, about: Mapping[str, Any]) -> str:
@@ -70,34 +71,55 @@ class Past(NamedTuple):
     @property
     def label(self) -> str:
         """A short name of the stream."""
-        return sha256(self.stream.encode()).hexdigest()[:8]
+        return _digest(self.stream)
 
 
 @dataclass(frozen=True, eq=False)
 class Retained:
-    """The changes of a durable view, and what is retained of them for a sink. Use under the lock of the catalog."""
+    """The changes of a table or durable view, and what is retained of them for a sink. Use under the catalog's lock.
+
+    A table has no durable collection before the next commit, which then makes the reaches durable.
+    """
 
     item: Item
     sink: str
     identity: str
     """That of the session's directory."""
-    writer: Writer
+    writer_of: Callable[[], Writer | None]
+    """Returns the writer of the durable collection; None if the next commit makes it."""
+    next: int
+    """The commit that makes the durable collection if there is none."""
     reaches: Reaches
     attempt: Callable[[Callable[[], object]], object]
     """Runs what writes to the store."""
 
     @property
     def stream(self) -> str:
-        """The name of the stream of commits, for marks: another one if the view begins anew."""
-        return stream_of(self.identity, self.item.name, self.writer.manifest.about)
+        """The name of the stream of commits, for marks: another one if the view begins anew.
+
+        That of a table depends on its columns and their order, because a table keeps its rows if these change.
+        """
+        stream = stream_of(self.identity, self.item.name, self.about)
+        return stream if self.item.kind == "view" else f"{stream}/{_digest(repr(self.item.columns(0)))}"
+
+    @property
+    def about(self) -> Mapping[str, Any]:
+        """What is noted of the durable collection."""
+        writer = self.writer_of()
+        return {"created": self.next} if writer is None else writer.manifest.about
 
     def since(self) -> int:
-        """Return the first commit as of which the view can be read."""
-        return self.writer.manifest.since
+        """Return the first commit as of which it can be read. Before its first commit, a table was empty."""
+        writer = self.writer_of()
+        since = self.next if writer is None else writer.manifest.since
+        return since - (self.item.kind == "table" and since == self.about["created"])
 
     def changes(self, after: int, end: int) -> list[Change]:
         """Return the changes of each commit after `after`, up to and including `end`."""
-        table = self.writer.shard.updates(after + 1, end + 1)
+        writer = self.writer_of()
+        if writer is None:
+            return []
+        table = writer.shard.updates(after + 1, end + 1)
         return [self._change(time, updates) for time, updates in rows.by_time(table)]
 
     def contents(self, at: int) -> list[Change]:
@@ -106,13 +128,14 @@ class Retained:
         If the view was replaced since that commit, these are the rows of the former one: the next commit has the
         difference.
         """
-        table = rows.consolidated(self.writer.shard.updates(), at)
-        if not len(table):
+        writer = self.writer_of()
+        if writer is None or not len(table := rows.consolidated(writer.shard.updates(), at)):
             return []
         return [self._change(at, rows.updates_of(table))]
 
     def _change(self, time: int, updates: Updates) -> Change:
-        return Change(time, self.item.columns(len(updates.columns)), updates.columns, updates.each_diff())
+        columns = self.item.reordered(updates.columns)
+        return Change(time, self.item.columns(len(columns)), columns, updates.each_diff())
 
     def reach(self) -> Reach | None:
         """Return how far the sink is known to be, or None if it is not known."""
@@ -121,13 +144,18 @@ class Retained:
     def retain(self, reach: Reach) -> None:
         """Retain all commits after that reach, durably, until `note` replaces it."""
         self.reaches[self.sink] = reach
-        self.attempt(lambda: self.writer.note(self.reaches.offsets()))
+        if (writer := self.writer_of()) is not None:
+            self.attempt(lambda: writer.note(self.reaches.offsets()))
 
     def note(self, reach: Reach) -> None:
-        """Record how far the sink is; the next append of the view makes this durable."""
+        """Record how far the sink is; the next append makes this durable."""
         self.reaches[self.sink] = reach
 
     def forget(self) -> None:
         """Stop retaining commits for the sink."""
-        if self.reaches.pop(self.sink, None) is not None:
-            self.attempt(lambda: self.writer.note({f"{_PREFIX}{self.sink}": None}))
+        if self.reaches.pop(self.sink, None) is not None and (writer := self.writer_of()) is not None:
+            self.attempt(lambda: writer.note({f"{_PREFIX}{self.sink}": None}))
+
+
+def _digest(text: str) -> str:
+    return sha256(text.encode()).hexdigest()[:8]

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from functools import partial
 from secrets import token_hex
 from typing import Any, TypeVar
 
@@ -191,33 +192,31 @@ class Storage:
         return published
 
     def retained(self, item: Item, sink: str) -> Retained:
-        """Return what is retained of a durable view for a sink. Raises SessionError if the view is not durable."""
-        if all(each is not item for each, _ in self._views):
+        """Return what is retained for a sink of a table or view. Raises SessionError if the view is not durable."""
+        if not self._is_durable(item):
             raise SessionError(
                 f"{item} must be durable, because the sinks of a durable session rely on it: db.view(..., durable=True)"
             )
-        writer, reaches = self._writers[item.name], self._reaches[item.name]
-        return Retained(item, sink, self._identity, writer, reaches, self._attempt)
+        return self._retained(item, sink, self._reaches.setdefault(item.name, Reaches()))
 
     def past(self, item: Item) -> Past | None:
         """Return the retained changes of a durable table or view; None if it is not durable.
 
         None also for a view that the next commit will correct, because the retained changes lack the correction.
         """
-        writer = self._writers.get(item.name)
-        if writer is None and item.kind == "table" and item.name in self._tables:
-            stream = stream_of(self._identity, item.name, {"created": self.last + 1})
-            return Past(stream, self.last, [])  # the next commit makes it durable
-        is_durable = item.kind == "table" or any(each is item for each, _ in self._views)
-        if writer is None or not is_durable or item.name in self._corrections:
+        if not self._is_durable(item) or item.name in self._corrections:
             return None
-        retained = Retained(item, "", self._identity, writer, Reaches(), self._attempt)
-        since = retained.since()
-        if item.kind == "table" and since == writer.manifest.about["created"]:
-            since -= 1  # before the first commit of a table, it was empty
-        since = max(since, self.last - PAST)
-        found = retained.changes(since, self.last)
-        return Past(retained.stream, since, [change._replace(rows=item.reordered(change.rows)) for change in found])
+        retained = self._retained(item, "", Reaches())
+        since = max(retained.since(), self.last - PAST)
+        stream = stream_of(self._identity, item.name, retained.about)
+        return Past(stream, since, retained.changes(since, self.last))
+
+    def _is_durable(self, item: Item) -> bool:
+        return item.name in self._tables if item.kind == "table" else any(each is item for each, _ in self._views)
+
+    def _retained(self, item: Item, sink: str, reaches: Reaches) -> Retained:
+        writer_of = partial(self._writers.get, item.name)
+        return Retained(item, sink, self._identity, writer_of, self.last + 1, reaches, self._attempt)
 
     @property
     def _identity(self) -> str:
@@ -340,7 +339,7 @@ class Storage:
             writer.remove_garbage()
         writer.keep = self._keep
         self._writers[name] = writer
-        self._reaches[name] = Reaches()
+        self._reaches.setdefault(name, Reaches())  # a table may have sinks already
         return writer
 
     def _appended(
@@ -359,11 +358,11 @@ class Storage:
             if name not in self._writers:
                 writer = self._writer(name, "input", number, kept.about(number))
                 if name not in changes:
-                    writer.append(number + 1, [])  # so that it can be read: it is empty as of this commit
+                    writer.append(number + 1, [], self._reaches[name].offsets())  # so that it can be read: it is empty
         for name, (_, net) in changes.items():
-            writer = self._writers[name]
-            writer.names = self._tables[name].columns
-            writer.append(number + 1, [Updates.at((number,), net.columns, net.diffs)], limit=last)
+            writer, reaches = self._writers[name], self._reaches[name]
+            writer.names, batch = self._tables[name].columns, Updates.at((number,), net.columns, net.diffs)
+            writer.append(number + 1, [batch], reaches.offsets(), limit=reaches.limit(last))
         offsets: dict[str, Position] = {
             noted_as(self._writers[table]): self._writers[table].manifest.upper - 1 for table in self._tables
         }

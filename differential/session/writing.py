@@ -1,4 +1,4 @@
-"""Attach sinks to views."""
+"""Attach sinks to tables and views."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NOT_ATTACHED = "the sink is not attached: call write_to() again once it can be w
 
 
 def written(catalog: Catalog, item: Item, sink: Sink, patience: float, existing: Existing) -> Delivery:
-    """Attach a sink to a view, so that commits write their changes; return the delivery once the sink is up to date."""
+    """Attach a sink, so that commits write their changes; return the delivery once the sink is up to date."""
     if existing not in ("stop", "replace"):
         raise SessionError(f"existing is 'stop' or 'replace', not {existing!r:.80}")
 
@@ -38,7 +38,8 @@ def written(catalog: Catalog, item: Item, sink: Sink, patience: float, existing:
         catalog.check(item)
         history = None if catalog.storage is None else catalog.storage.retained(item, sink.name)
         delivery = Delivery(sink, item, history, contents, outlet, patience, existing)
-        changes = None if history is not None else catalog.follow(item)
+        is_published = history is not None and item.kind == "view"
+        changes = None if is_published else catalog.follow(item)
         catalog.deliveries.add(delivery, changes, catalog.last)
         try:
             error = delivery.deliver(catalog.last, lambda: catalog.engine.is_closing, NOT_ATTACHED)
@@ -51,7 +52,7 @@ def written(catalog: Catalog, item: Item, sink: Sink, patience: float, existing:
 
 
 def forgotten(catalog: Catalog, item: Item, sink: str) -> None:
-    """Stop writing to a sink of a view, and retain no commits for it."""
+    """Stop writing to a sink of a table or view, and retain no commits for it."""
     with catalog.exclusive():
         for delivery, _ in catalog.deliveries.all:
             if delivery.item is item and delivery.name == sink:

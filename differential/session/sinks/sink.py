@@ -1,8 +1,8 @@
 """What a sink is, and what it receives.
 
-A `Sink` describes where the changes of a view go: a file, a table of another database, a topic. `Sink.open` returns a
-`SinkWriter`, which applies the changes of one or more commits together with a *mark*: the number of the last of these
-commits, and the stream of commits that it belongs to. The mark makes each commit count once:
+A `Sink` describes where the changes of a table or view go: a file, a table of another database, a topic. `Sink.open`
+returns a `SinkWriter`, which applies the changes of one or more commits together with a *mark*: the number of the last
+of these commits, and the stream of commits that it belongs to. The mark makes each commit count once:
 
     a sink has exactly the changes of the commits up to its mark, even after a crash at any moment
 
@@ -53,6 +53,8 @@ class SinkWriter(Protocol):
 
     def write(self, changes: Sequence[Change], mark: Mark) -> None:
         """Apply the changes of one or more commits, in their order, and the mark of the last one, in one step.
+
+        A step for each commit will do, if the mark then is that of this commit.
 
         The rows of a change are distinct. The first change after `mark` has returned None, or after `clear`, has the
         contents of the view. Raises SessionError if the mark of the sink is not the one that this writer has last read
