@@ -152,9 +152,9 @@ class _Drawing:
         return self.random.choice(("follow", "follow", "watch", "read", "leave")), number, name
 
     def sink(self, is_timed: bool) -> Step:
-        name = self.random.choice(("v", "w", "x", "y", "z"))
+        name = self.random.choice(("a", "b", "c", "v", "v", "w", "w", "x", "y", "z"))
         what = self.random.choice(("sink", "sink", "sink", "leave sink", "forget sink"))
-        return what, name, self.random.choice(("csv", "json"))
+        return what, name, self.random.choice(("csv", "json", "parquet", "arrow"))
 
     def other(self, is_timed: bool) -> Step:
         return (self.random.choice(("rollback", "handle", "reopen", "reopen", "close source", "open source")),)

@@ -12,8 +12,11 @@ from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from glob import escape, glob
 from typing import Any
 from unittest.mock import patch
+
+import polars
 
 from differential import Session
 from differential.durable import Directory, Shard
@@ -26,6 +29,17 @@ from tests.fuzz.programs import Wrong, drops, run_steps
 from timely.errors import SessionError
 
 _WINDOWS = ("tumbling", "sliding", "sessions")
+_SINKS: dict[str, Any] = {
+    "csv": sinks.csv,
+    "json": sinks.json_lines,
+    "parquet": sinks.parquet,
+    "arrow": sinks.arrow,
+}
+_READERS: dict[str, tuple[str, Callable[[str], polars.DataFrame]]] = {
+    "parquet": (".parquet", polars.read_parquet),
+    "arrow": (".arrow", polars.read_ipc),
+}
+"""How the files in directories end, and how they are read."""
 
 
 def run(program: Program) -> None:
@@ -52,7 +66,7 @@ class _Follower:
 
 
 class _SinkOf:
-    """A file to which a view is written."""
+    """A file, or a directory of files, to which a table or view is written."""
 
     def __init__(self, delivery: Any, form: str, path: str) -> None:
         self.delivery, self.form, self.path = delivery, form, path
@@ -344,6 +358,7 @@ class _Running:
         if name in self.views:
             self.forget(name)
             return
+        self.sinks.pop(name, None)
         self.expect(f"{name}_late" not in self.db, f"{name}_late is there, and {name} is not")
         for number, follower in [*self.followers.items()]:
             if follower.name in (name, f"{name}_late", f"{name}_watermark"):
@@ -419,18 +434,22 @@ class _Running:
         self.same_changes(f"the changes of {follower.name}", follower.found, follower.expected)
 
     def do_sink(self, name: str, form: str) -> None:
-        if name not in self.views or name in self.sinks:
+        if name not in self.db or name in self.sinks:
             return
         self.made += 1
-        path = os.path.join(self.place, f"out {name}" if self.program.is_durable else f"out {self.made}")
-        made: Any = sinks.csv(path) if form == "csv" else sinks.json_lines(path)
+        path = self.out(name if self.program.is_durable else str(self.made), form)
+        made: Any = _SINKS[form](path)
         try:
-            delivery = self.db.view(name).write_to(made)
+            delivery = self.db[name].write_to(made)
         except SessionError as error:  # of a file that another view, or another form, has written to
-            self.expect(self.program.is_durable and os.path.exists(path), str(error))
-            delivery = self.db.view(name).write_to(made, existing="replace")
+            self.expect(self.program.is_durable and "another view or session" in str(error), str(error))
+            delivery = self.db[name].write_to(made, existing="replace")
         self.sinks[name] = sink = _SinkOf(delivery, form, path)
         sink.expected[self.db._catalog.last] = self.contents()[name]
+
+    def out(self, name: str, form: str) -> str:
+        """Return the path of a sink: the same one for both forms of text."""
+        return os.path.join(self.place, f"out {name}{_READERS.get(form, ('',))[0]}")
 
     def without_ended_sinks(self) -> str:
         """Forget the sinks of durable views whose first row showed that they are others; return no error."""
@@ -441,11 +460,12 @@ class _Running:
         return ""
 
     def do_forget_sink(self, name: str, form: str) -> None:
-        """Let a durable view retain nothing for a sink, which is attached or not."""
-        if name in self.views:
-            self.db.view(name).forget(os.path.join(self.place, f"out {name}"))
-            if self.program.is_durable:
-                self.sinks.pop(name, None)
+        """Let a durable table or view retain nothing for a sink, which is attached or not."""
+        if name in self.db:
+            path = self.out(name, form)
+            self.db[name].forget(path)
+            if name in self.sinks and self.sinks[name].path == path:
+                del self.sinks[name]
 
     def do_leave_sink(self, name: str, form: str) -> None:
         if (sink := self.sinks.pop(name, None)) is not None:
@@ -454,9 +474,7 @@ class _Running:
 
     def check_sink(self, sink: _SinkOf) -> None:
         found: dict[int, Rows] = {}
-        with open(sink.path, newline="") as file:
-            lines = [*csv.reader(file)] if sink.form == "csv" else [list(json.loads(line).values()) for line in file]
-        for line in lines[1:] if sink.form == "csv" else lines:
+        for line in self.lines_of(sink):
             *values, time, diff = line
             rows = found.setdefault(int(time), Counter())
             rows[tuple(map(self.shown, values))] += int(diff)
@@ -469,6 +487,14 @@ class _Running:
             expected = {0: Counter({tuple(map(self.shown, row)): count for row, count in contents.items()})}
             found = self.added_up(found)
         self.same_changes(f"the sink of {sink.delivery.item.name}", found, expected)
+
+    def lines_of(self, sink: _SinkOf) -> list[Any]:
+        """Return the rows that a sink has, with their times and differences."""
+        if sink.form in _READERS:
+            ending, read = _READERS[sink.form]
+            return [row for path in glob(f"{escape(sink.path)}/*{ending}") for row in read(path).rows()]
+        with open(sink.path, newline="") as file:
+            return [*csv.reader(file)][1:] if sink.form == "csv" else [[*json.loads(line).values()] for line in file]
 
     def added_up(self, changes: dict[int, Rows]) -> dict[int, Rows]:
         rows: Rows = Counter()

@@ -1,4 +1,4 @@
-"""A program that keeps files of a view's changes of all forms, to be killed: `python delivering.py DIRECTORY`."""
+"""A program that keeps files of a view and a table in all forms, to be killed: `python delivering.py DIRECTORY`."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ with Session(state=str(directory / "db")) as db:
     sums.write_to(json_lines(directory / "sums.jsonl"))
     for sink in parquet, arrow, npy:
         sums.write_to(sink(directory / sink.__name__))
+    numbers.write_to(parquet(directory / "numbers"))
     print("begins", flush=True)
     db.run(until=(directory / "end").exists)
     db.commit()
