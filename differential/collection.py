@@ -174,7 +174,10 @@ class Collection(CollectionCore):
 
 
 class Arrangement(ArrangementCore[Collection]):
-    """A collection, indexed by key.
+    """A collection, indexed by key, with all operators by key of a `Collection`.
+
+    Most of them read this index. `argmin`, `argmax`, `totals`, `prefix_sum` and `cogroup`, and `threshold` inside
+    loops, compute other records, and index these.
 
     >>> def program(scope):
     ...     edges = Collection.of(scope, np.array([1, 1, 2]), np.array([2, 3, 3])).arrange_by_key()
@@ -219,9 +222,24 @@ class Arrangement(ArrangementCore[Collection]):
     # By key
     join = _join.join
     join_map = _join.join_map
+    semijoin = _join.semijoin
+    antijoin = _join.antijoin
+    cogroup = _cogroup.cogroup
     reduce = _reduce.reduce
+    reduce_each = _reduce_each.reduce_each
     count = _count.count
+    sum = _aggregates.sum
+    min = _aggregates.min
+    max = _aggregates.max
+    argmin = _argmin.argmin
+    argmax = _argmin.argmax
+    top_k = _aggregates.top_k
+    totals = _totals.totals
+    prefix_sum = _prefix_sum.prefix_sum
+
+    # As a multiset
     distinct = _distinct.distinct
+    threshold = _distinct.threshold
 
 
 class Trace(TraceCore):

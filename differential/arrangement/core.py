@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, Generic, Protocol, Self, TypeVar
+from typing import Any, Generic, Protocol, Self, TypeVar, cast
 
 from differential.arrangement.arrange import arrange
 from differential.arrangement.arranged import Arranged
@@ -236,3 +236,8 @@ class ArrangementCore(ABC, Generic[C]):
     @abstractmethod
     def with_updates(self, stream: Stream, keys: int) -> C:
         """Return a collection of class `C` over other updates."""
+
+
+def records_of(collection: Keyed[C]) -> C:
+    """Return what an operator on records takes; the one of an arrangement is indexed already, if that is needed."""
+    return collection.as_collection() if isinstance(collection, ArrangementCore) else cast(C, collection)

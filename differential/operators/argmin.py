@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from differential.arrangement.core import ArrangementCore, C
+from differential.arrangement.core import ArrangementCore, C, Keyed, records_of
 from differential.keys import columns_of
 from differential.operators.aggregates import max, min
 from differential.operators.map import map
 from timely.lowlevel import check_functions
 
 
-def argmin(collection: C, function: Callable[..., Any], *, name: str = "argmin") -> C:
+def argmin(collection: Keyed[C], function: Callable[..., Any], *, name: str = "argmin") -> C:
     """Return, for each key, the record for which `function`, called with whole columns, is least.
 
     Of several such records it is the one whose value is least, column by column.
@@ -28,7 +28,7 @@ def argmin(collection: C, function: Callable[..., Any], *, name: str = "argmin")
     return _without_rank(min(_with_rank(collection, function, name), name=name), name)
 
 
-def argmax(collection: C, function: Callable[..., Any], *, name: str = "argmax") -> C:
+def argmax(collection: Keyed[C], function: Callable[..., Any], *, name: str = "argmax") -> C:
     """Return, for each key, the record for which `function`, called with whole columns, is greatest.
 
     Of several such records it is the one whose value is greatest, column by column.
@@ -44,14 +44,14 @@ def argmax(collection: C, function: Callable[..., Any], *, name: str = "argmax")
     return _without_rank(max(_with_rank(collection, function, name), name=name), name)
 
 
-def _with_rank(collection: C, function: Callable[..., Any], name: str) -> ArrangementCore[C]:
+def _with_rank(collection: Keyed[C], function: Callable[..., Any], name: str) -> ArrangementCore[C]:
     check_functions(name, function=function)
     keys = columns_of(collection.keys, name)
 
     def ranked(*columns: Any) -> Any:
         return (*columns[:keys], function(*columns), *columns[keys:])
 
-    return map(collection, ranked, keys=keys, name=name).arrange_by_key()
+    return map(records_of(collection), ranked, keys=keys, name=name).arrange_by_key()
 
 
 def _without_rank(collection: C, name: str) -> C:

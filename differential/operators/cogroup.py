@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from differential.arguments import check_rows
-from differential.arrangement.core import C
+from differential.arguments import check_collections
+from differential.arrangement.core import C, Keyed, records_of
 from differential.operators.concat import concat
 from differential.operators.groups import Groups
 from differential.operators.reduce import reduce_groups
@@ -34,7 +34,7 @@ class CoGroups(NamedTuple):
         return len(self.left)
 
 
-def cogroup(left: C, right: C, function: Callable[[CoGroups], Any], *, name: str = "cogroup") -> C:
+def cogroup(left: Keyed[C], right: Keyed[C], function: Callable[[CoGroups], Any], *, name: str = "cogroup") -> C:
     """Return (key, value) for the values that `function` makes of each key's values on the left and on the right.
 
     `function` receives `CoGroups` and returns `(index, *value columns)`, like the function of `reduce`. The values on
@@ -50,12 +50,13 @@ def cogroup(left: C, right: C, function: Callable[[CoGroups], Any], *, name: str
     [(('bolt', 1), 1), (('nut', -1), 1)]
     """
     check_functions(name, function=function)
-    check_rows(name, right=right)
+    check_collections(name, right=right)
 
     def both(groups: Groups) -> Any:
         return function(CoGroups(_side(groups, 0), _side(groups, 1)))
 
-    parts = concat(as_part(left, 0, name=name), as_part(right, 1, name=name), name=name)
+    sides = [as_part(records_of(side), part, name=name) for part, side in enumerate((left, right))]
+    parts = concat(*sides, name=name)
     return reduce_groups(parts.arrange_by_key(), both, hidden=1, name=name)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from differential.arrangement.core import ArrangementCore, C, CollectionCore, Keyed
+from differential.arrangement.core import ArrangementCore, C, Keyed, records_of
 from differential.data.codes import Codes
 from differential.data.negative import negative_count
 from differential.data.overflow import multiplied, too_often
@@ -75,8 +75,7 @@ def threshold(collection: Keyed[C], function: Callable[[Codes], Codes], *, name:
         source = collection.arrange_by_key()
         if source.is_in_order:
             return threshold_in_order(source, in_order, name).as_collection()
-    records = collection if isinstance(collection, CollectionCore) else collection.arrange_by_key().as_collection()
-    counted = count(records.arrange_by(EVERY, name=name), signed=True, name=name)
+    counted = count(records_of(collection).arrange_by(EVERY, name=name), signed=True, name=name)
     return _exploded(counted.arrange_by_key(), checked, collection.keys, name)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from differential.arguments import check_collections
-from differential.arrangement.core import ArrangementCore, C, Keyed
+from differential.arrangement.core import ArrangementCore, C, Keyed, records_of
 from differential.operators.concat import concat
 from differential.operators.innermost import apart
 from differential.operators.join_arrangements import join_arrangements
@@ -52,7 +52,7 @@ def join(left: Keyed[C], right: Keyed[C], *, name: str = "join") -> C:
     return join_map(left, right, lambda *columns: columns, keys=left.keys, name=name)
 
 
-def semijoin(collection: C, keys: C, *, name: str = "semijoin") -> C:
+def semijoin(collection: Keyed[C], keys: Keyed[C], *, name: str = "semijoin") -> C:
     """Return the records whose key is in `keys`, a collection of keys without values: as often as the key occurs there.
 
     >>> def program(scope):
@@ -62,7 +62,7 @@ def semijoin(collection: C, keys: C, *, name: str = "semijoin") -> C:
     [((1, 2), 1), ((1, 3), 1)]
     """
     check_collections(name, left=collection, right=keys)
-    first, second = _together(collection.arrange_by_key(), keys.arrange_by_key(), name)
+    first, second = _together(collection, keys, name)
 
     def without_values(*columns: Any) -> Any:
         if second.value.kinds:
@@ -74,7 +74,7 @@ def semijoin(collection: C, keys: C, *, name: str = "semijoin") -> C:
     return first.with_updates(join_arrangements(first, second, without_values, name=name), collection.keys)
 
 
-def antijoin(collection: C, keys: C, *, name: str = "antijoin") -> C:
+def antijoin(collection: Keyed[C], keys: Keyed[C], *, name: str = "antijoin") -> C:
     """Return the records whose key is not in `keys`, a collection of distinct keys without values.
 
     >>> def program(scope):
@@ -83,7 +83,7 @@ def antijoin(collection: C, keys: C, *, name: str = "antijoin") -> C:
     >>> example(program)
     [((2, 3), 1)]
     """
-    return concat(collection, negate(semijoin(collection, keys, name=name)))
+    return concat(records_of(collection), negate(semijoin(collection, keys, name=name)))
 
 
 def _together(left: Keyed[C], right: Keyed[C], name: str) -> tuple[ArrangementCore[C], ArrangementCore[C]]:

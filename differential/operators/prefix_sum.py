@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from differential.arrangement.core import C
+from differential.arrangement.core import C, Keyed, records_of
 from differential.keys import columns_of
 from differential.operators.concat import concat
 from differential.operators.distinct import distinct
@@ -26,7 +26,7 @@ from timely.errors import BuildError, DataError
 from timely.lowlevel import check_whole
 
 
-def prefix_sum(collection: C, *, bits: int = 30, name: str = "prefix_sum") -> C:
+def prefix_sum(collection: Keyed[C], *, bits: int = 30, name: str = "prefix_sum") -> C:
     """Return (key, position, sum of the values of the key at this and earlier positions) for each position there is.
 
     The records are (key, position, value), integers; positions are at least 0 and less than 2 ** `bits`. Each record is
@@ -68,13 +68,15 @@ def prefix_sum(collection: C, *, bits: int = 30, name: str = "prefix_sum") -> C:
         node = (1 << (bits - level)) | ((end[rows] >> level) - 1)
         return (rows, *(column[rows] for column in key), node, position[rows])
 
-    valued = flat_map(collection, above, keys=keys + 1, name=name)
+    records = records_of(collection)
+    valued = flat_map(records, above, keys=keys + 1, name=name)
     nodes = explode(valued, lambda *columns: (columns[:-1], columns[-1]), keys=keys + 1, name=name)
     index = nodes.arrange_by_key()
     index.key.hidden, index.value.adds = 1, True  # a node is the last column of the key, and its sum a diff
-    placed = map(collection, lambda *columns: columns[:-1], keys=keys + 1, name=name)
+    placed = map(records, lambda *columns: columns[:-1], keys=keys + 1, name=name)
     positions = distinct(placed.arrange_by_key(), name=name)
-    found = semijoin(flat_map(positions, before, keys=keys + 1, name=name), nodes, name=name)
+    covering = flat_map(positions, before, keys=keys + 1, name=name)
+    found = semijoin(covering.arrange_by_key(), index, name=name)
     sums = map(found, lambda *columns: (*columns[:keys], columns[-1]), keys=keys + 1, name=name)
     # The second part is 1 wherever there is a position, so that a sum of 0 is output, too.
     totals = summed(concat(as_part(sums, 0, name=name), as_part(positions, 1, name=name)), 2, name=name)

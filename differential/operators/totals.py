@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from differential.arrangement.core import C
+from differential.arrangement.core import C, Keyed, records_of
 from differential.data.overflow import multiplied
 from differential.data.updates import Ints, Updates
 from differential.keys import columns_of
@@ -18,7 +18,7 @@ from timely.errors import BuildError
 from timely.lowlevel import check_functions, consult
 
 
-def totals(collection: C, *functions: Callable[..., Any], name: str = "totals") -> C:
+def totals(collection: Keyed[C], *functions: Callable[..., Any], name: str = "totals") -> C:
     """Return (key, total, ...) with the sum of each function over the key's records, while any of them is not 0.
 
     A function receives whole columns and returns a column of integers, or one integer for all records. One row is kept
@@ -50,7 +50,7 @@ def totals(collection: C, *functions: Callable[..., Any], name: str = "totals") 
         columns = (*chosen.columns[:keys], number[kept])
         return Updates(columns, chosen.times, chosen.time_index, diffs[kept])
 
-    return summed(linear(collection, transform, name=name), parts, name=name)
+    return summed(linear(records_of(collection), transform, name=name), parts, name=name)
 
 
 def summed(collection: C, parts: int, *, name: str) -> C:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -100,7 +100,7 @@ class Tables:
         by_end = windows.keyed_by(WINDOW[1])
         ends = by_end.select(WINDOW[1]).distinct().passed(self.watermark(*tables), len(self._watermarks(tables)))
         order = by_end.names or ()
-        found = semijoin(by_end, ends, name="final").named(*order)
+        found = cast(Relation, semijoin(by_end, ends, name="final")).named(*order)
         return found.select(*names, keys=keys).at(event_time)
 
     def __getattr__(self, name: str) -> Relation:

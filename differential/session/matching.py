@@ -11,6 +11,7 @@ from typing import Any, Protocol, Self
 import numpy as np
 
 from differential.arguments import check_collections
+from differential.arrangement.core import records_of
 from differential.frames.python import column_of
 from differential.operators import distinct as _distinct, join as _join
 from differential.session.joined import Named, On, joined_on, matched_columns
@@ -38,6 +39,7 @@ class Matched(Named, Protocol):
 
 def with_match(operator: Callable[..., Any], left: Any, keys: Any, on: On | None, name: str) -> tuple[Any, Any]:
     """Return a collection, by its key, and what `semijoin` or `antijoin` makes of it and of another one."""
+    keys = records_of(keys)
     if on is not None:
         if not isinstance(keys, type(left)):
             raise BuildError(f"{name} (at {user_origin()}): `on` needs two collections of named columns")

@@ -15,9 +15,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from copy import copy
-from typing import TYPE_CHECKING, Any, Self, cast
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, cast
 
 from differential.arrangement.arranged import Arranged
+from differential.arrangement.core import records_of
 from differential.collection import Arrangement, Collection
 from differential.operators import filter as _filter, join as _join
 from differential.operators.attempt import Attempt
@@ -36,9 +38,11 @@ from differential.session.near import (
 )
 from differential.session.row import Row, by_name, chosen, is_of_the_library, of_row, refuse_values
 from differential.session.windows import Kind
-from timely import Stream
+from timely import Scope, Stream
 from timely.errors import BuildError
 from timely.lowlevel import user_origin
+
+P = ParamSpec("P")
 
 
 class Relation(Alike):
@@ -63,7 +67,21 @@ class Relation(Alike):
     _narrow: Callable[[Sequence[str]], Relation] | None = None
     """Makes a relation that has at least these columns, if that costs less than to select them (for `narrowed`)."""
 
-    def indexed(self, arranged: Arranged) -> Arrangement:  # type: ignore[override]
+    def arrange_by_key(self) -> Index:  # type: ignore[override]
+        """Return this relation indexed by key. The operators of the index keep the names that those here keep.
+
+        >>> def program(scope):
+        ...     orders = Relation.of(scope, np.array([1, 2, 1]), np.array([30, 5, 20])).named("customer", "total")
+        ...     by_customer = orders.arrange_by_key()
+        ...     return by_customer.max().join(by_customer.min().select("customer", least="total"))
+        >>> example(program)
+        [((1, 30, 20), 1), ((2, 5, 5), 1)]
+        """
+        index = cast(Index, super().arrange_by_key()).like(self)
+        self._arrangement = cast(Any, index)
+        return index
+
+    def indexed(self, arranged: Arranged) -> Index:  # type: ignore[override]
         """Return the arrangement of a relation that has the given parts."""
         return Index(*arranged)
 
@@ -177,7 +195,7 @@ class Relation(Alike):
         """
         return Attempted(self, by_name("attempt", self.names, function, self._unnamed), keys, name)
 
-    def join(self, other: Collection, *, on: On | None = None, name: str = "join") -> Relation:  # type: ignore[override]
+    def join(self, other: Collection | Arrangement, *, on: On | None = None, name: str = "join") -> Relation:  # type: ignore[override]
         """Return the records (key, other columns here, other columns of `other`) of pairs with equal keys.
 
         `on` names the columns that are to be equal, or maps names here to names in `other`. Without it these are the
@@ -194,6 +212,7 @@ class Relation(Alike):
         [((1, 30, 'Rome'), 1)]
         """
         refuse_stranger("join", other)
+        other = records_of(other)
         if on is not None:
             if not isinstance(other, Relation):
                 raise BuildError(f"join (at {user_origin()}): `on` needs two collections of named columns")
@@ -288,13 +307,56 @@ class Attempted(Attempt[Relation]):
         return super().rejects.named("record", "error", "line")
 
 
+def _of_records(operator: Callable[Concatenate[Relation, P], Relation]) -> Callable[Concatenate[Index, P], Relation]:
+    """Return an operator of a relation as a method of its index, which it reads."""
+
+    @wraps(operator)
+    def method(self: Index, /, *arguments: P.args, **options: P.kwargs) -> Relation:
+        return operator(self.as_collection(), *arguments, **options)
+
+    return method
+
+
 class Index(Arrangement):
-    """A relation, indexed by key: what operators make of it are relations."""
+    """A relation, indexed by key: what operators make of it are relations, with the names that a relation keeps."""
+
+    _labels: Relation | None = None
+    """A relation without records that has the names of the columns, if they are known."""
+
+    def like(self, relation: Relation | None) -> Index:
+        """Return this index with the names of a relation. Indexes with different names share all else."""
+        if relation is None or relation.names is None:
+            return self
+        if self._labels is not None and self._labels.names == relation.names:
+            return self
+        index = self
+        if self._labels is not None:
+            index = Index.__new__(Index)
+            index.__dict__.update(self.__dict__)
+        index._labels = copy(relation)
+        index._labels.__dict__.update(_stream=None, _make_stream=None, _outside=None, _arrangement=None, _narrow=None)
+        return index
+
+    def enter(self, scope: Scope) -> Index:
+        """Return this index inside an inner scope, with the same names."""
+        return super().enter(scope).like(self._labels)
 
     def as_collection(self) -> Relation:
         """Return the relation of the records arranged here."""
-        return Relation.arranged(cast(Any, self))
+        relation = Relation.arranged(cast(Any, self))
+        return relation if self._labels is None else self._labels._alike(relation)
 
     def with_updates(self, stream: Stream, keys: int) -> Relation:
         """Return a relation over other updates."""
         return Relation(stream, keys)
+
+    join = _of_records(Relation.join)  # type: ignore[assignment]
+    semijoin = _of_records(Relation.semijoin)
+    antijoin = _of_records(Relation.antijoin)
+    min = _of_records(Relation.min)
+    max = _of_records(Relation.max)
+    argmin = _of_records(Relation.argmin)
+    argmax = _of_records(Relation.argmax)
+    top_k = _of_records(Relation.top_k)
+    distinct = _of_records(Relation.distinct)
+    threshold = _of_records(Relation.threshold)

@@ -2,55 +2,125 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
-from differential import Arrangement, Collection, new_input
+from differential import Arrangement, CoGroups, Collection, Groups, new_input
 from differential.arrangement.arrange import ByKey
 from differential.data.updates import Updates
 from tests.oracle.grid import contents, on_workers, run
-from timely import Pipeline, Worker, execute_directly
+from timely import Pipeline, Scope, Worker, execute_directly
 from timely.dataflow.pact import scatter
 from timely.dataflow.routing import destinations, hash_columns
 from timely.order import Time, less_equal
 
 UPDATES = [((1, 2), (0,), 2), ((1, 3), (0,), 1), ((2, 2), (1,), 1)]
 
-OPERATORS: list[tuple[Callable[[Arrangement], Collection], Callable[[Collection], Collection]]] = [
-    (lambda index: index.join(index), lambda one: one.join(one)),
-    (
-        lambda index: index.join_map(index, lambda k, v, w: (v, w)),
-        lambda one: one.join_map(one, lambda k, v, w: (v, w)),
-    ),
-    (lambda index: index.count(), lambda one: one.count()),
-    (lambda index: index.distinct(), lambda one: one.distinct()),
-    (
-        lambda index: index.reduce(lambda groups: (groups.index, *groups.values)),
-        lambda one: one.reduce(lambda groups: (groups.index, *groups.values)),
-    ),
-]
+
+def last(groups: Groups) -> Any:
+    """Return the last value of each group."""
+    return np.arange(len(groups)), groups.values[0][groups.offsets[1:] - 1]
+
+
+def surplus(groups: CoGroups) -> Any:
+    """Return how many more records each key has on the left than on the right."""
+    left, right = (np.bincount(side.index, side.counts, len(groups)) for side in groups)
+    return np.arange(len(groups)), (left - right).astype(np.int64)
+
+
+Operator = Callable[[Any, Any], Collection]
+READING: dict[str, Operator] = {
+    "join": lambda one, keys: one.join(one),
+    "join_map": lambda one, keys: one.join_map(one, lambda k, v, w: (v, w)),
+    "semijoin": lambda one, keys: one.semijoin(keys),
+    "antijoin": lambda one, keys: one.antijoin(keys),
+    "reduce": lambda one, keys: one.reduce(last),
+    "reduce_each": lambda one, keys: one.reduce_each(lambda key, values: [value for value, _ in values]),
+    "count": lambda one, keys: one.count(),
+    "sum": lambda one, keys: one.sum(),
+    "min": lambda one, keys: one.min(),
+    "max": lambda one, keys: one.max(),
+    "top_k": lambda one, keys: one.top_k(2),
+    "distinct": lambda one, keys: one.distinct(),
+    "threshold": lambda one, keys: one.threshold(lambda counts: counts // 2),
+}
+"""Operators that read the index of the collection: of records (k, v), and a collection of keys."""
+REGROUPING: dict[str, Operator] = {
+    "argmin": lambda one, keys: one.argmin(lambda k, v: -v),
+    "argmax": lambda one, keys: one.argmax(lambda k, v: -v),
+    "totals": lambda one, keys: one.totals(lambda k, v: v, lambda k, v: 1),
+    "cogroup": lambda one, keys: one.cogroup(keys.join_map(one, lambda k, v: (k, v)).arrange_by_key(), surplus),
+}
+"""Operators that index other records, made of those of the collection."""
+OPERATORS = READING | REGROUPING
+
+
+def some_keys(one: Any) -> Arrangement:
+    return one.filter(lambda k, v: k == 1).map(lambda k, v: k).distinct().arrange_by_key()
 
 
 @on_workers
-@pytest.mark.parametrize(("of_index", "of_collection"), OPERATORS)
-def test_an_arrangement_emits_the_updates_of_its_collection(of_index: Any, of_collection: Any, workers: int) -> None:
-    changes = run(lambda one: of_index(one.arrange_by_key()), UPDATES, workers=workers)
-    assert changes == run(of_collection, UPDATES, workers=workers)
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_an_arrangement_emits_the_updates_of_its_collection(operator: str, workers: int) -> None:
+    apply = OPERATORS[operator]
+    changes = run(lambda one: apply(one.arrange_by_key(), some_keys(one)), UPDATES, workers=workers)
+    assert changes == run(lambda one: apply(one, some_keys(one).as_collection()), UPDATES, workers=workers)
     assert changes
 
 
-def test_one_arrangement_serves_all_operators() -> None:
+@on_workers
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_a_loop_reads_the_arrangement_outside_it(operator: str, workers: int) -> None:
+    def inside(one: Collection) -> Collection:
+        index, keys = one.arrange_by_key(), some_keys(one)
+        with one.scope.iterative() as inner:
+            return OPERATORS[operator](index.enter(inner), keys.enter(inner)).leave()
+
+    outside = run(lambda one: OPERATORS[operator](one, some_keys(one).as_collection()), UPDATES, workers=workers)
+    assert run(inside, UPDATES, workers=workers) == outside
+
+
+@on_workers
+def test_running_totals_of_an_arrangement(workers: int) -> None:
+    booked = [((7, 0, 100), (0,), 1), ((7, 5, -30), (1,), 1), ((8, 5, 1), (1,), 1)]
+    changes = run(lambda one: one.arrange_by_key().prefix_sum(bits=4), booked, workers=workers)
+    assert changes == [((7, 0, 100), (0,), 1), ((7, 5, 70), (1,), 1), ((8, 5, 1), (1,), 1)]
+
+
+def test_an_arrangement_has_all_operators_by_key_of_a_collection() -> None:
+    lines = inspect.getsource(Collection).partition("# By key\n")[2].partition("\n\n")[0].splitlines()
+    by_key = {line.split()[0] for line in lines}
+    assert by_key | {"distinct", "threshold"} == {*OPERATORS, "prefix_sum"}
+    assert {name for name in by_key if getattr(Arrangement, name) is not getattr(Collection, name)} == set()
+
+
+@pytest.mark.parametrize("is_in_loop", [False, True])
+def test_one_arrangement_serves_all_operators_that_read_it(is_in_loop: bool) -> None:
+    # A threshold in a loop counts whole records, by which it indexes them.
+    reading = [apply for name, apply in READING.items() if not (is_in_loop and name == "threshold")]
+
     def program(worker: Worker) -> int:
         with worker.dataflow() as scope:
             index = Collection.of(scope, np.arange(3), np.arange(3)).arrange_by_key()
-            for of_index, _ in OPERATORS:
-                of_index(index)
-            return sum(operator.name == "arrange" for operator in scope.dataflow.operators)
+            keys = Collection.of(scope, np.arange(2)).arrange_by_key()
+            before = len(arranging(scope))
+            with scope.iterative() as inner:
+                here = (index.enter(inner), keys.enter(inner)) if is_in_loop else (index, keys)
+                for apply in reading:
+                    apply(*here)
+            assert len(arranging(scope)) == before
+            return before
 
-    assert execute_directly(program) == 1
+    assert execute_directly(program) == 2
+
+
+def arranging(scope: Scope) -> list[str]:
+    """Return the names of the operators that build an index of their input."""
+    return [operator.name for operator in scope.dataflow.operators if operator.name == "arrange"]
 
 
 @on_workers

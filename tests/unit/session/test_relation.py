@@ -16,6 +16,7 @@ from differential import Collection, Session, example, graphs
 from differential.errors import BuildError, DataError, SessionError, TimelyError
 from differential.graphs import bfs
 from differential.session import Relation
+from differential.session.relation import Index
 from differential.session.row import by_row
 from timely import Scope, rowwise
 from timely.lowlevel import typed, user_origin
@@ -294,6 +295,51 @@ def test_operators_whose_records_are_those_of_a_collection_keep_its_names(make: 
 
     assert records(build)
     assert all(type(item) is str and type(total) is int for item, total in records(build))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda index: index.as_collection(),
+        lambda index: index.distinct(),
+        lambda index: index.threshold(lambda count: count),
+        lambda index: index.semijoin(index.as_collection().select("customer").arrange_by_key()),
+        lambda index: index.antijoin(index.as_collection().select("customer").filter(lambda customer: customer > 1)),
+        lambda index: index.min(),
+        lambda index: index.max(),
+        lambda index: index.top_k(1),
+        lambda index: index.argmin(lambda customer, total, item: total),
+        lambda index: index.argmax(lambda customer, total, item: total),
+        lambda index: index.join(index.max().select("customer", "total").select("customer")),
+        lambda index: index.join(index.max().select(buyer="customer").arrange_by_key(), on={"customer": "buyer"}),
+    ],
+)
+@pytest.mark.parametrize("is_in_loop", [False, True])
+def test_the_index_of_a_relation_keeps_its_names(make: Callable[[Index], Relation], is_in_loop: bool) -> None:
+    def build(scope: Scope) -> Any:
+        index = orders(scope).arrange_by_key()
+        with scope.iterative() as inner:
+            made = make(index.enter(inner) if is_in_loop else index)
+            assert made.names == ("customer", "total", "item")
+            made = made.select("item", "total")
+            return made.leave() if is_in_loop else made
+
+    assert records(build)
+
+
+def test_a_relation_that_is_indexed_and_renamed_shares_its_index() -> None:
+    def build(scope: Scope) -> Any:
+        made = orders(scope)
+        index = made.arrange_by_key()
+        renamed = made.named("who", "paid", "what")
+        assert made.arrange_by_key() is index is not renamed.arrange_by_key()
+        assert renamed.arrange_by_key().min().names == ("who", "paid", "what")
+        assert index.min().names == ("customer", "total", "item")
+        assert index.reduce(lambda groups: (groups.index, *groups.values)).names is None
+        assert len(operators(scope, "arrange")) == 1
+        return renamed.arrange_by_key().max().select("paid")
+
+    assert records(build)
 
 
 @pytest.mark.parametrize("name", ["concat", "union", "intersect", "except_", "symmetric_difference"])
