@@ -1,10 +1,19 @@
 """What operators, and layers on top of `timely`, may use of it: the contract below `Stream` and `Scope`.
 
 The names of the package `timely` are enough to write a program, and most operators. A layer that adds its own kind of
-batch, its own streams or operators that schedule themselves needs these too; `differential` uses nothing else.
+batch, its own streams or operators that schedule themselves needs these too; `differential` and `timely.graphlinq` use
+nothing else.
 
 **A batch** is a `list` of records, `Columns`, or a class of one's own that satisfies `Container` and is registered with
 `register`. A batch that was emitted is never changed: other operators and other threads read it.
+
+**Columns of several batches** may have different types. `concatenate` makes one batch of several, and `stacked` one
+column; both refuse what NumPy would round or turn into text. So do `of_one_kind`, which only converts, and `in_type`,
+for a column whose type is known. `as_columns`, `as_mask` and `as_row_mask` check what a function of the program
+returned; `call` and `consult` call it, with read-only columns.
+
+**Sums of integers** that need more than 64 bits wrap around in NumPy. `may_wrap` returns False where none can,
+`wrapped` returns the groups whose sum or product does, and `total` and `total_of_totals` are exact.
 
 **An operator** is built with `OperatorBuilder`. Its `Logic` is a function that is called once per activation. It is
 activated
@@ -57,10 +66,22 @@ from timely.capture.event import as_integer, checked_time, register as register_
 from timely.config import Config
 from timely.data.buffers import Buffers, columns_from_buffers, columns_to_buffers
 from timely.data.column_like import ColumnLike
-from timely.data.columns import as_column, rows_and_columns, starts_of_runs
+from timely.data.columns import as_column, in_type, of_one_kind, rows_and_columns, stacked, starts_of_runs
 from timely.data.comparisons import BYTES, COMPARISONS, TEXTS, refuse_comparison, refuse_members
-from timely.data.container import Batch, Columns, Container, as_columns, as_mask, as_row_mask, bytes_of, register
-from timely.data.exact import wrapped
+from timely.data.container import (
+    Array,
+    Batch,
+    Columns,
+    Container,
+    as_columns,
+    as_mask,
+    as_row_mask,
+    bytes_of,
+    concatenate,
+    of_columns,
+    register,
+)
+from timely.data.exact import may_wrap, total, total_of_totals, wrapped
 from timely.data.logical import NULL, LogicalType
 from timely.data.moments import Durations, time_name, unit_of, zone_of
 from timely.data.numeric import Decimals, code_floats, float_codes
@@ -82,6 +103,7 @@ from timely.dataflow.input_capability import InputCapability
 from timely.dataflow.operator import Logic, Operator
 from timely.dataflow.operator_core import OperatorCore
 from timely.dataflow.operators.capture import check_sink
+from timely.dataflow.operators.each_time import map_each_time
 from timely.dataflow.operators.generic import UnaryLogic, sink
 from timely.dataflow.operators.input import Input, new_input
 from timely.dataflow.operators.replay import EVENTS_PER_RUN, check_sources, poller
@@ -109,6 +131,7 @@ __all__ = [
     "TEXTS",
     "Activator",
     "Antichain",
+    "Array",
     "Batch",
     "Broadcast",
     "Buffers",
@@ -167,6 +190,7 @@ __all__ = [
     "code_floats",
     "columns_from_buffers",
     "columns_to_buffers",
+    "concatenate",
     "consult",
     "derived",
     "destinations",
@@ -175,6 +199,7 @@ __all__ = [
     "float_codes",
     "hash_columns",
     "hashable",
+    "in_type",
     "inline",
     "inline_timed",
     "is_null",
@@ -182,11 +207,15 @@ __all__ = [
     "is_stated",
     "less_equal",
     "logical_type",
+    "map_each_time",
+    "may_wrap",
     "merged",
     "name_of",
     "new_input",
     "notify",
     "nullable",
+    "of_columns",
+    "of_one_kind",
     "plain_string",
     "poller",
     "raised_at",
@@ -200,10 +229,13 @@ __all__ = [
     "scatter",
     "sink",
     "split",
+    "stacked",
     "starts_of_runs",
     "stated",
     "text_column",
     "time_name",
+    "total",
+    "total_of_totals",
     "typed",
     "unit_of",
     "user_origin",

@@ -16,17 +16,9 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 Ints = NDArray[np.int64]
 
-_NAMES: dict[np.ufunc, str] = {np.add: "add up to", np.multiply: "make when they are multiplied"}
+_EXACT = (np.add, np.multiply)
+"""The ufuncs whose results may be too large."""
 _LOW = (1 << 32) - 1
-
-
-def meaning(ufunc: np.ufunc) -> str:
-    """Return a phrase for what values do when a ufunc combines them, for error messages.
-
-    >>> meaning(np.add)
-    'add up to'
-    """
-    return _NAMES[ufunc]
 
 
 def may_wrap(ufunc: np.ufunc, values: Array) -> bool:
@@ -36,7 +28,7 @@ def may_wrap(ufunc: np.ufunc, values: Array) -> bool:
     >>> may_wrap(np.add, np.array([1, 2])), may_wrap(np.add, large), may_wrap(np.maximum, large)
     (False, True, False)
     """
-    if ufunc not in _NAMES or values.dtype.kind not in "iu" or len(values) < 2:
+    if ufunc not in _EXACT or values.dtype.kind not in "iu" or len(values) < 2:
         return False
     largest, limit = max(int(values.max()), -int(values.min())), int(np.iinfo(values.dtype).max)
     if ufunc is np.add:
@@ -103,22 +95,13 @@ def total(ufunc: np.ufunc, values: Array, initial: Any) -> Any:
     return (int((values >> 32).astype(np.int64).sum()) << 32) + int((values & _LOW).astype(np.int64).sum())
 
 
-def fits(number: Any) -> bool:
-    """Return whether a number, if it is an integer, fits into 64 bits, signed or unsigned.
-
-    >>> fits(1 << 63), fits(1 << 64), fits(1e300)
-    (True, False, True)
-    """
-    return not isinstance(number, int) or -(1 << 63) <= number < 1 << 64
-
-
 def total_of_totals(ufunc: np.ufunc, totals: list[Any]) -> Any:
     """Return the combination of Python numbers by `ufunc`; sums and products of integers are exact.
 
     >>> total_of_totals(np.add, [1 << 62, 1 << 62, -1]) == (1 << 63) - 1
     True
     """
-    if ufunc in _NAMES and all(type(number) is int for number in totals):
+    if ufunc in _EXACT and all(type(number) is int for number in totals):
         return sum(totals) if ufunc is np.add else product(totals)
     return ufunc.reduce(np.array(totals)).item()
 
@@ -130,7 +113,7 @@ def pairs_wrapped(ufunc: np.ufunc, first: Array, second: Array, result: Array) -
     >>> pairs_wrapped(np.add, largest, largest, largest + largest)
     True
     """
-    if ufunc not in _NAMES or result.dtype.kind not in "iu":
+    if ufunc not in _EXACT or result.dtype.kind not in "iu":
         return False
     if ufunc is np.add and result.dtype.kind == "u":
         return bool((result < first).any())

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from timely.data.container import Array
 from timely.graphlinq.grouping import Combination, grouped, totalled
 from timely.graphlinq.index import Index, Ints, as_nodes
+from timely.lowlevel import Array
 
 
 class Adjacency:

@@ -7,11 +7,11 @@ from typing import Literal, Self
 import numpy as np
 
 from timely import Exchange, InputPort, Notificator, OutputPort, Scope, Stream, Time
-from timely.data.container import Array, Columns, concatenate, of_columns
 from timely.errors import BuildError, DataError
 from timely.graphlinq.degrees import degrees as _degrees
 from timely.graphlinq.index import as_nodes
 from timely.graphlinq.layers import Layers
+from timely.lowlevel import Array, Columns, concatenate, of_columns
 
 Partition = Literal["source", "edge"]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from timely import Broadcast, Stream
-from timely.data.container import Array
 from timely.graphlinq.grouping import group_nodes
 from timely.graphlinq.in_order import Given, by_node, in_order
 from timely.graphlinq.index import as_nodes
 from timely.graphlinq.table import Table
+from timely.lowlevel import Array
 
 
 def degrees(edges: Stream, *, name: str = "degrees") -> Stream:

@@ -17,11 +17,10 @@ from typing import Any
 import numpy as np
 
 from timely import Broadcast, Exchange, Pipeline, Stream, hash_columns
-from timely.data.columns import stacked
-from timely.data.container import Array
 from timely.graphlinq.in_order import Given, by_node, in_order
 from timely.graphlinq.index import Ints
 from timely.graphlinq.names import Names
+from timely.lowlevel import Array, stacked
 
 BUCKETS = 1 << 12
 

@@ -6,7 +6,7 @@ many slots, they are sorted, so the cost depends on the number of values alone. 
 distinct, as most messages are that were combined where they were sent, costs only the check.
 
 Sums and products of booleans and short integers have 64 bits, as in NumPy. Results that do not fit are refused (see
-`timely.data.exact`) wherever values are combined, also where they are sent.
+`wrapped` in `timely.lowlevel`) wherever values are combined, also where they are sent.
 """
 
 from __future__ import annotations
@@ -16,10 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from timely.data.container import Array
-from timely.data.exact import may_wrap, meaning, wrapped
 from timely.errors import DataError
 from timely.graphlinq.index import Ints, is_increasing
+from timely.lowlevel import Array, may_wrap, wrapped
 
 FEW = 8
 """Values are few if there are more than this many slots for each."""
@@ -42,6 +41,15 @@ def ufuncs_of(combine: Combination, columns: Sequence[Array]) -> tuple[np.ufunc,
     if len(ufuncs) != len(columns):
         raise DataError(f"{len(ufuncs)} ufunc(s) cannot combine values of {len(columns)} column(s): give one for each")
     return ufuncs
+
+
+def meaning(ufunc: np.ufunc) -> str:
+    """Return a phrase for what values do whose sum or product is too large, for error messages.
+
+    >>> meaning(np.add)
+    'add up to'
+    """
+    return "add up to" if ufunc is np.add else "make when they are multiplied"
 
 
 def summable(ufunc: np.ufunc, values: Array) -> Array:

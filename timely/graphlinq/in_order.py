@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from timely import Broadcast, Capability, Columns, Exchange, OperatorBuilder, Pipeline, Stream, Time
-from timely.data.container import Array, concatenate, of_columns
+from timely.lowlevel import Array, concatenate, of_columns
 
 Pacts = Broadcast | Exchange | Pipeline
 

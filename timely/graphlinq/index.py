@@ -13,8 +13,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from timely.data.container import Array
 from timely.errors import DataError
+from timely.lowlevel import Array
 
 Ints = NDArray[np.int64]
 

@@ -10,9 +10,8 @@ edges are in at most about log2 m layers, and each edge is indexed again about a
 from __future__ import annotations
 
 from timely import Columns, Probe, Stream, Time
-from timely.data.container import Array, concatenate
 from timely.graphlinq.adjacency import Adjacency
-from timely.order import less_equal
+from timely.lowlevel import Array, concatenate, less_equal
 
 
 class Layers:

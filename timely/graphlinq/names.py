@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from timely.data.columns import of_one_kind, stacked
-from timely.data.container import Array
 from timely.graphlinq.index import Ints
+from timely.lowlevel import Array, of_one_kind, stacked
 
 _WHAT = "the column of names"
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from timely import Columns, Stream
-from timely.data.container import Array
-from timely.dataflow.operators.each_time import map_each_time
 from timely.graphlinq.grouping import Combination, group_nodes
 from timely.graphlinq.in_order import by_node
 from timely.graphlinq.index import as_nodes
+from timely.lowlevel import Array, map_each_time
 
 
 def aggregate(nodes: Stream, combine: Combination, *, name: str = "aggregate") -> Stream:

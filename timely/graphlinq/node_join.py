@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 
 from timely import Stream
-from timely.data.container import Array, as_columns
-from timely.data.user_functions import call
 from timely.graphlinq.in_order import Given, by_node, in_order
 from timely.graphlinq.index import as_nodes
 from timely.graphlinq.table import Table
+from timely.lowlevel import Array, as_columns, call
 
 
 def node_join(

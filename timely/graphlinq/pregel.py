@@ -30,12 +30,11 @@ from timely import (
     Stream,
     Time,
 )
-from timely.arguments import check_kind
-from timely.data.container import of_columns
 from timely.graphlinq.core import GraphCore
 from timely.graphlinq.in_order import by_node
 from timely.graphlinq.run import Run, Superstep, VertexProgram, combined
 from timely.graphlinq.transmit import transmit
+from timely.lowlevel import check_kind, of_columns
 
 
 def pregel(graph: GraphCore, program: VertexProgram, nodes: Stream | None = None, *, name: str = "pregel") -> Stream:

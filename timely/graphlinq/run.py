@@ -14,13 +14,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from timely.data.columns import in_type
-from timely.data.container import Array, Columns, as_columns, as_mask, concatenate
-from timely.data.exact import fits, meaning, total, total_of_totals
-from timely.data.user_functions import call, consult
 from timely.errors import BuildError, DataError
-from timely.graphlinq.grouping import Combination, group_nodes, identity, summable, ufuncs_of
+from timely.graphlinq.grouping import Combination, group_nodes, identity, meaning, summable, ufuncs_of
 from timely.graphlinq.index import Index, Ints, as_nodes
+from timely.lowlevel import (
+    Array,
+    Columns,
+    as_columns,
+    as_mask,
+    call,
+    concatenate,
+    consult,
+    in_type,
+    total,
+    total_of_totals,
+)
 
 Rows = Ints | slice
 """Some rows of the state; a slice stands for all of them, which avoids a copy."""
@@ -235,3 +243,12 @@ def _like(old: Array, new: Array) -> Array:
         return in_type(new, old.dtype)
     except DataError as error:
         raise DataError(f"update returned a column of {new.dtype}, but init returned {old.dtype}: {error}") from None
+
+
+def fits(number: Any) -> bool:
+    """Return whether a number, if it is an integer, fits into 64 bits, signed or unsigned.
+
+    >>> fits(1 << 63), fits(1 << 64), fits(1e300)
+    (True, False, True)
+    """
+    return not isinstance(number, int) or -(1 << 63) <= number < 1 << 64

@@ -13,12 +13,11 @@ from typing import Any
 import numpy as np
 
 from timely import Columns, Stream
-from timely.data.container import as_columns, as_mask, concatenate
-from timely.data.user_functions import call
 from timely.errors import DataError
 from timely.graphlinq.in_order import Given, by_node, in_order
 from timely.graphlinq.index import Ints, as_nodes, is_increasing
 from timely.graphlinq.table import Table
+from timely.lowlevel import as_columns, as_mask, call, concatenate
 
 Transition = Callable[..., Any]
 """`transition(*state, *values)` returns (state, output), or (state, output, whether to output)."""

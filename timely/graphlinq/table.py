@@ -7,11 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from timely.data.columns import in_type
-from timely.data.container import Array, as_columns
-from timely.data.user_functions import call
 from timely.errors import DataError
 from timely.graphlinq.index import Index, Ints
+from timely.lowlevel import Array, as_columns, call, in_type
 
 
 class Table:

@@ -13,13 +13,12 @@ from typing import Any
 import numpy as np
 
 from timely import Broadcast, Capability, OperatorBuilder, Pipeline, Stream
-from timely.data.container import Array, Batch, Columns, as_columns, concatenate, of_columns
-from timely.data.user_functions import call
 from timely.graphlinq.adjacency import Adjacency
 from timely.graphlinq.core import GraphCore
 from timely.graphlinq.grouping import Combination, group_nodes
 from timely.graphlinq.in_order import Pacts, by_node
 from timely.graphlinq.index import as_nodes
+from timely.lowlevel import Array, Batch, Columns, as_columns, call, concatenate, of_columns
 
 Send = Callable[[Adjacency, tuple[Array, ...]], tuple[Array, ...]]
 """Returns (neighbour, values): what a batch of (node, values) sends along a worker's edges."""

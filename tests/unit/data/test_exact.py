@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from timely.data.exact import fits, may_wrap, total, total_of_totals, wrapped
+from timely.data.exact import may_wrap, total, total_of_totals, wrapped
 from timely.dataflow.pairwise import Pairwise
 from timely.errors import DataError
 from timely.graphlinq.grouping import group_nodes, grouped, totalled
+from timely.graphlinq.run import fits
 
 LEAST, LARGEST = -(1 << 63), (1 << 63) - 1
 signed = st.sampled_from([0, 1, -1, 2, -3, 1 << 31, -(1 << 32), 1 << 40, 1 << 62, -(1 << 62), LARGEST, LEAST])

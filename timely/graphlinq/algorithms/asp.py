@@ -13,10 +13,10 @@ from numbers import Integral
 import numpy as np
 
 from timely import Stream
-from timely.data.container import Array
 from timely.errors import BuildError
 from timely.graphlinq.graph import Graph, check_graph
 from timely.graphlinq.run import Superstep, VertexProgram
+from timely.lowlevel import Array
 
 MOST = 62
 """The number of landmarks that fit into a word."""

@@ -7,12 +7,11 @@ from numbers import Real
 import numpy as np
 
 from timely import Stream
-from timely.arguments import check_whole
-from timely.data.container import Array
 from timely.errors import BuildError, DataError
 from timely.graphlinq.graph import Graph, check_graph
 from timely.graphlinq.node_aggregate import aggregate
 from timely.graphlinq.run import Aggregator, Superstep, VertexProgram
+from timely.lowlevel import Array, check_whole
 
 
 def pagerank(

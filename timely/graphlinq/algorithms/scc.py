@@ -19,13 +19,13 @@ from __future__ import annotations
 import numpy as np
 
 from timely import Broadcast, Pipeline, Stream
-from timely.data.container import Array
 from timely.graphlinq.algorithms.wcc import SMALLEST_NODE
 from timely.graphlinq.graph import Graph, check_graph
 from timely.graphlinq.in_order import Given, in_order
 from timely.graphlinq.node_aggregate import aggregate
 from timely.graphlinq.node_join import node_join
 from timely.graphlinq.run import Superstep, VertexProgram
+from timely.lowlevel import Array
 
 
 def strongly_connected_components(graph: Graph) -> Stream:
