@@ -61,6 +61,11 @@ LOWLEVEL = """# Below streams
       heading_level: 2
       members: false
 
+::: differential.lowlevel
+    options:
+      heading_level: 2
+      members: false
+
 ::: timely.services
     options:
       heading_level: 2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from differential.arguments import check_collections, check_rows
+from differential.lowlevel import check_collections, check_rows
 
 
 def check_inputs(name: str, **given: Any) -> None:

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from differential import Collection, Variable, innermost
-from differential.data.codes import Kind, kind_of
 from differential.graphs.inputs import check_inputs, check_records
+from differential.lowlevel import Kind, kind_of
 from timely.errors import DataError
 
 

@@ -11,6 +11,8 @@ import functools
 import importlib
 from collections.abc import Iterator
 
+import pytest
+
 from tests.api.modules import modules, tree
 from timely.progress.cycles import strong_components
 from timely.progress.graph import Edge
@@ -45,7 +47,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "collections": tuple(f"differential.{name}" for name in ("collection", "variable", "sources", "example")),
     "differential.durable": ("differential.durable",),
     "differential.session": ("differential.session",),
-    "differential": ("differential",),
+    "differential": ("differential.lowlevel", "differential"),
     "differential.delta": ("differential.delta",),
     "differential.graphs": ("differential.graphs",),
     "differential.jobs": ("differential.jobs",),
@@ -60,6 +62,12 @@ PUBLIC = (
     "timely.observe.events",
 )
 """The modules of timely whose exported names a layer on top may use."""
+LAYERS = {
+    "timely.graphlinq": PUBLIC,
+    "differential": PUBLIC,
+    "differential.graphs": (*PUBLIC, "differential", "differential.delta", "differential.lowlevel"),
+}
+"""The modules whose exported names a layer may use, besides its own."""
 OWNERS = {
     "zmq": "timely.communication",
     "msgpack": "timely.communication",
@@ -149,16 +157,47 @@ def test_a_library_is_imported_by_its_owner_alone() -> None:
     assert strangers == []
 
 
-def test_differential_imports_public_names_alone() -> None:
-    """A layer like it can be written by anybody: what it asks of timely is documented, and typed."""
+@pytest.mark.parametrize("layer", LAYERS)
+def test_a_layer_imports_public_names_alone(layer: str) -> None:
+    """A layer like it can be written by anybody: what it asks of the packages below is documented, and typed."""
+    members = [module for module in modules() if module == layer or module.startswith(f"{layer}.")]
+    assert members
+    assert [name for module in members for name in private_imports(module, layer, LAYERS[layer])] == []
+
+
+def private_imports(module: str, layer: str, public: tuple[str, ...]) -> list[str]:
+    """Return what a module of a layer imports of the packages that neither the layer nor a public module has."""
     private = []
-    for module in modules():
-        if module.split(".")[0] != "differential":
+    for node in ast.walk(tree(module)):
+        if isinstance(node, ast.ImportFrom):
+            origin, names = str(node.module), {alias.name for alias in node.names} - {"*", "__all__"}
+            named = [(origin, name) for name in sorted(names)]
+        elif isinstance(node, ast.Import):
+            named = [(alias.name, "") for alias in node.names]
+        else:
             continue
-        for node in ast.walk(tree(module)):
-            if not isinstance(node, ast.ImportFrom) or str(node.module).split(".")[0] != "timely":
+        for origin, name in named:
+            is_own = origin == layer or origin.startswith(f"{layer}.")
+            if is_own or origin.split(".")[0] not in ("timely", "differential"):
                 continue
-            names = {alias.name for alias in node.names} - {"*", "__all__"}
-            exported = exports(str(node.module)) if node.module in PUBLIC else set()
-            private += [f"{module}: {node.module}.{name}" for name in sorted(names - exported)]
-    assert private == []
+            if origin not in public or (name and name not in exports(origin)):
+                private.append(f"{module}: {origin}.{name}".rstrip("."))
+    return private
+
+
+def test_a_private_import_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    source = """
+import timely.lowlevel, timely.worker
+from timely import Stream, no_such_name
+from timely.lowlevel import OperatorBuilder
+from timely.data.container import Columns
+from differential.graphs.nodes import nodes_of
+from differential.trace.spine import Spine
+"""
+    monkeypatch.setattr(f"{__name__}.tree", lambda module: ast.parse(source))
+    assert private_imports("differential.graphs.bfs", "differential.graphs", PUBLIC) == [
+        "differential.graphs.bfs: timely.worker",
+        "differential.graphs.bfs: timely.no_such_name",
+        "differential.graphs.bfs: timely.data.container.Columns",
+        "differential.graphs.bfs: differential.trace.spine.Spine",
+    ]

@@ -26,6 +26,7 @@ import differential.capture
 import differential.delta
 import differential.durable
 import differential.graphs
+import differential.lowlevel
 import differential.session
 import differential.session.sinks
 import differential.session.sinks.kafka
@@ -69,6 +70,7 @@ PACKAGES = (
     differential.durable,
     differential.trace.events,
     differential.graphs,
+    differential.lowlevel,
     differential.session,
     differential.session.sinks,
     differential.session.sinks.kafka,
