@@ -31,11 +31,13 @@ import timely.errors
 import timely.graphlinq
 import timely.observe.events
 import timely.order
+import timely.progress
 
 PAGES: dict[str, tuple[str, ModuleType | type]] = {
     "timely": ("Timely", timely),
     "streams": ("Operators on streams", timely.Stream),
     "order": ("The order of times", timely.order),
+    "progress": ("Progress tracking", timely.progress),
     "capture": ("Captured streams", timely.capture),
     "graphlinq": ("GraphLINQ", timely.graphlinq),
     "events": ("Events of the log", timely.observe.events),
@@ -105,6 +107,8 @@ def _exported(module: ModuleType) -> Iterator[str]:
             continue  # an object has one entry, and errors have a page of their own
         if found is differential.Session and module is differential:
             continue  # the same: sessions have theirs
+        if module is timely.progress and name in timely.__all__:
+            continue  # the same: the names that programs use are with those of `timely`
         if not name.startswith("_") and (inspect.isclass(found) or inspect.isfunction(found)):
             yield _entry(found)
 

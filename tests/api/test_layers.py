@@ -60,6 +60,7 @@ PUBLIC = (
     "timely.errors",
     "timely.capture",
     "timely.observe.events",
+    "timely.progress",
 )
 """The modules of timely whose exported names a layer on top may use."""
 LAYERS = {

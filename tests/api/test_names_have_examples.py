@@ -48,6 +48,7 @@ import timely.observe.accounts
 import timely.observe.events
 import timely.observe.log
 import timely.order
+import timely.progress
 from timely.dataflow.scope import ScopeOf
 from timely.dataflow.streams import ScopeCore
 
@@ -63,6 +64,7 @@ PACKAGES = (
     timely.graphlinq,
     timely.observe.log,
     timely.order,
+    timely.progress,
     timely.data.text,
     differential,
     differential.capture,
@@ -131,6 +133,7 @@ BETWEEN_LAYERS = {
         "use",
     },
     "Statement": {"from_parts", "parts"},
+    "Tracker": {"fronts", "holding", "is_sole_holder"},
     "TraceObserver": {"TraceObserver", "dropped", "inserted", "merged"},
     "Updates": {"from_buffers", "to_buffers"},
     "Watch": {"deliver"},

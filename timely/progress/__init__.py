@@ -34,11 +34,12 @@ every worker counts at least one pointstamp that could-result-in it, and no comp
 `protocol` has the proof, and shows that the frontiers catch up.
 
 Everything in this package is pure: no clock, no socket, no thread, no worker. Changes go in, frontiers come out.
+So it can be used by itself, to see what a dataflow would do: `Tracker` keeps frontiers, `could_result_in` compares two
+pointstamps, `summaries_to` returns the antichain of path summaries from each location, and `ChangeBatch` and
+`MutableAntichain` keep counts.
 
 Two operators in a row: an output (location 0) and the input it leads to (location 1).
 
->>> from timely.progress.graph import Edge
->>> from timely.progress.reachability import Tracker
 >>> tracker = Tracker([1, 1], [Edge(0, 1, PathSummary.identity(1))])
 >>> tracker.update(0, (3,), 1)  # the first operator may send at time 3
 >>> tracker.propagate(), tracker.frontier(1)
@@ -50,3 +51,21 @@ Two operators in a row: an output (location 0) and the input it leads to (locati
 >>> tracker.propagate(), tracker.frontier(1)
 ([1], Antichain([]))
 """
+
+from timely.progress.antichain import Antichain, MutableAntichain
+from timely.progress.change_batch import ChangeBatch
+from timely.progress.graph import Edge, could_result_in, insert_minimal, summaries_to
+from timely.progress.reachability import Tracker
+from timely.progress.summary import PathSummary
+
+__all__ = [
+    "Antichain",
+    "ChangeBatch",
+    "Edge",
+    "MutableAntichain",
+    "PathSummary",
+    "Tracker",
+    "could_result_in",
+    "insert_minimal",
+    "summaries_to",
+]

@@ -22,6 +22,7 @@ from collections.abc import Collection, Iterable
 from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
+from timely.order import Time, less_equal
 from timely.progress.summary import PathSummary
 
 
@@ -34,7 +35,16 @@ class Edge(NamedTuple):
 
 
 def insert_minimal(summaries: list[PathSummary], summary: PathSummary) -> bool:
-    """Insert `summary` into an antichain unless an element is at or before it; return whether it was inserted."""
+    """Insert `summary` into an antichain unless an element is at or before it; return whether it was inserted.
+
+    Elements that it is before are removed.
+
+    >>> antichain = [PathSummary.feedback(2)]
+    >>> insert_minimal(antichain, PathSummary.feedback(2, 3)), insert_minimal(antichain, PathSummary.identity(2))
+    (False, True)
+    >>> antichain == [PathSummary.identity(2)]
+    True
+    """
     if any(known.less_equal(summary) for known in summaries):
         return False
     summaries[:] = [known for known in summaries if not summary.less_equal(known)]
@@ -49,6 +59,11 @@ def summaries_to(target: int, length: int, edges: Iterable[Edge]) -> dict[int, l
 
     Paths are extended backwards as long as a new summary is not at or after a known one. This ends: there is no
     infinite sequence of summaries none of which is at or after an earlier one (Dickson's lemma).
+
+    >>> around = Edge(1, 1, PathSummary.feedback(2))
+    >>> paths = summaries_to(2, 1, [Edge(0, 1, PathSummary.enter(1)), around, Edge(1, 2, PathSummary.leave(2))])
+    >>> paths[0] == [PathSummary.identity(1)], paths[1] == [PathSummary.leave(2)]
+    (True, True)
     """
     incoming: defaultdict[int, list[Edge]] = defaultdict(list)
     for edge in edges:
@@ -65,6 +80,24 @@ def summaries_to(target: int, length: int, edges: Iterable[Edge]) -> dict[int, l
             if insert_minimal(found[edge.source], summary):
                 pending.append((edge.source, summary))
     return dict(found)
+
+
+def leads_within(path: PathSummary, time: Time, bound: Time) -> bool:
+    """Return whether following `path` from `time` results in a time at or before `bound`."""
+    result = path.results_in(time)
+    return result is not None and less_equal(result, bound)
+
+
+def could_result_in(edges: Iterable[Edge], source: tuple[int, Time], target: tuple[int, Time]) -> bool:
+    """Return whether a message at `source`, a location and a time, could result in one at `target`.
+
+    >>> loop = [Edge(0, 1, PathSummary.enter(1)), Edge(1, 1, PathSummary.feedback(2))]
+    >>> could_result_in(loop, (0, (4,)), (1, (4, 2))), could_result_in(loop, (1, (4, 3)), (1, (4, 2)))
+    (True, False)
+    """
+    location, time = target
+    paths = summaries_to(location, len(time), edges).get(source[0], ())
+    return any(leads_within(path, source[1], time) for path in paths)
 
 
 def contract(edges: Iterable[Edge], keep: Collection[int], *, most: int | None = None) -> list[Edge]:

@@ -50,7 +50,7 @@ from timely.order import LIMIT, Time, less_equal
 from timely.progress.antichain import CLOSED, Antichain, minimal
 from timely.progress.cycles import Position, positions
 from timely.progress.due import Agenda, Due
-from timely.progress.graph import Edge, summaries_to
+from timely.progress.graph import Edge, leads_within, summaries_to
 from timely.progress.summary import PathSummary
 
 Key = tuple[int, ...]
@@ -62,7 +62,20 @@ FEW: Final = 8
 
 
 class Tracker:
-    """The frontiers of all locations of one dataflow, maintained as its pointstamps come and go."""
+    """The frontiers of all locations of one dataflow, maintained as its pointstamps come and go.
+
+    Here location 0 is outside of a loop, and 1 inside. A message in round 2 holds back what comes after it.
+
+    >>> tracker = Tracker([1, 2], [Edge(0, 1, PathSummary.enter(1)), Edge(1, 1, PathSummary.feedback(2))])
+    >>> tracker.update_all([(0, (5,), 1), (1, (4, 2), 1)])
+    >>> tracker.propagate(), tracker.frontier(0), tracker.frontier(1)
+    ([0, 1], Antichain([(5,)]), Antichain([(4, 2), (5, 0)]))
+    >>> tracker.holders(1, (4, 9)), tracker.holders(1, (5, 1))
+    ([(1, (4, 2), 1)], [(0, (5,), 1)])
+    >>> tracker.update(1, (4, 2), -1)
+    >>> tracker.propagate(), tracker.frontier(1), tracker.pointstamps()
+    ([1], Antichain([(5, 0)]), [(0, (5,), 1)])
+    """
 
     def __init__(
         self,
@@ -219,7 +232,7 @@ class Tracker:
         Costs one search of the graph.
         """
         paths = summaries_to(location, self._lengths[location], self._edges)
-        return lambda holder, at: any(_within(path, at, time) for path in paths.get(holder, ()))
+        return lambda holder, at: any(leads_within(path, at, time) for path in paths.get(holder, ()))
 
     def _absorb(self) -> None:
         """Apply the recorded updates to the counts; a pointstamp that becomes live or ends changes its support."""
@@ -300,12 +313,6 @@ def _without(times: tuple[Time, ...], others: tuple[Time, ...]) -> tuple[Time, .
         known = set(others)
         return tuple([time for time in times if time not in known])
     return tuple([time for time in times if time not in others])
-
-
-def _within(path: PathSummary, time: Time, bound: Time) -> bool:
-    """Return whether following `path` from `time` results in a time at or before `bound`."""
-    result = path.results_in(time)
-    return result is not None and less_equal(result, bound)
 
 
 def _image(summary: PathSummary, length: int) -> Image | None:

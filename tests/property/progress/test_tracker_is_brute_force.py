@@ -14,7 +14,7 @@ from tests.strategies_progress import check_cycles, graphs, pointstamps, times, 
 from tests.thorough import examples
 from timely.errors import CycleError
 from timely.progress.cycles import positions
-from timely.progress.graph import Edge, contract
+from timely.progress.graph import Edge, contract, could_result_in
 from timely.progress.reachability import Tracker
 from timely.progress.summary import PathSummary
 
@@ -114,6 +114,15 @@ def test_holders_are_the_live_pointstamps_that_reach_the_time(data: st.DataObjec
     assert tracker.frontier(location).less_equal(time) == bool(holding)
     for holder, at, _ in holding:
         assert tracker.holding(location, time)(holder, at)
+
+
+@thorough
+@given(st.data())
+def test_a_pointstamp_could_result_in_another_exactly_if_a_path_leads_there_in_time(data: st.DataObject) -> None:
+    graph = data.draw(graphs())
+    source, target = data.draw(pointstamps(graph)), data.draw(pointstamps(graph))
+    results = Frontiers(graph).results(*source)[target[0]]
+    assert could_result_in(graph.edges, source, target) == any(at_or_before(time, target[1]) for time in results)
 
 
 @thorough
