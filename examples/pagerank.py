@@ -1,7 +1,7 @@
 """Which nodes matter: PageRank, exact and in whole numbers.
 
     python examples/pagerank.py rmat:14,8 --plot ranks.svg
-    timely run -n 2 examples/pagerank.py graph.tsv.gz changes.tsv --tolerance 10000
+    timely run -n 2 examples/pagerank.py graph.tsv.gz changes.tsv --tolerance 0.01
 
 Ranks are in millionths of the mean rank. A changed edge moves a millionth or two of nearly every node's rank, so an
 exact answer costs much for each change; with a tolerance, smaller changes are not passed on.
@@ -46,6 +46,14 @@ def damping(text: str) -> float:
     return share
 
 
+def tolerance(text: str) -> float:
+    """Return the share of the mean rank to which ranks are rounded."""
+    share = at_least(0.0)(text)
+    if share > 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is more than 1, the mean rank")
+    return share
+
+
 def add_options(add: AddOption) -> None:
     """Add the options of this job."""
     add(
@@ -58,10 +66,10 @@ def add_options(add: AddOption) -> None:
     add("--rounds", type=at_least(0), default=20, metavar="N", help="rounds of passing on (default 20)")
     add(
         "--tolerance",
-        type=at_least(1),
-        default=1,
-        metavar="N",
-        help="pass on ranks rounded to N millionths (default 1)",
+        type=tolerance,
+        default=0.0,
+        metavar="SHARE",
+        help="pass on ranks rounded to this share of the mean rank, such as 0.01 (default a millionth)",
     )
     add("--top", type=at_least(1), default=10, metavar="N", help="print the N highest ranks (default 10)")
 

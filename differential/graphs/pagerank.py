@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,7 +26,7 @@ def pagerank(
     rounds: int = 20,
     personalisation: Collection | None = None,
     unit: int = 1_000_000,
-    tolerance: int = 1,
+    tolerance: float | None = None,
 ) -> Collection:
     """Return (node, rank) after `rounds` rounds, for every node at the end of an edge; the mean rank is `unit`.
 
@@ -39,20 +40,21 @@ def pagerank(
     Ranks are counts of a node's occurrences, so a round is linear but for the division. Rounds follow each other
     instead of being the turns of a loop: times stay totally ordered. (Page, Brin, Motwani and Winograd, 1999.)
 
-    A changed edge moves some rank, and in the end a unit or two of nearly every node's. With a `tolerance` of more than
-    one unit, a node passes on its rank rounded to a multiple of it, and each node receives a multiple of it from the
-    dangling nodes. A smaller change is not passed on, so the changes die out. The answer depends only on the graph, as
-    before. With d for `damping`, n nodes and m edges, the errors of all ranks add up to at most this many units, the
-    second term being from rounding down:
+    A changed edge moves some rank, and in the end a unit or two of nearly every node's. With a `tolerance`, as a share
+    of the mean rank (0.01 is a hundredth of it), a node passes on its rank rounded to a multiple of that, and each node
+    receives a multiple of it from the dangling nodes. A smaller change is not passed on, so the changes die out. The
+    answer depends only on the graph, as before. With d for `damping`, n nodes and m edges, the errors of all ranks add
+    up to at most this many units, the second term being from rounding down:
 
-        n · tolerance / 2 · (1 + d) / (1 - d)  +  (m + 3 n) / (1 - d)
+        n · tolerance · unit / 2 · (1 + d) / (1 - d)  +  (m + 3 n) / (1 - d)
 
     (Where nodes have ten edges the errors, of either sign, mostly cancel: the mean error of a rank is a fifteenth of
-    `tolerance`.)
+    the tolerance.) In `timely.graphlinq.pagerank`, which has no changes, `tolerance` is in the same measure, and ends
+    the rounds.
 
-    Raises BuildError unless 0 <= `damping` < 1, 1 <= `tolerance` <= `unit` <= 2 ** 32 (with more, sums would not fit in
-    64 bits) and 0 <= `rounds`, and where `unit` is so small that nothing jumps. A DataError ends the run where weights
-    are not whole numbers, or add up to 2 ** 31 or more.
+    Raises BuildError unless 0 <= `damping` < 1, 0 <= `tolerance` <= 1, `unit` <= 2 ** 32 (with more, sums would not fit
+    in 64 bits) and 0 <= `rounds`, and where `unit` is so small that nothing jumps. A DataError ends the run where
+    weights are not whole numbers, or add up to 2 ** 31 or more.
 
     >>> edges = np.array([[1, 2], [2, 1], [3, 1], [3, 4]]).T
     >>> example(lambda scope: pagerank(Collection.of(scope, *edges), rounds=3, unit=1000))
@@ -64,23 +66,22 @@ def pagerank(
     [((1, 1328), 1), ((2, 1137), 1), ((3, 1123), 1), ((4, 408), 1)]
     """
     check_records("pagerank", edges=edges)
-    check_whole("pagerank", 0, rounds=rounds, unit=unit, tolerance=tolerance)
+    check_whole("pagerank", 0, rounds=rounds, unit=unit)
     numerator, denominator = _fraction(damping)
     jump = unit * (denominator - numerator) // denominator
-    if not (1 <= jump and unit <= _LARGEST_UNIT and 1 <= tolerance <= unit):
+    if not (1 <= jump and unit <= _LARGEST_UNIT):
         raise BuildError(
-            f"pagerank: unit must be from {-(-denominator // (denominator - numerator))} to 2 ** 32, not {unit}, "
-            f"and tolerance from 1 to unit, not {tolerance}"
+            f"pagerank: unit must be from {-(-denominator // (denominator - numerator))} to 2 ** 32, not {unit}"
         )
     if personalisation is not None:
         check_records("pagerank", personalisation=personalisation)
         edges, personalisation = innermost(edges, personalisation)
-    passing = Passing(numerator, denominator, tolerance)
+    passing = Passing(numerator, denominator, _units(tolerance, unit))
     return _ranks(edges, personalisation, passing, unit, rounds)
 
 
 class Passing(NamedTuple):
-    """How much of its rank a node passes on: a fraction of it, rounded to a multiple of the tolerance."""
+    """How much of its rank a node passes on: a fraction of it, rounded to a multiple of the tolerance, in units."""
 
     numerator: int
     denominator: int
@@ -151,6 +152,20 @@ def _fraction(damping: float) -> tuple[int, int]:
     if fraction == 1:
         raise BuildError(f"pagerank: damping must be at most 0.999, not {damping!r}")
     return fraction.numerator, fraction.denominator
+
+
+def _units(tolerance: float | None, unit: int) -> int:
+    """Return the tolerance in units, of which it is at least one, or raise BuildError.
+
+    >>> _units(0.01, 1_000_000), _units(None, 1_000_000), _units(0, 1_000_000)
+    (10000, 1, 1)
+    """
+    is_number = isinstance(tolerance, Real) and not isinstance(tolerance, bool)
+    if tolerance is not None and not (is_number and 0 <= tolerance <= 1):
+        raise BuildError(
+            f"pagerank: tolerance must be a share of the mean rank, from 0 to 1, or None, not {tolerance!r:.80}"
+        )
+    return max(1, round((tolerance or 0) * unit))
 
 
 def _weighed(node: Any, weight: Any) -> tuple[Any, Any]:

@@ -75,7 +75,8 @@ def pagerank(edges: Edges, nodes: NodeInputs, options: Options) -> Columns:
     """Return (node, rank) in millionths of the mean, in the same whole numbers, by NumPy."""
     from fractions import Fraction
 
-    unit, tolerance = 1_000_000, options.tolerance
+    unit = 1_000_000
+    tolerance = max(1, round(options.tolerance * unit))
     damping = Fraction(options.damping).limit_denominator(1000)
     share, whole = damping.numerator, damping.denominator
 

@@ -270,7 +270,7 @@ OF_EDGES = {
     "communities": Graph(lambda edges: label_propagation(edges, rounds=2), lambda edges: communities(edges, 2)),
     "ranks": Graph(lambda edges: pagerank(edges, rounds=2, unit=600), lambda edges: ranks(edges, rounds=2)),
     "about ranks": Graph(
-        lambda edges: pagerank(edges, rounds=2, unit=600, tolerance=30), lambda edges: ranks(edges, 30, rounds=2)
+        lambda edges: pagerank(edges, rounds=2, unit=600, tolerance=0.05), lambda edges: ranks(edges, 30, rounds=2)
     ),
     "triangles": Graph(triangles, _pattern((0, 1), (1, 2), (0, 2)), 3, True, True),
     "triangles by joins": Graph(triangles_by_joins, _pattern((0, 1), (1, 2), (0, 2)), 3, True),

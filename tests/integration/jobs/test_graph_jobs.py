@@ -24,7 +24,7 @@ JOBS = [
     "distances --from {a} --to {b} --to {c}",
     "distances --from {a} --from {b}",
     "pagerank --rounds 5",
-    "pagerank --rounds 5 --tolerance 1000 --damping 0.9",
+    "pagerank --rounds 5 --tolerance 0.001 --damping 0.9",
     "kcore",
     "kcore --core 3",
     "triangles",
@@ -179,7 +179,7 @@ def test_two_processes_answer_as_one(tmp_path: Path) -> None:
     assert answers[0].startswith('"node","component"\n"0ad","0ad"\n')
 
 
-WHOLE = ["components", "cycles", "distances --from {a}", "pagerank --tolerance 10000", "kcore", "triangles",
+WHOLE = ["components", "cycles", "distances --from {a}", "pagerank --tolerance 0.01", "kcore", "triangles",
          "communities --rounds 4", "asp", "degrees", "colouring"]  # fmt: skip
 
 

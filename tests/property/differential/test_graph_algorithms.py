@@ -60,7 +60,7 @@ CASES: list[tuple[Callable[[Collection], Collection], Callable[[Multiset], dict[
     (lambda edges: label_propagation(edges, rounds=3), communities),
     (independent_set, independent),
     (lambda edges: pagerank(edges, rounds=4, unit=600), ranks),
-    (lambda edges: pagerank(edges, rounds=4, unit=600, tolerance=30), lambda edges: ranks(edges, 30)),
+    (lambda edges: pagerank(edges, rounds=4, unit=600, tolerance=0.05), lambda edges: ranks(edges, 30)),
     (closed, closure),
     (even, even_paths),
 ]

@@ -24,7 +24,7 @@ def changes(graph: RandomGraph, tolerance: int) -> tuple[Ints, int]:
     def program(worker: Worker) -> tuple[Ints, int]:
         with worker.dataflow() as scope:
             session, edges = new_input(scope)
-            answer = pagerank(edges, tolerance=tolerance).output()
+            answer = pagerank(edges, tolerance=tolerance / UNIT).output()
         session.insert(*graph.initial)
         session.advance_to(1)
         source, target, diffs = graph.changes(0, 1)
@@ -81,9 +81,11 @@ def test_ranks_settle_on_those_of_networkx() -> None:
     [
         ("unit must be from 7 to 2 \\*\\* 32, not 6", {"unit": 6}),
         ("unit must be from 2 to 2 \\*\\* 32, not 1", {"unit": 1, "damping": 0.5}),
-        ("not 0", {"tolerance": 0}),
+        ("share of the mean rank, from 0 to 1, or None, not -0.1", {"tolerance": -0.1}),
+        ("share of the mean rank, from 0 to 1, or None, not 10000", {"tolerance": 10_000}),
+        ("share of the mean rank, from 0 to 1, or None, not nan", {"tolerance": float("nan")}),
+        ("share of the mean rank, from 0 to 1, or None, not True", {"tolerance": True}),
         ("not 2305843009213693952", {"unit": 1 << 61}),
-        ("not 8", {"unit": 7, "tolerance": 8}),
         ("at least 0 and less than 1, not 1$", {"damping": 1}),
         ("at least 0 and less than 1, not -0.1", {"damping": -0.1}),
         ("at least 0 and less than 1, not 'much'", {"damping": "much"}),
@@ -93,6 +95,15 @@ def test_ranks_settle_on_those_of_networkx() -> None:
 def test_invalid_options_are_refused(problem: str, options: dict[str, Any]) -> None:
     with pytest.raises(BuildError, match=problem):
         example(lambda scope: pagerank(Collection.of(scope, 1, 2), **options))
+
+
+def test_a_tolerance_of_less_than_a_unit_is_none_at_all() -> None:
+    graph = RandomGraph(20, 60)
+
+    def ranks(tolerance: Any) -> Any:
+        return example(lambda scope: pagerank(Collection.of(scope, *graph.initial), unit=1000, tolerance=tolerance))
+
+    assert ranks(None) == ranks(0) == ranks(1e-9) == ranks(np.float32(1e-3)) != ranks(0.1)
 
 
 pairs = st.lists(st.tuples(st.integers(0, 7), st.integers(0, 7)), min_size=1, max_size=16)

@@ -160,3 +160,8 @@ def test_components_follow_edges_that_come_in_later_epochs() -> None:
 def test_more_landmarks_than_bits_are_refused() -> None:
     with pytest.raises(BuildError, match="63 landmarks"):
         answered(lambda graph: landmark_distances(graph, range(63)), [(0, 1)])
+
+
+def test_one_landmark_may_be_given_as_it_is() -> None:
+    rows = [(0, 1), (1, 2), (3, 0)]
+    assert answered(lambda graph: landmark_distances(graph, 1), rows) == [(0, -1), (1, 0), (2, 1), (3, -1)]

@@ -24,8 +24,10 @@ MOST = 62
 UNREACHED = -1
 
 
-def landmark_distances(graph: Graph, landmarks: Sequence[int]) -> Stream:
+def landmark_distances(graph: Graph, landmarks: Sequence[int] | int) -> Stream:
     """Return (node, hops from the first landmark, hops from the second, ...) for every node; -1 if there is no path.
+
+    `landmarks` is a node, or a list of nodes. They decide how many columns there are, so they are not a stream.
 
     Raises BuildError unless there are 1 to 62 landmarks, whole numbers.
 
@@ -34,6 +36,7 @@ def landmark_distances(graph: Graph, landmarks: Sequence[int]) -> Stream:
     [(1, 0, 1), (2, 1, 2), (3, 2, 0)]
     """
     check_graph("landmark_distances", graph)
+    landmarks = [int(landmarks)] if isinstance(landmarks, Integral) else landmarks
     if not isinstance(landmarks, (Sequence, np.ndarray)) or not all(isinstance(each, Integral) for each in landmarks):
         raise BuildError(f"landmark_distances: landmarks must be a list of nodes, whole numbers, not {landmarks!r:.80}")
     if not 1 <= len(landmarks) <= MOST:

@@ -28,11 +28,11 @@ def pagerank(
     leads to every node with the same probability. With `personalisation`, a stream of (node, weight) at the times at
     which edges arrive, it leads to each node in proportion to its weight. A node without outgoing edges lets all of its
     rank jump. Weights of the same node are added, and weights of nodes without edges are ignored; if no node has a
-    weight, the rank that jumps is lost. Multiple edges count as often as they occur. With `tolerance`, the run ends as
-    soon as the ranks of all nodes together change by less than this.
+    weight, the rank that jumps is lost. Multiple edges count as often as they occur. With a `tolerance`, as a share of
+    the mean rank, the run ends as soon as the ranks of all nodes together change by less than this.
 
-    Raises DataError if a weight is negative or not a number, and BuildError unless 0 <= `damping` < 1 and
-    `rounds` is a whole number of at least 0.
+    Raises DataError if a weight is negative or not a number, and BuildError unless 0 <= `damping` < 1, `tolerance` is
+    a number of at least 0 or None, and `rounds` is a whole number of at least 0.
 
     >>> edges = (np.array([0, 1]), np.array([2, 2]))
     >>> example(lambda scope: pagerank(Graph(scope.to_stream(edges))).map(lambda node, rank: (node, rank.round(3))))
@@ -49,8 +49,8 @@ def pagerank(
     if not isinstance(damping, Real) or not 0 <= damping < 1:
         raise BuildError(f"pagerank: damping must be a number of at least 0 and less than 1, not {damping!r:.80}")
     check_whole("pagerank", 0, rounds=rounds)
-    if tolerance is not None and not isinstance(tolerance, Real):
-        raise BuildError(f"pagerank: tolerance must be a number, or None, not {tolerance!r:.80}")
+    if tolerance is not None and not (isinstance(tolerance, Real) and tolerance >= 0):
+        raise BuildError(f"pagerank: tolerance must be a number of at least 0, or None, not {tolerance!r:.80}")
 
     def update(
         superstep: Superstep, rank: Array, degree: Array, weight: Array, change: Array, received: Array

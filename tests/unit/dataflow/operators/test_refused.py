@@ -86,8 +86,9 @@ def test_a_key_that_is_nan_keeps_its_state() -> None:
             lambda stream: pagerank(Graph(stream), rounds=1.5),
             r"^pagerank \(at .*d.py:\d+\): `rounds` must be .*, not 1.5$",
         ),
-        (lambda stream: pagerank(Graph(stream), tolerance="x"), r"^pagerank: tolerance must be a number, .*, not 'x'$"),
-        (lambda stream: landmark_distances(Graph(stream), 5), r"^landmark_distances: .* list of nodes, .*, not 5$"),
+        (lambda stream: pagerank(Graph(stream), tolerance="x"), r"^pagerank: tolerance must be a number .*, not 'x'$"),
+        (lambda stream: pagerank(Graph(stream), tolerance=-1), r"^pagerank: .* number of at least 0, .*, not -1$"),
+        (lambda stream: landmark_distances(Graph(stream), 0.5), r"^landmark_distances: .* list of nodes, .*, not 0.5$"),
         (lambda stream: landmark_distances(Graph(stream), ["a"]), r"^landmark_distances: .* nodes, .*, not \['a'\]$"),
         (
             lambda stream: Graph(stream).pregel(None),
