@@ -23,6 +23,7 @@ __all__ = [
     "FencedError",
     "FrameError",
     "LateWarning",
+    "NegativeCountError",
     "OperatorError",
     "PeerFailed",
     "PeerLost",
@@ -63,12 +64,18 @@ class CapabilityError(TimelyError):
 class DataError(TimelyError):
     """Data does not suit an operator: wrong number or type of columns, different lengths, values out of range.
 
-    `time` is the time of the data if that is not the time of the message being processed.
+    `time` is the time of the data if that is not the time of the message being processed. `fault` is the message
+    without the `remedy` at its end, for whoever knows a better one.
     """
 
-    def __init__(self, message: str, time: tuple[int, ...] | None = None) -> None:
-        super().__init__(message)
+    def __init__(self, message: str, time: tuple[int, ...] | None = None, *, remedy: str = "") -> None:
+        super().__init__(message + remedy)
         self.time = time
+        self.fault = message
+
+
+class NegativeCountError(DataError):
+    """A record occurs a negative number of times, or a key has a negative number of records, where this is counted."""
 
 
 class ComparisonError(DataError):

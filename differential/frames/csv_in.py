@@ -63,6 +63,7 @@ def _refuse_rounded(path: str, table: pa.Table, types: Mapping[str, str]) -> Non
 
 def _with_name(path: str, error: str) -> str:
     """Return an error of Arrow with the name of the column of which it has the number."""
+    # Only the text has the number. Where it is worded otherwise, the error is passed on as it is.
     found = re.search(r"CSV column #(\d+)", error)
     if found is None:
         return error

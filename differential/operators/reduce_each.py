@@ -118,9 +118,8 @@ def _column(items: list[Any], given: tuple[Any, ...]) -> Any:
     try:
         return as_columns((items,))[0]
     except DataError as error:
-        reason = str(error).partition(";")[0].partition(": a column holds")[0]
         raise DataError(
-            f"what the function of reduce_each returned is not a column: {reason}; return values of one kind, and "
+            f"what the function of reduce_each returned is not a column: {error.fault}; return values of one kind, and "
             "None only beside values of a value column that may have nulls"
         ) from None
 

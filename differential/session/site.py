@@ -26,7 +26,7 @@ from differential.session.relation import Relation
 from differential.session.transaction import Found, Net, Wanted
 from differential.sources import new_input
 from timely import Worker
-from timely.errors import DataError, OperatorError, SessionError, TimelyError
+from timely.errors import NegativeCountError, OperatorError, SessionError, TimelyError
 from timely.lowlevel import Input, attributed, inline, new_input as new_stream_input
 
 Definition = Callable[[Tables], Any]
@@ -187,9 +187,8 @@ class Site:
         try:
             part = self._part(item)
             keys, values, counts = part.trace.contents(part.at)
-        except DataError as error:
-            what, is_negative, _ = str(error).partition(": something was removed")
-            raise negative_rows(item, what) if is_negative else error from None
+        except NegativeCountError as error:
+            raise negative_rows(item, error.fault) from None
         return Share((*keys, *values), counts)
 
     def read_before(self, index: Item, limit: int) -> Share:

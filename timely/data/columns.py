@@ -146,7 +146,7 @@ def as_column(value: Any) -> Array:
         return np.asarray(column.tolist(), TEXT)
     if kind == "S":
         return column.astype(np.object_)
-    raise DataError(f"cannot make a column of {column.dtype}{_COLUMNS_HOLD}")
+    raise DataError(f"cannot make a column of {column.dtype}", remedy=_COLUMNS_HOLD)
 
 
 _NAN_BITS = np.array([np.nan]).view(np.int64)[0]
@@ -328,8 +328,8 @@ def _of_items(items: Sequence[Any]) -> Array:
         return _of_moments(items)
     if types <= {list, tuple, np.ndarray}:
         raise DataError(
-            "a column holds one value for each row, not lists or tuples; tuple(zip(*rows)), or tuple(array.T), turns "
-            "rows into columns"
+            "a column holds one value for each row, not lists or tuples",
+            remedy="; tuple(zip(*rows)), or tuple(array.T), turns rows into columns",
         )
     first = items[0]
     row = next((row for row, item in enumerate(items) if not _alike(item, first)), 0)
@@ -339,7 +339,8 @@ def _of_items(items: Sequence[Any]) -> Array:
         hint = "; typed(values, 'decimal(18, 2)') of differential.frames makes a column of decimals"
     if row or first is None:
         hint = _leave_out(items, items[row])
-    raise DataError(f"cannot make a column of {_shown(items[row])}{beside}{_COLUMNS_HOLD}, all of one kind{hint}")
+    remedy = f"{_COLUMNS_HOLD}, all of one kind{hint}"
+    raise DataError(f"cannot make a column of {_shown(items[row])}{beside}", remedy=remedy)
 
 
 _MOMENTS = (date, time, timedelta, np.datetime64, np.timedelta64)

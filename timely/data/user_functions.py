@@ -181,6 +181,7 @@ def add_hint(error: Exception, function: Callable[..., Any], before: tuple[Any, 
             "collections that have these columns"
         ) from None
     if takes:
+        # NumPy has no class of errors for the truth of an array. Where the text differs, the hint is shorter.
         is_of_a_condition = type(error) is ValueError and "ambiguous" in str(error)
         joined = " (conditions are joined by `&` and `|`, and `np.where` chooses between values)"
         remedy = joined if is_of_a_condition else ""

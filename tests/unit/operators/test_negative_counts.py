@@ -13,7 +13,7 @@ import pytest
 from differential import Collection, example, new_input
 from tests.oracle.grid import Update, contents, on_workers, run
 from timely import Worker, execute
-from timely.errors import DataError, OperatorError
+from timely.errors import DataError, NegativeCountError, OperatorError
 from timely.lowlevel import typed
 
 Operator = Callable[[Collection, Collection], Collection]
@@ -57,7 +57,11 @@ def test_the_removal_of_a_missing_record_is_named(name: str, place: str, workers
     message = str(error.value)
     assert f"operator '{name}' failed at time {TIMES[place]} on worker" in message
     assert "test_negative_counts.py:" in message
-    assert "the record (7, 'b') occurs a negative number of times, -2:" in message
+    fault = "the record (7, 'b') occurs a negative number of times, -2"
+    assert f"{fault}: something was removed" in message
+    cause = error.value.__cause__
+    assert isinstance(cause, NegativeCountError)
+    assert cause.fault == fault
 
 
 def test_a_record_of_one_column_is_named_by_it() -> None:

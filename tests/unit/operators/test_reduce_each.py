@@ -97,3 +97,9 @@ def test_values_are_in_the_order_of_their_type(column: Any, expected: list[Any])
 def test_values_of_several_kinds_are_refused(found: list[Any], words: str) -> None:
     with pytest.raises(OperatorError, match=rf"'reduce_each' failed .* DataError: .*{words}"):
         example(lambda scope: Collection.of(scope, 1, 2).reduce_each(lambda key, values: found))
+
+
+def test_a_value_that_looks_like_the_end_of_an_error_is_shown_whole() -> None:
+    found = "a; b: a column holds c"
+    with pytest.raises(OperatorError, match=rf"not a column: cannot make .* of '{found}' \(str\) at row 1, .*; return"):
+        run(lambda one: one.reduce_each(lambda key, values: [3, found]), [((1, 2), (0,), 1)])
