@@ -157,7 +157,7 @@ def looking(worker: Worker, way: str) -> Iterator[None]:
                 open_things.enter_context(_viewer(way, page.url))
         elif way == TELEMETRY:
             port = open_things.enter_context(_viewer(way, ""))
-            open_things.callback(begin_telemetry(f"http://127.0.0.1:{port}", 1, None))
+            open_things.callback(begin_telemetry(f"http://127.0.0.1:{port}", 0))
         elif way == PROFILE:
             open_things.callback(Account(worker).close)
         for kinds, name in LISTENERS.items():

@@ -8,13 +8,12 @@ with `HttpServer` and `Access`, passes tables to programs of this machine throug
 from timely.communication.asking import AnsweringSocket, AskingSocket
 from timely.communication.notes import has_prefixes
 from timely.live.display import Display, time_left
-from timely.live.handle import ALONE, Live, Others
+from timely.live.handle import Live
 from timely.live.serving import WRITE_SECONDS, Access, HttpServer, headers_of, listen
 from timely.run.directory import run_directory
-from timely.run.live import answer_looks, note_others, serve_live
+from timely.run.live import serve_live
 
 __all__ = [
-    "ALONE",
     "WRITE_SECONDS",
     "Access",
     "AnsweringSocket",
@@ -22,12 +21,9 @@ __all__ = [
     "Display",
     "HttpServer",
     "Live",
-    "Others",
-    "answer_looks",
     "has_prefixes",
     "headers_of",
     "listen",
-    "note_others",
     "run_directory",
     "serve_live",
     "time_left",

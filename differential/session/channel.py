@@ -30,7 +30,7 @@ from timely.errors import SessionError
 class Message:
     """The kinds of messages."""
 
-    CALL, BUILT, FAIL, SHOW, CLOSE = "call", "built", "fail", "show", "close"
+    CALL, BUILT, FAIL, CLOSE = "call", "built", "fail", "close"
     NOTE, INTERRUPT = "note", "interrupt"
     RESULT, VOTE, FAILED, LEFT, ENDED = "result", "vote", "failed", "left", "ended"
 

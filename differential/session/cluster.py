@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 from differential.session.call import Call
 from differential.session.item import Item
 from timely import Config
-from timely.services import ALONE, Others
 
 
 class Control(NamedTuple):
@@ -60,10 +59,6 @@ class Cluster:
 
     def interrupt(self, item: Item | None, is_noted: bool) -> None:
         """Interrupt the functions of the program that run there, of an item or all (see `Engine.interrupt`)."""
-
-    def show(self) -> Others:
-        """Make the other processes answer the live view, and return where they do."""
-        return ALONE
 
     def close(self) -> None:
         """End the session there."""

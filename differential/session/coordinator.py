@@ -31,7 +31,7 @@ from differential.session.item import Item
 from timely import Config
 from timely.errors import ConfigError, SessionError
 from timely.lowlevel import Origin
-from timely.services import ALONE, Others, note_others, run_directory
+from timely.services import run_directory
 
 _START = "import sys; sys.path[:] = sys.argv[2:]; from differential.session.member import main; main(int(sys.argv[1]))"
 ENDING_SECONDS = 2.0
@@ -50,7 +50,6 @@ class Coordinator(Cluster):
         self._members: list[_Member] = []
         self._items: WeakValueDictionary[int, Item] = WeakValueDictionary()
         self._is_closing = False
-        self._others = ALONE
 
     @contextmanager
     def connected(self, control: Control) -> Iterator[Config]:
@@ -65,12 +64,9 @@ class Coordinator(Cluster):
                 curve_dir=None,  # the sockets are in a private directory
             )
             try:
-                self._others = Others(directory, self._workers)
                 for process in range(1, self._workers):
-                    hello = packed(replace(config, live=None, telemetry=None), process, self._name, self._origin)
+                    hello = packed(config, process, self._name, self._origin)
                     self._members.append(_Member(self._items, control, process, self._name, hello))
-                if config.live is not None or config.telemetry is not None:
-                    note_others(config.generation, self.show())
                 self.wake()  # for the calls, and the end, that came before there were members
                 if self._is_closing:
                     self.close()
@@ -113,10 +109,6 @@ class Coordinator(Cluster):
 
     def interrupt(self, item: Item | None, is_noted: bool) -> None:
         self._broadcast(Message.INTERRUPT, None if item is None else item.number, is_noted)
-
-    def show(self) -> Others:
-        self._broadcast(Message.SHOW, str(self._others.directory))
-        return self._others
 
     def close(self) -> None:
         self._is_closing = True

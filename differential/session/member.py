@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from multiprocessing.connection import Connection
-from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
@@ -22,7 +21,6 @@ from differential.session.interrupt import Closing
 from differential.session.item import Item
 from timely import Config
 from timely.errors import SessionError
-from timely.services import answer_looks
 
 
 def main(descriptor: int) -> None:
@@ -65,8 +63,6 @@ class Member(Cluster):
                 engine.note_functions()
             elif kind == Message.INTERRUPT:
                 self._interrupt(engine, *content)
-            elif kind == Message.SHOW:
-                answer_looks(Path(*content), self._index)
             elif kind == Message.CLOSE:
                 break
         self._verdicts.put(Closing)

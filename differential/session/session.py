@@ -372,8 +372,7 @@ class Session:
         ...     page.close()
         http://127.0.0.1:...
         """
-        others = self._catalog.engine.cluster.show()
-        return serve_live(address, token=token, certificate=certificate, others=others)
+        return serve_live(address, token=token, certificate=certificate)
 
     def serve(
         self,

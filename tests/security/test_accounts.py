@@ -42,6 +42,8 @@ place, pid = pathlib.Path(sys.argv[1]), int(sys.argv[2])
 name = os.listdir(place)[0]
 attempt("list", lambda: os.listdir(place / name))
 attempt("connect", lambda: connect(str(place / name / "0.0")))
+attempt("look", lambda: connect(str(place / name / f"process.{pid}")))
+attempt("note", lambda: open(place / name / f"process.{pid}.json"))
 attempt("create", lambda: (place / name / "report.0").write_text("forged"))
 attempt("rename", lambda: (place / name).rename(place / "mine"))
 attempt("remove", lambda: (place / name).rmdir())
@@ -96,7 +98,19 @@ def test_another_account_can_neither_read_nor_write_nor_end_a_run(place: Path) -
             timeout=30,
         )
         assert tried.returncode == 0, tried.stderr
-        whats = ("list", "connect", "create", "rename", "remove", "environ", "descriptors", "memory", "signal")
+        whats = (
+            "list",
+            "connect",
+            "look",
+            "note",
+            "create",
+            "rename",
+            "remove",
+            "environ",
+            "descriptors",
+            "memory",
+            "signal",
+        )
         assert tried.stdout.splitlines() == [f"{what} PermissionError" for what in whats]
         run.send(signal.SIGTERM)
         assert run.end() == 143

@@ -6,22 +6,6 @@ A process has one view at most, for all its workers, those of a session included
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
-from typing import NamedTuple
-
-
-class Others(NamedTuple):
-    """The processes of a run that answer the live view (`timely.run.live.answer_looks`): where, and how many.
-
-    The process that looks is one of them. None of the others answers if the directory is None.
-    """
-
-    directory: Path | None
-    processes: int
-
-
-ALONE = Others(None, 1)
-"""No other process."""
 
 
 class Live:

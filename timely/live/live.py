@@ -1,8 +1,7 @@
-"""Begin the live view of a process: the page in the first process, and answers for it in the others."""
+"""Begin the live view of a process: its page, and what it sends to a collector."""
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -13,41 +12,45 @@ from urllib.parse import quote
 
 from timely.errors import ConfigError
 from timely.live.address import Address, is_url
-from timely.live.handle import Live, Others
+from timely.live.handle import Live
 from timely.live.jobs import FILE
 from timely.live.notes import Notes
 from timely.live.serving import HttpServer
+from timely.live.watching import Find, Here, Watching
+from timely.observe.presence import write_privately
 
 
-def begin_page(address: Address, others: Others, directory: Path, is_launched: bool, resources: ExitStack) -> Live:
-    """Serve the page of a run from this process, its first, and note in a private directory where it is.
+def begin_page(
+    address: Address, process: int, find: Find, directory: Path, is_launched: bool, resources: ExitStack
+) -> Live:
+    """Serve the page of a run from this process of it, and note in a private directory where it is.
 
-    `is_launched`: the process that started this one belongs to the run. `resources` are closed with the page.
+    `find` returns where the other processes answer. `is_launched`: the process that started this one belongs to the
+    run. `resources` are closed with the page.
     """
     for library in ("starlette", "uvicorn"):
         if find_spec(library) is None:
             raise ConfigError(f"the live page needs {library}: pip install 'timely-dataflow[live]'")
     from timely.live.server import application
-    from timely.live.watching import Watching
 
     listener = address.listen()
     port, certificate = listener.getsockname()[1], address.certificate
     notes = Notes(address.token)
-    watching = Watching(others.processes, others.directory, notes)
+    watching = Watching(Here(process, notes), find)
     app = application(watching, address.token, address.host, port)
     server = HttpServer("live page", app, listener, certificate, watching.close, limit_concurrency=64)
     path = directory / FILE
     pids = [os.getpid(), *([os.getppid()] if is_launched else [])]
     noted = {"url": server.url, "token": address.token, "processes": pids}
-    _write(path, {**noted, "certificate": os.path.abspath(certificate[0]) if certificate else ""})
+    write_privately(path, {**noted, "certificate": os.path.abspath(certificate[0]) if certificate else ""})
 
     for end in (notes.close, server.close, partial(path.unlink, missing_ok=True)):
         resources.callback(end)
     return Live(f"{server.url}?token={quote(address.token)}", resources.close)
 
 
-def begin_telemetry(url: str, processes: int, directory: Path | None) -> Callable[[], None]:
-    """Send metrics and epochs to a collector of OpenTelemetry until the result is called."""
+def begin_telemetry(url: str, process: int) -> Callable[[], None]:
+    """Send metrics and epochs of this process to a collector of OpenTelemetry until the result is called."""
     if not is_url(url):
         raise ConfigError(
             f"--telemetry takes the address of a collector, such as http://localhost:4318, not {url!r:.80}"
@@ -56,13 +59,4 @@ def begin_telemetry(url: str, processes: int, directory: Path | None) -> Callabl
         raise ConfigError("--telemetry needs opentelemetry: pip install 'timely-dataflow[telemetry]'")
     from timely.live.telemetry import begin
 
-    return begin(url, processes, directory)
-
-
-def _write(path: Path, content: dict[str, object]) -> None:
-    """Write a file that is complete whenever it is there, and that only its owner can read."""
-    part = path.with_suffix(".new")
-    part.unlink(missing_ok=True)
-    with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
-        json.dump(content, file)
-    part.replace(path)
+    return begin(url, process)

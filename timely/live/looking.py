@@ -328,7 +328,7 @@ class Watch:
 
 @dataclass
 class ProcessSeen:
-    """The workers of one process, and the epochs that have ended, by dataflow."""
+    """The workers of one process, by its index in the run, and the epochs that have ended, by dataflow."""
 
     process: int
     pid: int
@@ -342,7 +342,7 @@ class Looking:
     Only one thread may use it.
     """
 
-    def __init__(self, process: int) -> None:
+    def __init__(self, process: int = 0) -> None:
         self._process = process
         self._watches: dict[Worker, Watch] = {}
 

@@ -1,8 +1,9 @@
-"""How the process with the page learns of the other processes on its machine: it asks them.
+"""How whoever looks at a run learns of its processes on this machine: it asks them.
 
-They answer at sockets in the directory of the run, which is private to the user (`timely.run.directory`): whoever can
-connect may look. Requests are lines. `look` is answered by a line of JSON with the present numbers and new warnings,
-`held N` by one with what holds dataflow N. While nobody is connected, a process has a thread that waits, and no more.
+The process with the page asks the others, and `timely top` asks all. They answer at sockets in private directories of
+this user (`timely.observe.presence`): whoever can connect may look. Requests are lines. `look` is answered by a line of
+JSON with the present numbers and new warnings, `held N` by one with what holds dataflow N, `shapes` by one with the
+shapes of all dataflows. While nobody is connected, a process has a thread that waits, and no more.
 """
 
 from __future__ import annotations
@@ -12,45 +13,29 @@ import json
 import socket
 from contextlib import suppress
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import numpy as np
 
-from timely.live.looking import DataflowSeen, Looking, ProcessSeen, WorkerSeen, held
-from timely.live.notes import Notes
+from timely.live.latency import Epoch
+from timely.live.looking import DataflowSeen, Looking, ProcessSeen, WorkerSeen, held, shapes
+from timely.live.notes import Notes, current
+from timely.live.shape import Shape, shape_from
+from timely.progress.antichain import Antichain
 
 LONGEST_LINE = 1 << 26
 PATIENCE = 0.4
 """For how many seconds an answer is waited for; a process that is inside of compiled code gives none."""
 
 
-def place(directory: Path, process: int) -> Path:
-    """Return where a process answers."""
-    return directory / f"live.{process}"
+def converse(connection: socket.socket) -> None:
+    """Answer what is asked over a connection until it ends."""
+    with suppress(OSError, ValueError), connection:
+        _converse(connection, current())
 
 
-def answer(directory: Path, process: int, notes: Notes) -> None:
-    """Answer whoever connects, in a thread, for as long as this process runs."""
-    listener = socket.socket(socket.AF_UNIX)
-    place(directory, process).unlink(missing_ok=True)  # of the process of an earlier session
-    listener.bind(str(place(directory, process)))
-    listener.listen()
-
-    def accept() -> None:
-        while True:
-            connection, _ = listener.accept()
-            Thread(target=converse, args=(connection,), name="timely live answers", daemon=True).start()
-
-    def converse(connection: socket.socket) -> None:
-        with suppress(OSError, ValueError), connection:
-            _converse(connection, process, notes)
-
-    Thread(target=accept, name="timely live", daemon=True).start()
-
-
-def _converse(connection: socket.socket, process: int, notes: Notes) -> None:
-    looking = Looking(process)
+def _converse(connection: socket.socket, notes: Notes) -> None:
+    looking = Looking()
     noted = 0
     try:
         with connection.makefile("rb") as requests:
@@ -58,6 +43,8 @@ def _converse(connection: socket.socket, process: int, notes: Notes) -> None:
                 verb, _, argument = request.decode("ascii").strip().partition(" ")
                 if verb == "held":
                     found: Any = held(int(argument))
+                elif verb == "shapes":
+                    found = [shape.as_data() for shape in shapes()]
                 else:
                     fresh = notes.since(noted)
                     noted = fresh[-1].number if fresh else noted
@@ -69,32 +56,47 @@ def _converse(connection: socket.socket, process: int, notes: Notes) -> None:
 
 def _encode(seen: ProcessSeen) -> list[Any]:
     workers = [
-        [each.index, each.doing, each.line, [[index, flow.rows.tolist()] for index, flow in each.dataflows.items()]]
+        [each.index, each.doing, each.line, [_encode_dataflow(*item) for item in each.dataflows.items()]]
         for each in seen.workers
     ]
-    return [seen.process, seen.pid, workers]
+    epochs = [
+        [index, [[each.frontier.elements, each.begun, each.ended] for each in of]] for index, of in seen.epochs.items()
+    ]
+    return [seen.pid, workers, epochs]
 
 
-def _decode(data: list[Any]) -> ProcessSeen:
-    process, pid, workers = data
+def _encode_dataflow(index: int, dataflow: DataflowSeen) -> list[Any]:
+    return [index, dataflow.rows.tolist(), [*dataflow.frontiers.items()]]
+
+
+def _decode(process: int, data: list[Any]) -> ProcessSeen:
+    pid, workers, epochs = data
     found = []
     for index, doing, line, dataflows in workers:
-        rows = {number: DataflowSeen(np.array(rows, np.int64).reshape(-1, 7), {}) for number, rows in dataflows}
-        found.append(WorkerSeen(index, doing, line, rows))
-    return ProcessSeen(process, pid, found, {})
+        flows = {}
+        for number, rows, frontiers in dataflows:
+            moved = {operator: tuple(map(tuple, times)) for operator, times in frontiers}
+            flows[number] = DataflowSeen(np.array(rows, np.int64).reshape(-1, 7), moved)
+        found.append(WorkerSeen(index, doing, line, flows))
+    ended = {
+        number: [Epoch(Antichain(map(tuple, times)), begun, end) for times, begun, end in of] for number, of in epochs
+    }
+    return ProcessSeen(process, pid, found, ended)
 
 
 class Neighbour:
-    """Another process, as the one with the page asks it, over one connection and one question at a time.
+    """A process, as whoever looks at it asks it, over one connection and one question at a time.
+
+    Without a path it does not answer: it belongs to the run, and cannot be looked at yet.
 
     One connection, because the other process counts for as long as it is connected, and keeps for each connection which
     warnings it has sent. One question at a time, because answers have no numbers: they are matched by their order. So
     until a late answer has come, each call waits for it again, and asks nothing else. Use from one task.
     """
 
-    def __init__(self, directory: Path, process: int) -> None:
+    def __init__(self, process: int, path: Path | None) -> None:
         self.process = process
-        self._path = place(directory, process)
+        self.path = path
         self._ends: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
         self._waiting: tuple[str, asyncio.Task[Any]] | None = None
         """The question that is not answered yet, and what waits for its answer."""
@@ -105,7 +107,11 @@ class Neighbour:
         """Return what the process does and its new warnings, or None if it does not answer in time."""
         found = self._late if self._late is not None else await self._ask("look")
         self._late = None
-        return None if found is None else (_decode(found[0]), found[1])
+        return None if found is None else (_decode(self.process, found[0]), found[1])
+
+    async def shapes(self) -> list[Shape]:
+        """Return the shapes of the dataflows there, or nothing if it does not answer in time."""
+        return [shape_from(data) for data in await self._ask("shapes") or []]
 
     async def held(self, dataflow: int) -> list[str]:
         """Return what holds a dataflow up there, or nothing if it does not answer in time."""
@@ -142,7 +148,9 @@ class Neighbour:
 
     async def _exchange(self, request: str) -> Any:
         if self._ends is None:
-            self._ends = await asyncio.open_unix_connection(str(self._path), limit=LONGEST_LINE)
+            if self.path is None:
+                raise EOFError
+            self._ends = await asyncio.open_unix_connection(str(self.path), limit=LONGEST_LINE)
         reader, writer = self._ends
         writer.write(request.encode() + b"\n")
         line = await reader.readuntil(b"\n")

@@ -11,6 +11,9 @@ from timely.observe.notices import on_notice
 
 KEPT = 200
 
+_open: list[Notes] = []
+"""Those that are not closed."""
+
 
 class Note(NamedTuple):
     """A warning: its number in the process, when it came in seconds since 1970, its kind, and its text."""
@@ -28,6 +31,7 @@ class Notes:
     """
 
     def __init__(self, secret: str | None = None) -> None:
+        _open.append(self)
         self._secret = secret
         self._kept: deque[Note] = deque(maxlen=KEPT)
         self._number = 0
@@ -45,6 +49,8 @@ class Notes:
 
     def close(self) -> None:
         """Stop keeping warnings."""
+        if self in _open:
+            _open.remove(self)
         self._stop()
         if warnings.showwarning is self._show:  # otherwise another one has taken its place, and goes on to call it
             warnings.showwarning = self._before
@@ -59,3 +65,8 @@ class Notes:
     def _shown(self, message: Warning | str, category: type[Warning], filename: str, lineno: int, *rest: Any) -> None:
         self.add(category.__name__, f"{message} ({filename}:{lineno})")
         self._before(message, category, filename, lineno, *rest)
+
+
+def current() -> Notes:
+    """Return the warnings that this process keeps; if it keeps none, it begins to."""
+    return _open[0] if _open else Notes()

@@ -44,8 +44,9 @@ def add_commands(commands: Any, draw: Callable[[argparse.Namespace], int]) -> No
     top = commands.add_parser(
         "top",
         help="show in the terminal what a running job does",
-        description="Show in the terminal what a job does that was started with 'timely run --live', until it ends or "
-        "Ctrl-C. Jobs of other users are not found, and show nothing without their token.",
+        description="Show in the terminal what a job of yours on this machine does, from a second after its workers "
+        "have begun until it ends or Ctrl-C; or a job with a page (timely run --live), at the address of that. Jobs of "
+        "other users are not found, and their pages show nothing without their token.",
     )
     top.add_argument("--once", action="store_true", help="print once and exit")
     top.add_argument("job", metavar="PID|ADDRESS", nargs="?", help="a process of the job, or the address of its page")

@@ -64,6 +64,12 @@ class Shape:
         return asdict(self)
 
 
+def shape_from(data: dict[str, Any]) -> Shape:
+    """Return the shape that `as_data` has made this of."""
+    scopes, nodes = [Box(**each) for each in data["scopes"]], [Node(**each) for each in data["nodes"]]
+    return Shape(data["dataflow"], data["name"], scopes, nodes, [Edge(**each) for each in data["edges"]])
+
+
 def shape_of(dataflow: Dataflow) -> Shape:
     """Return the shape of a dataflow that is built."""
     plan = dataflow.plan

@@ -1,9 +1,10 @@
 """Send metrics, and a span for each measured epoch, to a collector of OpenTelemetry: `timely run --telemetry URL`.
 
-The first process looks at all processes of its machine, as for the page, but all the time. The collector receives what
-`timely.live.figures` lists, as counters and gauges, every 15 seconds (`OTEL_METRIC_EXPORT_INTERVAL`); the duration of
-epochs as a histogram; and their spans in groups. Headers, certificates and the service's name come from the standard
-variables (`OTEL_EXPORTER_OTLP_HEADERS`, `OTEL_SERVICE_NAME`, ...).
+Each process looks at its own workers, as for the page, but all the time. The collector receives what
+`timely.live.figures` lists, as counters and gauges, every 15 seconds (`OTEL_METRIC_EXPORT_INTERVAL`); and from the
+first process the duration of epochs as a histogram, and their spans in groups. All have the number of the process as
+`process`, and as `service.instance.id`, by which collectors distinguish what sends to them. Headers, certificates and
+the service's name come from the standard variables (`OTEL_EXPORTER_OTLP_HEADERS`, `OTEL_SERVICE_NAME`, ...).
 """
 
 from __future__ import annotations
@@ -31,9 +32,9 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
 from timely.errors import ConfigError
 from timely.live.figures import EPOCHS, EPOCHS_TEXT, FIGURES, Figure
-from timely.live.notes import Notes
+from timely.live.notes import current
 from timely.live.state import LIMITS, State, frontier_text
-from timely.live.watching import Watching
+from timely.live.watching import Here, Watching
 from timely.observe.notices import notify
 
 INTERVAL_VARIABLE = "OTEL_METRIC_EXPORT_INTERVAL"
@@ -47,10 +48,16 @@ _OURS = "timely "
 class Telemetry:
     """Sends what a state has, and the epochs that have ended. `endpoint` is the address of a collector for OTLP."""
 
-    def __init__(self, endpoint: str, state: State) -> None:
+    def __init__(self, endpoint: str, process: int, state: State) -> None:
         base = endpoint.rstrip("/")
         name = os.environ.get("OTEL_SERVICE_NAME") or Path(sys.argv[0] or "timely").stem or "timely"
-        resource = Resource.create({"service.name": name, "process.pid": os.getpid()})
+        self._process = {"process": str(process)}
+        about: dict[str, str | int] = {
+            "service.name": name,
+            "service.instance.id": str(process),
+            "process.pid": os.getpid(),
+        }
+        resource = Resource.create(about)
         before = set(threading.enumerate())
         reader = PeriodicExportingMetricReader(OTLPMetricExporter(f"{base}/v1/metrics"), _interval())
         view = View(instrument_name=EPOCHS, aggregation=ExplicitBucketHistogramAggregation(LIMITS))
@@ -73,10 +80,13 @@ class Telemetry:
         for index, dataflow in self._state.dataflows.items():
             name = f"{index} {dataflow.shape.name}"
             for epoch in dataflow.epochs:
-                attributes = {"timely.dataflow": name, "timely.frontier": frontier_text(epoch.frontier.elements)}
+                attributes = self._process | {
+                    "timely.dataflow": name,
+                    "timely.frontier": frontier_text(epoch.frontier.elements),
+                }
                 span = self._tracer.start_span("epoch", start_time=epoch.begun + offset, attributes=attributes)
                 span.end(epoch.ended + offset)
-                self._histogram.record(epoch.nanoseconds / 1e9, {"dataflow": name})
+                self._histogram.record(epoch.nanoseconds / 1e9, self._process | {"dataflow": name})
             dataflow.epochs = []
 
     def close(self) -> None:
@@ -89,7 +99,8 @@ class Telemetry:
     def _observed(self, figure: Figure) -> Callable[[CallbackOptions], Iterable[Observation]]:
         def observed(_: CallbackOptions) -> Iterable[Observation]:
             return [
-                Observation(value, dict(zip(figure.labels, labels))) for labels, value in figure.samples(self._state)
+                Observation(value, self._process | dict(zip(figure.labels, labels)))
+                for labels, value in figure.samples(self._state)
             ]
 
         return observed
@@ -107,10 +118,10 @@ def _interval() -> float:
     return interval
 
 
-def begin(endpoint: str, processes: int, directory: Path | None) -> Callable[[], None]:
-    """Send to a collector until the result is called."""
-    watching = Watching(processes, directory, Notes())
-    telemetry = Telemetry(endpoint, watching.state)
+def begin(endpoint: str, process: int) -> Callable[[], None]:
+    """Send to a collector, as a process of the run, until the result is called."""
+    watching = Watching(Here(process, current()), dict)
+    telemetry = Telemetry(endpoint, process, watching.state)
     loop, has_ended = asyncio.new_event_loop(), asyncio.Event()
 
     async def send() -> None:

@@ -1,4 +1,4 @@
-"""`timely top`: the live view of a job in a terminal."""
+"""`timely top`: the live view of a job in a terminal, by its page, or without one if it runs on this machine."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Literal
 
 from timely.errors import ConfigError
+from timely.live.attached import looks
 from timely.live.client import Mirror, View, events
-from timely.live.jobs import job_of
+from timely.live.jobs import Job, job_of
 from timely.live.looking import BYTES, NANOSECONDS, QUEUED, RECEIVED, ROWS, RUNS, SENT
 from timely.live.output import printing
 
@@ -34,17 +35,18 @@ def top(name: str | None, is_once: bool) -> int:
     from rich.live import Live
 
     job = job_of(name)
+    stream = events(job) if isinstance(job, Job) else looks(job)
     with printing(errors="replace"):
         view, console = View(), Console()
         if is_once or not sys.stdout.isatty():
-            for event, data in events(job):
+            for event, data in stream:
                 if view.take(event, data) and view.ticks >= _FIRST_TICKS and is_once:
                     break
             for part in parts(view):
                 console.print(part)
             return 0
         with Live(console=console, screen=True, auto_refresh=False) as shown:
-            for event, data in events(job):
+            for event, data in stream:
                 if view.take(event, data):
                     shown.update(Group(*parts(view)), refresh=True)
         for part in parts(view):

@@ -9,20 +9,21 @@ from __future__ import annotations
 import asyncio
 import json
 import time as clock
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from timely.live.looking import Looking, held, shapes
+from timely.live.looking import Looking, ProcessSeen, held, shapes
 from timely.live.neighbours import Neighbour
 from timely.live.notes import Notes
+from timely.live.shape import Shape
 from timely.live.state import Changes, State
 
-PROCESS = 0
-"""The process that serves what is seen, and asks its neighbours."""
 PERIOD = 0.5
 HELD_EVERY = 4
-"""After this many looks, the page asks again what holds dataflows that do not move."""
+"""After this many looks, whoever looks asks again which processes there are, and what holds dataflows still."""
+Find = Callable[[], Mapping[int, Path | None]]
+"""Returns where other processes of the run answer, by their index; None for one that does not answer yet."""
 _BEHIND = 16
 """A viewer that is this many messages behind is disconnected; when it returns, it receives everything."""
 
@@ -47,20 +48,57 @@ class Viewer:
         self.messages.put_nowait(None)
 
 
-class Watching:
-    """Looks while there are viewers. All of this runs in one event loop."""
+class Here:
+    """The process that looks, if it belongs to the run: looked at directly, as `Neighbour` looks at others."""
 
-    def __init__(self, processes: int, directory: Path | None, notes: Notes) -> None:
-        self.state = State()
-        self._neighbours = [] if directory is None else [Neighbour(directory, each) for each in range(1, processes)]
+    def __init__(self, process: int, notes: Notes) -> None:
+        self.process = process
+        self._looking: Looking | None = None
         self._notes = notes
         self._noted = 0
+
+    async def look(self) -> tuple[ProcessSeen, list[list[Any]]]:
+        """Return what the process does and its new warnings."""
+        if self._looking is None:
+            self._looking = Looking(self.process)
+        fresh = self._notes.since(self._noted)
+        self._noted = fresh[-1].number if fresh else self._noted
+        return self._looking.look(), [[*note] for note in fresh]
+
+    async def shapes(self) -> list[Shape]:
+        """Return the shapes of its dataflows."""
+        return shapes()
+
+    async def held(self, dataflow: int) -> list[str]:
+        """Return what holds a dataflow up here."""
+        return held(dataflow)
+
+    async def close(self) -> None:
+        """Count nothing more."""
+        if self._looking is not None:
+            self._looking.close()
+            self._looking = None
+
+
+class Watching:
+    """Looks at the process that looks, if there is one, and at those that `find` returns, while there are viewers.
+
+    All of this runs in one event loop.
+    """
+
+    def __init__(self, here: Here | None, find: Find) -> None:
+        self.state = State()
+        self._here = [] if here is None else [here]
+        self._find = find
+        self._neighbours: dict[int, Neighbour] = {}
         self._kept: list[list[Any]] = []
         self._viewers: set[Viewer] = set()
         self._changes = Changes(self.state)
         self._task: asyncio.Task[None] | None = None
         self._until = 0.0
         self._looks = 0
+        self._failures: list[list[Any]] = []
+        """Looks that have failed, as notes."""
         self._looked = asyncio.Event()
         self._is_closed = False
 
@@ -113,51 +151,68 @@ class Watching:
             self._task = asyncio.ensure_future(self._watch())
 
     async def _watch(self) -> None:
-        looking = Looking(PROCESS)
         try:
             due = clock.monotonic()
             while self._viewers or clock.monotonic() < self._until:
                 try:
-                    await self._look(looking)
+                    await self._look()
                 except Exception as error:
                     # What is looked at changes meanwhile. The next look is another chance, and the log states why.
-                    self._notes.add("live view", f"a look has failed: {type(error).__name__}: {error}")
+                    text = f"a look has failed: {type(error).__name__}: {error}"
+                    self._failures.append([clock.time(), self._here[0].process if self._here else 0, "live view", text])
                 self._looked.set()
                 due = max(due + PERIOD, clock.monotonic() + PERIOD / 4)
                 await asyncio.sleep(due - clock.monotonic())
         finally:
-            looking.close()
-            for neighbour in self._neighbours:
-                await neighbour.close()
+            for each in self._asked():
+                await each.close()
 
-    async def _look(self, looking: Looking) -> None:
+    async def _look(self) -> None:
         state = self.state
-        answers = await asyncio.gather(*(neighbour.look() for neighbour in self._neighbours))
-        fresh = self._notes.since(self._noted)
-        self._noted = fresh[-1].number if fresh else self._noted
-        notes: list[list[Any]] = [[note.at, PROCESS, note.kind, note.text] for note in fresh]
-        seen = [looking.look()]
-        for neighbour, answer in zip(self._neighbours, answers):
+        if self._looks % HELD_EVERY == 0:
+            await self._meet()
+        self._looks += 1
+        asked = self._asked()
+        answers = await asyncio.gather(*(each.look() for each in asked))
+        notes, self._failures = self._failures, []
+        seen = []
+        for each, answer in zip(asked, answers):
             if answer is None:
-                state.silent.setdefault(neighbour.process, clock.monotonic())
+                state.silent.setdefault(each.process, clock.monotonic())
             else:
                 seen.append(answer[0])
-                notes += [[at, neighbour.process, kind, text] for _, at, kind, text in answer[1]]
+                notes += [[at, each.process, kind, text] for _, at, kind, text in answer[1]]
         gone = state.forget()
         known = set(state.dataflows)
         if state.unknown(seen):
-            state.add_shapes(shapes())
-        over = state.take(seen)
-        self._looks += 1
+            answering = {each.process for each in seen}
+            first = next(each for each in asked if each.process in answering)
+            state.add_shapes(await first.shapes())
+        over = state.take(each for each in seen if not state.unknown([each]))
         if self._looks % HELD_EVERY == 0:
             for index in state.still():
-                others = await asyncio.gather(*(neighbour.held(index) for neighbour in self._neighbours))
-                state.dataflows[index].held = [*held(index), *(line for lines in others for line in lines)]
+                found = await asyncio.gather(*(each.held(index) for each in asked))
+                state.dataflows[index].held = [line for lines in found for line in lines]
         self._kept = [*self._kept, *notes][-200:]
         state.warnings.update(kind for _, _, kind, _ in notes)
         new = [state.dataflows[index].shape.as_data() for index in state.dataflows if index not in known]
         tick = self._changes.as_data(notes, over, gone)
         self._send([*(_event("shape", shape) for shape in new), _event("tick", tick)])
+
+    def _asked(self) -> list[Here | Neighbour]:
+        return [*self._here, *self._neighbours.values()]
+
+    async def _meet(self) -> None:
+        """Find which other processes there are now, and where they answer."""
+        places = self._find()
+        for process in self._neighbours.keys() - places.keys():
+            await self._neighbours.pop(process).close()
+        for process, path in sorted(places.items()):
+            known = self._neighbours.get(process)
+            if known is None or known.path != path:
+                if known is not None:
+                    await known.close()
+                self._neighbours[process] = Neighbour(process, path)
 
     def _send(self, messages: Iterable[str]) -> None:
         for message in messages:

@@ -41,6 +41,7 @@ from timely.errors import BuildError, ConfigError, OperatorError, PeerFailed, Sh
 from timely.interruption import interruption, no_interrupt_lost
 from timely.observe.activity import CONNECTING, PARTING
 from timely.observe.notices import notify, numbered
+from timely.run.answering import answer_looks
 from timely.run.environment import report_unknown_variables
 from timely.run.failure import THREADS_SECONDS, describe, install_hook
 from timely.run.heap import keep_pieces
@@ -89,6 +90,7 @@ def execute(build: Callable[[Worker], Result], config: Config | None = None) -> 
     build = around(build)
     if settled.processes > 1:
         settled = replace(settled, generation=f"{settled.generation}.{next(_runs[settled.generation])}")
+    answer_looks(settled)
     if settled.live is not None or settled.telemetry is not None:
         from timely.run.live import begin_live
 

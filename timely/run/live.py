@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from timely.communication.notes import REPORT_VARIABLE
-from timely.config import Config
+from timely.config import Config, is_loopback, split_tcp
 from timely.errors import ConfigError
-from timely.live.handle import ALONE, Live, Others
+from timely.live.handle import Live
 from timely.observe.notices import notify
+from timely.run.answering import answer_looks, own_runs
 from timely.run.directory import run_directory
 
 if TYPE_CHECKING:
@@ -21,46 +22,25 @@ if TYPE_CHECKING:
 _open: list[Live] = []
 _begun: set[str] = set()
 """What else this process does for its run."""
-_others: dict[str, Others] = {}
-"""The processes of runs that were not started by `timely run`, by the generation of their configuration."""
 
 
 def begin_live(config: Config) -> None:
     """Begin what a configuration asks for, unless this process already does."""
-    launched = _launched()
+    answer_looks(config, at_once=True)
     if config.process:
-        if launched is not None:
-            answer_looks(launched, config.process)
-        return
-    others = _others.get(config.generation.partition(".")[0], Others(launched, config.processes))
-    if config.live is not None and all(each.is_closed for each in _open):
+        from timely.live.notes import current
+
+        current()  # from the beginning: the page has the warnings of all processes
+    elif config.live is not None and all(each.is_closed for each in _open):
         from timely.live.address import address_of
 
-        live = _begin(address_of(config.live), others, launched)
+        live = _begin(address_of(config.live), config.processes if _is_on_one_machine(config) else 0)
         notify(f"live view at {live.url}")
     if config.telemetry is not None and "telemetry" not in _begun:
         from timely.live.live import begin_telemetry
 
         _begun.add("telemetry")
-        atexit.register(begin_telemetry(config.telemetry, others.processes, others.directory))
-
-
-def answer_looks(directory: Path, process: int) -> None:
-    """Answer the process with the page from now on: it asks in a directory, which others cannot read.
-
-    Further calls do nothing.
-    """
-    if "answers" not in _begun:
-        from timely.live.neighbours import answer
-        from timely.live.notes import Notes
-
-        _begun.add("answers")
-        answer(directory, process, Notes())
-
-
-def note_others(generation: str, others: Others) -> None:
-    """Record for `begin_live` the other processes of a run of this generation, which answer in its own directory."""
-    _others[generation] = others
+        atexit.register(begin_telemetry(config.telemetry, config.process))
 
 
 def serve_live(
@@ -68,11 +48,10 @@ def serve_live(
     *,
     token: str | None = None,
     certificate: tuple[str, str] | None = None,
-    others: Others = ALONE,
 ) -> Live:
     """Serve a page that shows what the workers of this process do, at a port or HOST:PORT; `.url` opens it.
 
-    It shows the workers of `others`, too.
+    It also shows the other processes on this machine of the runs that this process takes part in.
 
     Without an address it is the first free port from 8400 on. Other machines can reach a HOST that is not loopback, so
     that takes a `token` of the caller's and a `certificate`: the files of a certificate and its key. Raises ConfigError
@@ -90,22 +69,21 @@ def serve_live(
             if address == "":
                 return live
             raise ConfigError(f"the live view of this process is already served at {live.url}: close() that one first")
-    return _begin(address_of(str(address), token, certificate), others, None)
+    answer_looks(Config(), at_once=True)
+    return _begin(address_of(str(address), token, certificate), 0)
 
 
-def _launched() -> Path | None:
-    """Return the directory of the run, if `timely run` has started it."""
-    report = os.environ.get(REPORT_VARIABLE)
-    return Path(report).parent if report else None
-
-
-def _begin(address: Address, others: Others, launched: Path | None) -> Live:
+def _begin(address: Address, expected: int) -> Live:
+    """Serve the page of this process, and of those below `expected`, which are on this machine."""
+    from timely.live.jobs import others
     from timely.live.live import begin_page
 
     resources = ExitStack()
-    directory = launched or resources.enter_context(run_directory(1))
+    report = os.environ.get(REPORT_VARIABLE)
+    directory = Path(report).parent if report else resources.enter_context(run_directory(1))
+    process = min(own_runs().values(), default=0)
     try:
-        live = begin_page(address, others, directory, launched is not None, resources)
+        live = begin_page(address, process, lambda: others(own_runs(), expected), directory, bool(report), resources)
     except BaseException:
         resources.close()
         raise
@@ -113,3 +91,8 @@ def _begin(address: Address, others: Others, launched: Path | None) -> Live:
     atexit.register(live.close)
     resources.callback(atexit.unregister, live.close)
     return live
+
+
+def _is_on_one_machine(config: Config) -> bool:
+    """Return whether all processes are certainly on this machine, by their addresses."""
+    return all(each.startswith("ipc://") or is_loopback(split_tcp(each)[0]) for each in config.addresses)

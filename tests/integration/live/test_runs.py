@@ -13,7 +13,7 @@ from tests.integration.launcher.launching import Run
 from tests.integration.live.browsing import PROGRAMS, address_of
 from tests.unit.communication.networks import free_ports
 from timely.live.client import View, events
-from timely.live.jobs import job_of
+from timely.live.jobs import page_at
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
 
@@ -63,7 +63,7 @@ with Session(SETTINGS) as db:
 def watched(address: str, ticks: int) -> View:
     """Return what is seen after so many ticks."""
     view = View()
-    for event, data in events(job_of(address)):
+    for event, data in events(page_at(address)):
         if view.take(event, data) and view.ticks >= ticks:
             return view
     raise AssertionError(f"the stream has ended after {view.ticks} ticks")
@@ -81,7 +81,7 @@ def test_a_run_that_stands_still_says_so_though_its_page_is_open(tmp_path: Path)
                 assert stream.readline()
                 assert clock.monotonic() < end, run.error
         assert "waits for numbers.advance_to(1) or numbers.close(), worker 1 (process 1)" in run.error
-        view = watched(address, 1)
+        view = watched(address, 4)
         assert any("nothing has moved" in text for _, _, kind, text in view.notes if kind == "notice")
     finally:
         run.close()
@@ -171,7 +171,7 @@ def test_the_page_of_a_session_shows_its_other_processes(tmp_path: Path, options
     run = Run("run", *options, script)
     try:
         view, end = View(), clock.monotonic() + 40
-        for event, data in events(job_of(address_of(run))):
+        for event, data in events(page_at(address_of(run))):
             view.take(event, data)
             if [worker[:2] for worker in view.workers] == [[0, 0], [1, 1], [2, 2]]:
                 break

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import socket
 import time as clock
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -28,7 +28,8 @@ class Received:
 
     def __init__(self) -> None:
         self.spans: list[Any] = []
-        self.metrics: dict[str, Any] = {}
+        self.metrics: defaultdict[str, dict[str, Any]] = defaultdict(dict)
+        """The latest of each metric, by the process that has sent it and its name."""
         self.services: Counter[str] = Counter()
         self.address = ""
 
@@ -36,18 +37,24 @@ class Received:
         if path == "/v1/traces":
             request = ExportTraceServiceRequest.FromString(body)
             for resource in request.resource_spans:
-                self._count(resource)
+                assert self._count(resource) == "0", "only the first worker measures epochs"
                 self.spans += [span for scope in resource.scope_spans for span in scope.spans]
         else:
             assert path == "/v1/metrics"
             for resource in ExportMetricsServiceRequest.FromString(body).resource_metrics:
-                self._count(resource)
+                process = self._count(resource)
                 for scope in resource.scope_metrics:
-                    self.metrics.update({metric.name: metric for metric in scope.metrics})
+                    self.metrics[process].update({metric.name: metric for metric in scope.metrics})
 
-    def _count(self, resource: Any) -> None:
-        names = [each.value.string_value for each in resource.resource.attributes if each.key == "service.name"]
-        self.services.update(names)
+    def _count(self, resource: Any) -> str:
+        """Count the service; return its instance, the process of the run."""
+        about = {each.key: each.value.string_value for each in resource.resource.attributes}
+        self.services[about["service.name"]] += 1
+        return about["service.instance.id"]
+
+
+def attributes_of(point: Any) -> dict[str, str]:
+    return {each.key: each.value.string_value for each in point.attributes}
 
 
 @contextmanager
@@ -91,19 +98,22 @@ def test_a_collector_receives_metrics_and_a_span_for_each_epoch() -> None:
             assert span.name == "epoch"
             assert 0 <= span.end_time_unix_nano - span.start_time_unix_nano < 10e9
             assert abs(clock.time() - span.end_time_unix_nano / 1e9) < 120
-            attributes = {each.key: each.value.string_value for each in span.attributes}
+            attributes = attributes_of(span)
             assert attributes["timely.dataflow"] == "0 graph"
             frontiers.append(attributes["timely.frontier"])
         numbers = [int(each) for each in frontiers if each != "done"]
         assert numbers == sorted(set(numbers)), "an epoch was sent twice, or out of order"
-        points = received.metrics["timely_worker_records_received"].sum.data_points
-        workers = {each.value.string_value for point in points for each in point.attributes if each.key == "worker"}
-        assert workers == {"0", "1"}
-        assert sum(point.as_double for point in points) > 1000
-        assert received.metrics["timely_worker_records_received"].sum.is_monotonic
-        assert received.metrics["timely_operator_kept_rows"].gauge.data_points
-        histogram = received.metrics[EPOCHS].histogram.data_points[0]
+        assert received.metrics.keys() == {"0", "1"}
+        for process, metrics in received.metrics.items():
+            (point,) = metrics["timely_worker_records_received"].sum.data_points
+            assert attributes_of(point)["worker"] == process
+            assert point.as_double > 500
+            assert metrics["timely_worker_records_received"].sum.is_monotonic
+            points = metrics["timely_operator_kept_rows"].gauge.data_points
+            assert {attributes_of(point)["process"] for point in points} == {process}
+        histogram = received.metrics["0"][EPOCHS].histogram.data_points[0]
         assert histogram.count == len(received.spans)
+        assert attributes_of(histogram) == {"process": "0", "dataflow": "0 graph"}
 
 
 def test_a_job_ends_without_a_collector_that_does_not_answer_and_prints_that() -> None:

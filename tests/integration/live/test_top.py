@@ -9,10 +9,12 @@ import select
 import subprocess
 import sys
 import time as clock
+from pathlib import Path
 
 import pytest
 
-from tests.integration.live.browsing import job
+from tests.integration.launcher.launching import Run
+from tests.integration.live.browsing import PROGRAMS, job
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
 
@@ -72,3 +74,64 @@ def test_in_a_terminal_it_goes_on_until_the_job_ends() -> None:
         assert shown.wait(20) == 0
         assert text.count(b"join_map") > 4
         assert text.rstrip().endswith(b"the job has ended")
+
+
+def shown_once(pid: int, condition: str) -> str:
+    """Return what is shown of a process as soon as it has this, as a pattern."""
+    end = clock.monotonic() + 40
+    while not re.search(condition, (shown := top("--once", str(pid))).stdout, re.MULTILINE):
+        assert clock.monotonic() < end, (shown.stdout, shown.stderr)
+    return shown.stdout
+
+
+JOIN = r"^join_map +[\d.]+ % +[\d.]+k? .*hops\.py:"
+
+
+def test_it_shows_a_program_that_asked_for_nothing() -> None:
+    with subprocess.Popen([sys.executable, PROGRAMS / "hops.py", "60"], stderr=subprocess.DEVNULL) as process:
+        try:
+            text = shown_once(process.pid, JOIN)
+            assert re.match(r"1 worker, [\d.]+ % busy", text)
+            assert re.search(r"^dataflow 0 'graph', epochs: median [\d.]+ .?s", text, re.MULTILINE), text
+            assert re.search(r"^edges .* \d+ +hops\.py:", text, re.MULTILINE), "there is no frontier"
+        finally:
+            process.kill()
+
+
+def test_it_shows_all_processes_of_a_run_without_a_page_by_any_of_them_and_the_launcher() -> None:
+    run = Run("run", "-n", "2", PROGRAMS / "hops.py", "60")
+    try:
+        shown_once(run.process.pid, JOIN)
+        text = shown_once(run.process.pid, r"^ +1 +1 +\d+ ")
+        pids = re.findall(r"^ +[01] +[01] +(\d+) ", text, re.MULTILINE)
+        assert len(pids) == 2
+        for pid in pids:
+            shown_once(int(pid), r"^ +1 +1 +\d+ ")
+        assert "live view" not in run.error
+    finally:
+        run.close()
+
+
+def test_it_shows_the_processes_of_a_session(tmp_path: Path) -> None:
+    script = tmp_path / "session.py"
+    script.write_text(
+        "import sys\nfrom differential import Session\n"
+        "with Session(3, processes=True) as db:\n"
+        "    db.table('words', {'word': ['to']})\n    db.commit()\n    sys.stdin.read()\n"
+    )
+    with subprocess.Popen([sys.executable, script], stdin=subprocess.PIPE) as process:
+        try:
+            shown_once(process.pid, r"^ +2 +2 +\d+ ")
+            process.communicate(timeout=30)
+            assert process.returncode == 0
+        finally:
+            process.kill()
+
+
+def test_it_ends_with_a_job_that_has_no_page() -> None:
+    with subprocess.Popen([sys.executable, PROGRAMS / "hops.py", "25", "end"], stderr=subprocess.DEVNULL) as process:
+        shown_once(process.pid, "^dataflow 0 'graph'")
+        shown = top(str(process.pid))
+        assert shown.returncode == 0, shown.stderr
+        assert "dataflow 0 'graph'" in shown.stdout
+        assert process.wait(20) == 0

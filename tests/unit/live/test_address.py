@@ -99,4 +99,4 @@ def test_a_token_that_no_header_can_have_is_refused(token: str) -> None:
 @pytest.mark.parametrize("text", ["localhost:4318", "http://", "http://:4318", "http://localhost:99999", "http://[::1"])
 def test_what_is_no_address_of_a_collector_is_refused_at_once(text: str) -> None:
     with pytest.raises(ConfigError, match="--telemetry takes the address of a collector"):
-        begin_telemetry(text, 1, None)()
+        begin_telemetry(text, 0)()

@@ -11,9 +11,12 @@ from pathlib import Path
 
 import pytest
 
+import timely.live.jobs as live_jobs
+import timely.observe.presence as observe_presence
 from timely.errors import ConfigError, TransportError
 from timely.live.client import View, events
-from timely.live.jobs import FILE, Job, job_of, jobs
+from timely.live.jobs import FILE, Job, Run, job_of, others, page_at, pages
+from timely.observe.presence import Presence, note as note_process, socket_of
 from timely.run.live import serve_live
 
 
@@ -35,16 +38,13 @@ def note(place: Path, name: str, processes: list[int], directory: int = 0o700, f
 
 
 def ours(place: Path) -> set[str]:
-    return {job.url[-8:] for job in jobs() if job.token == "secret"}
+    return {job.url[-8:] for job in pages() if job.token == "secret"}
 
 
-def test_a_job_is_found_by_its_process_as_long_as_that_lives(place: Path) -> None:
+def test_a_page_is_found_as_long_as_its_process_lives(place: Path) -> None:
     note(place, "aaaaaaaa", [os.getpid(), 1])
     note(place, "bbbbbbbb", [2**22 + 1])
     assert ours(place) == {"aaaaaaaa"}
-    assert job_of(str(os.getpid())).token == "secret"
-    with pytest.raises(ConfigError, match="no job of yours with process 999999999 has a live view"):
-        job_of("999999999")
 
 
 @pytest.mark.parametrize(("directory", "file"), [(0o755, 0o600), (0o770, 0o600), (0o700, 0o644)])
@@ -69,22 +69,77 @@ def test_damaged_files_are_passed_over(place: Path) -> None:
         assert ours(place) == set()
 
 
-def test_without_a_name_there_must_be_one_job(place: Path) -> None:
-    note(place, "aaaaaaaa", [os.getpid()])
-    note(place, "bbbbbbbb", [os.getpid()])
-    with pytest.raises(ConfigError, match=r"choose one:\n  timely top \d+ "):
+def process(place: Path, name: str, pid: int, runs: dict[str, int], launcher: int = 0) -> Presence:
+    """Note a process in a directory of its own."""
+    made = place / f"timely-run-{name}"
+    made.mkdir(mode=0o700)
+    presence = Presence(pid, launcher, f"{name}.py", runs, socket_of(made, pid))
+    note_process(presence)
+    return presence
+
+
+@pytest.fixture
+def alive(monkeypatch: pytest.MonkeyPatch) -> set[int]:
+    """The processes that run."""
+    alive = {101, 102, 103, 104}
+    for module in (observe_presence, live_jobs):
+        monkeypatch.setattr(module, "is_alive", lambda pid: pid in alive)
+    return alive
+
+
+def test_processes_of_one_run_are_one_job_wherever_their_directories_are(place: Path, alive: set[int]) -> None:
+    process(place, "aaaaaaaa", 103, {"r": 0}, launcher=99)
+    process(place, "bbbbbbbb", 101, {"r": 1}, launcher=99)
+    process(place, "cccccccc", 102, {})
+    process(place, "dddddddd", 105, {"r": 2})
+    for name in ("101", "103", "99"):
+        run = job_of(name)
+        assert isinstance(run, Run)
+        assert [each.pid for each in run.members] == [103, 101], "the dead one is not shown"
+    assert run.find().keys() == {0, 1}
+    alive.discard(103)
+    assert run.find().keys() == {1}, "what is left is still looked at"
+    alive.discard(101)
+    assert run.find() == {}
+    with pytest.raises(ConfigError, match="no job of yours with process 999999999 runs on this machine"):
+        job_of("999999999")
+
+
+def test_without_a_name_there_must_be_one_job(place: Path, alive: set[int]) -> None:
+    with pytest.raises(ConfigError, match="no job of yours runs on this machine"):
         job_of(None)
+    process(place, "aaaaaaaa", 101, {})
+    only = job_of(None)
+    assert isinstance(only, Run)
+    assert [*only.find()] == [0]
+    process(place, "bbbbbbbb", 102, {"r": 0})
+    with pytest.raises(
+        ConfigError, match=r"choose one:\n  timely top 101   aaaaaaaa.py\n  timely top 102   bbbbbbbb.py"
+    ):
+        job_of(None)
+    alive.clear()
+    assert only.find() == {}
+
+
+def test_a_process_finds_the_others_of_its_run(place: Path, alive: set[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    process(place, "aaaaaaaa", 101, {"r": 0})
+    second = process(place, "bbbbbbbb", 102, {"r": 1})
+    process(place, "cccccccc", 103, {"another": 2})
+    monkeypatch.setattr(os, "getpid", lambda: 101)
+    assert others({"r": 0}, 0) == {1: second.socket}
+    assert others({"r": 0}, 3) == {1: second.socket, 2: None}, "it is on this machine, and does not answer yet"
+    assert others({}, 0) == {}
 
 
 def test_an_address_needs_its_token_unless_the_job_is_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert job_of("http://127.0.0.1:8400/?token=abc") == Job("http://127.0.0.1:8400/", "abc", ())
+    assert page_at("http://127.0.0.1:8400/?token=abc") == Job("http://127.0.0.1:8400/", "abc", ())
     with pytest.raises(ConfigError, match="shows nothing without its token"):
-        job_of("example.org:8400")
+        page_at("example.org:8400")
     monkeypatch.setenv("TIMELY_LIVE_TOKEN", "xyz")
-    assert job_of("https://example.org") == Job("https://example.org/", "xyz", ())
+    assert page_at("https://example.org") == Job("https://example.org/", "xyz", ())
     for wrong in ("ftp://example.org", "127.0.0.1:99999", "127.0.0.1:x", "http://[::1", "http://"):
         with pytest.raises(ConfigError, match="is not an address"):
-            job_of(wrong)
+            page_at(wrong)
 
 
 def test_a_viewer_is_told_why_a_page_does_not_answer() -> None:
@@ -92,11 +147,11 @@ def test_a_viewer_is_told_why_a_page_does_not_answer() -> None:
     try:
         url, port = page.url.split("?")[0], re.search(r":(\d+)/", page.url)
         assert port is not None
-        assert job_of(f"localhost:{port[1]}").url == url
+        assert page_at(f"localhost:{port[1]}").url == url
         with pytest.raises(TransportError, match="status 401: open the address"):
             next(events(Job(url, "wrong", ())))
         view = View()
-        for event, data in events(job_of(page.url)):
+        for event, data in events(page_at(page.url)):
             if view.take(event, data) and view.ticks == 2:
                 break
         assert view.workers == []
@@ -126,10 +181,10 @@ def test_a_page_with_a_certificate_of_its_own_is_shown_to_its_user_and_to_others
         pytest.skip("there is no openssl to make a certificate")
     page = serve_live("127.0.0.1:0", certificate=(certificate, key))
     try:
-        url, token = page.url.split("?")[0], job_of(page.url).token
+        url, token = page.url.split("?")[0], page_at(page.url).token
         assert url.startswith("https://")
-        for name in (str(os.getpid()), page.url, url):
-            assert next(events(job_of(name)))[0] == "tick"
+        for name in (page.url, url):
+            assert next(events(page_at(name)))[0] == "tick"
         with pytest.raises(TransportError, match=r"is not trusted here .*SSL_CERT_FILE"):
             next(events(Job(url, token, ())))
         monkeypatch.setenv("SSL_CERT_FILE", certificate)

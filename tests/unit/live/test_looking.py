@@ -20,7 +20,7 @@ from timely.live.latency import Epochs, _Front, quantiles
 from timely.live.looking import NANOSECONDS, QUEUED, RECEIVED, RUNS, Looking, held, shapes
 from timely.live.neighbours import _decode, _encode
 from timely.live.rows import decoded
-from timely.live.shape import Shape
+from timely.live.shape import Shape, shape_from
 from timely.live.state import Changes, State, frontier_text
 from timely.progress.antichain import Antichain
 
@@ -202,10 +202,13 @@ def test_another_process_sends_the_same_numbers() -> None:
         numbers.advance_to(1)
         worker.step_while(lambda: probe.less_than(1))
         seen = look.look()
-        again = _decode(json.loads(json.dumps(_encode(seen))))
-        assert (again.process, again.pid) == (3, seen.pid)
+        again = _decode(5, json.loads(json.dumps(_encode(seen))))
+        assert (again.process, again.pid) == (5, seen.pid), "whoever asks knows which process this is in the run"
         assert again.workers[0].doing == seen.workers[0].doing
         assert np.array_equal(again.workers[0].dataflows[0].rows, seen.workers[0].dataflows[0].rows)
+        assert again.workers[0].dataflows[0].frontiers == seen.workers[0].dataflows[0].frontiers != {}
+        assert again.epochs == seen.epochs
+        assert [shape_from(json.loads(json.dumps(shape.as_data()))) for shape in shapes()] == shapes()
         look.close()
 
     execute_directly(program)

@@ -18,7 +18,7 @@ from prometheus_client.parser import text_string_to_metric_families as parse_tex
 from tests.api.modules import ROOT
 from timely import Config, Worker, execute, new_input
 from timely.live.figures import EPOCHS, FIGURES
-from timely.live.jobs import Job, job_of
+from timely.live.jobs import Job, page_at
 from timely.run.live import serve_live
 
 Values = dict[tuple[str, tuple[tuple[str, str], ...]], float]
@@ -47,7 +47,7 @@ def fed() -> Iterator[tuple[Job, Queue[int]]]:
     thread = Thread(target=execute, args=(program, Config(workers=2)), name="timely test")
     thread.start()
     try:
-        yield job_of(page.url), orders
+        yield page_at(page.url), orders
     finally:
         orders.put(-1)
         thread.join(20)

@@ -3,29 +3,84 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+import time as clock
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from threading import Event
+from threading import Event, Thread
 
 import pytest
 
-from timely.live import neighbours
-from timely.live.neighbours import Neighbour, answer
+from timely.live import neighbours, watching
+from timely.live.neighbours import Neighbour, converse
 from timely.live.notes import Notes
+from timely.live.state import State
+from timely.live.watching import Watching
 
 
-def test_a_process_answers_where_an_earlier_one_of_its_number_did(tmp_path: Path) -> None:
-    async def look() -> int | None:
-        neighbour = Neighbour(tmp_path, 1)
+@contextmanager
+def answering(path: Path) -> Iterator[Path]:
+    """Answer one connection at a time there."""
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path))
+        listener.listen()
+
+        def answer() -> None:
+            with suppress(OSError):
+                while True:
+                    converse(listener.accept()[0])
+
+        thread = Thread(target=answer, name="timely test", daemon=True)
+        thread.start()
+        try:
+            yield path
+        finally:
+            listener.shutdown(socket.SHUT_RDWR)
+            thread.join(10)
+            assert not thread.is_alive(), "a conversation goes on though the other side has closed it"
+
+
+def test_what_is_asked_is_answered_by_whoever_is_at_the_path(tmp_path: Path) -> None:
+    async def look(path: Path | None) -> int | None:
+        neighbour = Neighbour(7, path)
         try:
             found = await neighbour.look()
+            assert await neighbour.shapes() == []
             return None if found is None else found[0].process
         finally:
             await neighbour.close()
 
-    assert asyncio.run(look()) is None
-    for _ in range(2):  # each session of a program has a process 1
-        answer(tmp_path, 1, Notes())
-        assert asyncio.run(look()) == 1
+    assert asyncio.run(look(None)) is None
+    assert asyncio.run(look(tmp_path / "process.1")) is None
+    with answering(tmp_path / "process.1") as path:
+        assert asyncio.run(look(path)) == 7
+
+
+def test_processes_that_begin_and_end_are_looked_at_for_as_long_as_they_are_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watching, "PERIOD", 0.01)
+    places: dict[int, Path | None] = {1: None}
+
+    async def until(state: State, condition: Callable[[], bool]) -> None:
+        end = clock.monotonic() + 20
+        while not condition():
+            assert clock.monotonic() < end, (state.silent, places)
+            await looker.looked()
+
+    async def ask(first: Path, second: Path) -> None:
+        looker.join()
+        await until(looker.state, lambda: looker.state.silent.keys() == {1})
+        places.update({1: first, 2: second})
+        await until(looker.state, lambda: looker._looks > 8 and not looker.state.silent)
+        del places[2]
+        await until(looker.state, lambda: [*looker._neighbours] == [1])
+        await looker.close()
+
+    looker = Watching(None, lambda: places)
+    with answering(tmp_path / "process.1") as first, answering(tmp_path / "process.2") as second:
+        asyncio.run(ask(first, second))
 
 
 def test_the_warnings_of_a_late_look_are_not_lost_when_something_else_is_asked_meanwhile(
@@ -34,8 +89,8 @@ def test_the_warnings_of_a_late_look_are_not_lost_when_something_else_is_asked_m
     encode, held_up, notes = neighbours._encode, Event(), Notes()
     monkeypatch.setattr(neighbours, "PATIENCE", 0.05)
     monkeypatch.setattr(neighbours, "_encode", lambda seen: held_up.wait(20) and encode(seen))
+    monkeypatch.setattr(neighbours, "current", lambda: notes)
     notes.add("notice", "something is wrong")
-    answer(tmp_path, 1, notes)
 
     async def texts() -> list[str] | None:
         found = await neighbour.look()
@@ -58,6 +113,7 @@ def test_the_warnings_of_a_late_look_are_not_lost_when_something_else_is_asked_m
         assert await texts() == ["something is wrong"], "a new conversation begins anew"
         await neighbour.close()
 
-    neighbour = Neighbour(tmp_path, 1)
-    asyncio.run(ask())
+    with answering(tmp_path / "process.1") as path:
+        neighbour = Neighbour(1, path)
+        asyncio.run(ask())
     notes.close()
