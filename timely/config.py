@@ -37,7 +37,7 @@ _IPC_PATH_BYTES = 103  # the lowest limit among systems: 104 with the final zero
 _NUMBERS: dict[str, Any] = {
     **dict.fromkeys(("processes", "workers", "process", "queue_bytes", "frame_bytes", "report_rounds"), Integral),
     **dict.fromkeys(("rendezvous_seconds", "peer_timeout"), Real),
-    "stall_seconds": Real | None,
+    **dict.fromkeys(("stall_seconds", "quiet_seconds"), Real | None),
     "spill_above": Integral | None,
 }
 
@@ -60,7 +60,8 @@ class Config:
     (see `timely.worker.standstill`); None means 30, and 0 never. If a number is given, a thread also reports operators
     that run for this long, and loops in which no time completes. With `profile`, each process finally prints the cost
     of its operators. A loop that still changes after `report_rounds` rounds is reported, and again each time the number
-    of its rounds has doubled; 0 means never.
+    of its rounds has doubled; 0 means never. Work for which the program has waited for `quiet_seconds` shows its
+    progress on stderr (see `timely.run.waiting`): None means 1 on a terminal, and never elsewhere; 0 means never.
 
     With `live`, a port, HOST:PORT or `auto`, the first process serves a page that shows what the workers do. With
     `telemetry`, the address of a collector of OpenTelemetry, it sends metrics and the spans of epochs there.
@@ -99,6 +100,7 @@ class Config:
     stall_seconds: float | None = None
     profile: bool = False
     report_rounds: int = 10_000
+    quiet_seconds: float | None = None
     spill_above: int | None = None
     spill_dir: str | None = None
     accumulation: str = "process"
@@ -123,11 +125,11 @@ class Config:
                 raise ConfigError(f"{name} must be at least {1 << 16}, not {size}")
         if not self.rendezvous_seconds > 0:
             raise ConfigError(f"rendezvous_seconds must be positive, not {self.rendezvous_seconds}")
-        if self.stall_seconds is not None and not 0 <= self.stall_seconds <= LONGEST_SECONDS:
-            raise ConfigError(
-                f"stall_seconds must be positive, or 0 for no report, and at most {LONGEST_SECONDS}, "
-                f"not {self.stall_seconds}"
-            )
+        for name, what in (("stall_seconds", "report"), ("quiet_seconds", "progress")):
+            if (value := getattr(self, name)) is not None and not 0 <= value <= LONGEST_SECONDS:
+                raise ConfigError(
+                    f"{name} must be positive, or 0 for no {what}, and at most {LONGEST_SECONDS}, not {value}"
+                )
         if not 1 <= self.peer_timeout <= LONGEST_SECONDS:
             raise ConfigError(f"peer_timeout must be 1 to {LONGEST_SECONDS} seconds, not {self.peer_timeout}")
         if self.report_rounds < 0:
@@ -289,7 +291,7 @@ def _parse(field: str, text: str) -> Any:
         if text not in ("0", "1"):
             raise ConfigError(f"{variable(field)}={text!r} in the environment: must be 0 or 1")
         return text == "1"
-    kind = float if field in ("rendezvous_seconds", "stall_seconds", "peer_timeout") else int
+    kind = float if field in ("rendezvous_seconds", "stall_seconds", "quiet_seconds", "peer_timeout") else int
     try:
         return kind(text)
     except ValueError:

@@ -13,6 +13,7 @@ time.
 from __future__ import annotations
 
 import sys
+import threading
 import time as clock
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
@@ -105,13 +106,18 @@ class Display:
             rest = time_left(done, total, seconds)
             self._show(f"{figures}, {rest}" if rest else figures, min(done / total, 1.0) if total else None)
 
+    def state(self, figures: Sequence[str]) -> None:
+        """Show some figures."""
+        if self._is_due():
+            self._show(", ".join(figures))
+
     def computing(self) -> None:
         """Show the round, and how many records operators send each other a second."""
         if self._records is None or self._line is None:
             return
         self._records.sample(self._shown_at + self._line.period)
         if self._is_due():
-            reached, rate = _round(self._records.worker), self._records.rate
+            reached, rate = round_of(self._records.worker), self._records.rate
             rounds = [f"round {reached:,}"] if reached else []
             self._show(", ".join([*rounds, *([] if rate is None else [f"{rate:,.0f} records/s"])]))
 
@@ -241,7 +247,10 @@ class _Bar(Line):
             self._progress.remove_task(self._task)
         self._task = self._progress.add_task(phase, total=None, figures="")
         self._progress.tasks[-1].start_time = began
+        before = set(threading.enumerate())
         self._progress.start()
+        for thread in set(threading.enumerate()) - before:
+            thread.name = f"timely {thread.name}"  # it calls no worker (see `timely.worker.standstill`)
 
     def show(self, figures: str, share: float | None, seconds: float) -> None:
         assert self._task is not None
@@ -287,7 +296,7 @@ def _text(phase: str, share: float | None, figures: str, seconds: float) -> str:
     return f"{phase}: {', '.join(filter(None, parts))}"
 
 
-def _round(worker: Worker) -> int:
+def round_of(worker: Worker) -> int:
     """Return the latest round that any dataflow of a worker is in, 0 outside of loops. For any thread."""
     rounds = [0]
     for dataflow in worker.dataflows:

@@ -37,7 +37,7 @@ class Activity:
     'is in the program'
     """
 
-    __slots__ = ("doing", "slept", "step_began", "thread")
+    __slots__ = ("doing", "slept", "step_began", "thread", "waits")
 
     def __init__(self) -> None:
         self.doing = IN_PROGRAM
@@ -45,6 +45,8 @@ class Activity:
         """The thread that made the worker, and steps it. If it ends, the next thread that steps the worker."""
         self.step_began = 0.0
         """When the present step began, or the last one, by the monotonic clock."""
+        self.waits = 0
+        """How often the program has called `step_while`."""
         self.slept = 0.0
         """For how many seconds the worker has waited without a time limit since anything moved."""
 

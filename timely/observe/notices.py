@@ -4,6 +4,9 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
+QUIET_SECONDS = 1.0
+"""How long a program waits before its work counts as long, unless the configuration sets another time."""
+
 _listeners: list[Callable[[str], object]] = []
 
 
@@ -23,6 +26,14 @@ def print_error(text: str) -> None:
         with suppress(OSError, ValueError):
             sys.stderr.write(f"{text}\n")
             sys.stderr.flush()
+
+
+def is_terminal() -> bool:
+    """Return whether standard error is a terminal."""
+    try:
+        return bool(sys.stderr.isatty())
+    except (AttributeError, ValueError):  # there is none, or it is closed
+        return False
 
 
 def numbered(kind: str, numbers: Sequence[int], most: int = 8) -> str:

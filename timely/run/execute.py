@@ -46,6 +46,7 @@ from timely.run.environment import report_unknown_variables
 from timely.run.failure import THREADS_SECONDS, describe, install_hook
 from timely.run.heap import keep_pieces
 from timely.run.signals import report_on_signal, was_asked_to_end
+from timely.run.waiting import progress_line
 from timely.worker.standstill import SECONDS, engaged
 from timely.worker.status import running
 
@@ -96,7 +97,7 @@ def execute(build: Callable[[Worker], Result], config: Config | None = None) -> 
 
         begin_live(settled)  # before the workers listen, for this may fail
     allocators = local_allocators(settled)
-    with no_interrupt_lost(), _stall_watch(settled), _profile(settled) as accounted:
+    with no_interrupt_lost(), _stall_watch(settled), progress_line(settled, build), _profile(settled) as accounted:
         if len(allocators) == 1:
             return [run(allocators[0], accounted(build), settled)]
         return _run_threads(allocators, accounted(build), settled)

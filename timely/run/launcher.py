@@ -46,6 +46,7 @@ from uuid import uuid4
 from timely.communication.notes import Notes
 from timely.config import Config
 from timely.errors import TransportError
+from timely.observe.notices import QUIET_SECONDS, is_terminal
 from timely.run.child import STOPPED, Child
 from timely.run.directory import run_directory
 from timely.run.failure import FAILED, THREADS_SECONDS
@@ -397,6 +398,8 @@ def launch(
     keys, the children get keys made for this run, in a file in that directory, which no list of processes shows.
     """
     _take_closed_descriptors()
+    if config.quiet_seconds is None and is_terminal():
+        config = replace(config, quiet_seconds=QUIET_SECONDS)  # the children write into pipes
     if restarts and config.live is not None:
         from timely.live.address import keep_token  # not at the top: the command must start quickly
 

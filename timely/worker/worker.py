@@ -192,6 +192,7 @@ class Worker:
         ...
         timely.errors.StalledError: nothing is left to do, but the condition of step_while still holds ...
         """
+        self.activity.waits += 1
         while condition():
             if not self._step() and condition():
                 if self.peers == 1 and self.is_stalled and not self.may_be_woken:
@@ -427,8 +428,7 @@ class Worker:
             log.record(Parked(begun, self.index))
             log.flush()
             self.standstill.park(timeout)
-            ended = log.now()
-            log.record(Unparked(ended, self.index, ended - begun))
+            log.record(Unparked(ended := log.now(), self.index, ended - begun))
         finally:
             activity.doing = before
 
