@@ -64,6 +64,7 @@ class Config:
     progress on stderr (see `timely.run.waiting`): None means 1 on a terminal, and never elsewhere; 0 means never.
 
     With `live`, a port, HOST:PORT or `auto`, the first process serves a page that shows what the workers do. With
+    `metrics`, a port or HOST:PORT, each process serves its own to Prometheus, at this port plus its index. With
     `telemetry`, the address of a collector of OpenTelemetry, it sends metrics and the spans of epochs there.
 
     With `plain`, dataflows run without the optimisation pass (see `timely.dataflow.compose`), for tests of that pass.
@@ -105,6 +106,7 @@ class Config:
     spill_dir: str | None = None
     accumulation: str = "process"
     live: str | None = None
+    metrics: str | None = None
     telemetry: str | None = None
     plain: bool = field(default_factory=lambda: os.environ.get("TIMELY_PLAIN") == "1")
     general: bool = field(default_factory=lambda: os.environ.get("TIMELY_GENERAL") == "1")
@@ -285,7 +287,7 @@ def variable(field: str) -> str:
 def _parse(field: str, text: str) -> Any:
     if field == "addresses":
         return tuple(address.strip() for address in text.split(","))
-    if field in ("generation", "progress", "accumulation", "curve_dir", "spill_dir", "live", "telemetry"):
+    if field in ("generation", "progress", "accumulation", "curve_dir", "spill_dir", "live", "metrics", "telemetry"):
         return text
     if field in ("profile", "plain", "general", "rings"):
         if text not in ("0", "1"):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import secrets
 import socket
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
@@ -30,6 +30,11 @@ class Address:
     port: int | None
     token: str
     certificate: tuple[str, str] | None
+    what: str = "the live page"
+
+    def at(self, process: int) -> Address:
+        """Return where a process of a run serves, if the first one does here."""
+        return self if self.port is None else replace(self, port=self.port + process)
 
     def listen(self) -> socket.socket:
         """Return a socket that listens here; raise ConfigError if that cannot be."""
@@ -42,7 +47,7 @@ class Address:
                 trouble = error
         assert trouble is not None
         where = f"{self.host}:{ports[0]}" + (f" to {ports[-1]}" if len(ports) > 1 else "")
-        raise ConfigError(f"the live page cannot be served at {where}: {trouble.strerror}; choose another port")
+        raise ConfigError(f"{self.what} cannot be served at {where}: {trouble.strerror}; choose another port")
 
 
 def address_of(text: str, token: str | None = None, certificate: tuple[str, str] | None = None) -> Address:
@@ -77,6 +82,21 @@ def address_of(text: str, token: str | None = None, certificate: tuple[str, str]
             f"{CERTIFICATE_VARIABLE} and {KEY_VARIABLE} to files; or serve it at 127.0.0.1 and use an SSH tunnel"
         )
     return Address(host, number, given or _new_token(), certificate)
+
+
+def metrics_address(text: str, processes: int) -> Address:
+    """Return where the first of some processes serves its metrics, at a port or HOST:PORT; the others follow.
+
+    Raises ConfigError where `address_of` does, and without a token and a port that Prometheus can know.
+    """
+    address = replace(address_of(text), what="the page with metrics")
+    if not address.port or address.port + processes > 1 << 16:
+        raise ConfigError(
+            f"metrics (--metrics) take a port, and one more for each further process, all below 65536, not {text!r:.80}"
+        )
+    if not os.environ.get(TOKEN_VARIABLE):
+        raise ConfigError(f"metrics (--metrics) are served to whoever has the token: set {TOKEN_VARIABLE}")
+    return address
 
 
 def is_url(text: str) -> bool:

@@ -14,7 +14,7 @@ from timely.errors import ConfigError
 from timely.live.address import Address, is_url
 from timely.live.handle import Live
 from timely.live.jobs import FILE
-from timely.live.notes import Notes
+from timely.live.notes import Notes, current
 from timely.live.serving import HttpServer
 from timely.live.watching import Find, Here, Watching
 from timely.observe.presence import write_privately
@@ -28,9 +28,7 @@ def begin_page(
     `find` returns where the other processes answer. `is_launched`: the process that started this one belongs to the
     run. `resources` are closed with the page.
     """
-    for library in ("starlette", "uvicorn"):
-        if find_spec(library) is None:
-            raise ConfigError(f"the live page needs {library}: pip install 'timely-dataflow[live]'")
+    _require_server("the live page needs")
     from timely.live.server import application
 
     listener = address.listen()
@@ -47,6 +45,24 @@ def begin_page(
     for end in (notes.close, server.close, partial(path.unlink, missing_ok=True)):
         resources.callback(end)
     return Live(f"{server.url}?token={quote(address.token)}", resources.close)
+
+
+def begin_metrics(address: Address, process: int) -> Callable[[], None]:
+    """Serve the metrics of this process until the result is called, at its own port: the given one plus its index."""
+    _require_server("metrics need")
+    from timely.live.server import metrics_application
+
+    listener = address.at(process).listen()
+    notes = current()
+    watching = Watching(Here(process, notes), dict)
+    app = metrics_application(watching, address.token, address.host, listener.getsockname()[1])
+    return HttpServer("metrics", app, listener, address.certificate, watching.close, limit_concurrency=64).close
+
+
+def _require_server(what: str) -> None:
+    for library in ("starlette", "uvicorn"):
+        if find_spec(library) is None:
+            raise ConfigError(f"{what} {library}: pip install 'timely-dataflow[live]'")
 
 
 def begin_telemetry(url: str, process: int) -> Callable[[], None]:

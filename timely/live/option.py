@@ -25,6 +25,9 @@ def add_option(run: argparse.ArgumentParser) -> None:
         "--telemetry", metavar="URL", help="send metrics and the spans of epochs to an OTLP collector (HTTP) there"
     )
     run.add_argument(
+        "--metrics", metavar="PORT", help="serve the metrics of process I to Prometheus, at PORT + I of its machine"
+    )
+    run.add_argument(
         "--live",
         metavar="PORT",
         help="serve a page that shows what the workers do, to this machine (default port: 8400, or the next free one)",

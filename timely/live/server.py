@@ -61,6 +61,16 @@ def application(watching: Watching, token: str, host: str, port: int) -> Guard:
             return PlainTextResponse("name a dataflow and a node by their numbers", 400)
         return JSONResponse(watching.state.by_worker(dataflow, number))
 
+    routes = [Route("/", file), Route("/page/{name:path}", file), Route("/stream", stream), Route("/node", node)]
+    return Guard(Starlette(routes=[*routes, _metrics(watching)]), token, host, port)
+
+
+def metrics_application(watching: Watching, token: str, host: str, port: int) -> Guard:
+    """Return what answers requests for metrics, and no others."""
+    return Guard(Starlette(routes=[_metrics(watching)]), token, host, port)
+
+
+def _metrics(watching: Watching) -> Route:
     async def metrics(request: Request) -> Response:
         if find_spec("prometheus_client") is None:
             return PlainTextResponse("metrics need prometheus_client: pip install 'timely-dataflow[telemetry]'", 501)
@@ -70,6 +80,4 @@ def application(watching: Watching, token: str, host: str, port: int) -> Guard:
         body, content_type = exposition(watching.state, request.headers.get("accept", ""))
         return Response(body, headers={"content-type": content_type})
 
-    routes = [Route("/", file), Route("/page/{name:path}", file), Route("/stream", stream), Route("/node", node)]
-    routes.append(Route("/metrics", metrics))
-    return Guard(Starlette(routes=routes), token, host, port)
+    return Route("/metrics", metrics)

@@ -95,7 +95,7 @@ def _parser(command: str | None) -> argparse.ArgumentParser:
         usage="timely run [-n PROCESSES] [-w WORKERS] [--stall SECONDS] [--profile] [--peer-timeout SECONDS]\n"
         "                  [--queue-bytes BYTES] [--spill-above BYTES [--spill-dir DIR]]\n"
         "                  [--state DIR] [--restart TIMES] [--on SYSTEM] [--raw]\n"
-        "                  [--live [PORT]] [--telemetry URL]\n"
+        "                  [--live [PORT]] [--metrics PORT] [--telemetry URL]\n"
         "                  [--hostfile FILE [--process INDEX] [--curve DIR]]\n"
         "                  (SCRIPT | -m MODULE) [ARGUMENTS...]",
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -269,6 +269,7 @@ def _config(options: argparse.Namespace) -> Config:
         "curve_dir": options.curve,
         "profile": options.profile or None,
         "live": None if options.live is None else live.checked(options.live),
+        "metrics": options.metrics,
         "telemetry": options.telemetry,
         "stall_seconds": options.stall,
         "peer_timeout": options.peer_timeout,

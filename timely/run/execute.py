@@ -92,7 +92,7 @@ def execute(build: Callable[[Worker], Result], config: Config | None = None) -> 
     if settled.processes > 1:
         settled = replace(settled, generation=f"{settled.generation}.{next(_runs[settled.generation])}")
     answer_looks(settled)
-    if settled.live is not None or settled.telemetry is not None:
+    if any(each is not None for each in (settled.live, settled.metrics, settled.telemetry)):
         from timely.run.live import begin_live
 
         begin_live(settled)  # before the workers listen, for this may fail

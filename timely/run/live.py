@@ -36,6 +36,13 @@ def begin_live(config: Config) -> None:
 
         live = _begin(address_of(config.live), config.processes if _is_on_one_machine(config) else 0)
         notify(f"live view at {live.url}")
+    if config.metrics is not None and "metrics" not in _begun:
+        from timely.live.address import metrics_address
+        from timely.live.live import begin_metrics
+
+        end = begin_metrics(metrics_address(config.metrics, config.processes), config.process)
+        _begun.add("metrics")
+        atexit.register(end)
     if config.telemetry is not None and "telemetry" not in _begun:
         from timely.live.live import begin_telemetry
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import gzip
+import re
 import socket
 import time as clock
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from typing import Any
+from urllib.error import HTTPError, URLError
+from urllib.request import Request, urlopen
 
 import pytest
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
@@ -18,6 +21,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from tests.integration.launcher.launching import Run
 from tests.integration.live.browsing import PROGRAMS
+from tests.unit.communication.networks import free_ports
 from timely.live.figures import EPOCHS
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
@@ -86,7 +90,7 @@ def test_a_collector_receives_metrics_and_a_span_for_each_epoch() -> None:
     with collector() as received:
         environ = {"OTEL_METRIC_EXPORT_INTERVAL": "500", "OTEL_SERVICE_NAME": "hops"}
         script = PROGRAMS / "hops.py"
-        run = Run("run", "-n", "2", "--telemetry", received.address, script, "6", "end", environ=environ)
+        run = Run("run", "-n", "2", "--telemetry", received.address, script, "12", "end", environ=environ)
         try:
             assert run.end(60) == 0, run.error
         finally:
@@ -125,6 +129,60 @@ def test_a_job_ends_without_a_collector_that_does_not_answer_and_prints_that() -
             assert f"the collector at {address} did not take the last figures within 1 s" in run.error
         finally:
             run.close()
+
+
+def test_each_process_serves_its_own_metrics_at_its_own_port() -> None:
+    token, (first, second) = "a token for tests", neighbouring_ports()
+    environ = {"TIMELY_LIVE_TOKEN": token}
+    run = Run("run", "-n", "2", "--metrics", str(first), PROGRAMS / "hops.py", "40", environ=environ)
+
+    def workers(port: int, token: str = token) -> set[str]:
+        request = Request(f"http://127.0.0.1:{port}/metrics", headers={"Authorization": f"Bearer {token}"})
+        with urlopen(request, timeout=20) as answer:
+            text = answer.read().decode()
+        assert "timely_operator_records_received_total{" in text
+        return set(re.findall(r'timely_worker_seconds_total\{process="(\d)",worker="(\d)"\}', text))
+
+    def is_served() -> bool:
+        try:
+            return (workers(first), workers(second)) == ({("0", "0")}, {("1", "1")})
+        except (URLError, AssertionError):
+            return False
+
+    try:
+        run._wait_for(is_served, 60, "the processes do not serve their metrics")
+        with pytest.raises(HTTPError, match="401"):
+            workers(second, "another token for tests")
+        with pytest.raises(HTTPError, match="404"):
+            urlopen(Request(f"http://127.0.0.1:{first}/", headers={"Authorization": f"Bearer {token}"}), timeout=20)
+    finally:
+        run.close()
+
+
+def neighbouring_ports() -> tuple[int, int]:
+    """Return two ports that are free, one after the other."""
+    for port in free_ports(20):
+        with suppress(OSError), socket.create_server(("127.0.0.1", port + 1)):
+            return port, port + 1
+    raise AssertionError("there are no two free ports side by side")
+
+
+@pytest.mark.parametrize(
+    ("port", "environ", "reason"),
+    [
+        ("9400", {}, "metrics (--metrics) are served to whoever has the token: set TIMELY_LIVE_TOKEN"),
+        ("65535", {"TIMELY_LIVE_TOKEN": "a token for tests"}, "metrics (--metrics) take a port, and one more for each"),
+        ("auto", {"TIMELY_LIVE_TOKEN": "a token for tests"}, "metrics (--metrics) take a port, and one more for each"),
+        ("0.0.0.0:9400", {"TIMELY_LIVE_TOKEN": "a token for tests"}, "other machines can reach 0.0.0.0"),
+    ],
+)
+def test_metrics_need_a_port_and_a_token(port: str, environ: dict[str, str], reason: str) -> None:
+    run = Run("run", "-n", "2", "--metrics", port, PROGRAMS / "hops.py", "3", "end", environ=environ)
+    try:
+        assert run.end(40) == 1
+        assert reason in run.error
+    finally:
+        run.close()
 
 
 def test_what_is_no_address_of_a_collector_is_refused() -> None:
