@@ -43,6 +43,8 @@ class Allocator(ABC):
         self.messages_sent = self.messages_received = 0
         self.data_bytes = 0
         """The bytes of the batches that were sent, including frame headers."""
+        self.progress_bytes = 0
+        """The bytes of the progress that was sent to other processes, including frame headers."""
         self._refused = 0
         self._queue_bytes = queue_bytes
 

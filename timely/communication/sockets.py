@@ -172,6 +172,8 @@ class SocketAllocator(Allocator):
             link.next_number += 1
         if type(message) is Data:
             self.data_bytes += size
+        elif type(message) is Progress:
+            self.progress_bytes += size
         self._outstanding += size
         if overtakes:
             self._is_over = True

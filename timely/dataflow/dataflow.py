@@ -216,8 +216,8 @@ class Dataflow(DataflowCore):
         Raises `FrameError`, and applies nothing of it, where it cannot be meant for this dataflow.
         """
         self.arrivals.check(sender, changes)
-        for peer in self.protocol.receive(sender, changes):
-            self.host.allocator.send(peer, Progress(self.index, changes))
+        if peers := self.protocol.receive(sender, changes):
+            self._pass_on(peers, changes)
         if self.recorder is not None:
             self.recorder.received_progress(changes, sender)
 
@@ -318,11 +318,19 @@ class Dataflow(DataflowCore):
 
     def _send_progress(self, changes: Changes) -> None:
         """Send changes to the workers that receive them from this one; these pass them on to all others."""
+        sent = self._pass_on(self.protocol.targets, changes)
         if self.recorder is not None:
-            self.recorder.sent_progress(changes)
-        message = Progress(self.index, changes)
-        for peer in self.protocol.targets:
-            self.host.allocator.send(peer, message)
+            self.recorder.sent_progress(changes, sent)
+
+    def _pass_on(self, peers: tuple[int, ...], changes: Changes) -> int:
+        """Send changes to peers; return how many bytes they took on the wire, which is known where they are encoded."""
+        allocator, message = self.host.allocator, Progress(self.index, changes)
+        before = allocator.progress_bytes
+        for peer in peers:
+            allocator.send(peer, message)
+        sent = allocator.progress_bytes - before
+        self.protocol.count_bytes(sent)
+        return sent
 
     def _propagate(self) -> bool:
         """Compute frontiers from the counts, and schedule the operators that ask for a frontier that changed.

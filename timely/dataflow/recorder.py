@@ -120,9 +120,9 @@ class Recorder:
 
     # Progress
 
-    def sent_progress(self, changes: Changes) -> None:
-        """Record that changes were sent to other workers."""
-        self._log.record(ProgressSent(self._log.now(), *self._where, changes))
+    def sent_progress(self, changes: Changes, nbytes: int) -> None:
+        """Record that changes were sent to other workers, and how many bytes they took on the wire."""
+        self._log.record(ProgressSent(self._log.now(), *self._where, changes, nbytes))
 
     def received_progress(self, changes: Changes, sender: int) -> None:
         """Record that a peer's changes arrived."""

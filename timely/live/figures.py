@@ -70,6 +70,11 @@ def _frontiers(state: State) -> Iterator[Sample]:
                 yield _labels(index, dataflow, number), float(min(time[0] for time in times))
 
 
+def _progress(state: State) -> Iterator[Sample]:
+    for index, worker in sorted(state.workers.items()):
+        yield (str(worker.process), str(index)), float(worker.seen.progress_bytes)
+
+
 def _answering(state: State) -> Iterator[Sample]:
     for index, worker in sorted(state.workers.items()):
         yield (str(worker.process), str(index)), float(worker.process not in state.silent)
@@ -103,6 +108,9 @@ FIGURES = (
     Figure("timely_worker_records_received", "Records that its operators took.", True, WORKER, _of_workers(RECEIVED)),
     Figure("timely_worker_queued_messages", "Messages that wait there.", False, WORKER, _there(QUEUED)),
     Figure("timely_worker_kept_bytes", "Bytes of its traces.", False, WORKER, _there(BYTES)),
+    Figure(
+        "timely_worker_progress_bytes", "Bytes of progress that it sent to other processes.", True, WORKER, _progress
+    ),
     Figure("timely_worker_answering", "Whether its process answers.", False, WORKER, _answering),
     Figure("timely_dataflows_running", "Dataflows that are not complete.", False, (), _running),
     Figure("timely_warnings", "Warnings and notices.", True, ("kind",), _warnings),

@@ -70,6 +70,8 @@ class WorkerSeen:
     doing: str
     line: str
     dataflows: dict[int, DataflowSeen] = field(default_factory=dict)
+    progress_bytes: int = 0
+    """The bytes of the progress that it has sent to other processes."""
 
 
 class _Totals:
@@ -206,6 +208,7 @@ class Watch:
         seen = status(self.worker)
         where = seen.operator or seen.doing
         found = WorkerSeen(self.worker.index, where, "" if seen.line is None else str(seen.line))
+        found.progress_bytes = self.worker.allocator.progress_bytes
         now, began = clock.perf_counter_ns(), self._began
         counted = self._counted + (now - began if began else 0)
         elapsed, measured = now - self._seen[0], counted - self._seen[1]

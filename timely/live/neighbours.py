@@ -12,6 +12,7 @@ import asyncio
 import json
 import socket
 from contextlib import suppress
+from itertools import starmap
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +57,7 @@ def _converse(connection: socket.socket, notes: Notes) -> None:
 
 def _encode(seen: ProcessSeen) -> list[Any]:
     workers = [
-        [each.index, each.doing, each.line, [_encode_dataflow(*item) for item in each.dataflows.items()]]
+        [each.index, each.doing, each.line, [*starmap(_encode_dataflow, each.dataflows.items())], each.progress_bytes]
         for each in seen.workers
     ]
     epochs = [
@@ -72,12 +73,12 @@ def _encode_dataflow(index: int, dataflow: DataflowSeen) -> list[Any]:
 def _decode(process: int, data: list[Any]) -> ProcessSeen:
     pid, workers, epochs = data
     found = []
-    for index, doing, line, dataflows in workers:
+    for index, doing, line, dataflows, progress_bytes in workers:
         flows = {}
         for number, rows, frontiers in dataflows:
             moved = {operator: tuple(map(tuple, times)) for operator, times in frontiers}
             flows[number] = DataflowSeen(np.array(rows, np.int64).reshape(-1, 7), moved)
-        found.append(WorkerSeen(index, doing, line, flows))
+        found.append(WorkerSeen(index, doing, line, flows, progress_bytes))
     ended = {
         number: [Epoch(Antichain(map(tuple, times)), begun, end) for times, begun, end in of] for number, of in epochs
     }

@@ -160,13 +160,15 @@ class StateResized(NamedTuple):
 class ProgressSent(NamedTuple):
     """One atomic batch of changes (location, time, difference) was sent to the workers that are `Route.targets`.
 
-    These are all other workers, unless some add up the progress of others (`Config.accumulation`).
+    These are all other workers, unless some add up the progress of others (`Config.accumulation`). To those in other
+    processes it took `nbytes` on the wire, for all of them together.
     """
 
     time: int
     worker: int
     dataflow: int
     changes: Changes
+    nbytes: int = 0
 
 
 class ProgressReceived(NamedTuple):

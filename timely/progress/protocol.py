@@ -88,6 +88,8 @@ class Statistics(NamedTuple):
     updates_received: int
     flushes_held: int
     updates_held: int
+    bytes_sent: int = 0
+    """What batches took on the wire to other processes, those included that were passed on for others."""
 
 
 class Protocol:
@@ -99,6 +101,7 @@ class Protocol:
 
     __slots__ = (
         "_batches",
+        "_bytes",
         "_due",
         "_eager",
         "_examined",
@@ -133,6 +136,7 @@ class Protocol:
         self._held: dict[int, ChangeBatch[Time]] = {}
         self._examined = -1
         self._flushes_held = 0
+        self._bytes = 0
         self._batches = [0, 0, 0, 0]  # batches and updates sent, batches and updates received
         self.update = self._note if self.targets else tracker.update
 
@@ -196,7 +200,11 @@ class Protocol:
         """Return the numbers of batches and updates sent, received and held back."""
         held = sum(map(len, self._held.values())) + len(self._fresh)
         sent, updates_sent, received, updates_received = self._batches
-        return Statistics(sent, updates_sent, received, updates_received, self._flushes_held, held)
+        return Statistics(sent, updates_sent, received, updates_received, self._flushes_held, held, self._bytes)
+
+    def count_bytes(self, sent: int) -> None:
+        """Add to the statistics what a batch took on the wire, which only the caller knows."""
+        self._bytes += sent
 
     def _note(self, location: int, time: Time, diff: int) -> None:
         self._fresh.append((location, time, diff))

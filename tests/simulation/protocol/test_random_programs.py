@@ -50,7 +50,7 @@ def test_demand_sends_less_than_eager() -> None:
 def test_a_single_worker_sends_nothing_and_drains() -> None:
     for seed in range(50):
         cluster = run(random_graph(seed), 1, "demand", seed)
-        assert cluster.statistics() == (0,) * 6
+        assert cluster.statistics() == (0,) * 7
 
 
 NESTED = Graph(

@@ -13,7 +13,9 @@ import pytest
 from tests.strategies_communication import same_message
 from tests.unit.communication.networks import KINDS, collect, exchange, network, until
 from timely.communication.allocator import Allocator, broadcast
+from timely.communication.codec import Encoder
 from timely.communication.message import Data, Failure, Goodbye, Progress, Shape
+from timely.communication.sockets import SocketAllocator
 from timely.data.container import Columns
 from timely.errors import PeerFailed
 
@@ -61,6 +63,29 @@ def test_messages_of_a_pair_keep_their_order_and_come_once(allocators: list[Allo
             ]
     assert all(allocator.receive() == [] for allocator in allocators)
     assert not any(allocator.has_unsent for allocator in allocators)
+
+
+def test_progress_is_counted_by_its_bytes_where_it_is_encoded(allocators: list[Allocator]) -> None:
+    first = allocators[0]
+    far = next((each for each in allocators if each.process != first.process), allocators[1])
+    assert first.progress_bytes == 0
+    first.send(0, change(1))
+    assert first.progress_bytes == 0, "it has not left the worker"
+    sizes = []
+    for changes in (1, 200):
+        before = first.progress_bytes
+        first.send(far.index, Progress(0, ((0, (0,), 1),) * changes))
+        sizes.append(first.progress_bytes - before)
+    if far.process != first.process and isinstance(first, SocketAllocator):
+        frames = Encoder(0, first._config.generation).encode(change(0), far.index)
+        assert sizes[0] == pytest.approx(sum(map(len, frames)), abs=4)
+        assert 200 * 4 < sizes[1] - sizes[0] < 200 * 12
+    else:
+        assert sizes == [0, 0], "nothing is encoded inside of a process"
+    first.send(far.index, megabyte())
+    assert first.progress_bytes == sum(sizes)
+    collect(first, 1)
+    collect(far, 3)
 
 
 def test_messages_arrive_unchanged(allocators: list[Allocator]) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from importlib import import_module
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,7 @@ from timely.capture import EventFileReader, EventFileWriter
 from timely.errors import BuildError, OperatorError
 from timely.observe import events as kinds
 from timely.observe.log import Log
+from timely.run.execute import local_allocators, run
 
 log_stream_module = import_module("timely.dataflow.operators.log_stream")  # the function has the module's name
 on_workers = pytest.mark.parametrize("workers", [1, 3])
@@ -158,6 +160,36 @@ def test_progress_that_a_worker_sends_arrives_at_all_others() -> None:
                 arrived = [event.changes for event in of(kinds.ProgressReceived, events) if event.source == sender]
                 assert arrived == [event.changes for event in of(kinds.ProgressSent, theirs)]
                 assert arrived
+
+
+def test_progress_between_processes_is_recorded_with_its_bytes(tmp_path: Path) -> None:
+    addresses = (f"ipc://{tmp_path}/0", f"ipc://{tmp_path}/1")
+    found: list[tuple[int, int, list[kinds.ProgressSent]]] = []
+
+    def program(worker: Worker) -> None:
+        events: list[Any] = []
+        worker.log.listen(events.extend, kinds.ProgressSent)
+        with worker.dataflow() as scope:
+            numbers, stream = new_input(scope)
+            probe = stream.exchange().probe()
+        numbers.send([1, 2])
+        numbers.close()
+        worker.step_while(lambda: not probe.done())
+        sent = scope.dataflow.protocol.statistics().bytes_sent
+        found.append((sent, worker.allocator.progress_bytes, events))
+
+    configs = [Config(processes=2, process=process, addresses=addresses) for process in range(2)]
+    workers = [(local_allocators(config)[0], program, config) for config in configs]
+    threads = [Thread(target=run, args=each, name="timely test") for each in workers]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+        assert not thread.is_alive(), "the two processes do not end"
+    assert len(found) == 2
+    for sent, of_worker, events in found:
+        assert sent == of_worker == sum(event.nbytes for event in events)
+        assert min(event.nbytes for event in events) > 10
 
 
 @on_workers

@@ -75,7 +75,9 @@ def test_batches_sent_and_received_are_counted() -> None:
         batch = first.flush()
         assert batch is not None
         second.receive(0, batch)
-    assert first.statistics() == Statistics(2, 6, 0, 0, 0, 0)
+    first.count_bytes(50)
+    first.count_bytes(30)
+    assert first.statistics() == Statistics(2, 6, 0, 0, 0, 0, bytes_sent=80)
     second.update(INPUT, (0,), -1)
     assert second.statistics() == Statistics(0, 0, 2, 6, 0, updates_held=1)
 

@@ -137,8 +137,8 @@ def as_columns_of(events: Sequence[Any]) -> Columns:
     """Return records of one kind as columns, one for each field.
 
     >>> from timely.observe.events import ProgressSent
-    >>> list(as_columns_of([ProgressSent(5, 0, 1, ((2, (0,), -1),))]).rows())
-    [(5, 0, 1, '((2, (0,), -1),)')]
+    >>> list(as_columns_of([ProgressSent(5, 0, 1, ((2, (0,), -1),), 40)]).rows())
+    [(5, 0, 1, '((2, (0,), -1),)', 40)]
     """
     return Columns(tuple(_column(values) for values in zip(*events)))
 
