@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable
 from typing import Any
 
 from timely.dataflow.capability import Capability, Holder
 from timely.dataflow.input_capability import InputCapability
 from timely.errors import CapabilityError
-from timely.order import Moment, Time, as_time, less_equal
-from timely.progress.antichain import Antichain, minimal
+from timely.order import LIMIT, Moment, Time, as_time, less_equal
+from timely.progress.antichain import FEW, Antichain, minimal
 
 
 class CapabilitySet:
@@ -97,7 +98,7 @@ class CapabilitySet:
                     capability.downgrade(later)
                     self._held = {later: capability}
                     return
-        sources = {time: held[time] if time in held else self.covering(time) for time in times}
+        sources = self._sources(times)
         if sources.keys() == held.keys():
             return
         least = minimal(tuple(sources))
@@ -131,6 +132,23 @@ class CapabilitySet:
             if not frontier.admits(time):
                 return True
         return False
+
+    def _sources(self, times: tuple[Time, ...]) -> dict[Time, Capability]:
+        """Return a held capability that permits sending at each of some times; raise CapabilityError as `covering`."""
+        held = self._held
+        if len(held) <= FEW or len(times) <= FEW or len(next(iter(held))) != 2:
+            return {time: held[time] if time in held else self.covering(time) for time in times}
+        # Of the times held whose first coordinate is not larger than that of a time, the last has the least second one.
+        stairs = sorted(held)
+        sources: dict[Time, Capability] = {}
+        for time in times:
+            place = bisect_right(stairs, (time[0], LIMIT)) - 1
+            if len(time) == 2 and place >= 0 and less_equal(stairs[place], time):
+                sources[time] = capability = held[stairs[place]]
+                capability.check(time)
+            else:
+                sources[time] = self.covering(time)
+        return sources
 
     def _hold(self, time: Time, is_own: bool) -> None:
         held = self._held

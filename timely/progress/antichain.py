@@ -30,6 +30,9 @@ from timely import order
 from timely.errors import BuildError
 from timely.order import Moment, Time, as_time
 
+FEW: Final = 8
+"""Up to this many times are searched one by one."""
+
 
 def minimal(times: Collection[Time]) -> tuple[Time, ...]:
     """Return the minimal elements of `times`, sorted lexicographically and without repetition.
@@ -60,6 +63,20 @@ def minimal(times: Collection[Time]) -> tuple[Time, ...]:
         else:
             found.append(time)
     return tuple(found)
+
+
+def _is_below(stairs: tuple[Time, ...], times: tuple[Time, ...]) -> bool:
+    """Return whether each of some times is at or after one of `stairs`; both are antichains of two coordinates.
+
+    Of the elements whose first coordinate is not larger than that of a time, the last has the least second one.
+    """
+    place, last = 0, len(stairs) - 1
+    for time in times:
+        while place < last and stairs[place + 1][0] <= time[0]:
+            place += 1
+        if not order.less_equal(stairs[place], time):
+            return False
+    return True
 
 
 def _alike(moments: tuple[Moment, ...]) -> tuple[Time, ...]:
@@ -141,6 +158,8 @@ class Antichain:
             return True
         if self.elements and other.elements:
             self._time(other.elements[0])
+            if len(self.elements) > FEW and len(self.elements[0]) == 2:
+                return _is_below(self.elements, other.elements)
         for element in other.elements:  # noqa: SIM110 (a generator would double the cost)
             if not self.admits(element):
                 return False

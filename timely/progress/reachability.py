@@ -43,11 +43,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from heapq import heappop, heappush
-from typing import Final
 
 from timely.errors import BuildError
 from timely.order import LIMIT, Time, less_equal
-from timely.progress.antichain import CLOSED, Antichain, minimal
+from timely.progress.antichain import CLOSED, FEW, Antichain, minimal
 from timely.progress.cycles import Position, positions
 from timely.progress.due import Agenda, Due
 from timely.progress.graph import Edge, leads_within, summaries_to
@@ -56,9 +55,6 @@ from timely.progress.summary import PathSummary
 Key = tuple[int, ...]
 Image = Callable[[Time], Time | None]
 Outgoing = tuple[Image | None, Key, Callable[[Time], Key] | None]
-
-FEW: Final = 8
-"""Up to this many times are searched one by one."""
 
 
 class Tracker:

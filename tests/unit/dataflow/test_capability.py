@@ -8,9 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings, strategies as st
 
+from tests.counted import comparisons, counted
 from tests.unit.dataflow.running import collected
 from timely import (
+    Antichain,
     Capability,
     CapabilitySet,
     InputPort,
@@ -26,6 +29,7 @@ from timely import (
 )
 from timely.dataflow.input_capability import InputCapability
 from timely.errors import CapabilityError, OperatorError, TimelyError
+from timely.order import less_equal
 
 Held = tuple[Capability, OutputPort, Worker]
 
@@ -360,6 +364,65 @@ def test_a_set_is_downgraded_to_the_least_of_the_times_it_is_given() -> None:
         held.insert(capability)
         held.downgrade([(5, 7), (5, 6), (6, 0), (5, 6)])
         assert held.times == [(5, 6), (6, 0)]
+        held.drop()
+
+    with_capability(use)
+
+
+STAIRS = st.lists(st.tuples(st.integers(0, 20), st.integers(0, 20)), min_size=9, max_size=40)
+
+
+@settings(max_examples=30)
+@given(STAIRS, STAIRS, st.booleans())
+def test_a_wide_set_is_downgraded_where_it_permits_every_time(
+    before: list[Time], after: list[Time], is_later: bool
+) -> None:
+    if is_later:
+        after = list(Antichain(before).join(Antichain(after)))
+    is_permitted = all(any(less_equal(held, time) for held in before) for time in after)
+
+    def use(capability: Capability, output: OutputPort, worker: Worker) -> None:
+        held = CapabilitySet(output)
+        held.insert(capability)
+        held.downgrade(before)
+        if is_permitted:
+            held.downgrade(after)
+        else:
+            with pytest.raises(CapabilityError, match="permits sending at"):
+                held.downgrade(after)
+        assert held.times == list(Antichain(after if is_permitted else before))
+        assert len(output.live) == 1 + len(held)
+        held.drop()
+
+    with_capability(use)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "message"),
+    [((0,), r"\(0,\) is not a time of this scope"), ((9, 2**62 + 1), "is too late"), ((0, 0), "permits sending at")],
+)
+def test_a_wide_set_refuses_what_is_not_a_time_and_stays_unchanged(wanted: Time, message: str) -> None:
+    def use(capability: Capability, output: OutputPort, worker: Worker) -> None:
+        held = CapabilitySet(output)
+        held.insert(capability)
+        held.downgrade([(place, 20 - place) for place in range(20)])
+        with pytest.raises(CapabilityError, match=message):
+            held.downgrade([*[(place, 21 - place) for place in range(20)], wanted])
+        assert held.times == [(place, 20 - place) for place in range(20)]
+        assert len(output.live) == 21
+        held.drop()
+
+    with_capability(use)
+
+
+def test_downgrading_a_wide_set_costs_little_more_than_a_pass_over_it() -> None:
+    def use(capability: Capability, output: OutputPort, worker: Worker) -> None:
+        size = 500
+        held = CapabilitySet(output)
+        held.insert(capability)
+        held.downgrade(Antichain.of_minimal(tuple([counted(place, size - place) for place in range(size)])))
+        later = Antichain.of_minimal(tuple([counted(place, size - place + 1) for place in range(size)]))
+        assert comparisons(lambda: held.downgrade(later)) <= 100 * size
         held.drop()
 
     with_capability(use)

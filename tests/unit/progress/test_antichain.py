@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
+from tests.counted import comparisons, counted
 from tests.invariants import check
 from timely.errors import BuildError
 from timely.order import less_equal
@@ -55,6 +56,26 @@ def test_the_lattice_of_antichains_is_that_of_the_times_they_stand_for(
     for time in product(range(5), repeat=length):
         assert a.less_equal(time) == (time in covered(a, length))
         assert a.less_than(time) == (time in covered(a, length) and time not in a.elements)
+
+
+stairs = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), max_size=60).map(Antichain)
+
+
+@given(stairs, stairs, st.booleans())
+def test_wide_antichains_are_compared_by_every_pair(a: Antichain, b: Antichain, is_later: bool) -> None:
+    if is_later:
+        b = a.join(b)
+    expected = all(any(less_equal(element, time) for element in a) for time in b)
+    assert a.dominates(b) == expected
+
+
+def test_comparing_wide_antichains_costs_a_pass_over_both() -> None:
+    def cost(size: int) -> int:
+        a = Antichain.of_minimal(tuple([counted(place, size - place) for place in range(size)]))
+        b = Antichain.of_minimal(tuple([counted(place, size - place + 1) for place in range(size)]))
+        return comparisons(lambda: a.dominates(b))
+
+    assert cost(1000) <= 8 * 1000
 
 
 def test_the_empty_antichain_is_last_and_permits_nothing() -> None:

@@ -10,6 +10,7 @@ from timely.dataflow.builder import OperatorBuilder
 from timely.dataflow.pact import Pipeline
 from timely.dataflow.streams import S
 from timely.errors import BuildError
+from timely.order import Time
 from timely.progress.antichain import Antichain
 
 
@@ -38,14 +39,24 @@ def capture_into(stream: S, sink: EventSink, *, name: str = "capture") -> S:
             sink.push(Messages(time, for_other_worker(batch)))
         frontier = input.frontier
         if frontier != before:
-            gone = [(time, -1) for time in before if time not in frontier.elements]
-            sink.push(Progress((*((time, 1) for time in frontier if time not in before.elements), *gone)))
+            sink.push(Progress(difference(before, frontier)))
             before = frontier
         sink.flush()
 
     builder.build_from(logic)
     stream.scope.dataflow.when_complete(lambda: builder.operator.attempt(sink.close))
     return stream
+
+
+def difference(before: Antichain, after: Antichain) -> tuple[tuple[Time, int], ...]:
+    """Return the times that a frontier gains, each with 1, and then those that it loses, each with -1.
+
+    >>> difference(Antichain([(0, 3), (1, 0)]), Antichain([(0, 3), (2, 0)]))
+    (((2, 0), 1), ((1, 0), -1))
+    """
+    old, new = set(before), set(after)
+    gained = [(time, 1) for time in after if time not in old]
+    return (*gained, *[(time, -1) for time in before if time not in new])
 
 
 def check_sink(name: str, sink: Any) -> None:

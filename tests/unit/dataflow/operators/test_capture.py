@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from timely import Config, Time, Worker, execute, execute_directly, new_input, replay_into
+from tests.counted import comparisons, counted
+from timely import Antichain, Config, Time, Worker, execute, execute_directly, new_input, replay_into
 from timely.capture import (
     EventFileReader,
     EventFileWriter,
@@ -23,6 +24,7 @@ from timely.capture import (
 )
 from timely.capture.event import Event, Messages, Progress
 from timely.data.container import records
+from timely.dataflow.operators.capture import difference
 from timely.errors import OperatorError
 
 Ends = tuple[list[EventSink], list[EventSource]]
@@ -113,6 +115,15 @@ def test_the_frontier_of_a_replay_is_the_recorded_one() -> None:
 
     execute_directly(program)
     assert seen == [[(0, 0)], [(0, 5), (1, 0)], [(0, 7), (1, 0)], [(1, 0)], []]
+
+
+def test_a_wide_frontier_is_captured_in_a_pass_over_it() -> None:
+    size = 1000
+    before = Antichain.of_minimal(tuple([counted(place, size - place) for place in range(size)]))
+    after = Antichain.of_minimal(tuple([counted(place, size - place) for place in range(1, size)]))
+    found: list[tuple[Time, int]] = []
+    assert comparisons(lambda: found.extend(difference(before, after))) <= 10 * size
+    assert found == [((0, size), -1)]
 
 
 def test_a_source_that_ends_too_early_is_named() -> None:
