@@ -10,7 +10,8 @@ from timely.dataflow.capability import Capability, Holder
 from timely.dataflow.input_capability import InputCapability
 from timely.errors import CapabilityError
 from timely.order import LIMIT, Moment, Time, as_time, less_equal
-from timely.progress.antichain import FEW, Antichain, minimal
+from timely.progress.antichain import Antichain, minimal
+from timely.progress.earliest import FEW
 
 
 class CapabilitySet:

@@ -23,15 +23,14 @@ Antichain([(0, 5), (1, 0)])
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator
 from typing import Final
 
 from timely import order
 from timely.errors import BuildError
 from timely.order import Moment, Time, as_time
-
-FEW: Final = 8
-"""Up to this many times are searched one by one."""
+from timely.progress.earliest import FEW, appear, earliest
 
 
 def minimal(times: Collection[Time]) -> tuple[Time, ...]:
@@ -63,6 +62,14 @@ def minimal(times: Collection[Time]) -> tuple[Time, ...]:
         else:
             found.append(time)
     return tuple(found)
+
+
+def is_among(time: Time, elements: tuple[Time, ...]) -> bool:
+    """Return whether a time is one of the elements of an antichain, which are sorted."""
+    if len(elements) <= FEW:
+        return time in elements
+    place = bisect_left(elements, time)
+    return place < len(elements) and elements[place] == time
 
 
 def _is_below(stairs: tuple[Time, ...], times: tuple[Time, ...]) -> bool:
@@ -230,11 +237,12 @@ class MutableAntichain:
     [((5,), 1), ((9,), 1)]
     """
 
-    __slots__ = ("_counts", "_frontier")
+    __slots__ = ("_counts", "_frontier", "_heap")
 
     def __init__(self, updates: Iterable[tuple[Time, int]] = ()) -> None:
         self._counts: dict[Time, int] = {}
         self._frontier = Antichain()
+        self._heap: list[Time] = []  # see `timely.progress.earliest`
         self.update_all(updates)
 
     @property
@@ -251,7 +259,10 @@ class MutableAntichain:
         return self.update_all([(time, diff)])
 
     def update_all(self, updates: Iterable[tuple[Time, int]]) -> bool:
-        """Add to many counts; return whether the frontier changed. The frontier is computed once, at the end."""
+        """Add to many counts; return whether the frontier changed. The frontier is computed once, at the end.
+
+        Where times have several coordinates, an element that leaves the frontier costs a pass over all of them.
+        """
         appeared: list[Time] = []
         vanished = False
         elements = self._frontier.elements
@@ -266,10 +277,18 @@ class MutableAntichain:
             if before <= 0 < after:
                 appeared.append(time)
             elif after <= 0 < before:
-                vanished = vanished or time in elements
+                vanished = vanished or is_among(time, elements)
+        heap = self._heap
+        if heap:
+            for time in appeared:
+                appear(heap, time, counts)
         if vanished:
             # Times that only the vanished element was before may now be minimal, so all of them are candidates.
-            elements = minimal([time for time, count in counts.items() if count > 0])
+            if len(counts) > FEW and len(elements[0]) == 1:
+                elements = earliest(heap, counts)
+            else:
+                heap.clear()
+                elements = minimal([time for time, count in counts.items() if count > 0])
         elif appeared:
             # An earlier update may have made a count positive that a later one took back.
             elements = minimal(elements + tuple(time for time in appeared if counts.get(time, 0) > 0))

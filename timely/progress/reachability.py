@@ -24,7 +24,8 @@ strictly increases along every edge. Hence:
 All changes with one key are settled together: the pair `-t +t'` outside loops, all epochs of one iteration inside.
 
 The cost is proportional to the frontiers that change and the edges that leave them. An element that leaves a frontier
-also costs a pass over the distinct times supported at that location. Times must have the right lengths, and loop
+also costs the logarithm of the number of distinct times supported at that location, where times have one coordinate,
+and a pass over these times where they have several. Times must have the right lengths, and loop
 counters must not be negative; neither is checked here.
 
 >>> tracker = Tracker([1, 1], [Edge(0, 1, PathSummary.identity(1))])
@@ -46,9 +47,10 @@ from heapq import heappop, heappush
 
 from timely.errors import BuildError
 from timely.order import LIMIT, Time, less_equal
-from timely.progress.antichain import CLOSED, FEW, Antichain, minimal
+from timely.progress.antichain import CLOSED, Antichain, is_among, minimal
 from timely.progress.cycles import Position, positions
 from timely.progress.due import Agenda, Due
+from timely.progress.earliest import FEW, appear, earliest
 from timely.progress.graph import Edge, leads_within, summaries_to
 from timely.progress.summary import PathSummary
 
@@ -107,6 +109,7 @@ class Tracker:
         self.revision = 0
         """Increases with each propagation that had updates to apply."""
         self._support: list[dict[Time, int]] = [{} for _ in lengths]
+        self._heaps: list[list[Time]] = [[] for _ in lengths]  # see `timely.progress.earliest`
         self._fronts: list[tuple[Time, ...]] = [() for _ in lengths]
         self._frontiers: list[Antichain | None] = [CLOSED for _ in lengths]
         # Changes of support to be settled, by key. The heap holds the same keys. A key belongs to one location.
@@ -132,13 +135,13 @@ class Tracker:
         self.revision += 1
         self._absorb()
         agenda, pending, by_rank, fronts = self._agenda, self._pending, self._by_rank, self._fronts
-        supports, outgoing = self._support, self._outgoing
+        supports, heaps, outgoing = self._support, self._heaps, self._outgoing
         before: dict[int, tuple[Time, ...]] = {}
         while agenda:
             key = heappop(agenda)
             location = by_rank[key[-1]]  # a key ends with the rank of its location, which no other location has
             old = fronts[location]
-            new = _settle(supports[location], old, pending.pop(key))
+            new = _settle(supports[location], old, pending.pop(key), heaps[location])
             if new is old:
                 continue  # `_settle` returns `old` itself if the frontier is unchanged
             if location not in before:
@@ -260,7 +263,9 @@ class Tracker:
             )
 
 
-def _settle(support: dict[Time, int], front: tuple[Time, ...], changes: dict[Time, int]) -> tuple[Time, ...]:
+def _settle(
+    support: dict[Time, int], front: tuple[Time, ...], changes: dict[Time, int], heap: list[Time]
+) -> tuple[Time, ...]:
     """Apply changes to the support of a location; return its new frontier, or `front` itself if unchanged."""
     appeared: list[Time] = []
     vanished: list[Time] = []
@@ -275,11 +280,17 @@ def _settle(support: dict[Time, int], front: tuple[Time, ...], changes: dict[Tim
             support[time] = after
         else:
             del support[time]
-            if time in front:
+            if is_among(time, front):
                 vanished.append(time)
+    if heap:
+        for time in appeared:
+            appear(heap, time, support)
     if not vanished:
         uncovered = _uncovered(appeared, front)
         return minimal((*front, *uncovered)) if uncovered else front
+    if len(support) > FEW and len(front[0]) == 1:
+        return earliest(heap, support)
+    heap.clear()
     if len(front) <= FEW or len(front[0]) <= 2:
         # Any supported time may be minimal now, not only those that have just appeared.
         return minimal(list(support.keys()))
