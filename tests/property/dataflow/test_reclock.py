@@ -7,8 +7,6 @@ from typing import Any
 from hypothesis import given, strategies as st
 
 from timely import Time, Worker, execute_directly, new_input
-from timely.dataflow.operators.reclock import _taken
-from timely.order import less_equal
 
 
 @given(st.lists(st.tuples(st.booleans(), st.booleans(), st.booleans()), max_size=12))
@@ -39,11 +37,3 @@ def test_each_record_is_sent_at_the_first_tick_that_is_not_before_it(epochs: lis
         if has_record
     ]
     assert found == [((tick,), epoch) for tick, epoch in due if tick is not None]
-
-
-@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3))), st.tuples(st.integers(0, 3), st.integers(0, 3)))
-def test_the_times_at_or_before_a_tick_are_taken(times: list[Time], now: Time) -> None:
-    heap = sorted(times)
-    assert _taken(heap, now) == sorted(time for time in times if less_equal(time, now))
-    assert sorted(heap) == sorted(time for time in times if not less_equal(time, now))
-    assert not heap or heap[0] == min(heap)

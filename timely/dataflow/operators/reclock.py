@@ -10,7 +10,9 @@ from timely.dataflow.operators.generic import binary_notify
 from timely.dataflow.pact import Pipeline
 from timely.dataflow.ports import InputPort, OutputPort
 from timely.dataflow.streams import S, check_streams
-from timely.order import Time, less_equal
+from timely.errors import BuildError
+from timely.order import Time
+from timely.origin import user_origin
 
 
 def reclock(stream: S, clock: S, *, name: str = "reclock") -> S:
@@ -20,10 +22,19 @@ def reclock(stream: S, clock: S, *, name: str = "reclock") -> S:
     never sent. They wait for one as long as the clock may still tick, at no matter how much later a time; when it has
     ended, and its last tick was answered, they are dropped.
 
+    Raises BuildError in a scope whose times have more than one coordinate: of two ticks after a record, neither may be
+    the first there.
+
     >>> example(lambda scope: scope.to_stream(range(2)).reclock(scope.to_stream(["tick"])))
     [0, 1]
     """
     check_streams(name, clock=clock)
+    scope = stream.scope
+    if scope.width != 1:
+        raise BuildError(
+            f"{name} (at {user_origin()}): times of {scope} have {scope.width} coordinates, so of two ticks after a "
+            "record neither may be the first: use it in an outermost scope with one coordinate"
+        )
     waiting: dict[Time, list[Batch]] = {}
     times: list[Time] = []  # those of `waiting`, as a heap
 
@@ -36,23 +47,11 @@ def reclock(stream: S, clock: S, *, name: str = "reclock") -> S:
             notificator.notify_at(capability)
         for now, due in notificator:
             assert due is not None
-            for time in _taken(times, now):
-                for batch in waiting.pop(time):
+            while times and times[0] <= now:
+                for batch in waiting.pop(heappop(times)):
                     output.give_owned(due, batch)
         if not right.frontier and not notificator:
             waiting.clear()
             times.clear()
 
     return binary_notify(stream, clock, Pipeline(), Pipeline(), logic, name=name)
-
-
-def _taken(times: list[Time], now: Time) -> list[Time]:
-    """Take the times at or before `now` from a heap, and return them."""
-    taken: list[Time] = []
-    others: list[Time] = []
-    while times and times[0] <= now:  # in lexicographic order, in which all that are at or before `now` come first
-        time = heappop(times)
-        (taken if less_equal(time, now) else others).append(time)
-    for time in others:
-        heappush(times, time)
-    return taken

@@ -200,6 +200,20 @@ def test_records_wait_for_the_tick_of_another_stream() -> None:
     assert found == [((1,), 0), ((1,), 1), ((3,), 2), ((3,), 3)]
 
 
+@pytest.mark.parametrize("outer", [1, 2])
+def test_a_clock_with_times_of_several_coordinates_is_refused(outer: int) -> None:
+    def program(worker: Worker) -> None:
+        with worker.dataflow(outer=outer) as scope, scope.iterative() as loop:
+            stream = scope.to_stream([1])
+            if outer == 1:
+                stream = stream.enter(loop)
+            stream.reclock(stream)
+
+    message = r"^reclock \(at .*test_aggregate.py:\d+\): times of .* have 2 coordinates, so of two ticks"
+    with pytest.raises(BuildError, match=message):
+        execute_directly(program)
+
+
 def test_records_that_no_tick_can_follow_are_released() -> None:
     sent: list[ref[Array]] = []
     found: list[Any] = []
