@@ -12,7 +12,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from timely.arguments import check_functions
-from timely.data.container import Array, Batch, Columns, as_columns, take
+from timely.data.container import Array, Batch, Columns, as_columns, of_columns, take
 from timely.data.user_functions import call
 from timely.dataflow.operator_core import OperatorCore
 from timely.dataflow.routing import Destinations, Hashes, destinations, hash_columns, hash_record
@@ -137,6 +137,26 @@ class Exchange:
         if isinstance(batch, list):
             return np.array([hash_record(route(record)) for record in batch], np.uint64)
         raise DataError(f"cannot exchange a batch of kind {batch.kind!r} record by record")
+
+
+class ExchangeByKey(Exchange):
+    """Each record goes to the worker that its first `keys` columns hash to; only batches of columns are taken.
+
+    >>> pairs = Columns((np.array([7, 2, 7]), np.array([1, 2, 3])))
+    >>> [list(part.rows()) for _, part in ExchangeByKey(1).split(pairs, 2)]
+    [[(2, 2)], [(7, 1), (7, 3)]]
+    >>> ExchangeByKey(1).check([(0, 1.0)])
+    Traceback (most recent call last):
+    ...
+    timely.errors.DataError: this operator takes batches of columns, not of kind 'list'; Columns((array, ...)) makes one
+    """
+
+    def __init__(self, keys: int) -> None:
+        super().__init__(lambda *columns: columns[:keys])
+
+    def _hashes(self, batch: Batch) -> Hashes:
+        of_columns(batch)  # refuses others
+        return super()._hashes(batch)
 
 
 def checked_once(push: Push, pact: Pact, operator: OperatorCore) -> Push:

@@ -21,7 +21,7 @@ from timely.data.columns import starts_of_runs
 from timely.data.container import Array, Columns, as_columns
 from timely.data.user_functions import call
 from timely.dataflow.operators.each_time import map_each_time
-from timely.dataflow.pact import Broadcast, Exchange, Pact, Pipeline
+from timely.dataflow.pact import Broadcast, ExchangeByKey, Pact, Pipeline
 from timely.dataflow.streams import S
 from timely.errors import DataError
 
@@ -36,7 +36,7 @@ def aggregate(stream: S, reduction: Reduction, *, keys: int = 1, name: str = "ag
     >>> example(lambda scope: scope.to_stream(pairs).aggregate(lambda starts, x: np.add.reduceat(x, starts)))
     [('a', 4), ('b', 2)]
     """
-    return grouped(stream, Exchange(lambda *columns: columns[:keys]), reduction, keys, name)
+    return grouped(stream, ExchangeByKey(keys), reduction, keys, name)
 
 
 def combine(stream: S, reduction: Reduction, *, keys: int = 1, name: str = "combine") -> S:

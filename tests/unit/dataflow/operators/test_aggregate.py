@@ -181,6 +181,12 @@ def test_every_worker_has_the_broadcast_totals(workers: int) -> None:
     assert collected(program, workers) == sorted([(0, 2 * workers), (1, 2 * workers)] * workers)
 
 
+@pytest.mark.parametrize("operator", [Stream.aggregate, Stream.combine, Stream.combine_everywhere])
+def test_a_batch_that_is_a_list_is_refused_as_such(operator: Any) -> None:
+    with pytest.raises(OperatorError, match="takes batches of columns, not of kind 'list'"):
+        example(lambda scope: operator(scope.to_stream([("a", 5), ("a", 6)]), total))
+
+
 def test_records_wait_for_the_tick_of_another_stream() -> None:
     found: list[tuple[Time, int]] = []
 
