@@ -14,7 +14,7 @@ from timely.dataflow.capability_set import CapabilitySet
 from timely.dataflow.operator import Logic
 from timely.dataflow.ports import OutputPort
 from timely.dataflow.streams import S, ScopeCore, check_scope
-from timely.errors import BuildError, CapabilityError, CaptureError
+from timely.errors import BuildError, CaptureError
 from timely.order import Time
 from timely.progress.antichain import Antichain, MutableAntichain
 
@@ -30,8 +30,8 @@ def replay_into(scope: ScopeCore[S], sources: Sequence[EventSource], *, name: st
 
     `sources` are all that was captured, one for each capturing worker, and the same list on every worker, which takes
     its share of them. The frontier is the least of all sources'. Times must be those of `scope`. A source that ends
-    before its stream was complete raises `CaptureError`, and so does one that goes on after that, such as files put
-    together to one.
+    before its stream was complete raises `CaptureError`, and so do one that goes on after that, such as files put
+    together to one, and one whose frontier goes back.
 
     >>> from timely.capture import EventQueue
     >>> queues = [EventQueue(), EventQueue()]
@@ -104,11 +104,7 @@ class Replay:
         for source, times in self._open:
             busy = self._replay(source, times) or busy
         self._open = [(source, times) for source, times in self._open if times.frontier]
-        frontier = Antichain(time for _, times in self._open for time in times.frontier)
-        try:
-            self._held.downgrade(frontier)
-        except CapabilityError as error:
-            raise CaptureError(f"the captured frontier went back, to {frontier}: {error}") from error
+        self._held.downgrade(Antichain(time for _, times in self._open for time in times.frontier))
         if self._open:
             self._again(busy)
 
@@ -137,10 +133,13 @@ class Replay:
     def _move(self, source: EventSource, event: Progress, times: MutableAntichain) -> None:
         for time, _ in event.changes:
             self._check(source, time)
+        before = times.frontier
         times.update_all(event.changes)
         for time, _ in event.changes:
             if times.count(time) < 0:
                 raise CaptureError(f"{source} takes {time} away more often than it was there")
+        if not before.dominates(Antichain([time for time, diff in event.changes if diff > 0])):
+            raise CaptureError(f"{source} goes back from the frontier {before} to {times.frontier}")
 
     def _send(self, source: EventSource, event: Messages, times: MutableAntichain) -> None:
         self._check(source, event.time)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -139,10 +139,27 @@ def test_a_message_before_the_recorded_frontier_is_refused() -> None:
         replayed([queue], 1)
 
 
-def test_a_frontier_that_goes_back_is_refused() -> None:
-    forward = [Progress((((0,), -1), ((2,), 1)))] + [Progress(()) for _ in range(100)]
-    with pytest.raises(OperatorError, match="the captured frontier went back"):
-        replayed([EventQueue([*forward, Progress((((2,), -1), ((1,), 1)))])], 1)
+@pytest.mark.parametrize("between", [0, 100])
+@pytest.mark.parametrize("changes", [(((2,), -1), ((1,), 1)), (((1,), 1),)])
+def test_a_frontier_that_goes_back_is_refused_in_one_activation_and_in_several(
+    changes: Sequence[tuple[Time, int]], between: int
+) -> None:
+    forward = [Progress((((0,), -1), ((2,), 1)))] + [Progress(()) for _ in range(between)]
+    back = [Progress(tuple(changes)), Messages((1,), ["late"]), Progress((((1,), -1),)), Progress((((2,), -1),))]
+    with pytest.raises(OperatorError, match=r"goes back from the frontier Antichain\(\[\(2,\)\]\) to .*\(1,\)"):
+        replayed([EventQueue([*forward, *back])], 1)
+
+
+def test_a_frontier_that_gains_a_time_beside_those_it_has_is_refused() -> None:
+    moves = [Progress((((0, 0), -1), ((1, 3), 1))), Progress((((3, 1), 1),))]
+
+    def program(worker: Worker) -> None:
+        with worker.dataflow(outer=2) as scope:
+            probe = replay_into(scope, [EventQueue(moves)]).probe()
+        worker.step_while(lambda: not probe.done())
+
+    with pytest.raises(OperatorError, match=r"goes back from the frontier Antichain\(\[\(1, 3\)\]\) to"):
+        execute_directly(program)
 
 
 def test_events_after_the_end_of_a_stream_are_refused(tmp_path: Path) -> None:
