@@ -96,6 +96,7 @@ class OperatorBuilder(Generic[S]):
         dataflow, operator = self.scope.dataflow, self.operator
         port = OutputPort(operator, len(operator.outputs), dataflow.add_tee(), initial)
         operator.outputs.append(port)
+        operator.tees.append(port.tee)
         return port, self.scope.stream(port.place, port.tee)
 
     def connect(self, input: InputPort, output: OutputPort, summary: PathSummary | None) -> None:

@@ -36,7 +36,8 @@ class Counted:
                 self._replaced.append((operator, operator.logic, logic))
                 operator.logic = logic
         for port in dataflow.channels:
-            port.counter = _counter(port.channel, [counts.pushed] if port.spreads else [counts.pushed, counts.received])
+            if not port.spreads:
+                port.counter = _counter(port.channel, counts.received)
         for inline in dataflow.inlines:
             inline.counter = _inline_counter(inline.index, counts)
 
@@ -62,13 +63,22 @@ def _timed(logic: Logic, operator: int, nanoseconds: list[int]) -> Logic:
     return timed
 
 
-def _counter(channel: int, counts: list[list[int]]) -> Callable[[Push], Push]:
+def emitting(operator: int, counts: Counts) -> Push:
+    """Return what counts the records of messages that leave an operator."""
+    emitted = counts.emitted
+
+    def emit(time: Time, batch: Batch) -> None:
+        emitted[operator] += len(batch)
+
+    return emit
+
+
+def _counter(channel: int, received: list[int]) -> Callable[[Push], Push]:
     """Return what makes a function of messages count their records."""
 
     def counter(push: Push) -> Push:
         def counted(time: Time, batch: Batch) -> None:
-            for each in counts:
-                each[channel] += len(batch)
+            received[channel] += len(batch)
             push(time, batch)
 
         return counted

@@ -9,8 +9,8 @@ class Counts:
     def __init__(self, operators: int, channels: int, inlines: int) -> None:
         self.nanoseconds = [0] * operators
         """The time inside of activations, with that of what runs in line."""
-        self.pushed = [0] * channels
-        """Records sent on each channel by this worker, to itself or others."""
+        self.emitted = [0] * operators
+        """Records that have left each operator, whatever receives them."""
         self.received = [0] * channels
         """Records of each channel that this worker's operator has received."""
         self.inline_received = [0] * inlines

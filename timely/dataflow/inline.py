@@ -16,7 +16,7 @@ from timely.dataflow.core import DataflowCore
 from timely.dataflow.pact import Pipeline
 from timely.dataflow.recorder import Recorder
 from timely.dataflow.streams import S, ScopeCore
-from timely.dataflow.tee import Forward, Push
+from timely.dataflow.tee import Forward, Push, Tee
 from timely.errors import BuildError
 from timely.order import Time
 from timely.origin import Origin, user_origin
@@ -90,7 +90,7 @@ def inline_timed(
         return push
 
     path = PathSummary.identity(source.width) if summary is None else summary
-    _attach(stream, name, origin, transform, bind, [target.location], path)
+    _attach(stream, name, origin, transform, bind, [target], path)
     return target
 
 
@@ -148,7 +148,7 @@ def split(
         return push
 
     identity = PathSummary.identity(stream.scope.width)
-    _attach(stream, name, origin, pieces, bind, [target.location for target in targets], identity)
+    _attach(stream, name, origin, pieces, bind, targets, identity)
     return targets
 
 
@@ -164,27 +164,28 @@ def _attach(
     origin: Origin,
     function: Function,
     bind: Callable[[Function], Push],
-    targets: list[int],
+    targets: Sequence[S],
     summary: PathSummary,
 ) -> None:
     """Have a function consume a stream: in line, or in a plain dataflow as an operator with a queue."""
     dataflow = stream.scope.dataflow
     source = stream.location
     if dataflow.is_plain:
-        source = _scheduled(stream, name, bind(function))
+        source = _scheduled(stream, name, bind(function), [target.tee for target in targets])
     else:
-        Inline(stream, name, origin, function, bind).targets = targets
+        Inline(stream, name, origin, function, bind).targets = [target.location for target in targets]
     for target in targets:
-        dataflow.plan.add_edge(source, target, summary)
+        dataflow.plan.add_edge(source, target.location, summary)
 
 
-def _scheduled(stream: S, name: str, push: Push) -> int:
+def _scheduled(stream: S, name: str, push: Push, tees: list[Tee]) -> int:
     """Build an operator that calls `push` for each message; return the place of its input.
 
     It needs no capability: a message is counted at the input until the step ends in which `push` sent what follows from
     it, and all changes of a step reach the tracker together.
     """
     builder = OperatorBuilder(stream.scope, name)
+    builder.operator.tees = tees
     input = builder.add_input(stream, Pipeline(), drains=True)
 
     def logic() -> None:

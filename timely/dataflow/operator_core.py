@@ -10,7 +10,7 @@ from timely.dataflow.capability import Holder
 from timely.dataflow.core import DataflowCore
 from timely.dataflow.schedule import Schedulable
 from timely.dataflow.streams import ScopeCore
-from timely.dataflow.tee import Push
+from timely.dataflow.tee import Push, Tee
 from timely.errors import BuildError, OperatorError, PeerFailed
 from timely.order import Time
 from timely.origin import Origin
@@ -38,6 +38,8 @@ class OperatorCore(Schedulable):
         self.progress: StaticProgress | None = None
         self.turn = 0
         self.inline: Push | None = None
+        self.tees: list[Tee] = []
+        """Where its messages leave: those of its outputs, in order."""
         self.activations = 0
         self.awaits: Callable[[], str] | None = None
         self.kept: Callable[[], tuple[int, int]] | None = None

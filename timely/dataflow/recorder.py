@@ -14,7 +14,9 @@ from typing import Any
 from timely.data.container import Batch
 from timely.data.weight import weight_of
 from timely.dataflow.counts import Counts
+from timely.dataflow.tee import Push
 from timely.observe.events import (
+    BatchEmitted,
     CapabilityDropped,
     CapabilityMade,
     CapabilityMoved,
@@ -76,6 +78,15 @@ class Recorder:
         return measured
 
     # Messages
+
+    def emitting(self, operator: int, output: int) -> Push:
+        """Return a function of messages that records that they leave an operator."""
+        log = self._log
+
+        def emit(time: Time, batch: Batch) -> None:
+            log.record(BatchEmitted(log.now(), *self._where, operator, output, len(batch), weight_of(batch)))
+
+        return emit
 
     def sent(self, channel: int, batch: Batch, target: int) -> None:
         """Record that a batch was sent on a channel."""

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
-from timely.dataflow.counting import Counted
+from timely.dataflow.counting import Counted, emitting
 from timely.dataflow.dataflow import Dataflow
 from timely.dataflow.recorder import CountingRecorder, Recorder
 from timely.observe.events import (
@@ -15,6 +15,7 @@ from timely.observe.events import (
     MESSAGES,
     PROGRESS,
     SCHEDULE,
+    BatchEmitted,
     CapabilityMade,
     ChannelBuilt,
     DataflowBuilt,
@@ -84,10 +85,16 @@ def _switch(dataflow: Dataflow, before: frozenset[Any], kinds: frozenset[Any], i
                 output.recorder = of_capabilities
         for inline in dataflow.inlines:
             inline.recorder = of_inlines
+    counts = dataflow.counts if is_counting else None
+    for operator in dataflow.operators:
+        for number, tee in enumerate(operator.tees):
+            tee.observers = [] if counts is None else [emitting(operator.index, counts)]
+            if BatchEmitted in kinds:
+                tee.observers.append(recorder.emitting(operator.index, number))
     of_spread = of_messages
-    if is_counting and dataflow.counts is not None:
+    if counts is not None:
         where = dataflow.host.log, dataflow.worker_index, dataflow.index
-        of_spread = CountingRecorder(*where, sources, dataflow.counts, of_messages is not None)
+        of_spread = CountingRecorder(*where, sources, counts, of_messages is not None)
     for input in channels:
         input.recorder = of_spread if input.spreads else of_messages
     dataflow.resolve_tees()

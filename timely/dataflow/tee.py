@@ -26,15 +26,17 @@ class Consumer(Protocol):
 class Tee:
     """Passes each message of a stream to all its consumers. `push` is final once the dataflow is built."""
 
-    __slots__ = ("consumers", "push")
+    __slots__ = ("consumers", "observers", "push")
 
     def __init__(self) -> None:
         self.consumers: list[Consumer] = []
+        self.observers: list[Push] = []
+        """What is called with each message before the consumers, while somebody wants to know of it."""
         self.push: Push = _not_built
 
     def resolve(self) -> None:
         """Look up what to call for each message."""
-        pushers = [consumer.pusher() for consumer in self.consumers]
+        pushers = [*self.observers, *[consumer.pusher() for consumer in self.consumers]]
         if len(pushers) == 1:
             self.push = pushers[0]
             return

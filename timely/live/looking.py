@@ -81,8 +81,6 @@ class _Totals:
         self._dataflow = dataflow
         self._operators = len(dataflow.operators)
         self._receivers = [port.operator.index for port in dataflow.channels]
-        senders = [sources[0] if len(sources) == 1 else -1 for sources in dataflow.producers()]
-        self._senders = np.array(senders, np.int64)
         ports = [port for operator in dataflow.operators for port in operator.inputs]
         self._ports, self._owners = ports, np.array([port.operator.index for port in ports], np.int64)
         self._keeping = [operator for operator in dataflow.operators if operator.kept is not None]
@@ -144,8 +142,7 @@ class _Totals:
         if counts is not None:
             found[:count, 0] = counts.nanoseconds
             np.add.at(found[:, 1], self._receivers, np.array(counts.received, np.int64))
-            known = self._senders >= 0
-            np.add.at(found[:, 2], self._senders[known], np.array(counts.pushed, np.int64)[known])
+            found[:count, 2] = counts.emitted
             found[count:, 1], found[count:, 2] = counts.inline_received, counts.inline_sent
         return found
 

@@ -4,7 +4,7 @@ An account listens to a worker's log and adds up. `table` shows accounts, those 
 --profile` prints it at the end of a run, for each process. An operator's time is the time inside its activations. That
 includes the stateless operators that run in line with it; each of those also has an account of its own, with the time
 inside its function and the records in and out. Listening itself takes about a microsecond a record, part of which is in
-those times. What an operator sends counts once for each input that receives it.
+those times. What an operator emits counts once, however many receive it.
 
 The costs of dataflows that have ended remain. Dataflows that the same lines of the program built under the same name
 share one row for each operator, so an account grows with the length of the program, not with the number of dataflows.
@@ -19,14 +19,13 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from timely.observe.events import (
+    BatchEmitted,
     ChannelBuilt,
     DataflowCompleted,
     InlineBuilt,
     InlineRan,
     MessageReceived,
-    MessageSent,
     OperatorBuilt,
-    ScheduleStarted,
     ScheduleStopped,
     StateResized,
     Unparked,
@@ -40,10 +39,9 @@ _KINDS = (
     OperatorBuilt,
     InlineBuilt,
     ChannelBuilt,
-    ScheduleStarted,
     ScheduleStopped,
     InlineRan,
-    MessageSent,
+    BatchEmitted,
     MessageReceived,
     StateResized,
     Unparked,
@@ -158,7 +156,7 @@ class Account:
     ...     account.close()
     ...     return [(each.name, each.records_in, each.records_out) for each in account.operators()]
     >>> execute_directly(program)
-    [('exchange', 5, 0), ('to_stream', 0, 5)]
+    [('exchange', 5, 5), ('to_stream', 0, 5)]
     """
 
     def __init__(self, worker: Logged) -> None:
@@ -166,7 +164,6 @@ class Account:
         """Nanoseconds for which the worker had nothing to do."""
         self._running: dict[int, _Running] = {}
         self._ended: dict[Place, OperatorAccount] = {}
-        self._sent: list[MessageSent] = []
         self._begun = clock.perf_counter_ns()
         self._log = worker.log
         self._stop = worker.log.listen(self._take, *_KINDS)
@@ -182,7 +179,6 @@ class Account:
         The operators of dataflows that have ended share an account with those of dataflows that were built alike.
         """
         self._log.flush()
-        self._attribute(None)
         accounts = list(self._ended.values())
         accounts += [account for dataflow in self._running.values() for account in dataflow.operators.values()]
         return sorted(accounts, key=lambda account: (account.dataflow, account.name, account.operator))
@@ -194,12 +190,12 @@ class Account:
     def _take(self, events: Sequence[Any]) -> None:
         for event in events:
             kind = type(event)
-            if kind is MessageSent:
-                self._sent.append(event)
-            elif kind is ScheduleStarted:
-                self._attribute(None)
+            if kind is BatchEmitted:
+                account = self._account(event.dataflow, event.operator)
+                account.messages_out += 1
+                account.records_out += event.records
+                account.bytes_out += event.bytes
             elif kind is ScheduleStopped:
-                self._attribute(event)
                 account = self._account(event.dataflow, event.operator)
                 account.activations += 1
                 account.nanoseconds += event.nanoseconds
@@ -240,26 +236,10 @@ class Account:
 
     def _end(self, dataflow: int) -> None:
         """Add the costs of a dataflow that has ended to those of the ended dataflows that were built alike."""
-        self._attribute(None)
         for account in self._running.pop(dataflow, _UNKNOWN).operators.values():
             known = self._ended.setdefault(account.place, account)
             if known is not account:
                 known.add_dataflow(account)
-
-    def _attribute(self, stopped: ScheduleStopped | None) -> None:
-        """Attribute what was sent since an activation began or ended to the operator that stopped, or else to the first
-        source of the channel: inputs send outside of activations."""
-        for event in self._sent:
-            channel = self._running.get(event.dataflow, _UNKNOWN).channels.get(event.channel)
-            sources = () if channel is None else channel.sources
-            source = next(iter(sources), None)
-            if stopped is not None and stopped.dataflow == event.dataflow and stopped.operator in sources:
-                source = stopped.operator
-            account = self._account(event.dataflow, source)
-            account.messages_out += 1
-            account.records_out += event.records
-            account.bytes_out += event.bytes
-        self._sent.clear()
 
     def _keep(self, event: StateResized) -> None:
         dataflow = self._running.get(event.dataflow, _UNKNOWN)

@@ -122,6 +122,18 @@ class InlineRan(NamedTuple):
     nanoseconds: int
 
 
+class BatchEmitted(NamedTuple):
+    """An operator emitted a batch on one of its outputs, whatever receives it."""
+
+    time: int
+    worker: int
+    dataflow: int
+    operator: int
+    output: int
+    records: int
+    bytes: int
+
+
 class MessageSent(NamedTuple):
     """A batch was sent on a channel, to the worker `target`."""
 

@@ -10,6 +10,7 @@ import pytest
 from differential import Collection, new_input
 from differential.graphs import bfs
 from timely import Config, Worker, execute, execute_directly
+from timely.dataflow.counts import Counts
 from timely.observe.accounts import Account
 from timely.observe.events import MessageReceived, ScheduleStopped
 
@@ -27,6 +28,11 @@ def distances(worker: Worker) -> Callable[[], None]:
         worker.step_while(lambda: probe.less_than(edges.time))
 
     return feed
+
+
+def figures(counts: Counts) -> list[list[int]]:
+    """Return copies of all that is counted."""
+    return [list(counts.nanoseconds), list(counts.received), list(counts.emitted), list(counts.inline_received)]
 
 
 @pytest.mark.parametrize("config", [Config(), Config(workers=2), Config(general=True), Config(plain=True)])
@@ -48,6 +54,7 @@ def test_counts_are_what_accounts_add_up(config: Config) -> None:
         for index, records in enumerate(received):
             if index in added:
                 assert records == added[index].records_in, dataflow.operators[index]
+                assert counts.emitted[index] == added[index].records_out, dataflow.operators[index]
                 timed, accounted = counts.nanoseconds[index], added[index].nanoseconds
                 assert timed <= accounted  # which includes what calls the operator
                 assert bool(timed) == bool(accounted)
@@ -55,9 +62,9 @@ def test_counts_are_what_accounts_add_up(config: Config) -> None:
             assert (came, went) == (added[~index].records_in, added[~index].records_out)
         assert sum(received) > 1000 / worker.peers
         stop()
-        before = list(counts.received), list(counts.inline_received), list(counts.nanoseconds)
+        before = figures(counts)
         feed()
-        assert before == (list(counts.received), list(counts.inline_received), list(counts.nanoseconds))
+        assert before == figures(counts)
 
     execute(program, config)
 
@@ -93,7 +100,8 @@ def test_what_is_not_counted_is_called_as_before() -> None:
         assert [port.recorder for port in dataflow.channels] == [None] * len(dataflow.channels)
         feed()
         assert dataflow.counts is not None
-        assert sum(dataflow.counts.received) == 0
+        assert sum(dataflow.counts.received) == sum(dataflow.counts.emitted) == 0
+        assert [tee.observers for operator in dataflow.operators for tee in operator.tees if tee.observers] == []
 
     execute_directly(program)
 

@@ -42,6 +42,7 @@ EVERYTHING = [
     *kinds.BUILT,
     *kinds.SCHEDULE,
     *kinds.INLINE,
+    kinds.BatchEmitted,
     *kinds.MESSAGES,
     *kinds.PROGRESS,
     *kinds.CAPABILITIES,
