@@ -19,8 +19,8 @@ from timely import Config
 class Control(NamedTuple):
     """What a cluster may ask of the engine in its process."""
 
-    first: Call[Any]
-    """The calls that come after it are made by all workers."""
+    first: Callable[[], Call[Any]]
+    """Returns the call after which all others are made by all workers. Nothing keeps it: it has those that follow."""
     tail: Callable[[], Call[Any]]
     """Returns the last call that has been added."""
     fail: Callable[[Item, BaseException], object]

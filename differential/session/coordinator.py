@@ -139,6 +139,8 @@ class _Member:
         self._control = control
         self._index = process
         self._is_closing = False
+        self._last = control.first()
+        """The last call of the list that was sent, or was over before."""
         self._awaited: deque[Call[Any]] = deque()
         """The calls that were sent and are not answered."""
         self._outbox: SimpleQueue[tuple[int, bytes] | None] = SimpleQueue()
@@ -176,15 +178,14 @@ class _Member:
             self._process.wait()
 
     def _send(self) -> None:
-        last = self._control.first
         while (posted := self._outbox.get()) is not None:
             number, message = posted
-            while last.number < number:
-                assert last.next is not None
-                last = last.next
-                data = last.packed
-                if data is not None and not last.is_over:
-                    self._awaited.append(last)
+            while self._last.number < number:
+                assert self._last.next is not None
+                self._last = self._last.next
+                data = self._last.packed
+                if data is not None and not self._last.is_over:
+                    self._awaited.append(self._last)
                     self._channel.send(data)
             if message:
                 self._channel.send(message)
@@ -204,6 +205,7 @@ class _Member:
                     self._leave(*content)
                 elif kind == Message.ENDED:
                     (error,) = content
+                del message, content  # a result may be large, and the next message far
         except Exception as failure:  # nobody else would notice that this thread ends
             error = failure
         self._end(error)

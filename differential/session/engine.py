@@ -191,6 +191,11 @@ class Engine:
         if not self._ring():
             self.wake()
 
+    def _head(self) -> Call[Any]:
+        """Return the first call of the list, while the workers begin."""
+        assert self._first is not None
+        return self._first
+
     def _tail(self) -> Call[Any]:
         """Return the last call of the list."""
         last = self._last
@@ -325,8 +330,7 @@ class Engine:
 
     def _run(self) -> None:
         try:
-            assert self._first is not None
-            with self.cluster.connected(Control(self._first, self._tail, self.fail, self._lose)) as config:
+            with self.cluster.connected(Control(self._head, self._tail, self.fail, self._lose)) as config:
                 execute(self._program, config)
         except BaseException as error:
             self.ended = self.ended or error
@@ -367,8 +371,7 @@ class Engine:
         """Make the calls, on one worker, until the session is closed."""
         with attributed(self._origin):
             site = Site(worker, self._agree, lambda: self.is_closing, self.fail, self.cluster.left)
-        last = self._first
-        assert last is not None
+        last = self._head()
         self._sites[worker.index] = site
         is_alone = worker.peers == 1
         try:

@@ -149,4 +149,5 @@ class _Call(Call[Any]):
 
     def _forget(self) -> None:
         self._answer(self)
+        self.results = []  # the coordinator has them
         super()._forget()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import subprocess
@@ -18,8 +19,10 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from differential import Session
 from differential.errors import SessionError
+from differential.session.call import Call
 from differential.session.channel import Channel
 from differential.session.coordinator import Coordinator
+from differential.session.site import Site
 from tests.api.modules import ROOT
 from tests.integration.durable.killing import children
 from tests.integration.session.test_ending import interrupted_when, threads
@@ -105,6 +108,29 @@ def test_processes_share_tables_views_changes_and_errors(db: Session) -> None:
     with pytest.raises(SessionError, match="does not have the row"):
         db.commit()
     check_alive(db)
+
+
+class Result(list[int]):
+    """What a call returns, to be counted."""
+
+
+def objects(site: Site, kind: type) -> int:
+    """Return how many objects of a kind the process of a worker has."""
+    gc.collect()
+    return sum(isinstance(each, kind) for each in gc.get_objects())
+
+
+def test_no_process_keeps_calls_or_results_of_calls_that_are_over(db: Session) -> None:
+    engine = db._catalog.engine
+    db["numbers"].records()
+    before = engine.call(objects, Call)
+    for number in range(50):
+        assert engine.call(lambda site, number: Result([number]), number) == [[number]] * 2
+    assert engine.call(objects, Result) == [0, 0]
+    for number in range(50):
+        db["numbers"].insert(x=number)  # type: ignore[union-attr]
+        db.commit()
+    assert max(engine.call(objects, Call)) <= max(before) + 2
 
 
 def test_a_message_that_cannot_be_read_ends_the_session_with_the_reason(
