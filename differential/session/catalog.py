@@ -18,18 +18,19 @@ from differential.session.changes import Changes
 from differential.session.clock import Clocks
 from differential.session.deliveries import Deliveries, show_ended
 from differential.session.engine import Engine
+from differential.session.failures import report
 from differential.session.feeds import Feeds
 from differential.session.interrupt import Deferral
 from differential.session.item import Item, failure
 from differential.session.live import Watch, Watches
 from differential.session.near import meant
 from differential.session.netting import Begun, Nets, Stated, changes_of
+from differential.session.outcome import stating_outcome
 from differential.session.rows import Rows
 from differential.session.site import Definition, Site
 from differential.session.table_data import Column
 from differential.session.transaction import Net, Statement
 from timely.errors import SessionError
-from timely.lowlevel import notify
 
 if TYPE_CHECKING:
     from differential.session.storage import Storage
@@ -87,7 +88,7 @@ class Catalog:
     def is_over(self) -> bool:
         """Whether no commit can follow: the session has ended, or its disk has failed."""
         has_failed = self.storage is not None and self.storage.failure is not None
-        return self.engine.is_closing or self.engine.ended is not None or has_failed
+        return self.engine.is_over or has_failed
 
     @property
     def unused(self) -> set[str]:
@@ -197,6 +198,12 @@ class Catalog:
                 raise SessionError(TORN) from None
 
     def _commit(self) -> int:
+        """Commit, unless the session has ended; the error states what is durable."""
+        self.watches.refuse_inside()
+        with stating_outcome(self.engine, self.storage, lambda: (self.last, self.uncommitted)):
+            return self._committed()
+
+    def _committed(self) -> int:
         """Make the changes durable, submit the call to the workers, and then update the catalog.
 
         A crash loses nothing. If it comes before `storage.commit` decides, a later session reads the batches again,
@@ -206,7 +213,6 @@ class Catalog:
         of the catalog changes: the statements stay in the transaction, and batches with their sources. After it, the
         workers complete the commit, and whoever uses the catalog next updates it first (`_settle`).
         """
-        self.watches.refuse_inside()
         self.engine.catch_up()  # with a commit that was interrupted
         self.reap()
         stopped = self.feeds.settle()  # what was found since the last commit, or in one that was interrupted
@@ -227,8 +233,9 @@ class Catalog:
             return self._deliver(self.engine.result(call)[0], stopped)
         except BaseException as stop:
             self._settle()
-            if not call.is_submitted and self.storage is not None:
-                self.storage.fail_beyond(at)
+            if not call.is_submitted and self.storage is not None and self.storage.fail_beyond(at):
+                self._pending = []  # it is durable
+                stop.add_note(f"commit {at} is complete")
             elif call.is_submitted and not isinstance(stop, Exception):
                 self.engine.wait_after_interrupt(call, f"commit {at}", stop)
             raise
@@ -241,6 +248,7 @@ class Catalog:
             self._settle()
             return
         with Deferral() as interrupt:
+            self.engine.refuse_ended()  # checked after what has changed was computed: tables of an ended session fail
             self.storage.commit(begun.number, changes, self.feeds.positions())
             self.engine.submit(begun.call)
         self._settle()
@@ -277,7 +285,8 @@ class Catalog:
         try:
             return changes_of(self._pending, self.engine, self.clocks, self.feeds)
         except SessionError:
-            self.rollback()
+            if not self.engine.is_over:
+                self.rollback()
             raise
 
     # Tables and views
@@ -398,19 +407,13 @@ class Catalog:
     def reap(self, commit: int | None = None) -> None:
         """Forget items that have failed. Raises SessionError if they failed in `commit`; otherwise prints a notice."""
         failed = [item for item in tuple(self.items.values()) if item.error is not None]
+        if failed and self.engine.ended is not None:  # which is why they have failed
+            self.engine.refuse_ended()
         for item in failed:
             self.items.pop(item.name, None)
             self.deliveries.close_for(item)
             item.end_failed(self.engine.is_running)
-        failed = [item for item in failed if not item.is_dropped]
-        if commit is None:  # an interrupt has ended the commit or the question in which they failed
-            for item in failed:
-                notify(f"{failure(item, item.error)}")
-        elif failed:
-            others = "".join(f"; dropped, too: {failure(item, item.error)}" for item in failed[1:])
-            cause = failed[0].error
-            why = f"{failure(failed[0], cause)} (commit {commit} is complete, and the view is dropped{others})"
-            raise SessionError(why) from cause
+        report([item for item in failed if not item.is_dropped], commit)
 
     # Changes
 

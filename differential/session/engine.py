@@ -316,6 +316,11 @@ class Engine:
         """Whether the threads run."""
         return self._thread.is_alive()
 
+    @property
+    def is_over(self) -> bool:
+        """Whether the session was closed, or has ended."""
+        return self.is_closing or self.ended is not None
+
     def _has_left(self, item: Item, call: Call[Any] | None) -> bool:
         if call is not None:
             return call.is_over or not call.is_submitted

@@ -58,6 +58,8 @@ _NOTES = "notes_tables"
 """Noted of a `_session` that has the last commit of each of its tables from the beginning."""
 Fields = tuple[tuple[str, str], ...]
 """The names of columns, and their kinds."""
+Nets = Mapping[str, tuple[Item, Net]]
+Positions = Mapping[str, Mapping[str, Position]]
 
 
 class Storage:
@@ -69,6 +71,8 @@ class Storage:
         self._keep = Keep(keep)
         self.failure: BaseException | None = None
         """Why nothing more becomes durable."""
+        self.outcome = ""
+        """What becomes of the commit in which that happened, if it is known."""
         self._tables: dict[str, Kept] = {}
         self._writers: dict[str, Writer] = {}
         self._views: list[tuple[Item, Changes]] = []
@@ -160,12 +164,7 @@ class Storage:
         if (writer := self._writers.get(name)) is not None:
             self._attempt(lambda: writer.describe(kept.about(writer.manifest.about["created"])))
 
-    def commit(
-        self,
-        number: int,
-        changes: Mapping[str, tuple[Item, Net]],
-        positions: Mapping[str, Mapping[str, Position]] | None = None,
-    ) -> None:
+    def commit(self, number: int, changes: Nets, positions: Positions | None = None) -> None:
         """Make a commit durable, and with it the positions of sources of tables, by the names of both.
 
         The caller defers interrupts until the workers have the commit, too. Raises SessionError if the storage has
@@ -246,14 +245,17 @@ class Storage:
             self._attempt(lambda: self._commits.note({noted_as(writer): None}))  # first: it is not missing meanwhile
             self._attempt(lambda: writer.begin_again(self.last + 1, {}, writer.manifest.role))
 
-    def fail(self, error: BaseException) -> None:
+    def fail(self, error: BaseException, outcome: str = "") -> None:
         """Stop writing: what is durable may not be what the session has."""
-        self.failure = self.failure or error
+        if self.failure is None:
+            self.failure, self.outcome = error, outcome
 
-    def fail_beyond(self, number: int) -> None:
-        """Stop writing if a commit is durable that did not begin on the workers."""
-        if self.failure is None and self.last >= number:
-            self.fail(SessionError(f"commit {number} is durable, but did not begin on the workers"))
+    def fail_beyond(self, number: int) -> bool:
+        """Stop writing if a commit is durable that the workers have not completed; return whether it was not known."""
+        is_found = self.failure is None and self.last >= number
+        if is_found:
+            self.fail(SessionError(f"the workers have not completed commit {number}, which is durable"))
+        return is_found
 
     def _shard(self, name: str) -> Shard:
         return Shard(name, self._place.store(name))
@@ -342,12 +344,7 @@ class Storage:
         self._reaches.setdefault(name, Reaches())  # a table may have sinks already
         return writer
 
-    def _appended(
-        self,
-        number: int,
-        changes: Mapping[str, tuple[Item, Net]],
-        positions: Mapping[str, Mapping[str, Position]],
-    ) -> dict[str, Position]:
+    def _appended(self, number: int, changes: Nets, positions: Positions) -> dict[str, Position]:
         """Append the changes to tables; return what the decision notes of tables and sources."""
         last = self.last
         self._commits.check()
@@ -438,7 +435,7 @@ class Storage:
             except BaseException as error:
                 if outcome and isinstance(error, TimelyError):
                     error.args = (f"{error} ({outcome})",)
-                self.fail(error)
+                self.fail(error, outcome)
                 raise
         deferral.release()
         return result

@@ -23,6 +23,7 @@ from differential.session.call import Call
 from differential.session.channel import Channel
 from differential.session.coordinator import Coordinator
 from differential.session.site import Site
+from differential.session.storage import Storage
 from tests.api.modules import ROOT
 from tests.integration.durable.killing import children
 from tests.integration.session.test_ending import interrupted_when, threads
@@ -279,6 +280,45 @@ def test_the_loss_of_a_process_ends_the_session_with_its_name() -> None:
     assert clock.monotonic() - begun < 20
     db.close()
     assert not any(map(is_alive, pids))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("moment", "outcome", "rows"),
+    [
+        ("before", "commit 2 is not made", 20),
+        ("decided", "commit 2 is complete", 40),
+        ("begun", "commit 2 is complete", 40),
+    ],
+)
+def test_the_loss_of_a_process_states_what_a_durable_session_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str, outcome: str, rows: int
+) -> None:
+    db = Session(2, processes=True, state=tmp_path)
+    numbers = db.table("numbers", {"x": list(range(20))})
+    db.view("deadly", there(lambda x: os.kill(os.getpid(), signal.SIGKILL) if x.max() >= 1000 else x))
+    db.commit()
+    engine, commit = db._catalog.engine, Storage.commit
+
+    def lose() -> None:
+        os.kill(members(db)[0], signal.SIGKILL)
+        wait_until(lambda: engine.ended is not None, "the session has ended")
+
+    def lost_after(self: Storage, *arguments: Any) -> None:
+        commit(self, *arguments)
+        lose()
+
+    numbers.insert(x=list(range(1000, 1020)))  # some of which the other process has
+    if moment == "before":
+        lose()
+    elif moment == "decided":
+        monkeypatch.setattr(Storage, "commit", lost_after)
+    for _ in range(2):
+        with pytest.raises(SessionError, match=rf"process 1 .* was ended by SIGKILL \({outcome}\)$"):
+            db.commit()
+    db.close()
+    with Session(state=tmp_path) as again:
+        assert len(again.table("numbers")) == rows
 
 
 PROGRAM = """
