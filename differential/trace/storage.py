@@ -9,7 +9,8 @@ The system reclaims its space when the last array in it dies, so nothing is left
 system can (Linux), all space is reserved beforehand: a full disk is an error here, not a signal that kills the process
 where it first writes to a page. A large merge writes into the file of its result; a sealed batch is copied into one.
 
-Each such batch holds one file descriptor open. Tables of times, updates that wait to be sealed, and the output of a
+Each such batch holds one file descriptor open, so a process raises its limit on them as far as the system permits once
+its configuration asks for files. Tables of times, updates that wait to be sealed, and the output of a
 kernel before it is in a trace are always in memory.
 
 >>> with_files = Storage(above=1 << 20)
@@ -22,7 +23,10 @@ from __future__ import annotations
 
 import mmap
 import os
+import resource
 from collections.abc import Sequence
+from contextlib import suppress
+from errno import EMFILE, ENFILE
 
 import numpy as np
 
@@ -47,7 +51,9 @@ class Storage:
 
     @classmethod
     def of(cls, config: Config) -> Storage:
-        """Return the storage that a configuration asks for."""
+        """Return the storage that a configuration asks for. With files, the process may open more of them."""
+        if config.spill_above is not None:
+            _allow_files()
         return cls(config.spill_above, config.spill_dir)
 
     def empty(self, lengths: Sequence[int]) -> list[Ints]:
@@ -94,11 +100,23 @@ class Storage:
                 return mmap.mmap(file.fileno(), size)
         except OSError as error:
             where = self.directory or tempfile.gettempdir()
+            remedy = "make room there, name another directory (TIMELY_SPILL_DIR, --spill-dir)"
+            if error.errno in (EMFILE, ENFILE):
+                remedy = (
+                    "each batch in a file holds it open: allow more open files (ulimit -n, LimitNOFILE of a service)"
+                )
             raise SpillError(
                 f"cannot put {size} bytes of a trace into a file in {where}: {error.strerror or error}; "
-                "make room there, name another directory (TIMELY_SPILL_DIR, --spill-dir), or let larger batches stay "
-                "in memory (TIMELY_SPILL_ABOVE, --spill-above)"
+                f"{remedy}, or let larger batches stay in memory (TIMELY_SPILL_ABOVE, --spill-above)"
             ) from error
+
+
+def _allow_files() -> None:
+    """Raise this process's limit on open files as far as the system permits."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        with suppress(ValueError, OSError):  # some systems permit less than they state
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 MEMORY = Storage()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +17,7 @@ from differential.trace.handle import TraceHandle
 from differential.trace.spine import Spine
 from differential.trace.storage import Storage, is_mapped
 from tests.invariants import check
+from timely import Config
 from timely.errors import SpillError
 from timely.progress.antichain import Antichain
 
@@ -100,6 +102,32 @@ def test_a_file_that_cannot_be_made_is_an_error_that_names_the_directory(tmp_pat
 def test_a_disk_that_is_full_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(SpillError, match="make room there"):
         Storage(0, str(tmp_path)).empty([1 << 55])
+
+
+def test_a_process_without_descriptors_is_an_error_with_its_own_remedy(tmp_path: Path) -> None:
+    storage, limits = Storage(0, str(tmp_path)), resource.getrlimit(resource.RLIMIT_NOFILE)
+    kept = [storage.empty([1])]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/dev/fd")) + 5, limits[1]))
+    try:
+        with pytest.raises(
+            SpillError, match=r"Too many open files; each batch .* \(ulimit -n, .*--spill-above\)$"
+        ) as error:
+            kept.extend(storage.empty([1]) for _ in range(20))
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    assert "make room" not in str(error.value)
+
+
+def test_a_process_that_puts_batches_into_files_may_open_as_many_as_the_system_permits() -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(256, hard), hard))
+    try:
+        Storage.of(Config())
+        assert resource.getrlimit(resource.RLIMIT_NOFILE) == (min(256, hard), hard)
+        Storage.of(Config(spill_above=1000))
+        assert resource.getrlimit(resource.RLIMIT_NOFILE) == (hard, hard)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 _BOUNDED = """
