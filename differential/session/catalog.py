@@ -18,7 +18,7 @@ from differential.session.changes import Changes
 from differential.session.clock import Clocks
 from differential.session.deliveries import Deliveries, show_ended
 from differential.session.engine import Engine
-from differential.session.failures import report
+from differential.session.failures import Failures, report
 from differential.session.feeds import Feeds
 from differential.session.interrupt import Deferral
 from differential.session.item import Item, failure
@@ -48,6 +48,7 @@ class Catalog:
         self._pending: list[Stated] = []
         self.begun: set[Item] = set()
         """Tables that begin with rows that are not committed."""
+        self._failures = Failures()
         self.watches = Watches()
         self.blocks = Blocks()
         self.feeds = Feeds()
@@ -222,8 +223,7 @@ class Catalog:
         def done(call: Call[int]) -> None:
             self.last = call.results[0]
             self.begun.difference_update(item for item, _ in pending)
-            for item in tuple(self.items.values()):
-                item.publish(self.last)
+            self.engine.publish(self.last)
 
         changed = tuple(item.number for item, _ in changes.values())
         call = Call(Site.commit, (changes, changed), self.engine.workers, elsewhere=({}, changed), done=done)
@@ -260,7 +260,7 @@ class Catalog:
         if begun is not None and begun.call.is_submitted:
             if self._pending is begun.statements:
                 self._pending = []
-            for item in tuple(self.items.values()):
+            for item in {*(item for item, _ in begun.statements), *(feed.item for feed in self.feeds.all)}:
                 item.schema.keep()
             self.feeds.take()
             self.clocks.settle()
@@ -272,7 +272,7 @@ class Catalog:
         untaken = untaken or self.deliveries.deliver(number, lambda: self.engine.is_closing)
         settled = self.feeds.settle()
         stopped = stopped or settled or untaken  # the first to stop may be the reason why others do
-        refused = self.watches.deliver(number, self.items.values(), self.engine.is_running)
+        refused = self.watches.deliver(number, self._failures.among(self.items), self.engine.is_running)
         self.reap(number)
         if stopped is not None:
             raise SessionError(f"{stopped} (commit {number} is complete)") from stopped
@@ -406,7 +406,7 @@ class Catalog:
 
     def reap(self, commit: int | None = None) -> None:
         """Forget items that have failed. Raises SessionError if they failed in `commit`; otherwise prints a notice."""
-        failed = [item for item in tuple(self.items.values()) if item.error is not None]
+        failed = self._failures.among(self.items)
         if failed and self.engine.ended is not None:  # which is why they have failed
             self.engine.refuse_ended()
         for item in failed:

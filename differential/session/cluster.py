@@ -23,6 +23,8 @@ class Control(NamedTuple):
     """Returns the call after which all others are made by all workers. Nothing keeps it: it has those that follow."""
     tail: Callable[[], Call[Any]]
     """Returns the last call that has been added."""
+    noted: set[Item]
+    """The items of which something is counted or kept that was not looked at yet."""
     fail: Callable[[Item, BaseException], object]
     """Lets an item fail."""
     lose: Callable[[BaseException], object]

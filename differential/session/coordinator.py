@@ -216,6 +216,7 @@ class _Member:
             if item is not None:
                 item.elsewhere.add(self._index)
                 item.adopt(self._index, each.total, each.nbytes, each.changed)
+                self._control.noted.add(item)
         self._awaited.popleft().finish(result, error)
 
     def _fail(self, number: int, error: BaseException) -> None:

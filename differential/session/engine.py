@@ -26,7 +26,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 from differential.session.call import Call
 from differential.session.cluster import Alone, Cluster, Control
 from differential.session.interrupt import Closing, interrupt, program_frame, throw
-from differential.session.item import Item, computing
+from differential.session.item import Item, computing, taken
 from differential.session.progress import QUIET, Progress
 from differential.session.site import Site
 from timely import Config, Worker, execute
@@ -76,6 +76,8 @@ class Engine:
         """Why the workers have ended, if not because of `close`."""
         self._barrier = Barrier(workers if cluster is None else 1)
         self._sites: dict[int, Site] = {}
+        self.noted: set[Item] = set()
+        """The items of which something is counted or kept that was not looked at yet."""
         self._lock = Lock()
         self._open: set[Call[Any]] = set()
         self._left: tuple[Call[Any], str] | None = None
@@ -163,6 +165,11 @@ class Engine:
             if self.unfinished():
                 return
         self.result(call)
+
+    def publish(self, commit: int) -> None:
+        """Pass on what a commit has changed."""
+        for item in taken(self.noted):
+            item.publish(commit)
 
     def result(self, call: Call[R]) -> list[R]:
         """Return the results of a call that is over, or raise its error."""
@@ -335,7 +342,7 @@ class Engine:
 
     def _run(self) -> None:
         try:
-            with self.cluster.connected(Control(self._head, self._tail, self.fail, self._lose)) as config:
+            with self.cluster.connected(Control(self._head, self._tail, self.noted, self.fail, self._lose)) as config:
                 execute(self._program, config)
         except BaseException as error:
             self.ended = self.ended or error
@@ -375,7 +382,7 @@ class Engine:
     def _program(self, worker: Worker) -> None:
         """Make the calls, on one worker, until the session is closed."""
         with attributed(self._origin):
-            site = Site(worker, self._agree, lambda: self.is_closing, self.fail, self.cluster.left)
+            site = Site(worker, self._agree, lambda: self.is_closing, self.fail, self.cluster.left, self.noted)
         last = self._head()
         self._sites[worker.index] = site
         is_alone = worker.peers == 1

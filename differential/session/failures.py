@@ -1,10 +1,30 @@
-"""Report that tables and views have failed."""
+"""Find tables and views that have failed, and report them."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 from differential.session.item import Item, failure
 from timely.errors import SessionError
 from timely.lowlevel import notify
+
+
+class Failures:
+    """Finds which items of a session have failed, and looks at them only if any item has failed since it found none."""
+
+    def __init__(self) -> None:
+        self._looked_at = 0
+        """The last failure, of any item, that was looked at."""
+
+    def among(self, items: Mapping[str, Item]) -> list[Item]:
+        """Return the items that have failed."""
+        last = Item.last_failure  # read first: an item that fails from now on changes it again
+        if last == self._looked_at:
+            return []
+        failed = [item for item in tuple(items.values()) if item.error is not None]
+        if not failed:
+            self._looked_at = last
+        return failed
 
 
 def report(failed: list[Item], commit: int | None) -> None:

@@ -7,7 +7,8 @@ nobody reads it any longer.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import count
 from threading import Lock
@@ -42,8 +43,6 @@ class Part:
     session: InputSession | None
     at: int
     """The commit as of which it is read: it is final there, and no later commit has changed it."""
-    compacted: int
-    """The commit up to which its index may have been compacted, or at which it begins."""
 
 
 class Share(NamedTuple):
@@ -100,8 +99,6 @@ class Item:
     """Whether somebody follows the changes, so that the worker keeps them."""
     _changed: list[list[Updates]] = field(default_factory=list)
     """What each worker has kept since the last commit."""
-    _is_noted: bool = False
-    """Whether any worker has counted or kept something since the last commit."""
 
     schema: Schema = field(default_factory=Schema)
     """The kinds of a table's columns. Those of other processes have them as of the last call about the table."""
@@ -171,7 +168,6 @@ class Item:
 
     def note(self, worker: int, batch: Batch, decode: Callable[[Batch], Updates]) -> None:
         """Count the rows of a batch, and keep it if somebody follows the changes. On the worker's thread."""
-        self._is_noted = True
         diffs = batch.diffs
         if not len(diffs):
             self.totals[worker] += len(batch)
@@ -187,7 +183,6 @@ class Item:
 
     def adopt(self, worker: int, total: int, nbytes: int, changed: list[Updates]) -> None:
         """Record what a worker in another process has counted and kept."""
-        self._is_noted = True
         self.totals[worker], self.nbytes[worker] = total, nbytes
         self._changed[worker] += changed
 
@@ -211,10 +206,10 @@ class Item:
         return [each for each in found if each.made_by is not None and not each.is_over]
 
     def publish(self, time: int) -> None:
-        """Count the rows, and pass on what a commit has changed, once all workers have completed it."""
-        if not self._is_noted:
-            return
-        self._is_noted = False
+        """Count the rows, and pass on what a commit has changed, once all workers have completed it.
+
+        Only an item that a worker has noted since the last commit has anything new.
+        """
         self.size = sum(self.totals)
         batches = [batch for changed in self._changed for batch in changed if len(batch)]
         for changed in self._changed:
@@ -265,6 +260,13 @@ class Item:
         columns = tuple(np.concatenate(parts) for parts in zip(*(share.columns for share in full)))
         counts = np.concatenate([share.counts for share in full])
         return Rows(self.columns(len(columns)), self.reordered(columns), counts)
+
+
+def taken(items: set[Item]) -> Iterator[Item]:
+    """Remove and yield all items. Other threads may add and remove some meanwhile."""
+    with suppress(KeyError):
+        while True:
+            yield items.pop()
 
 
 def negative_rows(item: Item, what: str) -> DataError:

@@ -98,11 +98,10 @@ class Watches:
         """Deliver to a watch at the end of each commit."""
         self._all.append(watch)
 
-    def deliver(self, commit: int, items: Iterable[Item], is_running: bool) -> Exception | None:
+    def deliver(self, commit: int, failed: Iterable[Item], is_running: bool) -> Exception | None:
         """Deliver to all watches, those of failed views for the last time; return the first error of a callback."""
-        for item in items:
-            if item.error is not None:
-                item.end_failed(is_running)
+        for item in failed:
+            item.end_failed(is_running)
         if not self._all:
             return None
         self._commit = commit

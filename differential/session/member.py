@@ -18,7 +18,7 @@ from differential.session.channel import Channel, Counts, Message, packed, porta
 from differential.session.cluster import Cluster, Control
 from differential.session.engine import Engine
 from differential.session.interrupt import Closing
-from differential.session.item import Item
+from differential.session.item import Item, taken
 from timely import Config
 from timely.errors import SessionError
 
@@ -35,6 +35,8 @@ class Member(Cluster):
     def __init__(self, descriptor: int) -> None:
         self._channel = Channel(Connection(descriptor), self._item)
         self._items: dict[int, Item] = {}
+        self._noted: set[Item] = set()
+        """The items of which something was counted or kept since the last answer."""
         self._sent: dict[int, Counts] = {}
         """What the coordinator knows of each item."""
         self._verdicts: SimpleQueue[Any] = SimpleQueue()
@@ -70,6 +72,7 @@ class Member(Cluster):
 
     @contextmanager
     def connected(self, control: Control) -> Iterator[Config]:
+        self._noted = control.noted
         try:
             yield self._config
         except BaseException as error:
@@ -123,7 +126,7 @@ class Member(Cluster):
     def _answer(self, call: Call[Any]) -> None:
         """Send what a call has returned, and what it has changed."""
         index, counts = self._index, []
-        for item in tuple(self._items.values()):
+        for item in taken(self._noted):
             if item.parts[index] is not None:
                 now = Counts(item.number, item.totals[index], item.nbytes[index], item.take_changed(index))
                 if now.changed or now != self._sent.get(item.number):

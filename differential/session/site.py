@@ -47,10 +47,12 @@ class Site:
         is_closing: Callable[[], bool],
         fail: Callable[[Item, BaseException], object],
         left: Callable[[Item], object],
+        noted: set[Item],
     ) -> None:
         """`agree` returns once all workers have reached it with an item, or raises Closing.
 
-        `fail` lets an item fail on all workers, and `left` is called when it is gone from this one.
+        `fail` lets an item fail on all workers, and `left` is called when it is gone from this one. The items of which
+        this worker counts or keeps something are added to `noted`.
         """
         self.worker = worker
         self.epoch = 0
@@ -65,12 +67,13 @@ class Site:
         """The last failure, of any item, that was looked at."""
         self._compacted = 0
         """The commit after which indexes were last allowed to be compacted."""
-        self._may_compact = False
-        """Whether they may be compacted further."""
+        self._ahead: dict[int, Part] = {}
+        """The parts whose indexes may be compacted further, by their dataflows."""
         self._agree = agree
         self._is_closing = is_closing
         self._fail = fail
         self._left = left
+        self._noted = noted
         self._items: dict[int, Item] = {}
         """What is built here, by its dataflow: each after what it reads."""
         self._concerned: dict[tuple[int, ...], tuple[Item, ...]] = {}
@@ -147,12 +150,10 @@ class Site:
 
     def compact(self) -> None:
         """Allow indexes to be compacted up to the commits as of which everything that follows reads them."""
-        if self._may_compact:
-            self._may_compact, self._compacted = False, self.epoch
-            for part in self._parts():
-                if part.compacted < part.at:
-                    part.compacted = part.at
-                    part.trace.allow_compaction_to(part.at)
+        self._compacted = self.epoch
+        while self._ahead:
+            _, part = self._ahead.popitem()
+            part.trace.allow_compaction_to(part.at)
 
     def consolidate(self, items: Sequence[Item]) -> bool:
         """Remove rows that are gone from the indexes of some items; return whether there were any.
@@ -214,6 +215,7 @@ class Site:
             part = item.parts[self.worker.index]
             if part is not None:
                 item.nbytes[self.worker.index] = part.trace.statistics().nbytes
+                self._noted.add(item)
 
     def drop(self, item: Item) -> None:
         """Forget an item."""
@@ -221,10 +223,12 @@ class Site:
         part, item.parts[index] = item.parts[index], None
         if part is not None:
             self._items.pop(part.dataflow, None)
+            self._ahead.pop(part.dataflow, None)
             self._concerned.clear()
             part.trace.drop()
             self.worker.drop_dataflow(part.dataflow)
         item.totals[index] = 0
+        self._noted.discard(item)
         self._left(item)
 
     def close(self) -> None:
@@ -335,8 +339,9 @@ class Site:
         finally:
             self.building = None
         item.reads = tables.reads
-        item.parts[index] = Part(scope.dataflow.index, trace, session, self.epoch, self.epoch)
+        item.parts[index] = Part(scope.dataflow.index, trace, session, self.epoch)
         self._items[scope.dataflow.index] = item
+        self._noted.add(item)
         self._concerned.clear()
         return True
 
@@ -367,6 +372,7 @@ class Site:
                 item.check_width(len(arranged.updates_of(batch).columns))
                 is_first = False
             item.note(index, batch, arranged.updates_of)
+            self._noted.add(item)
             return batch
 
         inline(arranged.stream, note, name=item.name)
@@ -411,18 +417,14 @@ class Site:
     def _settle(self, items: tuple[Item, ...]) -> None:
         """Step until items are final as of the last commit, or have failed."""
         index, epoch = self.worker.index, self.epoch
-        self.awaited, self._may_compact = items, True
+        self.awaited = items
         self.sweep()
         for item in items:
             while (part := item.parts[index]) is not None and part.trace.upper.less_equal((epoch,)):
                 self._step()
-            if part is not None:
-                part.at = epoch
+            if part is not None and part.at < epoch:
+                part.at, self._ahead[part.dataflow] = epoch, part
         self.awaited = ()
-
-    def _parts(self) -> list[Part]:
-        index = self.worker.index
-        return [part for item in self._items.values() if (part := item.parts[index]) is not None]
 
 
 def _shown(value: object) -> str:
