@@ -111,6 +111,11 @@ class Interner:
         """The number of items that have a number."""
         return len(self.strings) + len(self.tuples)
 
+    @property
+    def nbytes(self) -> int:
+        """The bytes of the tables, which are always in memory."""
+        return self.strings.nbytes + self.tuples.nbytes
+
     def encode_strings(self, column: Column) -> Codes:
         """Return the number of each row of a column of text or bytes. A string without one receives a number."""
         numbers = _in_parts(len(column), lambda part: self._numbered(self.strings, packed(column[part])))
@@ -368,6 +373,12 @@ def interner_of(worker: object) -> Interner:
     if interner is None:
         interner = _interners[worker] = Interner()
     return interner
+
+
+def interned_bytes(worker: object) -> int:
+    """Return the bytes of a worker's table, 0 if it has none."""
+    interner = _interners.get(worker)
+    return 0 if interner is None else interner.nbytes
 
 
 def end_interner(worker: object) -> None:

@@ -147,6 +147,11 @@ class StringTable:
         """The words of all strings."""
         return int(self._state[LIVE])
 
+    @property
+    def nbytes(self) -> int:
+        """The bytes of the table, with the room for more strings."""
+        return int(self._slots.nbytes + self._meta.nbytes + self._arena.nbytes)
+
     def find(self, strings: Packed, absent: int) -> tuple[Codes, int]:
         """Return the number of each string, `absent` where it has none, and how many have none."""
         return find_strings(self._slots, self._meta, self._arena, *strings, absent)

@@ -82,7 +82,9 @@ class Engine:
         self._open: set[Call[Any]] = set()
         self._left: tuple[Call[Any], str] | None = None
         """A call that its interrupted caller no longer waits for, and a name of it for people."""
-        self._measuring: Call[None] | None = None
+        self.interned_bytes = 0
+        """The bytes of distinct texts and wide records on all workers, as of the last look."""
+        self._measuring: Call[int] | None = None
         self._noted: dict[int, FrameType | None] = {}
         """What each worker ran when it was last noted."""
         self._first: Call[Any] | None = Call(_none, (), 0)
@@ -164,7 +166,7 @@ class Engine:
         while not call.wait(GLANCE):
             if self.unfinished():
                 return
-        self.result(call)
+        self.interned_bytes = sum(self.result(call))
 
     def publish(self, commit: int) -> None:
         """Pass on what a commit has changed."""

@@ -346,8 +346,8 @@ class Session:
         sources = catalog.feeds.rows()
         sinks = catalog.deliveries.rows({} if catalog.storage is None else catalog.storage.reaches)
         computing = tuple(item.name for item in catalog.engine.unfinished())
-        workers, uncommitted = catalog.engine.workers, catalog.uncommitted
-        return Status(workers, catalog.last, uncommitted, sum(nbytes), rows, sources, sinks, computing)
+        workers, uncommitted, interned = catalog.engine.workers, catalog.uncommitted, catalog.engine.interned_bytes
+        return Status(workers, catalog.last, uncommitted, sum(nbytes), rows, sources, sinks, computing, interned)
 
     def explain(self) -> str:
         """Return, for people, what each view reads, by which index, and where it is defined."""

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from differential.collection import Arrangement, Collection, Trace
-from differential.data.interning import end_interner
+from differential.data.interning import end_interner, interned_bytes
 from differential.kernels.compile import NOTHING
 from differential.operators.input import InputSession
 from differential.session.definition import Tables, explain
@@ -209,13 +209,14 @@ class Site:
         """Keep what changes here from now on, between two commits."""
         item.collect(self.worker.index)
 
-    def measure(self) -> None:
-        """Record how many bytes the indexes have here."""
+    def measure(self) -> int:
+        """Record how many bytes the indexes have here; return those of the distinct texts and wide records."""
         for item in self._items.values():
             part = item.parts[self.worker.index]
             if part is not None:
                 item.nbytes[self.worker.index] = part.trace.statistics().nbytes
                 self._noted.add(item)
+        return interned_bytes(self.worker)
 
     def drop(self, item: Item) -> None:
         """Forget an item."""

@@ -6,6 +6,8 @@ from typing import NamedTuple
 
 from differential.session.rows import Rows
 
+_SHOWN = 100_000
+
 
 class Status(NamedTuple):
     """The state of a session. `items` are its tables and views, with rows and bytes of their indexes.
@@ -29,14 +31,22 @@ class Status(NamedTuple):
     """The sinks of views, with the last commit that each has, and the rows that were written to it."""
     computing: tuple[str, ...] = ()
     """The names of what still computes: views that do not have the last commit yet, or are being built."""
+    interned_bytes: int = 0
+    """The bytes of the tables in which distinct texts, and keys or values wider than a word, have their numbers."""
 
     def heading(self) -> str:
         """Return a line about the session as a whole."""
         return (
             f"commit {self.commit}, {self.workers} worker(s), {self.uncommitted} uncommitted statement(s), "
             f"{self.nbytes / 1e6:.1f} MB of indexes"
+            + (f", {self.interned_bytes / 1e6:.1f} MB of distinct texts and records" if self._has_interned else "")
             + (f", still computing: {', '.join(self.computing)}" if self.computing else "")
         )
+
+    @property
+    def _has_interned(self) -> bool:
+        """Whether these tables have more than they begin with."""
+        return self.interned_bytes >= _SHOWN
 
     def __str__(self) -> str:
         return "\n".join([self.heading(), *map(str, self._shown())])

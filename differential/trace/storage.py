@@ -10,8 +10,9 @@ system can (Linux), all space is reserved beforehand: a full disk is an error he
 where it first writes to a page. A large merge writes into the file of its result; a sealed batch is copied into one.
 
 Each such batch holds one file descriptor open, so a process raises its limit on them as far as the system permits once
-its configuration asks for files. Tables of times, updates that wait to be sealed, and the output of a
-kernel before it is in a trace are always in memory.
+its configuration asks for files. The files have words: texts, and keys or values wider than a word, are numbers there.
+The tables in which the distinct ones are numbered (`differential.data.interning`) are always in memory, as are tables
+of times, updates that wait to be sealed, and the output of a kernel before it is in a trace.
 
 >>> with_files = Storage(above=1 << 20)
 >>> small, large = with_files.empty([1000]), with_files.empty([1 << 20])

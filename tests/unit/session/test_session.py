@@ -635,12 +635,27 @@ def test_status_and_explain_name_tables_views_and_lines(db: Session) -> None:
         ["orders", "table", 3],
         ["spent", "view", 2],
     ]
+    assert 0 < status.interned_bytes < 100_000
+    assert "distinct texts" not in status.heading()
     assert status.nbytes == sum(status.items.to_pandas()["index_bytes"]) > 0
     assert str(status).startswith("commit 1, ")
     assert "<table>" in status._repr_html_()
     assert "view 'spent': 2 rows, indexed by customer, reads table 'orders' (defined at" in db.explain()
     assert "test_session.py:" in db.explain()
     db.rollback()
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_the_status_counts_the_bytes_of_distinct_texts(workers: int) -> None:
+    with Session(workers=workers) as db:
+        words = db.table("words", {"word": [f"the word with number {number}" for number in range(5000)]})
+        db.commit()
+        many = db.status()
+        words.insert(word=["the word with number 7"] * 5000)
+        db.commit()
+        again = db.status()
+    assert 5000 * 24 < many.interned_bytes == again.interned_bytes
+    assert "MB of distinct texts and records" in many.heading()
 
 
 def test_a_session_and_a_definition_have_the_names_of_tables_and_views(db: Session) -> None:
