@@ -7,31 +7,39 @@ makes columns of the types that NumPy gives them. So a type is lost only where v
 Some types have no array with nulls in it: "integers or null" is one. For these, functions of NumPy that work element by
 element leave nulls out, and return a column with a null in the same rows. Any other function raises an error where
 there is a null.
+
+The array of times has NaT where the column has a null. NumPy makes times of NaT, and compares it. Functions that would
+make a number of it leave nulls out, too. This also holds for computed times, which are `Times`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any, cast
-from zlib import adler32, crc32
 
 import numpy as np
 from numpy.typing import NDArray
 
 from timely.data.column_like import ColumnLike
 from timely.data.comparisons import COMPARISONS, refuse_comparison, refuse_members
-from timely.data.logical import OBJECT, TEXT, Array, LogicalType
+from timely.data.logical import OBJECT, Array, LogicalType
 from timely.data.moments import as_operand, time_name
-from timely.data.nullable import of_strings
-from timely.data.numeric import Booleans, Decimals, Floats, Numbers
-from timely.data.stated import stated
+from timely.data.numeric import Decimals
+from timely.data.plain import PLAIN, as_plain
 from timely.data.strings import exact_operand
+from timely.data.typed_rows import (
+    TypedRows,
+    as_filter as as_filter,
+    is_null as is_null,
+    name_of as name_of,
+    refuse_nulls,
+)
 from timely.data.types import logical_type
 from timely.data.units import applied
 from timely.errors import DataError
 
 
-class Typed(ColumnLike):
+class Typed(TypedRows):
     """A column of a logical type.
 
     >>> column = typed([3, None, 5], "int64?")
@@ -43,132 +51,55 @@ class Typed(ColumnLike):
     timely.errors.DataError: row 1 of a column of int64? is a null, which this function cannot see: ...
     """
 
-    __slots__ = ("_array", "dtype", "storage", "type")
-    base = None
-    """What NumPy's arrays call the array whose memory they show: nobody else can reach the values."""
-
-    def __init__(self, type: LogicalType, storage: Array) -> None:
-        """Take a column of the kind that the type is stored as."""
-        self.type = type
-        self.storage = storage
-        self.dtype = type.dtype
-        self._array: Array | None = None
-
-    @property
-    def compared_as(self) -> str | None:
-        """What kind of values the column holds, where it is compared."""
-        return self.type.compared_as
-
-    @property
-    def nbytes(self) -> int:
-        """The bytes of the storage."""
-        return self.storage.nbytes
-
-    def __len__(self) -> int:
-        return len(self.storage)
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
-        array = self._array
-        if array is None:
-            if self.type.is_strict:
-                missing = self.type.nulls(self.storage)
-                if missing.any():
-                    raise DataError(
-                        f"row {int(np.argmax(missing))} of a column of {self.type} is a null, which this function "
-                        "cannot see: fill_null(column, value) replaces nulls, and ~is_null(column) finds others, "
-                        "with fill_null and is_null of differential.frames"
-                    )
-            array = self.type.array(self.storage)
-            if array is self.storage:
-                array = array[:]
-            array.setflags(write=False)
-            self._array = array
-        if dtype is not None and np.dtype(dtype) != array.dtype:
-            return array.astype(dtype)
-        return array.copy() if copy else array
+    __slots__ = ()
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
-        if ufunc in COMPARISONS and method == "__call__":
-            refuse_comparison(*inputs)
-        inputs = tuple(map(exact_operand, inputs))
-        if method == "__call__" and not options and any(map(_leaves_nulls_out, inputs)):
-            return _skipping_nulls(ufunc, inputs)
-        plain = list(map(_plain, inputs))
-        if self.dtype.kind in "mM":
-            is_instant = any(getattr(each.type, "zone", None) for each in inputs if isinstance(each, Typed))
-            plain = [as_operand(each, is_instant) for each in plain]
-            if method == "__call__" and not options:
-                return applied(ufunc, plain)
-        return getattr(ufunc, method)(*plain, **_all_plain(options))
+        return _computed(ufunc, method, inputs, options)
 
     def __array_function__(
         self, function: Callable[..., Any], types: Any, args: tuple[Any, ...], options: dict[str, Any]
     ) -> Any:
-        refuse_members(function, args)
-        moved = _MOVERS.get(function)
-        if moved is not None and not options:
-            return moved(*args)
-        return function(*_all_plain(args), **_all_plain(options))
+        return _called(function, args, options)
 
-    def __getitem__(self, rows: Any) -> Any:
-        if isinstance(rows, slice):
-            return self if rows == _WHOLE else self._of(self.storage[rows])
-        if isinstance(rows, Typed):
-            rows = as_filter(rows)
-        if isinstance(rows, (list, np.ndarray)):
-            storage = self.storage[rows]
-            if storage.ndim == 1:
-                return self._of(storage)
-        if isinstance(rows, (int, np.integer)):
-            return self[[rows]].tolist()[0]
-        return np.asarray(self)[rows]
-
-    def __repr__(self) -> str:
-        return f"typed({self.tolist()!r:.300}, {self.type.name!r})"
+    def __getattr__(self, name: str) -> Any:
+        is_time = not name.startswith("__") and self.dtype.kind in "mM" and hasattr(np.ndarray, name)
+        return getattr(_as_times(np.asarray(self)), name) if is_time else super().__getattr__(name)
 
     def __reduce__(self) -> Any:
         return _restored, (self.type.name, np.asarray(self.storage))
-
-    def tolist(self) -> list[Any]:
-        """Return the values as Python objects, None for a null."""
-        return self.type.to_list(self.storage)
 
     def astype(self, dtype: Any, *args: Any, **options: Any) -> Any:
         """Return the values converted to a type of NumPy: of rows that are not null, where nulls have no place."""
         if self.type.stores == "T" and np.dtype(dtype) == np.dtype(str):
             return self
-        if self.type.is_strict or (np.dtype(dtype).kind in "TU" and is_null(self).any()):
-            return _skipping_nulls(lambda array: array.astype(dtype), (self,))
-        return np.asarray(self).astype(dtype, *args, **options)
-
-    def copy(self, order: str = "C") -> Typed:
-        """Return the column, which nobody can change."""
-        return self
-
-    def take(self, rows: Any) -> Typed:
-        """Return the rows at some positions."""
-        return self._of(self.storage.take(rows))
-
-    def repeat(self, times: Any, axis: int | None = None) -> Typed:
-        """Return each row several times over."""
-        return self._of(self.storage.repeat(times, axis))
-
-    def hashes(self) -> NDArray[np.uint64]:
-        """Return a hash of each row: the same on every machine."""
-        if self.type.stores == "i":
-            words = np.ascontiguousarray(self.storage).view(np.uint64)
-        else:
-            known: dict[Any, int] = {}
-            words = np.array([_fingerprint(item, known) for item in self.storage.tolist()], np.uint64)
-        words = (words ^ (words >> np.uint64(32))) * _MULTIPLIER
-        return (words ^ (words >> np.uint64(29))) * _MULTIPLIER ^ (words >> np.uint64(32))
-
-    def _of(self, storage: Array) -> Typed:
-        return Typed(self.type, storage)
+        if self.type.is_strict or (np.dtype(dtype).kind != "O" and is_null(self).any()):
+            return _skipping_nulls(lambda column: np.asarray(column).astype(dtype), (self,))
+        return _as_times(np.asarray(self).astype(dtype, *args, **options))
 
 
-_WHOLE = slice(None)
-_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
+class Times(np.ndarray[Any, Any]):
+    """An array of computed times, in which NaT is null: what is computed of it stays null.
+
+    >>> (typed(np.array([7, "NaT"], "m8[D]"), "duration[D]") * 2 // np.timedelta64(1, "D")).tolist()
+    [14, None]
+    """
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: Any, *inputs: Any, **options: Any) -> Any:
+        return _computed(ufunc, method, inputs, options)
+
+    def __array_function__(self, function: Callable[..., Any], types: Any, args: Any, options: Any) -> Any:
+        return _called(function, args, options)
+
+    def astype(self, dtype: Any, *args: Any, **options: Any) -> Any:
+        """Return the times converted to a type of NumPy: a column that may have nulls, if there are any."""
+        if np.dtype(dtype).kind != "O" and is_null(self).any():
+            return _skipping_nulls(lambda times: np.asarray(times).astype(dtype), (self,))
+        return _as_times(np.asarray(self).astype(dtype, *args, **options))
+
+    def view(self, *types: Any) -> Any:  # type: ignore[override]
+        """Return the array as one of other types, which would show nulls as numbers."""
+        refuse_nulls(self)
+        return np.asarray(self).view(*types)
 
 
 def typed(values: Any, name: str) -> Any:
@@ -182,9 +113,8 @@ def typed(values: Any, name: str) -> Any:
     >>> typed(["1.5", None], "text?").tolist(), typed([7], "uint64").tolist(), typed([1, 2], "int64")
     (['1.5', None], [7], array([1, 2]))
     """
-    base = _PLAIN.get(name)
-    if base is not None:
-        return _as_plain(values, name, base)
+    if name in PLAIN:
+        return as_plain(np.asarray(values) if isinstance(values, Typed) else values, name)
     of = logical_type(name)
     if isinstance(values, Typed):
         if values.type == of:
@@ -199,24 +129,17 @@ def typed(values: Any, name: str) -> Any:
     return Typed(of, of.store(values))
 
 
-def is_null(column: Any) -> NDArray[np.bool_]:
-    """Return which rows of a column are null. A plain column has none: NaN is a float.
-
-    >>> is_null(typed(["a", None], "text?")).tolist(), is_null(np.array([np.nan])).tolist()
-    ([False, True], [False])
-    """
-    return column.type.nulls(column.storage) if isinstance(column, Typed) else np.zeros(len(column), np.bool_)
-
-
 def fill_null(column: Any, value: Any) -> Any:
     """Return a column with `value` in the place of nulls; without the type's "?", if it has one.
 
     >>> fill_null(typed([3, None], "int64?"), 0), fill_null(typed([], "date"), None).tolist()
     (array([3, 0]), [])
     """
-    if not isinstance(column, Typed):
-        return column
     missing = is_null(column)
+    if not isinstance(column, Typed):
+        if not missing.any():
+            return column
+        column = typed(np.asarray(column), name_of(column))
     name = column.type.name.removesuffix("?")
     if missing.any():
         filler = typed([value], column.type.name).storage
@@ -231,82 +154,86 @@ def nullable(column: Any) -> Any:
     >>> nullable(np.array([1, 2])).type
     int64?
     """
+    name = name_of(column)
     if not isinstance(column, Typed):
-        return typed(column, f"{name_of(column)}?")
-    name = column.type.name
+        return column if column.dtype.kind in "mM" else typed(column, f"{name}?")
     return typed(column, f"{name}?") if name == "uint64" else column
-
-
-def name_of(column: Any) -> str:
-    """Return the name of the type of a column.
-
-    >>> name_of(np.array([1])), name_of(np.array([0.5])), name_of(typed(["a"], "text?"))
-    ('int64', 'float64', 'text?')
-    """
-    if isinstance(column, Typed):
-        return column.type.name
-    kind = column.dtype.kind
-    if kind == "f":
-        return str(column.dtype.name)
-    return {"b": "bool", "T": "text", "U": "text", "O": "bytes", "S": "bytes"}.get(kind, "int64")
-
-
-def as_filter(column: Any) -> Any:
-    """Return a column of booleans as an array, in which a null is False."""
-    if isinstance(column, Typed) and column.type.name == "bool?":
-        return np.asarray(column.storage == 1)
-    return column
-
-
-_PLAIN: dict[str, Any] = {
-    "int64": np.int64,
-    "float64": np.float64,
-    "float32": np.float32,
-    "float16": np.float16,
-    "bool": np.bool_,
-    "text": TEXT,
-    "bytes": np.object_,
-}
-
-
-def _as_plain(values: Any, name: str, base: Any) -> Array:
-    """Return values as a plain column. Raises DataError where one is null, or not of its type."""
-    if isinstance(values, ColumnLike) and not isinstance(values, Typed) and values.dtype == np.dtype(base):
-        return cast(Array, values)
-    values = np.asarray(values) if isinstance(values, ColumnLike) else values
-    if name not in ("text", "bytes"):
-        make = Booleans if name == "bool" else Numbers if name == "int64" else Floats
-        made = make(name, name).plain(values)
-        return made if len(made) else stated(made)
-    if isinstance(values, np.ndarray) and values.dtype == TEXT and name == "text":
-        return values
-    items = values.tolist() if isinstance(values, np.ndarray) else list(values)
-    made = of_strings(items, name, str if name == "text" else bytes)
-    return made if items else stated(made)
 
 
 def _restored(name: str, storage: Array) -> Typed:
     return Typed(logical_type(name), storage)
 
 
-def _fingerprint(item: Any, known: dict[Any, int]) -> int:
-    found = known.get(item)
-    if found is None:
-        data = item.encode() if isinstance(item, str) else item
-        found = known[item] = crc32(data) << 32 | adler32(data)
-    return found
+_KNOWING_NAT = COMPARISONS | {np.isnat, np.isnan, np.isinf, np.isfinite} | {
+    np.add, np.subtract, np.multiply, np.remainder, np.negative, np.positive, np.absolute,
+    np.maximum, np.minimum, np.fmax, np.fmin,
+}  # fmt: skip
+"""The functions of NumPy that make a time of NaT and a time, or are defined for it."""
+
+_BY_ROW = frozenset((np.is_busday, np.busday_count, np.busday_offset, np.datetime_as_string))
+"""Other functions of NumPy that work element by element."""
 
 
-def _leaves_nulls_out(value: Any) -> bool:
-    """Return whether functions see only the other rows of a column: of a strict type, or of decimals with a null."""
-    if not isinstance(value, Typed) or value.type.is_strict:
-        return isinstance(value, Typed)
-    return isinstance(value.type, Decimals) and bool(is_null(value).any())
+def _computed(ufunc: np.ufunc, method: Any, inputs: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    """Return a function of NumPy of values, of which some are typed columns or computed times."""
+    is_call = method == "__call__"
+    if ufunc in COMPARISONS and is_call:
+        refuse_comparison(*inputs)
+    inputs = tuple(map(exact_operand, inputs))
+    if is_call and not options and any(_leaves_nulls_out(each, ufunc) for each in inputs):
+        return _skipping_nulls(ufunc, inputs)
+    plain = list(map(_plain, inputs))
+    times = [each for each in inputs if _is_time(each)]
+    if not times:
+        return getattr(ufunc, method)(*plain, **_all_plain(options))
+    is_instant = any(getattr(each.type, "zone", None) for each in inputs if isinstance(each, Typed))
+    plain = [as_operand(each, is_instant) for each in plain]
+    if is_call and not options:
+        return _as_times(applied(ufunc, plain))
+    made = getattr(ufunc, method)(*plain, **_all_plain(options))
+    if ufunc not in _KNOWING_NAT and getattr(made, "dtype", OBJECT).kind not in "mM":
+        for each in times:
+            refuse_nulls(each)
+    return _as_times(made)
+
+
+def _called(function: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    """Return any other function of NumPy of arguments, of which some are typed columns or computed times."""
+    refuse_members(function, args)
+    moved = _MOVERS.get(function) if any(isinstance(each, Typed) for each in _within(args)) else None
+    if moved is not None and not options:
+        return moved(*args)
+    if function in _BY_ROW and any(is_null(each).any() for each in args if _is_time(each)):
+        return _skipping_nulls(lambda *columns: function(*map(_plain, columns), **_all_plain(options)), args)
+    return _as_times(function(*_all_plain(args), **_all_plain(options)))
+
+
+def _within(args: tuple[Any, ...]) -> list[Any]:
+    """Return arguments, and the items of those that are lists or tuples."""
+    return [each for one in args for each in (one if isinstance(one, (list, tuple)) else (one,))]
+
+
+def _is_time(value: Any) -> bool:
+    return isinstance(value, (Typed, Times)) and value.dtype.kind in "mM"
+
+
+def _as_times(made: Any) -> Any:
+    """Return what NumPy made of times as an array in which NaT stays null, if it is one of times."""
+    return made.view(Times) if type(made) is np.ndarray and made.dtype.kind in "mM" else made
+
+
+def _leaves_nulls_out(value: Any, ufunc: np.ufunc) -> bool:
+    """Return whether a function sees only the rows of a column that are not null."""
+    if isinstance(value, Typed) and value.type.is_strict:
+        return True
+    is_time = _is_time(value) and ufunc not in _KNOWING_NAT
+    is_decimal = isinstance(value, Typed) and isinstance(value.type, Decimals)
+    return (is_time or is_decimal) and bool(is_null(value).any())
 
 
 def _plain(value: Any) -> Any:
     """Return a value with every typed column in it as an array, and every string as one that NumPy keeps."""
-    if isinstance(value, Typed):
+    if isinstance(value, (Typed, Times)):
         return np.asarray(value)
     operand = exact_operand(value)
     if operand is value and (type(value) is tuple or type(value) is list):
@@ -323,15 +250,13 @@ def _skipping_nulls(function: Callable[..., Any], inputs: tuple[Any, ...]) -> An
     logical = _logical(function, inputs)
     if logical is not None:
         return logical
-    length = next(len(each) for each in inputs if isinstance(each, Typed))
-    missing = np.zeros(length, np.bool_)
-    for each in inputs:
-        missing |= is_null(each) if isinstance(each, Typed) else False
-    kept = [_rows(each, ~missing) for each in inputs]
-    result = function(*kept)
+    columns = [each for each in inputs if isinstance(each, (Typed, Times))]
+    missing = np.logical_or.reduce([is_null(each) for each in columns])
+    result = function(*[_rows(each, ~missing) for each in inputs])
+    is_strict = any(isinstance(each, Typed) and each.type.is_strict for each in columns)
     if isinstance(result, tuple):
-        return tuple(_result(each, missing) for each in result)
-    return _result(result, missing)
+        return tuple(_result(each, missing, is_strict) for each in result)
+    return _result(result, missing, is_strict)
 
 
 def _rows(value: Any, rows: Array) -> Any:
@@ -342,8 +267,15 @@ def _rows(value: Any, rows: Array) -> Any:
     return value[rows] if isinstance(value, np.ndarray) and value.ndim else value
 
 
-def _result(values: Array, missing: NDArray[np.bool_]) -> Typed | Array:
-    """Return a column of values in the rows that are not missing; of objects an array, with None elsewhere."""
+def _result(values: Array, missing: NDArray[np.bool_], is_strict: bool) -> Typed | Array:
+    """Return a column of values in the rows that are not missing; of objects an array, with None elsewhere.
+
+    Times are typed if the type of the result is not to depend on whether there are nulls.
+    """
+    if values.dtype.kind in "Mm" and not is_strict:
+        times = np.full(len(missing), "NaT", values.dtype)
+        times[~missing] = values
+        return times.view(Times)
     if values.dtype == OBJECT:
         column = np.full(len(missing), None, OBJECT)
         column[~missing] = values
@@ -404,6 +336,7 @@ def _joined(parts: list[Array]) -> Array:
 
 def _alike(columns: Any) -> list[Typed]:
     """Return columns of one type. Plain columns beside those that may be null may be, too."""
+    columns = [_with_type(each) for each in columns]
     of = next(column.type for column in columns if isinstance(column, Typed))
     if any(isinstance(column, Typed) and column.type.is_strict for column in columns):
         columns = [nullable(column) if len(column) else Typed(of, of.null_storage(0)) for column in columns]
@@ -415,6 +348,12 @@ def _alike(columns: Any) -> list[Typed]:
             "differential.frames"
         )
     return list(columns)
+
+
+def _with_type(column: Any) -> Any:
+    """Return a column of times that is an array as a typed one; any other as it is."""
+    is_plain = not isinstance(column, Typed) and column.dtype.kind in "mM"
+    return typed(np.asarray(column), name_of(column)) if is_plain else column
 
 
 def _concatenated(columns: Any) -> Typed:

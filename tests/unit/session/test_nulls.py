@@ -13,7 +13,7 @@ import pytest
 from differential import Session
 from timely import rowwise
 from timely.errors import DataError, SessionError
-from timely.lowlevel import typed
+from timely.lowlevel import fill_null, is_null, nullable, typed
 
 NEW_YEAR = dt.date(2026, 1, 1)
 
@@ -230,3 +230,67 @@ def test_whole_numbers_with_nulls_fit_a_column_of_floats_that_holds_each(values:
         else:
             plain.insert(x=column)
         db.rollback()
+
+
+def computed(function: Any) -> list[Any]:
+    """Return what a function makes of dates, durations and decimals, of which some are null, by the number of a row."""
+    late, price = dt.timedelta(days=3), Decimal("1.50")
+    with Session() as db:
+        db.table("t", {"id": [1, 2], "day": [dt.date(2026, 3, 1), None], "late": [late, None], "price": [price, None]})
+        db.commit()
+        return db.ask(lambda t: t.t.select("id", made=function)).records()
+
+
+@pytest.mark.parametrize(
+    ("function", "made"),
+    [
+        (lambda r: (r.day - NEW_YEAR) // dt.timedelta(days=1), 59),
+        (lambda r: (r.day - NEW_YEAR).astype(int), 59),
+        (lambda r: r.day.astype("datetime64[Y]").astype(int) + 1970, 2026),
+        (lambda r: r.late // dt.timedelta(hours=1), 72),
+        (lambda r: r.late / dt.timedelta(hours=1), 72.0),
+        (lambda r: np.sign(r.late), dt.timedelta(microseconds=1)),
+        (lambda r: r.late.astype(bool), True),
+        (lambda r: np.is_busday(r.day), False),
+        (lambda r: r.price.astype(float), 1.5),
+        (lambda r: r.price.astype(int), 1),
+        (lambda r: r.day - NEW_YEAR, dt.timedelta(days=59)),
+        (lambda r: np.where(r.id > 0, r.day, r.day + np.timedelta64(1, "D")), dt.date(2026, 3, 1)),
+    ],
+)
+def test_what_is_computed_of_a_null_is_null(function: Any, made: Any) -> None:
+    assert computed(function) == [(1, made), (2, None)]
+
+
+def test_a_null_time_is_not_seen_as_a_number() -> None:
+    for function in (lambda r: r.day.view("i8"), lambda r: (r.day - NEW_YEAR).view("i8"), lambda r: r.late.any()):
+        with pytest.raises(SessionError, match="is a null, which this function cannot see"):
+            computed(function)
+
+
+def test_nulls_of_computed_times_are_found_and_replaced() -> None:
+    assert computed(lambda r: is_null(r.day - NEW_YEAR)) == [(1, False), (2, True)]
+    assert computed(lambda r: fill_null(r.day - NEW_YEAR, dt.timedelta(0)) // dt.timedelta(days=1)) == [(1, 59), (2, 0)]
+
+
+def test_a_computed_array_of_times_can_be_changed() -> None:
+    def function(r: Any) -> Any:
+        waited = r.day - NEW_YEAR
+        waited[np.isnat(waited)] = np.timedelta64(0, "D")
+        waited += np.timedelta64(1, "D")
+        return waited // np.timedelta64(1, "D")
+
+    assert computed(function) == [(1, 60), (2, 1)]
+
+
+def test_a_stated_type_is_that_of_batches_without_nulls_too() -> None:
+    with Session() as db:
+        rows = db.table("t", {"id": int, "day": dt.date}, key="id")
+        days = db.view(
+            "days", lambda t: t.t.select("id", days=lambda r: nullable((r.day - NEW_YEAR) // dt.timedelta(days=1)))
+        )
+        rows.insert(id=1, day=dt.date(2026, 1, 3))
+        db.commit()
+        rows.insert(id=2, day=None)
+        db.commit()
+        assert days.records() == [(1, 2), (2, None)]
