@@ -172,3 +172,27 @@ def test_distances_and_lengths_are_both_integers_or_both_floats(lengths: list[fl
         OperatorError, match=r"the roots have distances of (float|int)64, the edges lengths of (int|float)64"
     ):
         example(distances)
+
+
+@pytest.mark.parametrize(
+    ("kind", "lengths", "message"),
+    [
+        ("uint64", [3, 4], "not uint64, as that of the edge from 0 to 1"),
+        ("decimal(18, 2)", [Decimal("1.50"), Decimal(2)], r"not decimal\(18, 2\), as that of the edge from 0 to 1"),
+        ("int64?", [1, None], "the edge from 1 to 2 has no length"),
+    ],
+)
+def test_lengths_of_other_types_and_nulls_are_refused_by_name(kind: str, lengths: list[Any], message: str) -> None:
+    def program(scope: Any) -> Any:
+        edges = Collection.of(scope, [0, 1], [1, 2], typed(lengths, kind))
+        return shortest_distances(edges, Collection.of(scope, [0], typed([0], kind)))
+
+    with pytest.raises(OperatorError, match=message):
+        example(program)
+
+
+def test_lengths_that_may_be_null_are_lengths_where_none_is() -> None:
+    edges = [0, 1], [1, 2], typed([3, 4], "int64?")
+    roots = [0], typed([0], "int64?")
+    made = example(lambda scope: shortest_distances(Collection.of(scope, *edges), Collection.of(scope, *roots)))
+    assert made == [((0, 0), 1), ((1, 3), 1), ((2, 7), 1)]
