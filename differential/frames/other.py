@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 from differential.frames.needed import needs
 from timely.errors import DataError
-from timely.lowlevel import Typed, stated
+from timely.lowlevel import Typed, stated, typed
 
 Column = NDArray[Any]
 
@@ -64,11 +65,12 @@ def without_columns(kind: str) -> Any:
     return module.table({}) if kind == "pyarrow" else module.DataFrame()
 
 
-def columns_of_pandas(frame: Any) -> tuple[list[str], list[Any]]:
+def columns_of_pandas(frame: Any, types: Mapping[str, str] = MappingProxyType({})) -> tuple[list[str], list[Any]]:
     """Return the names and the columns of a pandas frame: arrays of numbers as they are, others as Arrow arrays.
 
     Columns of nulls alone are lists, and so are objects of Python of which Arrow would change some. The levels of an
-    index that have names are columns, too, before the others.
+    index that have names are columns, too, before the others. In a column that is of none of the types of floats in
+    `types`, NaN is a null.
     """
     import pyarrow as pa
 
@@ -81,7 +83,7 @@ def columns_of_pandas(frame: Any) -> tuple[list[str], list[Any]]:
     for name, series in (frame.reset_index(level=named) if named else frame).items():
         names.append(name)
         if isinstance(series.dtype, np.dtype) and series.dtype.kind in "iufbmM":
-            columns.append(series.to_numpy() if len(series) else stated(series.to_numpy()))
+            columns.append(_with_nulls(series.to_numpy(), types.get(name, "float64")))
         elif (objects := _objects_of(series)) is not None:
             columns.append(objects)
         else:
@@ -97,6 +99,25 @@ def columns_of_pandas(frame: Any) -> tuple[list[str], list[Any]]:
             except DataError as error:
                 raise DataError(f"column {name!r}: {error}") from None
     return names, columns
+
+
+def _with_nulls(array: Any, of: str) -> Any:
+    """Return a column of numbers; NaN as null if there is nothing else, or whole numbers, for a column of a type.
+
+    pandas makes floats of integers beside missing values, and of a column that has no value.
+    """
+    if not len(array):
+        return stated(array)
+    if array.dtype.kind != "f" or of.startswith("float"):
+        return array
+    missing = np.isnan(array)
+    if missing.all():
+        return [None] * len(array)
+    present = array[~missing]
+    is_whole = of.removesuffix("?") == "int64" and (np.abs(present) < 1 << 53).all() and (present % 1 == 0).all()
+    if not missing.any() or not is_whole:
+        return array
+    return typed([None if each != each else int(each) for each in array.tolist()], "int64?")
 
 
 def _objects_of(series: Any) -> list[Any] | None:

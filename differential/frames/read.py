@@ -101,7 +101,7 @@ def columns_of(data: Any, types: Mapping[str, str] = MappingProxyType({})) -> Na
         needs_arrow("a pandas frame")
         from differential.frames.other import columns_of_pandas
 
-        return columns_of_pandas(data)
+        return columns_of_pandas(data, types)
     if pandas is not None and isinstance(data, pandas.Series):
         raise DataError(
             "a Series is not a frame: to_frame() makes one of a column, and to_dict() makes a row of its values"

@@ -273,6 +273,8 @@ def _other(column: Column, found: AnyKind, kind: AnyKind) -> DataError:
             else f": typed([], {other!r}) of differential.frames as its type in db.table() makes a column of times "
             "with a zone"
         )
+    if type_name(kind).removesuffix("?") == "int64" and column.dtype.kind == "f" and np.isnan(column).any():
+        remedy = ": pandas makes floats of whole numbers beside missing values, and convert_dtypes() makes integers"
     return DataError(f"holds {one}, not {other} such as {column[:1].tolist()[0]!r:.100}{remedy}")
 
 

@@ -294,3 +294,21 @@ def test_a_stated_type_is_that_of_batches_without_nulls_too() -> None:
         rows.insert(id=2, day=None)
         db.commit()
         assert days.records() == [(1, 2), (2, None)]
+
+
+def test_missing_values_that_pandas_reads_of_a_file_are_nulls() -> None:
+    pandas = pytest.importorskip("pandas", reason="the extra `test` has it")
+    columns = {"id": [1, 2, 3], "age": [30.0, math.nan, -1.0], "note": [math.nan] * 3, "size": [1.5, math.nan, 2]}
+    frame = pandas.DataFrame(columns)
+    with Session() as db:
+        people = db.table("people", {"id": int, "age": int | None, "note": str | None, "size": float}, key="id")
+        people.insert(frame)
+        db.commit()
+        assert [row[:3] for row in people.records()] == [(1, 30, None), (2, None, None), (3, -1, None)]
+        assert math.isnan(people.records()[1][3])
+        for wrong in (30.5, 2.0**53):
+            with pytest.raises(DataError, match=r"'age' of table 'people' holds int.*, not floats .*convert_dtypes"):
+                people.insert(frame.assign(age=[wrong, math.nan, 1]))
+        strict = db.table("strict", {"id": int, "age": int, "note": str | None, "size": float}, key="id")
+        with pytest.raises(DataError, match=r"column 'age' .* no nulls: `int \| None` as its type"):
+            strict.insert(frame)
