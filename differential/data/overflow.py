@@ -72,10 +72,11 @@ def too_large(key: Sequence[Array], time: Time | None = None, room: str = "64 bi
     >>> raise too_large((np.array([7]),), (3,))
     Traceback (most recent call last):
     ...
-    timely.errors.DataError: what the values of 7 add up to does not fit into 64 bits: divide them first, or ...
+    timely.errors.DataError: what the values of 7 add up to does not fit into 64 bits, in which a sum and a mean ...
     """
     return DataError(
-        f"what the values of {shown(key)} add up to does not fit into {room}: divide them first, or add up floats",
+        f"what the values of {shown(key)} add up to does not fit into {room}, in which a sum and a mean are made: "
+        "divide them first, or add up floats",
         time,
     )
 
