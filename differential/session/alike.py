@@ -37,7 +37,7 @@ from differential.operators import (
 )
 from differential.session.joined import On
 from differential.session.matching import left_joined, with_match
-from differential.session.near import refuse_other_columns, refuse_stranger
+from differential.session.near import refuse_other_columns, refuse_other_types, refuse_stranger
 from timely.errors import BuildError
 from timely.lowlevel import user_origin
 
@@ -58,8 +58,8 @@ def of_some(operator: Callable[Concatenate[Any, P], Any]) -> Callable[Concatenat
 def of_all(operator: Callable[Concatenate[Any, P], Any]) -> Callable[Concatenate[A, P], A]:
     """Return an operator as a method that keeps the names, because its records are records of the collections.
 
-    It raises BuildError where another one is known to have another number of columns, or these in another order. Where
-    only its key has a different number of columns, it is keyed like this one.
+    It raises BuildError where another one is known to have another number of columns, these in another order, or other
+    types. Where only its key has a different number of columns, it is keyed like this one.
     """
 
     @wraps(operator)
@@ -108,11 +108,12 @@ class Alike(Collection):
     def _fitted(self, what: str, other: Any) -> Any:
         """Return another collection with the key of this one, if it has names and the same columns.
 
-        Raises BuildError if it is known to have another number of columns, or these in another order.
+        Raises BuildError if it is known to have another number of columns, these in another order, or other types.
         """
         if not isinstance(other, Alike):
             return other
         refuse_other_columns(what, self.names, other.names)
+        refuse_other_types(what, self.types, other.types, zip(self.names or (), other.names or ()), are_keys=False)
         if other.names is None or other.keys == self.keys:
             return other
         return other.keyed_by(*other.names[: self.keys])

@@ -18,7 +18,7 @@ from functools import cache
 from typing import Any, Protocol, Self, TypeVar, cast
 
 from differential.operators import join as _join
-from differential.session.near import joined_names, known_columns
+from differential.session.near import joined_names, known_columns, refuse_other_types
 from timely import Scope, Stream
 from timely.errors import BuildError
 from timely.lowlevel import attributed, user_origin
@@ -67,6 +67,7 @@ def joined_on(left: R, right: R, on: On, name: str) -> R:
     Raises BuildError if one of these does not exist, or a column besides the key has the same name in both.
     """
     ours, theirs = matched_columns("join", left, right, on)
+    refuse_other_types("join", left.types, right.types, zip(ours, theirs), are_keys=True)
     origin = user_origin()
     columns = joined_names((*ours, *_others(left, ours)), _others(right, theirs), True)
     assert columns is not None

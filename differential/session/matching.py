@@ -15,6 +15,7 @@ from differential.arrangement.core import records_of
 from differential.frames.python import column_of
 from differential.operators import distinct as _distinct, join as _join
 from differential.session.joined import Named, On, joined_on, matched_columns
+from differential.session.near import refuse_other_types
 from differential.session.schema import as_type
 from differential.session.table_data import Column
 from timely.errors import BuildError, DataError
@@ -46,6 +47,9 @@ def with_match(operator: Callable[..., Any], left: Any, keys: Any, on: On | None
         ours, theirs = matched_columns(operator.__name__, left, keys, on)
         left, keys = left.keyed_by(*ours), keys.select(*theirs, keys=len(theirs))
     check_collections(name, left=left, right=keys)
+    known = getattr(keys, "types", {}), (getattr(keys, "names", None) or ())[: left.keys]
+    pairs = zip(left.names or (), known[1])
+    refuse_other_types(operator.__name__, left.types, known[0], pairs, are_keys=True)
     once = keys if getattr(keys, "is_distinct", False) else _distinct.distinct(keys, name=f"{name}: keys")
     return left, operator(left, once, name=name)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from numbers import Integral
 from typing import Any
@@ -161,6 +161,37 @@ def refuse_other_columns(what: str, names: tuple[str, ...] | None, other: tuple[
             f"{what} (at {user_origin()}): the columns of one collection are {both}, and they are put together by "
             f"position, in which the key of a table comes first: select({wanted}) puts them in the same order, and "
             f"named({wanted}) takes them as they are"
+        )
+
+
+def refuse_other_types(
+    what: str, here: Mapping[str, str], there: Mapping[str, str], pairs: Iterable[tuple[str, str]], *, are_keys: bool
+) -> None:
+    """Raise BuildError if columns that are put together, or compared as keys, are known to be of different types.
+
+    `here` and `there` have the names of types by those of columns; `pairs` are names here and there.
+
+    >>> refuse_other_types("join", {"id": "int64"}, {"id": "bool"}, [("id", "id")], are_keys=True)
+    """
+    for ours, theirs in pairs:
+        one, other = here.get(ours), there.get(theirs)
+        are_whole = are_keys and {one, other} == {"int64", "bool"}
+        if one is None or other is None or one == other or are_whole:
+            continue
+        name, less = (ours, one) if other == f"{one}?" else (theirs, other)
+        if {one, other} == {less, f"{less}?"}:
+            remedy = (
+                ". One side may have nulls, and the other not: nullable(column), of differential.frames, makes them "
+                f"alike, as in select(..., {name}=lambda r: nullable(r.{name}))"
+            )
+        else:
+            remedy = (
+                f", so that {'none could ever be equal' if are_keys else 'one column cannot hold both'}; convert one "
+                "side, as typed(column, name) of differential.frames does"
+            )
+        raise BuildError(
+            f"{what} (at {user_origin()}): column {ours!r} is of {one}, and {theirs!r} of the other side is of "
+            f"{other}{remedy}"
         )
 
 

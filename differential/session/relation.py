@@ -34,6 +34,7 @@ from differential.session.near import (
     lost_names,
     refuse_keys,
     refuse_names,
+    refuse_other_types,
     refuse_stranger,
 )
 from differential.session.row import Row, by_name, chosen, is_of_the_library, of_row, refuse_values
@@ -217,6 +218,9 @@ class Relation(Alike):
             if not isinstance(other, Relation):
                 raise BuildError(f"join (at {user_origin()}): `on` needs two collections of named columns")
             return joined_on(self, other, on, name)
+        if isinstance(other, Relation):
+            pairs = zip((self.names or ())[: self.keys], other.names or ())
+            refuse_other_types("join", self.types, other.types, pairs, are_keys=True)
         result = cast(Relation, _join.join(self, cast(Self, other), name=name))
         if self.names is None or not isinstance(other, Relation) or other.names is None:
             return result

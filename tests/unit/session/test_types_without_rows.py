@@ -83,7 +83,7 @@ def test_definitions(definition: Callable[[Any], Any]) -> None:
 def test_a_column_of_unknown_type_does_not_get_that_of_another_column_of_this_name() -> None:
     with Session() as db:
         db.table("rows", {"key": int, "x": float})
-        db.table("others", {"x": str, "y": bool}, key="x")
+        db.table("others", {"x": int, "y": bool}, key="x")
 
         def computed(t: Any) -> Any:
             return t.rows.select("key", x=lambda r: r.x * 2)
