@@ -75,7 +75,7 @@ class Groups(Generic[R]):
         by = f"groups by {', '.join(self._names)}" if self._names else "a group of all records"
         return f"{by}, of which count(), sum('column') and others make a collection"
 
-    def aggregate(self, **aggregates: Aggregate) -> R:
+    def aggregate(self, /, **aggregates: Aggregate) -> R:
         """Return several aggregates of each group, each in the column that its argument names.
 
         Those of one column share an index, and joins put them together. Raises BuildError for what is neither `"count"`

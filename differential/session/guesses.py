@@ -77,6 +77,7 @@ TABLE = {
     **dict.fromkeys(("add", "append", "extend", "put", "write", "load"), _INSERT),
     **dict.fromkeys(("remove", "pop", "discard"), _DELETE),
     "drop": "delete(...) removes rows, and db.drop(name) the table",
+    **dict.fromkeys(("clear", "truncate"), "delete(table.to_pandas()) removes all rows"),
     **dict.fromkeys(("update", "replace", "set"), _UPSERT),
     **dict.fromkeys(("head", "tail", "show", "collect", "df", "to_df", "to_dataframe", "to_dict", "to_list"), _READ),
     "shape": "len(...) is the number of rows, and .columns are the names",

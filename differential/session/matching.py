@@ -119,15 +119,16 @@ def _fitting(name: str, filled: Column) -> Callable[[Any], Any]:
 
     def fitting(row: Any) -> Any:
         found = name_of(row[name])
+        remedy = f"missing={{{name!r}: typed({filled.tolist()!r:.80}, {found!r})}} states its type, with typed of "
+        remedy += "differential.frames"
         try:
             if found == wanted or wanted.endswith("?"):
                 return row[name] if found == wanted else typed(row[name], wanted)
-        except DataError:
-            pass
+        except DataError as error:
+            remedy = f"{error}; a value of {found} in `missing`, in the place of a null, leaves the type as it is"
         raise DataError(
             f"left_join (at {here}): column {name!r} is of {found} on the other side, and `missing` has a value of "
-            f"{wanted}: missing={{{name!r}: typed({filled.tolist()!r:.80}, {found!r})}} states its type, with typed of "
-            "differential.frames"
+            f"{wanted}: {remedy}"
         )
 
     return fitting

@@ -131,7 +131,7 @@ class Relation(Alike):
             return self
         return self.select(*chosen, *(name for name in known if name not in chosen), keys=len(chosen))
 
-    def select(self, *names: str, keys: int = 1, **computed: Callable[[Row], Any] | str) -> Relation:
+    def select(self, /, *names: str, keys: int = 1, **computed: Callable[[Row], Any] | str) -> Relation:
         """Return these columns, and others computed from a `Row` of whole columns; a text renames a column.
 
         >>> def program(scope):

@@ -10,6 +10,7 @@ import pytest
 from differential import Session
 from timely import rowwise
 from timely.errors import DataError, SessionError
+from timely.lowlevel import typed
 
 NUMBER = [0]
 """What `numbered` returns for each row."""
@@ -100,3 +101,32 @@ def test_the_column_of_a_sum_or_of_collections_together_is_named(use: Any, messa
         db.commit()
         with pytest.raises(SessionError, match=message):
             db.ask(use)
+
+
+def test_columns_may_be_called_self() -> None:
+    with Session() as db:
+        db.table("t", {"g": [1, 1], "v": [2, 3]})
+        db.commit()
+        assert db.ask(lambda t: t.t.select("g", self="v")).records() == [(1, 2), (1, 3)]
+        assert db.ask(lambda t: t.t.group_by("g").aggregate(self="count")).records() == [(1, 2)]
+
+
+def test_a_value_that_stands_for_a_null_is_named_where_missing_adds_nulls() -> None:
+    with Session() as db:
+        db.table("t", {"g": [1, 2]})
+        db.table("u", {"g": [1], "u": typed([2**64 - 1], "uint64")})
+        db.commit()
+        null = typed([None], "uint64?")
+        with pytest.raises(SessionError, match="18446744073709551615 at row 0 stands for a null"):
+            db.ask(lambda t: t.t.left_join(t.u, on="g", missing={"u": null}))
+
+
+def test_all_rows_are_removed_as_the_error_of_clear_states() -> None:
+    with Session() as db:
+        table = db.table("t", {"g": [1, 1], "v": [2, 2]})
+        db.commit()
+        with pytest.raises(AttributeError, match=r"delete\(table.to_pandas\(\)\) removes all rows"):
+            table.clear()
+        table.delete(table.to_pandas())
+        db.commit()
+        assert len(table) == 0
