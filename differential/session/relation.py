@@ -99,7 +99,8 @@ class Relation(Alike):
         relation = copy(self)
         relation.types = {new: self.types[old] for old, new in zip(self.names or (), names) if old in self.types}
         relation.names, relation.declared, relation._narrow = names, None, None
-        relation.event_time = self.event_time if self.event_time in names else None
+        renamed = dict(zip(self.names or names, names))
+        relation.event_time = renamed.get(self.event_time or "")
         return relation
 
     def at(self, column: str | None) -> Relation:

@@ -518,3 +518,14 @@ def test_durations_of_pandas_keep_their_nanoseconds() -> None:
         assert len(db.ask(lambda t: t.visits.window(sessions(gap), at="at").count()).records()) == 2
         assert late.watermark == np.datetime64(2000, "ns")
         assert len(visits) == 3
+
+
+def test_other_names_keep_the_column_of_event_times() -> None:
+    with Session() as db:
+        rows = db.table("o", {"k": int, "at": int, "paid": int}, key="k").event_time("at", lateness=0)
+        view = db.view("v", lambda t: t.final(t.o.named("k", "paid", "at").window(tumbling(10)).count()))
+        rows.insert(k=[1, 2], at=[5, 200], paid=[105, 300])
+        db.commit()
+        rows.insert(k=3, at=201, paid=101)
+        db.commit()
+        assert view.records() == [(0, 10, 1)]
