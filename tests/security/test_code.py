@@ -48,7 +48,7 @@ def names_in(path: Path) -> Iterator[str]:
             owner = node.func.value
             if isinstance(owner, ast.Name) and owner.id in ("np", "numpy") and node.func.attr in READS_OBJECTS:
                 yield "pickle"  # NumPy's own files may hold objects
-        elif isinstance(node, ast.keyword) and node.arg == "allow_pickle":
+        elif isinstance(node, ast.keyword) and node.arg == "allow_pickle" and ast.unparse(node.value) != "False":
             yield "pickle"
 
 

@@ -400,12 +400,12 @@ class Worker:
         try:
             busy = self._intake.take_in()
             requests = self._requests
-            if (requests.calls or requests.timers) and requests.run(activity.step_began):
+            if (requests.calls or requests.timers) and requests.run(self.activity.step_began):
                 busy = True
             has_run, has_changed = self._dataflows.step()
             busy = busy or has_run or has_changed
             if busy:
-                activity.slept = 0.0
+                self.activity.slept = 0.0
             if requests.chores and not has_run:
                 requests.tend()
                 busy = True

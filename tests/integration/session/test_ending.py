@@ -338,7 +338,8 @@ def test_workers_that_build_different_dataflows_end_the_session_with_the_reason(
             db.commit()
         with pytest.raises(SessionError, match="the session has ended"):
             table.records()
-        assert changes.get(WAIT) is None
+        with pytest.raises(SessionError, match="the session has ended"):
+            changes.get(WAIT)
         assert db.is_closed
     assert threads() == []
 

@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 import time as clock
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -61,6 +61,20 @@ def until(condition: Callable[[], object], what: str) -> None:
     while not condition():
         assert clock.monotonic() < end, what
         clock.sleep(0.02)
+
+
+def forget() -> None:
+    for each in answering._begun.values():
+        each._end()
+    answering._begun.clear()
+
+
+@pytest.fixture
+def unseen() -> Iterator[None]:
+    """Let nobody look at this process because of a test before, or after this one."""
+    forget()
+    yield
+    forget()
 
 
 def of(pid: int, place: Path, monkeypatch: pytest.MonkeyPatch) -> Presence:
@@ -119,27 +133,23 @@ def test_a_process_that_was_forked_off_answers_for_itself_and_removes_only_its_o
         until(lambda: not list(tmp_path.iterdir()), "a process leaves its directory")
 
 
+@pytest.mark.usefixtures("unseen")
 def test_the_runs_of_a_process_are_in_its_note(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(answering, "_begun", {})
     monkeypatch.setenv("TIMELY_REPORT", str(tmp_path / "timely-run-aaaaaaaa" / "report.1"))
     (tmp_path / "timely-run-aaaaaaaa").mkdir(mode=0o700)
     addresses = ("ipc:///tmp/a", "ipc:///tmp/b")
-    try:
-        answer_looks(Config(processes=2, process=1, addresses=addresses, generation="g.0"), at_once=True)
-        assert own_runs() == {"g": 1}
-        presence = of(os.getpid(), tmp_path, monkeypatch)
-        assert (presence.launcher, presence.runs) == (os.getppid(), {"g": 1})
-        answer_looks(Config(processes=2, process=0, addresses=addresses, generation="h.0"))
-        assert of(os.getpid(), tmp_path, monkeypatch).runs == {"g": 1, "h": 0}
-    finally:
-        for each in answering._begun.values():
-            each._end()
+    answer_looks(Config(processes=2, process=1, addresses=addresses, generation="g.0"), at_once=True)
+    assert own_runs() == {"g": 1}
+    presence = of(os.getpid(), tmp_path, monkeypatch)
+    assert (presence.launcher, presence.runs) == (os.getppid(), {"g": 1})
+    answer_looks(Config(processes=2, process=0, addresses=addresses, generation="h.0"))
+    assert of(os.getpid(), tmp_path, monkeypatch).runs == {"g": 1, "h": 0}
 
 
+@pytest.mark.usefixtures("unseen")
 def test_without_a_directory_nobody_can_look_and_the_program_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(answering, "_begun", {})
     monkeypatch.setenv("TIMELY_REPORT", str(tmp_path / "absent" / "report.0"))
     answer_looks(Config(), at_once=True)
     (each,) = answering._begun.values()
