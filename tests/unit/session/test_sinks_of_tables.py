@@ -133,3 +133,19 @@ def test_a_table_that_appends_nothing_more_keeps_what_its_sink_has(tmp_path: Pat
                 db.commit()
             assert (delivery.commit, delivery.rows) == (2 * run + 2, int(not run))
     assert lines(tmp_path / "stock.csv") == ["item,time,diff", "nut,1,1"]
+
+
+def test_a_sink_of_a_table_that_had_no_commit_begins_when_it_is_attached_again(tmp_path: Path) -> None:
+    path = tmp_path / "early.csv"
+    for session in range(3):
+        with Session(state=tmp_path / "db") as db:
+            stock = db.table("stock", COLUMNS, key="price")
+            if session == 0:
+                stock.write_to(csv(path))
+            elif session == 1:
+                for price in (1, 2):
+                    stock.insert(item="nut", price=price)
+                    db.commit()
+            else:
+                stock.write_to(csv(path))
+    assert lines(path) == ["item,price,time,diff", "nut,1,1,1", "nut,2,2,1"]
