@@ -73,7 +73,7 @@ def run(definition: Definition, measure: Callable[[Changes], Any], *, general: b
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """Collect garbage before the block, and not in it."""
+    """Collect garbage before the block instead of in it."""
     was_enabled = gc.isenabled()
     while gc.collect():  # what has a finaliser leaves garbage behind
         pass

@@ -90,7 +90,7 @@ def test_to_count_all_pairs_of_a_join_indexes_one_column_of_each_side() -> None:
         pairs = orders(scope).join(people(scope), on={"customer": "id"})
         counted = pairs.group_by().count("pairs")
         names = [operator.name for operator in scope.dataflow.operators]  # type: ignore[attr-defined]
-        assert names.count("join") == 1, "of the columns that are needed, and not of all as well"
+        assert names.count("join") == 1, "of the needed columns alone"
         return counted
 
     assert example(made) == [((3,), 1)]
