@@ -121,6 +121,7 @@ def objects(site: Site, kind: type) -> int:
     return sum(isinstance(each, kind) for each in gc.get_objects())
 
 
+@pytest.mark.lengthy
 def test_no_process_keeps_calls_or_results_of_calls_that_are_over(db: Session) -> None:
     engine = db._catalog.engine
     db["numbers"].records()

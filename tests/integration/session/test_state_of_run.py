@@ -27,6 +27,7 @@ with dd.Session() as db:
 """
 
 
+@pytest.mark.lengthy
 def test_a_session_goes_on_after_a_restart(tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(PROGRAM)
     run = Run("run", "--state", tmp_path / "state", "--restart", "2", tmp_path / "program.py")

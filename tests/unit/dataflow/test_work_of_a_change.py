@@ -134,7 +134,9 @@ def peaks(changes: Changes) -> list[int]:
 
 
 each = pytest.mark.parametrize("which", range(len(DEFINITIONS)), ids=["degrees", "bfs", "wcc"])
-both_ways = pytest.mark.parametrize("general", [False, True], ids=["regions", "general"])
+both_ways = pytest.mark.parametrize(
+    "general", [False, pytest.param(True, marks=pytest.mark.lengthy)], ids=["regions", "general"]
+)
 PROPAGATIONS = {True: [3.0, 5.3, 5.4], False: [2.0, 2.0, 2.0]}
 UPDATES = {True: [11.8, 23.0, 34.5], False: [4.0, 4.0, 4.0]}
 """The most there may be for a change of each definition, by the tracker alone and in regions."""
