@@ -31,22 +31,17 @@ from collections.abc import Callable, Iterator
 from timely.communication.message import Taken
 from timely.errors import FrameError
 
-JOINED = 1 << 16
-"""Messages of this many bytes together become one batch, however little room there is."""
-
 
 class Outstanding:
     """A worker's bytes sent and not taken, by receiver, and what it has taken and not reported, by sender."""
 
-    __slots__ = ("_owed", "_send", "_takings", "_unreported", "allowance", "joined", "over", "quantum", "share")
+    __slots__ = ("_owed", "_send", "_takings", "_unreported", "allowance", "over", "quantum", "share")
 
     def __init__(self, peers: int, queue_bytes: int, send: Callable[[int, Taken], None]) -> None:
         self.share = max(1, queue_bytes // peers)
         self.allowance = self.share // 4
         self.quantum = self.share // 8
         """After taking this many bytes from a worker, this worker reports it."""
-        self.joined = max(self.quantum, JOINED)
-        """An operator takes no more than this many bytes of messages at one time as one batch (see `alike`)."""
         self.over: set[int] = set()
         """The workers that are owed more than their share."""
         self._owed = [0] * peers

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from timely import Columns, Config, Gather, Pipeline, Time, Worker, execute, new_input
+from timely import Columns, Config, Pipeline, Time, Worker, execute, new_input
 from timely.communication.message import Taken
 from timely.data.container import Batch, records
 from timely.dataflow.alike import MOST, joined, leading_alike, order_by_time
-from timely.dataflow.outstanding import JOINED, Ledger, Outstanding
+from timely.dataflow.outstanding import Ledger, Outstanding
 from timely.errors import OperatorError
 
 BATCHES = st.one_of(
@@ -189,27 +189,3 @@ def test_a_list_that_was_sent_may_be_used_again() -> None:
 
     execute(program)
     assert found == [1, 2]
-
-
-@pytest.mark.parametrize(
-    ("messages", "rows", "expected"),
-    [(40, 10, [400]), (4, JOINED // 16, [JOINED // 16] * 4)],  # with its overhead, each of the latter is more than half
-)
-def test_messages_of_one_time_become_one_batch_however_little_room_there_is(
-    messages: int, rows: int, expected: list[int]
-) -> None:
-    batches: list[int] = []
-
-    def take(input: Any) -> None:
-        batches.extend([len(batch) for _, batch in input.drain()])
-
-    def program(worker: Worker) -> None:
-        with worker.dataflow() as scope:
-            numbers, stream = new_input(scope)
-            stream.sink(Gather(0), take)
-        if worker.index == 0:
-            for _ in range(messages):
-                numbers.send_batch(Columns((np.arange(rows),)))
-
-    execute(program, Config(workers=2, queue_bytes=1 << 16))
-    assert batches == expected
