@@ -21,7 +21,7 @@ from timely.errors import BuildError
 from timely.lowlevel import user_origin
 
 ALL = "all records"
-"""The column of the key if all records are one group."""
+"""The column of the key if all records are one group and no column of theirs has this name."""
 
 
 class Grouped(Named, Protocol):
@@ -67,8 +67,8 @@ class Groups(Generic[R]):
         """Group what `records` returns, which is called when it is first needed, and has these `columns`."""
         self._records = cache(records)
         self._names = names
-        self._key = names or (ALL,)
         self._columns = columns or ()
+        self._key = names or (_unused(self._columns),)
         self._indexed: dict[str, Any] = {}
 
     def __repr__(self) -> str:
@@ -178,7 +178,7 @@ class Groups(Generic[R]):
         if self._names:
             return whole.select(*self._names, *columns, keys=len(self._names))
         narrow = whole.narrowed(columns or (whole.names or ())[:1])
-        computed: dict[str, Any] = {ALL: _equal_in_all} | dict(zip(columns, columns))
+        computed: dict[str, Any] = {self._key[0]: _equal_in_all} | dict(zip(columns, columns))
         return narrow.select(**computed)
 
 
@@ -229,6 +229,13 @@ class Windows(Groups[R]):
         """Return the groups of records that are equal in these columns and in the same window."""
         rows = self.rows(*names if isinstance(self._kind, Sessions) else ())
         return Groups(lambda: rows, (*names, *WINDOW), rows.names)
+
+
+def _unused(columns: Sequence[str]) -> str:
+    name = ALL
+    while name in columns:
+        name += "'"
+    return name
 
 
 def _equal_in_all(_: Row) -> int:

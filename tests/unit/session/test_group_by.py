@@ -12,6 +12,7 @@ from hypothesis import given, settings, strategies as st
 from differential import Session, example
 from differential.errors import BuildError
 from differential.session import Relation, tumbling
+from differential.session.group_by import ALL
 from timely import Scope
 
 ROWS = st.tuples(st.integers(0, 5), st.sampled_from("abc"), st.integers(-3, 3), st.sampled_from([None, 1, 2]))
@@ -105,3 +106,10 @@ def test_different_values_are_counted_in_the_index_of_the_column() -> None:
         return both
 
     assert example(made) == [((1, 50, 2), 1), ((2, 5, 1), 1)]
+
+
+def test_a_column_may_have_the_name_of_the_column_that_is_equal_in_all_records() -> None:
+    def made(scope: Scope) -> Relation:
+        return orders(scope).named("customer", ALL, "item").group_by().aggregate(n="count", most=(ALL, "max"))
+
+    assert example(made) == [((3, 30), 1)]
