@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 def stating_outcome(engine: Engine, storage: Storage | None, known: Callable[[], tuple[int, int]]) -> Iterator[None]:
     """Refuse this block where the session has ended; if it is durable, errors state what becomes of the commit.
 
-    `known` returns the last commit of the workers, and how many statements are not committed. Those of a commit that is
-    durable are none of these. So if there are any, they are not made.
+    `known` returns the last commit of the workers, and how many statements are not committed. The statements of a
+    durable commit do not count there, so if there are any, their commit is not made.
     """
     try:
         engine.refuse_ended()

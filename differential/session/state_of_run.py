@@ -10,7 +10,10 @@ from timely.errors import SessionError
 from timely.lowlevel import user_origin
 
 VARIABLE = "TIMELY_STATE_DIR"
-"""The environment variable that names the directory to the program."""
+"""The environment variable that names the directory to the program.
+
+`differential.durable.places`, which a session without a state does not import, because it needs pyarrow, reads it too.
+"""
 
 
 class Holder(Protocol):

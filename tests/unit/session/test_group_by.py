@@ -86,7 +86,7 @@ def test_a_group_of_all_records_has_no_column_of_its_own() -> None:
         example(lambda scope: orders(scope).keyed_by())
 
 
-def test_to_count_all_pairs_of_a_join_indexes_one_column_of_each_side() -> None:
+def test_to_count_all_pairs_makes_one_join_of_the_needed_columns() -> None:
     def made(scope: Scope) -> Relation:
         pairs = orders(scope).join(people(scope), on={"customer": "id"})
         counted = pairs.group_by().count("pairs")
