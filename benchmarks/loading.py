@@ -37,7 +37,7 @@ CASES = [
 
 def measure(format: str, nodes: int, edges: int) -> Figures:
     """Return the figures of reading the random graph from a file."""
-    from differential.jobs.input import Faults, Layout, open_graph
+    from differential.jobs.input import Faults, InputLayout, open_graph
 
     source, target = RandomGraph(nodes, edges).initial
     with tempfile.TemporaryDirectory() as directory:
@@ -45,7 +45,7 @@ def measure(format: str, nodes: int, edges: int) -> Figures:
         write(path, format, (source, target))
         for _ in range(2):
             begun, used = clock.perf_counter(), clock.process_time()
-            graph = open_graph(str(path), Layout(), Faults())
+            graph = open_graph(str(path), InputLayout(), Faults())
             batches = list(graph.share(0, 1))
             seconds, used = clock.perf_counter() - begun, clock.process_time() - used
         size = path.stat().st_size

@@ -28,8 +28,8 @@ from benchmarks.simulated import SimulatedNetwork
 from differential import new_input
 from differential.graphs import weakly_connected_components
 from timely import Config, Worker
-from timely.communication.codec import Encoder
-from timely.communication.message import Data, Message, Progress
+from timely.communication.codec import MessageEncoder
+from timely.communication.message import Data, Message, ProgressUpdate
 
 DELAY = 4
 GENERATION = "0123456789abcdef.0"
@@ -79,7 +79,7 @@ class CountingNetwork(SimulatedNetwork):
         """Messages between the workers of a process."""
         self._workers = workers
         self._due: defaultdict[int, list[tuple[int, int, Message]]] = defaultdict(list)
-        self._encoder = Encoder(0, GENERATION)
+        self._encoder = MessageEncoder(0, GENERATION)
         self._last: tuple[Message | None, int] = (None, 0)
 
     def send(self, sender: int, receiver: int, message: Message) -> None:
@@ -88,7 +88,7 @@ class CountingNetwork(SimulatedNetwork):
         self._due[self.turn + (1 if here else DELAY)].append((sender, receiver, message))
         if type(message) is Data:
             self.data += not here
-        if type(message) is not Progress:
+        if type(message) is not ProgressUpdate:
             return
         if here:
             self.inside += 1
@@ -96,7 +96,7 @@ class CountingNetwork(SimulatedNetwork):
             self.messages += 1
             self.bytes += self._size(message)
 
-    def _size(self, message: Progress) -> int:
+    def _size(self, message: ProgressUpdate) -> int:
         """Return the bytes of a message's frame, whose header has the same length for every receiver."""
         if self._last[0] is not message:
             [frame] = self._encoder.encode(message, 0, 1)
@@ -162,7 +162,7 @@ def measure(work: str, processes: int, workers: int) -> Figures:
             figures[DATA] = network.data / rounds
             sent = cluster.noted * (processes - 1) * workers / rounds
             figures[f"{UNBATCHED}, messages"] = sent
-            [frame] = Encoder(0, GENERATION).encode(Progress(0, ((9, (0, 1), 1),)), 0, 1)
+            [frame] = MessageEncoder(0, GENERATION).encode(ProgressUpdate(0, ((9, (0, 1), 1),)), 0, 1)
             figures[f"{UNBATCHED}, kB"] = sent * len(frame) / 1000
         figures[f"{way}, messages"] = network.messages / rounds
         figures[f"{way}, kB"] = network.bytes / 1000 / rounds

@@ -4,16 +4,16 @@ A message stays in flight until `deliver_one` moves the oldest message of a rand
 receiver. So messages of one pair keep their order, and those of different pairs arrive in any order and arbitrarily
 late: everything that a real network may do, and the same again for the same seed.
 
->>> from timely.communication.message import Progress
+>>> from timely.communication.message import ProgressUpdate
 >>> network = SimulatedNetwork(peers=2, seed=7)
 >>> first, second = network.allocators
->>> first.send(1, Progress(0, ((3, (0,), 1),)))
+>>> first.send(1, ProgressUpdate(0, ((3, (0,), 1),)))
 >>> second.receive(), network.pending
 ([], 1)
 >>> network.deliver_one()
 (0, 1)
 >>> second.receive()
-[(0, Progress(dataflow=0, changes=((3, (0,), 1),)))]
+[(0, ProgressUpdate(dataflow=0, changes=((3, (0,), 1),)))]
 """
 
 from __future__ import annotations

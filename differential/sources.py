@@ -76,8 +76,8 @@ def replay_into(scope: Scope, sources: Sequence[EventSource], *, keys: int = 1, 
     ...     with worker.dataflow() as scope:
     ...         Collection.of(scope, np.array([3, 4])).capture_into(queue)
     >>> execute_directly(program)
-    >>> from differential.capture import Changes
-    >>> queue.push(Changes(Updates.at((0,), (np.array([4]),))))
+    >>> from differential.capture import CapturedUpdates
+    >>> queue.push(CapturedUpdates(Updates.at((0,), (np.array([4]),))))
     >>> example(lambda scope: replay_into(scope, [queue]))
     [((3,), 1), ((4,), 1)]
     """

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from differential.jobs.access import reading
-from differential.jobs.lines import Line, lines
+from differential.jobs.lines import TextLine, lines
 from timely.errors import DataError
 
 SHARDS = 8
@@ -147,7 +147,7 @@ def _csv(path: str) -> tuple[list[str], NDArray[np.float64]]:
     return names[:-1], np.array(rows, np.float64).reshape(len(rows), len(names))
 
 
-def _numbers(line: Line, fields: list[str]) -> list[float]:
+def _numbers(line: TextLine, fields: list[str]) -> list[float]:
     for field in fields:
         if not _is_number(field):
             raise line.fault(f"{field!r} is not a number")

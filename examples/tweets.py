@@ -32,7 +32,7 @@ from splitmix import splitmix
 
 from differential.jobs import at_least
 from differential.jobs.access import label_of
-from differential.jobs.lines import Line, lines
+from differential.jobs.lines import TextLine, lines
 
 Ints = NDArray[np.int64]
 
@@ -196,7 +196,7 @@ class TweetFile:
         return numbers[folded]
 
 
-def _fields(line: Line) -> tuple[int, str, str]:
+def _fields(line: TextLine) -> tuple[int, str, str]:
     """Return time, user and text of a line. Raises DataError if it has another form."""
     fields = line.text.split("\t", 2)
     if len(fields) != 3:

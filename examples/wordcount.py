@@ -30,7 +30,7 @@ from differential.jobs import at_least, counted
 from differential.jobs.access import label_of
 from differential.jobs.command_line import add_output, options_from, parser_of
 from differential.jobs.interrupt import Interrupt
-from differential.jobs.lines import Line, followed, is_for_one_worker, lines
+from differential.jobs.lines import TextLine, followed, is_for_one_worker, lines
 from differential.jobs.outputs import Result, reporting
 from differential.jobs.picture import latency_panels, nothing, points
 from differential.jobs.status import CheckError, status_of
@@ -124,7 +124,7 @@ class Program:
             self._new += cast(list[tuple[str, int]], batch)
 
 
-def epochs(texts: Iterable[Line | None], size: int, wait: Callable[[], None]) -> Iterator[list[str]]:
+def epochs(texts: Iterable[TextLine | None], size: int, wait: Callable[[], None]) -> Iterator[list[str]]:
     """Yield epochs of up to `size` lines: what has arrived, if no more lines arrive at once."""
     epoch: list[str] = []
     for line in texts:
@@ -144,7 +144,7 @@ def count(worker: Worker, options: argparse.Namespace, interrupt: Interrupt) -> 
     is_first, files = worker.index == 0, options.files
     is_alone = options.follow or any(map(is_for_one_worker, files))
     program, total = Program(worker), Counter[str]()
-    texts: Iterable[Line | None] = ()
+    texts: Iterable[TextLine | None] = ()
     if is_first or not is_alone:
         texts = followed(files, interrupt.has_come) if options.follow else chain.from_iterable(map(lines, files))
     with reporting("wordcount", worker, options) as (outputs, display):

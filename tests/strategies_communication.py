@@ -10,7 +10,16 @@ from hypothesis.extra import numpy as npst
 
 from timely.capture.codec import FRAME, Body, body_length, check
 from timely.communication.codec import Ack, Hello, WireMessage
-from timely.communication.message import Answer, Data, Failure, Goodbye, Progress, Question, Shape, Taken
+from timely.communication.message import (
+    Data,
+    Failure,
+    Goodbye,
+    ProgressUpdate,
+    Shape,
+    StallAnswer,
+    StallQuestion,
+    Taken,
+)
 from timely.data.container import Batch, Columns
 
 indices = st.integers(0, 2**31 - 1)
@@ -50,7 +59,7 @@ batches = st.lists(plain, max_size=5) | columns()
 messages: st.SearchStrategy[WireMessage] = st.one_of(
     st.builds(Data, indices, indices, times, batches),
     st.builds(
-        Progress,
+        ProgressUpdate,
         indices,
         st.lists(st.tuples(indices, times, st.integers(-(2**40), 2**40)), max_size=6).map(tuple),
     ),
@@ -60,8 +69,8 @@ messages: st.SearchStrategy[WireMessage] = st.one_of(
     st.builds(Hello, indices, indices, indices, st.booleans(), indices),
     st.builds(Ack, indices),
     st.builds(Taken, st.lists(st.tuples(indices, indices, indices), max_size=4).map(tuple)),
-    st.builds(Question, indices, indices, indices | st.just(-1), times),
-    st.builds(Answer, indices, st.lists(st.text(st.characters(exclude_categories=["Cs"])), max_size=4).map(tuple)),
+    st.builds(StallQuestion, indices, indices, indices | st.just(-1), times),
+    st.builds(StallAnswer, indices, st.lists(st.text(st.characters(exclude_categories=["Cs"])), max_size=4).map(tuple)),
 )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from differential.data.codes import Encoder
-from differential.trace.reader import Reader
+from differential.trace.reader import TraceReader
 from timely import Stream
 
 
@@ -16,7 +16,7 @@ class Arranged(NamedTuple):
     """
 
     stream: Stream
-    trace: Reader
+    trace: TraceReader
     key: Encoder
     value: Encoder
     keys: int

@@ -29,7 +29,7 @@ from differential.keys import check_keys
 from differential.trace.batch import Batch, entering
 from differential.trace.entered import Entered
 from differential.trace.handle import TraceHandle
-from differential.trace.reader import Reader
+from differential.trace.reader import TraceReader
 from timely import Scope, Stream
 from timely.errors import BuildError
 from timely.lowlevel import StreamCore, check_kind, inline, inline_timed
@@ -136,7 +136,7 @@ class CollectionCore(ABC):
 class ArrangementCore(ABC, Generic[C]):
     """A collection of class `C`, indexed. `key` and `value` know what the codes in its batches mean."""
 
-    def __init__(self, stream: Stream, trace: Reader, key: Encoder, value: Encoder, keys: int) -> None:
+    def __init__(self, stream: Stream, trace: TraceReader, key: Encoder, value: Encoder, keys: int) -> None:
         self.stream = stream
         self.key = key
         self.value = value
@@ -160,7 +160,7 @@ class ArrangementCore(ABC, Generic[C]):
         """The scope whose times the batches have."""
         return self.stream.scope
 
-    def reader(self) -> Reader:
+    def reader(self) -> TraceReader:
         """Return a reader of the trace. It holds back what it may read until it moves its frontiers."""
         return self._trace.clone()
 
@@ -207,7 +207,7 @@ class ArrangementCore(ABC, Generic[C]):
         entered = self._entered[scope] = self.derived(stream, trace, self.value)
         return entered
 
-    def derived(self, stream: Stream, trace: Reader, value: Encoder) -> Self:
+    def derived(self, stream: Stream, trace: TraceReader, value: Encoder) -> Self:
         """Return an arrangement of the same class and by the same keys, over other batches with other values."""
         return type(self)(stream, trace, self.key, value, self.keys)
 

@@ -20,7 +20,7 @@ from timely.errors import BuildError
 from timely.lowlevel import CLOSED, Antichain, Batch as AnyBatch, Push, Time
 
 
-class Guest(Protocol):
+class ImportingOperator(Protocol):
     """An operator that imports an arrangement."""
 
     def receive(self, time: Time, batch: Batch) -> None:
@@ -41,7 +41,7 @@ class Export:
         self.keys = keys
         self._name = str(dataflow)
         self._stream: Stream | None = stream
-        self._guests: list[Guest] = []
+        self._guests: list[ImportingOperator] = []
         dataflow.observe(stream.location)
         dataflow.when_complete(self._end)
 
@@ -67,7 +67,7 @@ class Export:
         """How many dataflows import this arrangement."""
         return len(self._guests)
 
-    def attach(self, guest: Guest) -> None:
+    def attach(self, guest: ImportingOperator) -> None:
         """Pass every batch from now on to `guest`, and wake it whenever the frontier moves."""
         if self._stream is None:
             return
@@ -78,7 +78,7 @@ class Export:
             dataflow.follow(dataflow.location(self._stream.location), self._moved)
         self._guests.append(guest)
 
-    def detach(self, guest: Guest) -> None:
+    def detach(self, guest: ImportingOperator) -> None:
         """Pass nothing more to `guest`."""
         if guest not in self._guests:
             return

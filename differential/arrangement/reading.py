@@ -37,7 +37,7 @@ import numpy as np
 from differential.arrangement.arranged import Arranged
 from differential.arrangement.export import Export
 from differential.arrangement.import_trace import import_trace
-from differential.data.codes import Codes, Encoder, Kind
+from differential.data.codes import Codes, ColumnKind, Encoder
 from differential.data.interned import own_strings
 from differential.data.negative import negative_count
 from differential.data.overflow import named
@@ -212,7 +212,7 @@ class Cursor:
         {(1, 2): 1, (5, 3): 1}
         """
         kinds = self._key.kinds
-        if kinds and kinds != (Kind.INT,):
+        if kinds and kinds != (ColumnKind.INT,):
             raise DataError(
                 "only keys that are one column of integers have an order in which `below` can search; the key holds "
                 f"{self._key.describe()}"

@@ -16,11 +16,11 @@ Counts = tuple[tuple[Time, int], ...]
 
 
 @register
-class Changes:
+class CapturedUpdates:
     """Some of the updates of a collection.
 
-    >>> Changes(Updates.at((3,), (np.array([5, 6]),)))
-    Changes(Updates([((5,), (3,), 1), ((6,), (3,), 1)]))
+    >>> CapturedUpdates(Updates.at((3,), (np.array([5, 6]),)))
+    CapturedUpdates(Updates([((5,), (3,), 1), ((6,), (3,), 1)]))
     """
 
     kind: ClassVar[str] = "changes"
@@ -30,13 +30,13 @@ class Changes:
         self.updates = updates
 
     def __repr__(self) -> str:
-        return f"Changes({self.updates})"
+        return f"CapturedUpdates({self.updates})"
 
     def parts(self) -> tuple[Any, Batch]:
         return None, self.updates
 
     @classmethod
-    def from_parts(cls, plain: Any, batch: Batch | None) -> Changes:
+    def from_parts(cls, plain: Any, batch: Batch | None) -> CapturedUpdates:
         if not isinstance(batch, Updates):
             raise ValueError("changes without updates")
         return cls(batch)
@@ -91,7 +91,7 @@ def stated(sources: Iterable[EventSource], width: int = 1) -> Antichain:
         while (event := source.next_nowait()) is not None:
             if isinstance(event, Statement):
                 chain[event.lower] = event.upper
-            elif not isinstance(event, Changes):
+            elif not isinstance(event, CapturedUpdates):
                 raise CaptureError(f"{source} holds {event.kind!r}, not a message of a captured collection")
         source.close()
     reached = Antichain([(0,) * width])

@@ -17,7 +17,7 @@ from typing import cast
 
 import numpy as np
 
-from differential.capture.messages import Changes, Statement, counts_of
+from differential.capture.messages import CapturedUpdates, Statement, counts_of
 from differential.capture.seen import Rows, Seen
 from differential.capture.tally import Tally
 from differential.data.codes import Codes, Encoder
@@ -63,27 +63,27 @@ def replayed(scope: Scope, sources: Sequence[EventSource], name: str) -> Stream:
     check_scope(name, scope)
     check_sources(name, sources)
     handle, news = scope.feedback(name=f"{name}: news")
-    reader, admission = Reader(list(sources[scope.index :: scope.peers])), Admission(scope)
+    reader, admission = ReplayReader(list(sources[scope.index :: scope.peers])), Admission(scope)
     updates, statements = _read(scope, reader, f"{name}: read")
     collection, counts = _admit(updates, news, admission, reader, name)
     _tally(statements, counts, f"{name}: tally").connect_loop(handle)
     return collection
 
 
-class Reader:
+class ReplayReader:
     """Takes the messages out of a worker's sources, until these are exhausted or the collection is complete."""
 
     def __init__(self, sources: list[EventSource]) -> None:
         self._sources = sources
 
-    def messages(self) -> Iterator[Changes | Statement]:
+    def messages(self) -> Iterator[CapturedUpdates | Statement]:
         """Yield the messages that have arrived, up to a number for each source."""
         for source in self._sources:
             for _ in range(EVENTS_PER_RUN):
                 event = source.next_nowait()
                 if event is None:
                     break
-                if not isinstance(event, (Changes, Statement)):
+                if not isinstance(event, (CapturedUpdates, Statement)):
                     raise CaptureError(f"{source} holds {event.kind!r}, not a message of a captured collection")
                 yield event
         for source in [source for source in self._sources if source.exhausted]:
@@ -102,7 +102,7 @@ class Reader:
         return not self._sources
 
 
-def _read(scope: Scope, reader: Reader, name: str) -> tuple[Stream, Stream]:
+def _read(scope: Scope, reader: ReplayReader, name: str) -> tuple[Stream, Stream]:
     builder = OperatorBuilder(scope, name)
     (changes, updates), (claims, statements) = builder.add_output(initial=True), builder.add_output(initial=True)
     again = poller(builder)
@@ -113,7 +113,7 @@ def _read(scope: Scope, reader: Reader, name: str) -> tuple[Stream, Stream]:
             busy = False
             for message in reader.messages():
                 busy = True
-                if isinstance(message, Changes):
+                if isinstance(message, CapturedUpdates):
                     changes.give(capabilities[0], message.updates)
                 else:
                     claims.give(capabilities[1], [message.parts()[0]])
@@ -202,7 +202,9 @@ class Admission:
         return rows
 
 
-def _admit(updates: Stream, news: Stream, admission: Admission, reader: Reader, name: str) -> tuple[Stream, Stream]:
+def _admit(
+    updates: Stream, news: Stream, admission: Admission, reader: ReplayReader, name: str
+) -> tuple[Stream, Stream]:
     builder = OperatorBuilder(updates.scope, name)
     received = builder.add_input(updates, ByRecord(), frontier=True)
     complete = builder.add_input(news, Broadcast())

@@ -7,7 +7,7 @@ from typing import cast
 import numpy as np
 
 from differential.arrangement.core import C
-from differential.capture.messages import Changes, Statement, counts_of
+from differential.capture.messages import CapturedUpdates, Statement, counts_of
 from differential.data.updates import Updates
 from differential.operators.consolidate import consolidate
 from timely.capture import EventSink
@@ -33,7 +33,7 @@ def capture_into(collection: C, sink: EventSink, *, after: Antichain | None = No
     ...         Collection.of(scope, np.array([3, 4])).capture_into(queue)
     >>> execute_directly(program)
     >>> queue.next_nowait()
-    Changes(Updates([((3,), (0,), 1), ((4,), (0,), 1)]))
+    CapturedUpdates(Updates([((3,), (0,), 1), ((4,), (0,), 1)]))
     >>> queue.next_nowait()
     Statement(Antichain([(0,)]), Antichain([]), (((0,), 2),))
     """
@@ -48,7 +48,7 @@ def capture_into(collection: C, sink: EventSink, *, after: Antichain | None = No
         for capability, batch in input:
             updates = _in_advance(cast(Updates, batch), lower)
             if len(updates):
-                sink.push(Changes(updates))
+                sink.push(CapturedUpdates(updates))
                 output.give(capability, counts_of(updates))
         sink.flush()
 

@@ -43,14 +43,14 @@ Array = NDArray[Any]
 Codes = NDArray[np.int64]
 
 
-class Numbers(NamedTuple):
+class Numbering(NamedTuple):
     """What returns the numbers of the rows of a column of strings, and of tuples."""
 
     of_strings: Callable[[Array], Codes]
     of_tuples: Callable[[list[Codes], tuple[int, ...]], Codes]
 
 
-class Kind(Enum):
+class ColumnKind(Enum):
     """What a column holds."""
 
     INT = "integers"
@@ -62,34 +62,34 @@ class Kind(Enum):
     BYTES = "bytes"
 
 
-AnyKind = Kind | LogicalType
+AnyKind = ColumnKind | LogicalType
 """What a column holds, as far as codes distinguish it."""
 
 _KIND_OF = {
-    "i": Kind.INT,
-    "u": Kind.INT,
-    "b": Kind.BOOL,
-    "T": Kind.TEXT,
-    "U": Kind.TEXT,
-    "S": Kind.BYTES,
-    "O": Kind.BYTES,
+    "i": ColumnKind.INT,
+    "u": ColumnKind.INT,
+    "b": ColumnKind.BOOL,
+    "T": ColumnKind.TEXT,
+    "U": ColumnKind.TEXT,
+    "S": ColumnKind.BYTES,
+    "O": ColumnKind.BYTES,
 }
-_FLOATS = {8: Kind.FLOAT, 4: Kind.FLOAT32, 2: Kind.FLOAT16}
+_FLOATS = {8: ColumnKind.FLOAT, 4: ColumnKind.FLOAT32, 2: ColumnKind.FLOAT16}
 """The kinds of floats by the bytes of one."""
-FLOAT_TYPES = {Kind.FLOAT: np.float64, Kind.FLOAT32: np.float32, Kind.FLOAT16: np.float16}
+FLOAT_TYPES = {ColumnKind.FLOAT: np.float64, ColumnKind.FLOAT32: np.float32, ColumnKind.FLOAT16: np.float16}
 TYPE_NAMES = {
-    Kind.INT: "int64",
-    Kind.BOOL: "bool",
-    Kind.FLOAT: "float64",
-    Kind.FLOAT32: "float32",
-    Kind.FLOAT16: "float16",
-    Kind.TEXT: "text",
-    Kind.BYTES: "bytes",
+    ColumnKind.INT: "int64",
+    ColumnKind.BOOL: "bool",
+    ColumnKind.FLOAT: "float64",
+    ColumnKind.FLOAT32: "float32",
+    ColumnKind.FLOAT16: "float16",
+    ColumnKind.TEXT: "text",
+    ColumnKind.BYTES: "bytes",
 }
 """The names of the types of columns of these kinds."""
-_STRINGS = {Kind.TEXT, Kind.BYTES}
-_BYTES = Kind.BYTES
-_STORED = {"i": Kind.INT, "T": Kind.TEXT, "O": Kind.BYTES}
+_STRINGS = {ColumnKind.TEXT, ColumnKind.BYTES}
+_BYTES = ColumnKind.BYTES
+_STORED = {"i": ColumnKind.INT, "T": ColumnKind.TEXT, "O": ColumnKind.BYTES}
 """The kinds as which columns of logical types are stored."""
 
 PACKED_LOW = 1 << 31
@@ -97,7 +97,7 @@ PACKED_HIGH = 1 << 30
 MOST_PACKED = 6
 
 
-class Field(NamedTuple):
+class BitField(NamedTuple):
     """Where a column is in a packed word: its item plus `offset` takes `bits` bits, and is from `least` to `most`."""
 
     bits: int
@@ -106,13 +106,13 @@ class Field(NamedTuple):
     most: int
 
 
-def fields(count: int) -> list[Field]:
+def fields(count: int) -> list[BitField]:
     """Return the fields of a word of several columns, the first the most significant, whose bits go on above."""
     if count == 2:
-        return [Field(64, 0, -PACKED_HIGH, PACKED_HIGH - 1), Field(32, PACKED_LOW, -PACKED_LOW, PACKED_LOW - 1)]
+        return [BitField(64, 0, -PACKED_HIGH, PACKED_HIGH - 1), BitField(32, PACKED_LOW, -PACKED_LOW, PACKED_LOW - 1)]
     bits = 63 // count
     below, above = 1 << (bits - 5), 1 << bits
-    others = Field(bits, below, -below, above - below - 1)
+    others = BitField(bits, below, -below, above - below - 1)
     return [others._replace(bits=64, offset=below - above), *([others] * (count - 1))]
 
 
@@ -148,7 +148,7 @@ class Encoder:
         kinds = self.learn(columns)
         if not columns:
             return NOTHING
-        return self._codes(columns, kinds, Numbers(self.interner.encode_strings, self.interner.encode_tuples))
+        return self._codes(columns, kinds, Numbering(self.interner.encode_strings, self.interner.encode_tuples))
 
     def find(self, columns: tuple[Array, ...]) -> Codes:
         """Return the code of each row that `encode` has encoded; for others, a code that no row has.
@@ -159,7 +159,7 @@ class Encoder:
         kinds = self.learn(columns)
         if not columns:
             return NOTHING
-        return self._codes(columns, kinds, Numbers(self.interner.find_strings, self.interner.find_tuples))
+        return self._codes(columns, kinds, Numbering(self.interner.find_strings, self.interner.find_tuples))
 
     def decode(self, codes: Codes, length: int) -> tuple[Array, ...]:
         """Return the columns of `length` rows of codes."""
@@ -228,7 +228,7 @@ class Encoder:
         """Return the order of values as kernels read it (`differential.kernels.value_order`)."""
         strings = [int(is_string(kind)) for kind in self.kinds or ()]
         count = len(strings)
-        layout = fields(count) if 1 < count <= MOST_PACKED else [Field(0, 0, 0, 0)]
+        layout = fields(count) if 1 < count <= MOST_PACKED else [BitField(0, 0, 0, 0)]
         addresses = self.interner.strings.address, self.interner.tuples.address
         return [count, sum(strings), *addresses, layout[-1].bits, layout[0].offset, layout[-1].offset, *strings]
 
@@ -260,7 +260,7 @@ class Encoder:
         if self.kinds is not None and other.kinds is not None and not self.agrees(other):
             report()
 
-    def _codes(self, columns: tuple[Array, ...], kinds: tuple[AnyKind, ...], numbers: Numbers) -> Codes:
+    def _codes(self, columns: tuple[Array, ...], kinds: tuple[AnyKind, ...], numbers: Numbering) -> Codes:
         """Return one code per row, with the numbers of strings and tuples from `numbers`.
 
         A row with an `ABSENT` string is outside every packed word and in no tuple, and so is absent itself.
@@ -268,8 +268,8 @@ class Encoder:
         codes = [self._encode(column, kind, numbers) for column, kind in zip(columns, kinds)]
         return codes[0] if len(codes) == 1 else self._combine(codes, numbers)
 
-    def _encode(self, column: Array, kind: AnyKind, numbers: Numbers) -> Codes:
-        if kind is Kind.INT or kind is Kind.BOOL:
+    def _encode(self, column: Array, kind: AnyKind, numbers: Numbering) -> Codes:
+        if kind is ColumnKind.INT or kind is ColumnKind.BOOL:
             if column.dtype == np.uint64 and len(column) and int(column.max()) >= 1 << 63:
                 raise DataError(
                     f"{int(column.max())} in the {self.part} is too large for a 64-bit integer: typed(column, 'uint64')"
@@ -286,17 +286,17 @@ class Encoder:
         return numbers.of_strings(column)
 
     def _decode(self, codes: Codes, kind: AnyKind) -> Array:
-        if kind is Kind.INT:
+        if kind is ColumnKind.INT:
             return codes
         if isinstance(kind, LogicalType):
             return Typed(kind, self._decode(codes, _STORED[kind.stores]))  # type: ignore[return-value]
-        if kind is Kind.BOOL:
+        if kind is ColumnKind.BOOL:
             return codes.astype(np.bool_)
         if kind in FLOAT_TYPES:
             return code_floats(codes).astype(FLOAT_TYPES[kind], copy=False)
-        return of_codes(self.interner, codes, kind is Kind.TEXT)
+        return of_codes(self.interner, codes, kind is ColumnKind.TEXT)
 
-    def _combine(self, codes: list[Codes], numbers: Numbers) -> Codes:
+    def _combine(self, codes: list[Codes], numbers: Numbering) -> Codes:
         if len(codes) > MOST_PACKED:
             return self._intern_rows(codes, numbers)
         words, some = np.zeros(len(codes[0]), np.int64), False
@@ -314,7 +314,7 @@ class Encoder:
             words[large] = self._intern_rows([column[large] for column in codes], numbers)
         return words
 
-    def _intern_rows(self, codes: list[Codes], numbers: Numbers) -> Codes:
+    def _intern_rows(self, codes: list[Codes], numbers: Numbering) -> Codes:
         self.ordered = False
         return numbers.of_tuples(codes, self._strings()) + INTERNED
 
@@ -334,7 +334,7 @@ class Encoder:
         return columns
 
 
-_ONE_INT: Final = (Kind.INT,)
+_ONE_INT: Final = (ColumnKind.INT,)
 _INT64: Final = np.dtype(np.int64)
 
 
@@ -343,7 +343,7 @@ def is_string(kind: AnyKind) -> bool:
     return kind.stores != "i" if isinstance(kind, LogicalType) else kind in _STRINGS
 
 
-class Rows(Protocol):
+class RowCodes(Protocol):
     """What has a column of keys and one of values."""
 
     @property
@@ -357,11 +357,11 @@ class Rows(Protocol):
         ...
 
 
-def watcher(key: Encoder, value: Encoder) -> Callable[[Rows], None]:
+def watcher(key: Encoder, value: Encoder) -> Callable[[RowCodes], None]:
     """Return a function that keeps the items in a batch's key and value columns for as long as the columns exist."""
     interner = key.interner
 
-    def watch(batch: Rows) -> None:
+    def watch(batch: RowCodes) -> None:
         if interner.is_used:  # a batch from before the first item was interned has none
             if key.interns:
                 interner.watch(key, batch.keys)
@@ -372,14 +372,14 @@ def watcher(key: Encoder, value: Encoder) -> Callable[[Rows], None]:
 
 
 def _comparable(kind: AnyKind) -> AnyKind:
-    return Kind.INT if kind is Kind.BOOL else kind
+    return ColumnKind.INT if kind is ColumnKind.BOOL else kind
 
 
 def kind_of(column: Array) -> AnyKind:
     """Return what a column holds. Raises DataError where it is of a type that collections do not have.
 
     >>> kind_of(np.array([0.5], np.float32))
-    <Kind.FLOAT32: '32-bit floats'>
+    <ColumnKind.FLOAT32: '32-bit floats'>
     """
     dtype = column.dtype
     kind = _KIND_OF.get(dtype.kind)
@@ -400,7 +400,7 @@ def settled(
 
     Booleans beside integers are integers. Raises DataError, which names the column, for other differences.
 
-    >>> settled((Kind.INT, Kind.BOOL), (Kind.BOOL, Kind.FLOAT), "key")
+    >>> settled((ColumnKind.INT, ColumnKind.BOOL), (ColumnKind.BOOL, ColumnKind.FLOAT), "key")
     Traceback (most recent call last):
     ...
     timely.errors.DataError: column 1 of the key held booleans and now holds floats: convert it, so that it is ...
@@ -409,7 +409,7 @@ def settled(
         if _comparable(old) != _comparable(new):
             column = f"{names[position]!r}" if position < len(names) else f"{position} of the {part}"
             raise DataError(f"column {column} held {old.value} and now holds {new.value}: {_remedy(old, new)}")
-    return tuple([old if old == new else Kind.INT for old, new in zip(known, kinds)])
+    return tuple([old if old == new else ColumnKind.INT for old, new in zip(known, kinds)])
 
 
 def _remedy(one: AnyKind, other: AnyKind) -> str:
@@ -422,4 +422,4 @@ def _remedy(one: AnyKind, other: AnyKind) -> str:
 
 def _plain_name(kind: AnyKind) -> str:
     """Return the name of the type of a column of a kind, without the mark of one that may have nulls."""
-    return TYPE_NAMES[kind] if isinstance(kind, Kind) else kind.name.removesuffix("?")
+    return TYPE_NAMES[kind] if isinstance(kind, ColumnKind) else kind.name.removesuffix("?")

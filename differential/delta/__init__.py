@@ -16,6 +16,6 @@ Collections are multisets: a result occurs as often as the product of the occurr
 """
 
 from differential.delta.prefixes import AltNeu, Prefixes
-from differential.delta.relation import Extension, Relation, extend
+from differential.delta.relation import CollectionIndex, Extension, extend
 
-__all__ = ["AltNeu", "Extension", "Prefixes", "Relation", "extend"]
+__all__ = ["AltNeu", "CollectionIndex", "Extension", "Prefixes", "extend"]

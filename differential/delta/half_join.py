@@ -94,8 +94,8 @@ def count_rows(
     check_functions(name, function=function)
     hidden = 0 if prefixes.scope.width == 1 else prefixes.scope.width
 
-    def ask(updates: Updates, initial: Ints, pasts: list[Past]) -> Numbers:
-        return Numbers(updates, pasts[0], arrangement, function, hidden)
+    def ask(updates: Updates, initial: Ints, pasts: list[Past]) -> PrefixCounts:
+        return PrefixCounts(updates, pasts[0], arrangement, function, hidden)
 
     return Collection(_by_key(prefixes, arrangement, ask, inclusive, name), keys)
 
@@ -106,7 +106,7 @@ def _by_key(prefixes: Collection, arrangement: Arrangement, ask: Ask, inclusive:
     return lookup(prefixes.stream, ByKey(prefixes.keys), [(arrangement, inclusive)], ask, name=name)
 
 
-class Numbers:
+class PrefixCounts:
     """Prefixes with the number of rows of their key."""
 
     def __init__(

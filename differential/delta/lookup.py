@@ -36,13 +36,13 @@ from differential.keys import EVERY, described
 from differential.operators.catching_up import CatchingUp
 from differential.operators.join_arrangements import ROWS_PER_BATCH
 from differential.trace.batch import Batch
-from differential.trace.reader import Reader
+from differential.trace.reader import TraceReader
 from timely import Stream
 from timely.errors import BuildError
 from timely.lowlevel import Antichain, Capability, InputPort, OperatorBuilder, OutputPort, Pact, Pipeline, Time
 
 
-class Answer(Protocol):
+class LookupAnswer(Protocol):
     """The result of looking some prefixes up, in pieces of bounded size."""
 
     def held_codes(self) -> list[tuple[Encoder, Codes]]:
@@ -55,11 +55,11 @@ class Answer(Protocol):
 Past = tuple[Batch, ...]
 """The batches of a trace that have rows."""
 
-Ask = Callable[[Updates, Ints, list[Past]], Answer]
+Ask = Callable[[Updates, Ints, list[Past]], LookupAnswer]
 """From prefixes, their initial times (a row each, or one for all) and the past of each arrangement to the answer."""
 
 
-class Waiting:
+class WaitingPrefixes:
     """Prefixes that wait for an arrangement to be complete, and a capability for the answer."""
 
     __slots__ = ("capability", "initial", "prefixes")
@@ -75,7 +75,7 @@ class Reading:
 
     __slots__ = ("input", "is_inclusive", "trace", "upper")
 
-    def __init__(self, input: InputPort, trace: Reader, is_inclusive: bool) -> None:
+    def __init__(self, input: InputPort, trace: TraceReader, is_inclusive: bool) -> None:
         self.input = input
         self.trace = trace
         self.is_inclusive = is_inclusive
@@ -143,8 +143,8 @@ class Lookup:
         self._dataflow = prefixes.dataflow
         self._is_released = False
         self._since = 0
-        self._waiting: list[Waiting] = []
-        self._answering: deque[tuple[Capability, Answer, Iterator[Updates]]] = deque()
+        self._waiting: list[WaitingPrefixes] = []
+        self._answering: deque[tuple[Capability, LookupAnswer, Iterator[Updates]]] = deque()
         self._catching_up = CatchingUp((prefixes, *[reading.input for reading in read]), self._catch_up)
         hold_columns(prefixes.dataflow, self.held_codes)
 
@@ -183,7 +183,7 @@ class Lookup:
         times, index = prefixes.times, prefixes.time_index
         if not len(index):
             capability.downgrade(tuple(times[0].tolist()))
-            self._waiting.append(Waiting(capability, prefixes, initial))
+            self._waiting.append(WaitingPrefixes(capability, prefixes, initial))
             return
         used, number = np.unique(index, return_inverse=True)
         times = np.ascontiguousarray(times[used])
@@ -193,7 +193,7 @@ class Lookup:
             assigned |= mine
             rows = mine[number]
             self._waiting.append(
-                Waiting(
+                WaitingPrefixes(
                     capability.delayed(tuple(least.tolist())),
                     prefixes.take(rows),
                     initial[rows] if len(initial) > 1 else initial,

@@ -14,7 +14,7 @@ from differential.delta.prefixes import AltNeu, Prefixes
 from timely.errors import BuildError
 
 
-class Relation:
+class CollectionIndex:
     """A collection of records (key, value), indexed for proposing values (by key) and for validating them (by both).
 
     The indexes are made once, whatever number of queries use the relation.
@@ -29,7 +29,7 @@ class Relation:
         """Return how this relation extends prefixes that have its key in column `key`.
 
         >>> def paths(scope):
-        ...     edges = Relation(Collection.of(scope, np.array([1, 2, 2]), np.array([2, 3, 4])))
+        ...     edges = CollectionIndex(Collection.of(scope, np.array([1, 2, 2]), np.array([2, 3, 4])))
         ...     pairs = Prefixes.of(Collection.of(scope, np.array([1]), np.array([2])))
         ...     return extend(pairs, [edges.extension(1)]).results()
         >>> example(paths)
@@ -55,8 +55,8 @@ class Extension:
     `extend` is made of three steps: which relation has least for a prefix, what it has, and what others have, too.
 
     >>> def program(scope):
-    ...     edges = Relation(Collection.of(scope, np.array([1, 1, 2]), np.array([2, 3, 3])))
-    ...     known = Relation(Collection.of(scope, np.array([1, 2]), np.array([3, 3])))
+    ...     edges = CollectionIndex(Collection.of(scope, np.array([1, 1, 2]), np.array([2, 3, 3])))
+    ...     known = CollectionIndex(Collection.of(scope, np.array([1, 2]), np.array([3, 3])))
     ...     nodes = Prefixes.of(Collection.of(scope, np.array([1, 2]))).map(lambda node: (node, 99, -1))
     ...     counted = edges.extension(0).count(nodes, place=7)
     ...     counted.results().inspect(lambda record, time, diff: print(record))
@@ -67,7 +67,7 @@ class Extension:
     [((1, 3), 1), ((2, 3), 1)]
     """
 
-    relation: Relation
+    relation: CollectionIndex
     key: int
     sees: AltNeu
 
@@ -102,7 +102,7 @@ def extend(prefixes: Prefixes, extensions: Sequence[Extension]) -> Prefixes:
     Raises BuildError where there are no extensions.
 
     >>> def common_neighbours(scope):
-    ...     edges = Relation(Collection.of(scope, np.array([1, 1, 2, 2]), np.array([2, 3, 3, 4])))
+    ...     edges = CollectionIndex(Collection.of(scope, np.array([1, 1, 2, 2]), np.array([2, 3, 3, 4])))
     ...     pairs = Prefixes.of(Collection.of(scope, np.array([1]), np.array([2])))
     ...     return extend(pairs, [edges.extension(0), edges.extension(1)]).results()
     >>> example(common_neighbours)

@@ -10,14 +10,14 @@ from collections.abc import Iterable
 from typing import Any, cast
 
 from differential.durable.manifest import Manifest
-from differential.durable.places import Place
+from differential.durable.places import Stores
 from differential.durable.shard import Shard
 from differential.durable.writer import Writer
 from timely import Worker, new_input
 from timely.lowlevel import Broadcast, InputPort
 
 
-def claimed(place: Place) -> dict[str, Writer]:
+def claimed(place: Stores) -> dict[str, Writer]:
     """Return a writer of each collection in a place, which fences off those before."""
     writers: dict[str, Writer] = {}
     for name in place.names():

@@ -18,7 +18,7 @@ VARIABLE = "TIMELY_STATE_DIR"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
-class Place(Protocol):
+class Stores(Protocol):
     """The stores of a program's durable collections."""
 
     def names(self) -> list[str]:
@@ -59,7 +59,7 @@ class Directory:
         return self.path
 
 
-def place_of(where: str | os.PathLike[str] | Place | None) -> Place:
+def place_of(where: str | os.PathLike[str] | Stores | None) -> Stores:
     """Return the place that a program names, or that `timely run --state DIR` does. Raises ConfigError if none does."""
     if where is None:
         where = os.environ.get(VARIABLE)

@@ -46,7 +46,7 @@ from differential.durable.keep import Keep
 from differential.durable.kinds import kind_of
 from differential.durable.manifest import Manifest, Part, Position, described
 from differential.durable.opening import agreed, check, claimed
-from differential.durable.places import Place, check_name, checked_fields, place_of
+from differential.durable.places import Stores, check_name, checked_fields, place_of
 from differential.durable.shard import Shard, refuse_remains
 from differential.durable.writer import Writer
 from timely import Worker
@@ -150,7 +150,7 @@ class State:
     """
 
     def __init__(
-        self, place: Place, manifests: dict[str, Manifest], writers: dict[str, Writer], *, first: bool, replay: bool
+        self, place: Stores, manifests: dict[str, Manifest], writers: dict[str, Writer], *, first: bool, replay: bool
     ) -> None:
         self.place = place
         self.manifests = manifests
@@ -176,7 +176,7 @@ class State:
 
     @classmethod
     def open(
-        cls, worker: Worker, where: str | os.PathLike[str] | Place | None = None, *, replay: bool = False
+        cls, worker: Worker, where: str | os.PathLike[str] | Stores | None = None, *, replay: bool = False
     ) -> State:
         """Return the state at a place, on each worker: a directory, by default that of `timely run --state DIR`.
 

@@ -18,7 +18,7 @@ from timely.lowlevel import notify
 SECONDS = 30.0
 
 
-class Watch:
+class OverdueWatch:
     """Reports the operations under way that take `seconds`, from a thread of its own."""
 
     def __init__(
@@ -72,7 +72,7 @@ class Watch:
             self._sleep(min([self._seconds, *(due - now for due, _, _ in waiting if due > now)]))
 
 
-watch = Watch(SECONDS)
+watch = OverdueWatch(SECONDS)
 
 
 @contextmanager

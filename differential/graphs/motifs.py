@@ -16,7 +16,7 @@ from numbers import Integral
 from typing import Any
 
 from differential import Collection
-from differential.delta import AltNeu, Prefixes, Relation, extend
+from differential.delta import AltNeu, CollectionIndex, Prefixes, extend
 from differential.graphs.directions import transpose
 from differential.graphs.inputs import check_records
 from timely.errors import BuildError
@@ -74,15 +74,15 @@ def motif(edges: Collection, pattern: Pattern) -> Collection:
     """
     check_records("motif", edges=edges)
     variables = _checked(pattern)
-    forward = Relation(edges)
-    backward = Relation(transpose(edges))
+    forward = CollectionIndex(edges)
+    backward = CollectionIndex(transpose(edges))
     changes = Prefixes.of(edges)
     found = [_begun_by(changes, place, pattern, variables, forward, backward) for place in range(len(pattern))]
     return found[0].concat(*found[1:]).results()
 
 
 def _begun_by(
-    changes: Prefixes, place: int, pattern: Pattern, variables: int, forward: Relation, backward: Relation
+    changes: Prefixes, place: int, pattern: Pattern, variables: int, forward: CollectionIndex, backward: CollectionIndex
 ) -> Prefixes:
     """Return the changes of occurrences that changed edges make in the place of one edge of the pattern."""
     bound = list(pattern[place])

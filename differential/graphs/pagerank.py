@@ -76,11 +76,11 @@ def pagerank(
     if personalisation is not None:
         check_records("pagerank", personalisation=personalisation)
         edges, personalisation = innermost(edges, personalisation)
-    passing = Passing(numerator, denominator, _units(tolerance, unit))
+    passing = RankPassing(numerator, denominator, _units(tolerance, unit))
     return _ranks(edges, personalisation, passing, unit, rounds)
 
 
-class Passing(NamedTuple):
+class RankPassing(NamedTuple):
     """How much of its rank a node passes on: a fraction of it, rounded to a multiple of the tolerance, in units."""
 
     numerator: int
@@ -89,7 +89,7 @@ class Passing(NamedTuple):
 
 
 def _ranks(
-    edges: Collection, personalisation: Collection | None, passing: Passing, unit: int, rounds: int
+    edges: Collection, personalisation: Collection | None, passing: RankPassing, unit: int, rounds: int
 ) -> Collection:
     """Return (node, rank): the definition, for arguments that `pagerank` has checked."""
     numerator, denominator, tolerance = passing

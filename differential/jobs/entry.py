@@ -15,18 +15,18 @@ import pyarrow as pa
 from differential.jobs.command_line import parse, program_of
 from differential.jobs.files import write_changes, write_csv, write_json, write_parquet
 from differential.jobs.gathered import Delta, added_up
-from differential.jobs.input.changes import Changes
-from differential.jobs.input.edges import Graph
+from differential.jobs.input.changes import OpenedChanges
+from differential.jobs.input.edges import OpenedGraph
 from differential.jobs.input.faults import Faults
 from differential.jobs.input.graph import open_graph
-from differential.jobs.input.layout import Layout
+from differential.jobs.input.layout import InputLayout
 from differential.jobs.input.open_changes import open_changes
 from differential.jobs.input.replacements import PREFIX, Replacements
 from differential.jobs.interrupt import Interrupt
 from differential.jobs.job import Answer, Edges, Job, Shown
 from differential.jobs.outputs import CHECKED, Outputs, reporting
 from differential.jobs.picture import draw
-from differential.jobs.program import Outcome, Run, Task
+from differential.jobs.program import JobOutcome, JobRun, Task
 from differential.jobs.status import CheckError, status_of
 from timely import Config, Worker, execute
 
@@ -47,7 +47,7 @@ def task_of(job: Job, options: argparse.Namespace, interrupt: Interrupt) -> Task
     """Return the job with its input opened."""
     faults = Faults(options.on_error)
     weight = options.weight or ("3" if job.is_weighted(options) else None)
-    layout = Layout(weight, options.time, options.header, options.names, options.separator)
+    layout = InputLayout(weight, options.time, options.header, options.names, options.separator)
     is_first = Config.from_environ().process == 0
     graph = open_graph(options.graph, layout, faults, is_first=is_first)
     changes = None
@@ -60,8 +60,8 @@ def task_of(job: Job, options: argparse.Namespace, interrupt: Interrupt) -> Task
 
 
 def changes_of(
-    graph: Graph, options: argparse.Namespace, layout: Layout, faults: Faults, interrupt: Interrupt
-) -> Changes | Replacements:
+    graph: OpenedGraph, options: argparse.Namespace, layout: InputLayout, faults: Faults, interrupt: Interrupt
+) -> OpenedChanges | Replacements:
     """Return the changes that the options name."""
     if options.changes.startswith(PREFIX):
         return Replacements(options.changes, graph)
@@ -86,12 +86,12 @@ def _work(worker: Worker, task: Task) -> None:
             def emit(label: Any, delta: Delta) -> None:
                 write_changes(outputs.files["changes_to"], label, _named(task, delta.columns), delta.diffs.tolist())
 
-        outcome = Run(worker, task, display, emit)()
+        outcome = JobRun(worker, task, display, emit)()
         if outcome is not None:
             _finish(task, outcome, outputs)
 
 
-def _finish(task: Task, outcome: Outcome, outputs: Outputs) -> None:
+def _finish(task: Task, outcome: JobOutcome, outputs: Outputs) -> None:
     """Check the answer, describe it, and write it."""
     job, options, report, files = task.job, task.options, outcome.report, outputs.files
     names = task.graph.names
@@ -117,7 +117,7 @@ def _finish(task: Task, outcome: Outcome, outputs: Outputs) -> None:
             files["rejects"].write(f"{fault.file}\t{fault.line}\t{fault.reason}\t{fault.text}\n")
 
 
-def check(task: Task, outcome: Outcome) -> None:
+def check(task: Task, outcome: JobOutcome) -> None:
     """Raise CheckError if the answer differs from the one computed from scratch."""
     assert task.job.check is not None
     columns = outcome.edges.columns or (np.zeros(0, np.int64),) * 2

@@ -18,7 +18,7 @@ from differential.jobs.access import LONGEST, codec_of, label_of, reading
 from timely.errors import DataError
 
 
-class Line(NamedTuple):
+class TextLine(NamedTuple):
     """A line of a text, without its end."""
 
     file: str
@@ -30,22 +30,22 @@ class Line(NamedTuple):
     def fault(self, reason: str) -> DataError:
         """Return the error that names this line.
 
-        >>> print(Line("tweets.tsv", 3, "x").fault("has no user"))
+        >>> print(TextLine("tweets.tsv", 3, "x").fault("has no user"))
         tweets.tsv, line 3: has no user: 'x'
         """
         text = self.text if len(self.text) <= 120 else f"{self.text[:120]}..."
         return DataError(f"{self.file}, line {self.number}: {reason}: {text!r}")
 
 
-def lines(path: str) -> Iterator[Line]:
+def lines(path: str) -> Iterator[TextLine]:
     """Yield the lines of a text; `-` is standard input. Raises DataError if it is missing, damaged, or not text."""
     label = label_of(path)
     with reading(label), _opened(path, label) as stream:
         for number, data in enumerate(stream, start=1):
-            yield Line(label, number, _text(data, label, number))
+            yield TextLine(label, number, _text(data, label, number))
 
 
-def followed(paths: Sequence[str], is_over: Callable[[], bool] = lambda: False) -> Iterator[Line | None]:
+def followed(paths: Sequence[str], is_over: Callable[[], bool] = lambda: False) -> Iterator[TextLine | None]:
     """Yield the lines of texts as they arrive, and None whenever no line has.
 
     It ends when no text can grow any more: when all are standard input, which has ended, or once `is_over` returns
@@ -69,7 +69,7 @@ def followed(paths: Sequence[str], is_over: Callable[[], bool] = lambda: False) 
                     pieces.append((path, piece))
             for path, piece in pieces:
                 for number, data in enumerate(io.BytesIO(piece.data), start=piece.line):
-                    yield Line(label_of(path), number, _text(data, label_of(path), number))
+                    yield TextLine(label_of(path), number, _text(data, label_of(path), number))
             texts = {path: text for path, text in texts.items() if not text.is_ended}
             if not pieces and texts:
                 yield None

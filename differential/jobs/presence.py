@@ -15,13 +15,13 @@ import numpy as np
 
 from differential import Collection, new_input
 from differential.jobs.gathered import Gathered
-from differential.jobs.input.changes import Change
+from differential.jobs.input.changes import EpochChange
 from timely import Scope
 
 Edge = tuple[Any, ...]
 
 
-class Presence:
+class EdgePresence:
     """The number of occurrences of each edge that a change removes, on worker 0."""
 
     def __init__(self, scope: Scope, edges: Collection, width: int) -> None:
@@ -30,7 +30,7 @@ class Presence:
         self.found = Gathered(edges.map(_whole, keys=width).semijoin(asked), "edges to remove")
         self._counts: dict[Edge, int] = {}
 
-    def unknown(self, changes: Iterable[Change]) -> list[Edge]:
+    def unknown(self, changes: Iterable[EpochChange]) -> list[Edge]:
         """Return the edges that the changes remove and nobody has asked for."""
         removed = dict.fromkeys(edge for change in changes for edge, diff in _rows(change) if diff < 0)
         return [edge for edge in removed if edge not in self._counts]
@@ -50,7 +50,7 @@ class Presence:
                 columns = (column.tolist() for column in delta.columns)
                 self._counts.update(zip(zip(*columns), delta.diffs.tolist()))
 
-    def admitted(self, change: Change, reject: Callable[[Edge], None]) -> Change:
+    def admitted(self, change: EpochChange, reject: Callable[[Edge], None]) -> EpochChange:
         """Return the change without the rows that remove an absent edge; `reject` is called for each of these.
 
         The rows of a change happen at one time, so it may remove what it adds, in whichever order.
@@ -80,6 +80,6 @@ def _whole(*edge: Any) -> tuple[Any, ...]:
     return edge
 
 
-def _rows(change: Change) -> Iterator[tuple[Edge, int]]:
+def _rows(change: EpochChange) -> Iterator[tuple[Edge, int]]:
     columns = [change.source, change.target, *(() if change.weight is None else (change.weight,))]
     return zip(zip(*(column.tolist() for column in columns)), change.diff.tolist())

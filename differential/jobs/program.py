@@ -20,14 +20,14 @@ from numpy.typing import NDArray
 
 from differential import Collection, InputSession, new_input
 from differential.jobs.gathered import Delta, Gathered
-from differential.jobs.input.changes import Change, Changes
-from differential.jobs.input.edges import Edges, Graph, concatenated
+from differential.jobs.input.changes import EpochChange, OpenedChanges
+from differential.jobs.input.edges import EdgeBatch, OpenedGraph, concatenated
 from differential.jobs.input.faults import Fault, Faults
 from differential.jobs.input.form import integer_of
 from differential.jobs.input.replacements import Replacements
 from differential.jobs.interrupt import Interrupt
 from differential.jobs.job import Answer, Inputs, Job
-from differential.jobs.presence import Presence
+from differential.jobs.presence import EdgePresence
 from differential.jobs.report import Report
 from timely import Worker
 from timely.errors import DataError
@@ -46,15 +46,15 @@ class Task:
 
     job: Job
     options: argparse.Namespace
-    graph: Graph
-    reopened: Callable[[], Graph] | None
+    graph: OpenedGraph
+    reopened: Callable[[], OpenedGraph] | None
     """Opens the graph once more, with faults of its own, if several workers may share it and it can be read again."""
-    changes: Changes | Replacements | None
+    changes: OpenedChanges | Replacements | None
     faults: Faults
     interrupt: Interrupt
 
 
-class Outcome(NamedTuple):
+class JobOutcome(NamedTuple):
     """What worker 0 has at the end."""
 
     report: Report
@@ -69,7 +69,7 @@ Emit = Callable[[Any, Delta], None]
 """Receives the label of an epoch and how the answer changed in it."""
 
 
-class Run:
+class JobRun:
     """One run of a job on one worker."""
 
     def __init__(self, worker: Worker, task: Task, display: Display, emit: Emit | None) -> None:
@@ -78,7 +78,7 @@ class Run:
         self._display = display
         self._emit = emit
         self._is_first = worker.index == 0
-        self._timed: list[Edges] = []
+        self._timed: list[EdgeBatch] = []
         self._report = Report(task.graph.label)
         self._nodes: dict[str, NDArray[np.int64]] = {}
         job, options = task.job, task.options
@@ -90,14 +90,14 @@ class Run:
                 self._sessions[nodes.name], given[nodes.name] = new_input(scope, name=nodes.name)
             self._answer = Gathered(job.question(Inputs(edges, given), options))
             width = 3 if job.is_weighted(options) else 2
-            self._presence = Presence(scope, edges, width) if options.changes is not None else None
+            self._presence = EdgePresence(scope, edges, width) if options.changes is not None else None
             self._all_edges = Gathered(edges, "edges to check") if options.check else None
             self._tally, tally = new_input(scope, name="rows read")
             self._read = Gathered(tally, "rows read")
             self._rejects, rejects = new_input(scope, name="rejected lines")
             self._rejected = Gathered(rejects, "rejected lines")
 
-    def __call__(self) -> Outcome | None:
+    def __call__(self) -> JobOutcome | None:
         """Load the graph and make all changes. Return the outcome on worker 0, None on the others."""
         self._load()
         if not self._is_first:
@@ -110,7 +110,7 @@ class Run:
         if given is not None or self._timed:
             total = None if given is None else given.total
             self._display.begin("making changes", total, is_endless=self._task.options.follow)
-        if isinstance(given, Changes):
+        if isinstance(given, OpenedChanges):
             times = (int(edges.time.max()) for edges in self._timed if edges.time is not None)
             given.begin_after(max(times, default=0))
         for changes in (self._arrivals(), () if given is None else given.epochs()):
@@ -149,7 +149,7 @@ class Run:
             done += amount
             self._display.advance(done, rows, noun)
 
-        first: Edges | None = None
+        first: EdgeBatch | None = None
         for edges in self._share(advance):
             first = first or edges
             self._check_lengths(edges, graph.label)
@@ -183,7 +183,7 @@ class Run:
         is_alone = graph.names is not None or self._task.options.time is not None
         return graph.total if graph.total is None or is_alone else graph.total / self._worker.peers
 
-    def _share(self, advance: Callable[[int], None]) -> Iterator[Edges]:
+    def _share(self, advance: Callable[[int], None]) -> Iterator[EdgeBatch]:
         """Yield the edges of this worker's share that are there from the beginning."""
         worker, graph = self._worker, self._task.graph
         if self._task.options.time is None:
@@ -191,7 +191,7 @@ class Run:
         elif self._is_first:
             self._timed = list(graph.share(0, 1, advance))
 
-    def _arrivals(self) -> Iterator[Change]:
+    def _arrivals(self) -> Iterator[EpochChange]:
         """Yield the edges that have times, in the order of their times, those of one time together."""
         if not self._timed:
             return
@@ -200,9 +200,9 @@ class Run:
         for rows in np.split(order, np.flatnonzero(np.diff(time[order])) + 1):
             ones = np.ones(len(rows), np.int64)
             weights = None if weight is None else weight[rows]
-            yield Change(int(time[rows[0]]), 0, source[rows], target[rows], weights, ones)
+            yield EpochChange(int(time[rows[0]]), 0, source[rows], target[rows], weights, ones)
 
-    def _insert_nodes(self, first: Edges | None) -> None:
+    def _insert_nodes(self, first: EdgeBatch | None) -> None:
         """Insert the nodes that the command line names. `first` is the first batch that this worker has read."""
         for nodes in self._task.job.nodes:
             texts = getattr(self._task.options, nodes.name)
@@ -218,14 +218,14 @@ class Run:
             elif found:
                 self._sessions[nodes.name].insert(self._nodes[nodes.name])
 
-    def _first_source(self, first: Edges | None) -> list[int]:
+    def _first_source(self, first: EdgeBatch | None) -> list[int]:
         """Return the source of the first edge of the graph, if it has any."""
         # Of a graph that workers share, another worker may have read it: what comes before may have no edge.
         if self._task.reopened is not None and self._worker.peers > 1 and not self._timed:
             first = next(self._task.reopened().share(0, 1), None)
         return [] if first is None else [int(first.source[0])]
 
-    def _check_lengths(self, edges: Edges | Change, place: str) -> None:
+    def _check_lengths(self, edges: EdgeBatch | EpochChange, place: str) -> None:
         """Raise DataError for an edge of negative length, with its place and the names of its nodes."""
         if edges.weight is None or not (edges.weight < 0).any():
             return
@@ -249,7 +249,7 @@ class Run:
 
     # Changes
 
-    def _change(self, chunk: list[Change]) -> None:
+    def _change(self, chunk: list[EpochChange]) -> None:
         """Make changes, `options.batch` at a time, each in an epoch of its own."""
         if self._presence is not None and (unknown := self._presence.unknown(chunk)):
             epoch = self._presence.session.epoch
@@ -260,7 +260,7 @@ class Run:
         while not self._task.interrupt.is_overdue() and (batch := list(islice(changes, self._task.options.batch))):
             self._make(batch)
 
-    def _make(self, batch: list[Change]) -> None:
+    def _make(self, batch: list[EpochChange]) -> None:
         if self._presence is not None:
             batch = [self._presence.admitted(change, partial(self._refuse, change)) for change in batch]
         labels = {}
@@ -277,12 +277,12 @@ class Run:
         self._publish(labels)
         self._display.advance(self._report.changes, self._report.changes, "changes")
 
-    def _place(self, change: Change) -> str:
+    def _place(self, change: EpochChange) -> str:
         """Return where a change comes from: a line of the changes, or the graph, if its edges have times."""
         changes = self._task.changes
         return self._task.graph.label if changes is None or not change.line else f"{changes.label}, line {change.line}"
 
-    def _refuse(self, change: Change, edge: tuple[Any, ...]) -> None:
+    def _refuse(self, change: EpochChange, edge: tuple[Any, ...]) -> None:
         assert self._task.changes is not None
         text = " -> ".join(self._ends(*edge[:2])) + "".join(f" ({weight})" for weight in edge[2:])
         self._task.faults.add(Fault(self._task.changes.label, change.line, text, "removes an edge that is not there"))
@@ -312,7 +312,7 @@ class Run:
         self._worker.step()
         clock.sleep(WAIT)
 
-    def _outcome(self, end: int) -> Outcome:
+    def _outcome(self, end: int) -> JobOutcome:
         """Return what there is after the last change; `end` is the epoch in which the inputs were closed."""
         for each in self._gathered():
             each.deltas(end + 1)
@@ -323,12 +323,12 @@ class Run:
         columns = self._rejected.answer().columns
         faults = [*(Fault(*row) for row in zip(*(column.tolist() for column in columns))), *self._task.faults.take()]
         edges = Answer((), np.zeros(0, np.int64)) if self._all_edges is None else self._all_edges.answer()
-        return Outcome(report, self._answer.answer(), edges, self._nodes, faults)
+        return JobOutcome(report, self._answer.answer(), edges, self._nodes, faults)
 
 
-def _chunks(changes: Iterable[Change | None], size: int, wait: Callable[[], None]) -> Iterator[list[Change]]:
+def _chunks(changes: Iterable[EpochChange | None], size: int, wait: Callable[[], None]) -> Iterator[list[EpochChange]]:
     """Yield the changes in lists: full ones, or what has arrived. Wait if nothing has."""
-    chunk: list[Change] = []
+    chunk: list[EpochChange] = []
     for change in changes:
         if change is not None:
             chunk.append(change)

@@ -24,7 +24,7 @@ from differential.kernels.loader import LoadError, load
 from differential.kernels.processor import Processor
 from differential.kernels.shipped import Shipped
 from differential.kernels.signature import Signature
-from differential.kernels.store import SUFFIX, Store, report
+from differential.kernels.store import SUFFIX, KernelStore, report
 
 _SETTINGS = (
     "BOUNDSCHECK",
@@ -80,8 +80,8 @@ def toolchain() -> str:
     return digest.hexdigest()
 
 
-class Entry:
-    """What is kept of one kernel: by the package that is installed (`Shipped`), or for this user (`Store`).
+class CacheEntry:
+    """What is kept of one kernel: by the package that is installed (`Shipped`), or for this user (`KernelStore`).
 
     `kernel` is the kernel's qualified name; `sources` spells out what its object code depends on in Python.
     """
@@ -92,7 +92,7 @@ class Entry:
         self._source = f"{kernel}{signature}\n{sources}\n{toolchain()}"
         self.readable = "".join(each if each.isalnum() or each in "._" else "-" for each in kernel)[-_NAME_CHARACTERS:]
         self.symbol = f"kernel.{self.readable}.{_digest(self._source)}"
-        self.store = Store.of_user()
+        self.store = KernelStore.of_user()
         self._payload: bytes | None = None
         self._is_shipped = True
 

@@ -55,8 +55,8 @@ from typing import Any, ParamSpec, TypeAlias, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from differential.kernels.cache import Entry
-from differential.kernels.digest import Part, digest_of, reached
+from differential.kernels.cache import CacheEntry
+from differential.kernels.digest import StandIn, digest_of, reached
 from differential.kernels.interrupts import interrupted_late, uninterrupted
 from differential.kernels.loader import payload_of
 from differential.kernels.processor import Processor
@@ -87,7 +87,7 @@ _ahead: dict[str, bytes] = {}
 """What was compiled while another process compiled the kernel that was needed, by symbol, until it is used."""
 
 
-class Kernel(functools.partial[Any], Part):
+class Kernel(functools.partial[Any], StandIn):
     """A function that is compiled or loaded at its first call."""
 
     source: Any
@@ -107,12 +107,12 @@ class Kernel(functools.partial[Any], Part):
         parts = {id(part) for part in reached(self.source) if part is not self.source}
         return [one for one in _KERNELS if id(one.source) in parts]
 
-    def entry(self) -> Entry:
+    def entry(self) -> CacheEntry:
         """Return what is kept of this kernel. Its key also spells out how this module compiles functions."""
         signature = Signature.of(self.source)
         with uninterrupted():
             sources = digest_of(self.source) + (" vectorised" if self.is_vectorised else "")
-            return Entry(f"{self.source.__module__}.{self.source.__qualname__}", signature, sources)
+            return CacheEntry(f"{self.source.__module__}.{self.source.__qualname__}", signature, sources)
 
     def is_compiled(self) -> bool:
         """Return whether this kernel is in use or kept, so that it is loaded at most."""
@@ -143,7 +143,7 @@ _BARE = {"_nrt": False, "forceinline": True}
 """Numba's options for functions that count no references. A Numba that lacks one does without it."""
 
 
-class _Inner(Part):
+class _Inner(StandIn):
     """A function to be compiled into its callers."""
 
     def __init__(self, source: FunctionType, is_bare: bool) -> None:
@@ -168,7 +168,7 @@ class _Inner(Part):
         return self.dispatcher
 
 
-class _Primitive(Part):
+class _Primitive(StandIn):
     """A function that makes something compiled code can call; it runs when Numba may be imported."""
 
     def __init__(self, source: FunctionType, meaning: Callable[..., Any]) -> None:
@@ -363,7 +363,7 @@ def _compile_ahead(kernel: Kernel) -> bool:
     return True
 
 
-def _compiled(kernel: Kernel, entry: Entry, stack: contextlib.ExitStack) -> bytes:
+def _compiled(kernel: Kernel, entry: CacheEntry, stack: contextlib.ExitStack) -> bytes:
     """Return what a kernel is compiled to for this machine."""
     why = "once on this machine" if entry.store.is_usable() else "there is no cache"
     stack.enter_context(interrupted_late())
@@ -374,7 +374,7 @@ def _compiled(kernel: Kernel, entry: Entry, stack: contextlib.ExitStack) -> byte
     return payload
 
 
-def _turn(entry: Entry, stack: contextlib.ExitStack) -> Turn | None:
+def _turn(entry: CacheEntry, stack: contextlib.ExitStack) -> Turn | None:
     """Return a kernel's turn, which ends with the stack, or None if there is no cache to compile into."""
     if os.name == "posix" and entry.store.is_usable():
         with contextlib.suppress(OSError):

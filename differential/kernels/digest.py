@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 
-class Part:
+class StandIn:
     """Something that stands for a function in the globals of kernels."""
 
     source: Any
@@ -65,7 +65,7 @@ def _alone(function: FunctionType) -> _Alone:
     cells = [_constant(cell.cell_contents) for cell in function.__closure__ or ()]
     constants = [f"{name}={_constant(value)}" for name, value in named.items()]
     text = repr((spelled_out(code), repr(function.__defaults__), cells, constants))
-    values = [value.source if isinstance(value, Part) else value for value in named.values()]
+    values = [value.source if isinstance(value, StandIn) else value for value in named.values()]
     functions = [value for value in values if isinstance(value, FunctionType)]
     return _Alone(hashlib.blake2b(text.encode(), digest_size=16).digest(), functions)
 
@@ -80,7 +80,7 @@ def spelled_out(code: CodeType) -> str:
 
 def _constant(value: object) -> str:
     """Return as text what compiled code takes from the value of a global; functions are digested on their own."""
-    if isinstance(value, Part):
+    if isinstance(value, StandIn):
         return value.options()
     if isinstance(value, ModuleType):
         return value.__name__

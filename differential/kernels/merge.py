@@ -48,7 +48,7 @@ _STRETCH = 32
 _BLOCK = 256
 
 
-class Side(NamedTuple):
+class MergeSide(NamedTuple):
     """One of the two batches: its columns, the place of each of its times, and whether these places increase."""
 
     keys: Ints
@@ -59,7 +59,7 @@ class Side(NamedTuple):
     is_strict: bool
 
 
-class Target(NamedTuple):
+class MergeTarget(NamedTuple):
     """The columns that are written."""
 
     keys: Ints
@@ -87,9 +87,9 @@ def increases(place: Ints) -> bool:
 
 
 @inner
-def side_of(batches: Table, which: int, place: Ints) -> Side:
+def side_of(batches: Table, which: int, place: Ints) -> MergeSide:
     """Return a batch as a side, given the places of its times."""
-    return Side(
+    return MergeSide(
         column(batches, which, KEYS),
         column(batches, which, VALS),
         column(batches, which, TIME_INDEX),
@@ -100,7 +100,7 @@ def side_of(batches: Table, which: int, place: Ints) -> Side:
 
 
 @bare
-def copy_rows(side: Side, start: int, rows: int, target: Target, to: int) -> None:
+def copy_rows(side: MergeSide, start: int, rows: int, target: MergeTarget, to: int) -> None:
     """Copy `rows` rows of a side, from `start` on, to the target columns from row `to` on."""
     for row in range(rows):
         target.keys[to + row] = side.keys[start + row]
@@ -147,7 +147,7 @@ def place_chosen(batches: Table, place: Ints, chosen: Ints, rows: int, target: I
 
 
 @bare
-def note(state: Ints, target: Target, start: int, stop: int) -> None:
+def note(state: Ints, target: MergeTarget, start: int, stop: int) -> None:
     """Update what the state keeps of the rows written, by those from `start` to `stop`."""
     vals, index, diffs = target.vals, target.time_index, target.diffs
     if len(vals) != 0 and state[HAS_VALS] == 0:
@@ -179,7 +179,14 @@ def single_rows(keys: Ints, vals: Ints, start: int, most: int) -> int:
 
 @bare
 def choose(
-    a: Side, b: Side, positions: tuple[int, int], stop: int, chosen: Ints, tied: Ints, target: Target, to: int
+    a: MergeSide,
+    b: MergeSide,
+    positions: tuple[int, int],
+    stop: int,
+    chosen: Ints,
+    tied: Ints,
+    target: MergeTarget,
+    to: int,
 ) -> tuple[int, int, int, int, int]:
     """Choose the next rows of either side, as many as `chosen` holds; return both positions, rows, ties and a status.
 
@@ -240,7 +247,7 @@ def choose(
 
 
 @bare
-def is_next(a: Side, b: Side, i: int, j: int) -> bool:
+def is_next(a: MergeSide, b: MergeSide, i: int, j: int) -> bool:
     """Return whether the row `i` of the first side comes before the row `j` of the second, or has its key and value."""
     if i == len(a.keys) or j == len(b.keys):
         return j == len(b.keys)
@@ -248,7 +255,7 @@ def is_next(a: Side, b: Side, i: int, j: int) -> bool:
 
 
 @bare
-def group_ends(a: Side, b: Side, i: int, j: int) -> tuple[int, int]:
+def group_ends(a: MergeSide, b: MergeSide, i: int, j: int) -> tuple[int, int]:
     """Return where the rows of the next (key, value) end on both sides, given the next rows `i` and `j`."""
     is_first = is_next(a, b, i, j)
     key = a.keys[i] if is_first else b.keys[j]
@@ -262,7 +269,13 @@ def group_ends(a: Side, b: Side, i: int, j: int) -> tuple[int, int]:
 
 @bare
 def merge_group(
-    a: Side, b: Side, starts: tuple[int, int], ends: tuple[int, int], group: Table, target: Target, to: int
+    a: MergeSide,
+    b: MergeSide,
+    starts: tuple[int, int],
+    ends: tuple[int, int],
+    group: Table,
+    target: MergeTarget,
+    to: int,
 ) -> tuple[int, int]:
     """Merge the rows of one (key, value); return the next row to write, and MORE, NEEDS_DIFFS or TOO_WIDE.
 
@@ -319,7 +332,7 @@ def merge(
 
     The first call gets a `state` of zeros; `place` is that of `plan`.
     """
-    target, base = Target(keys, vals, index, diffs), batches[0, TIME_ROWS]
+    target, base = MergeTarget(keys, vals, index, diffs), batches[0, TIME_ROWS]
     a, b = side_of(batches, 0, place[:base]), side_of(batches, 1, place[base:])
     a_keys, b_keys = a.keys, b.keys
     i, j, out = state[FIRST], state[SECOND], state[WRITTEN]

@@ -79,7 +79,7 @@ _GROUPS, _VISITS, _TIMES, _ROWS, _LENGTHS = 0, 1, 2, 3, 3 + SIDES
 """How many groups, visits, times of the history, and rows of the input and of the output are planned."""
 
 
-class Plan(NamedTuple):
+class ReducePlan(NamedTuple):
     """The state before round 0, as columns with room for more, and how many items they have."""
 
     groups: Table
@@ -91,17 +91,17 @@ class Plan(NamedTuple):
 
 
 @inner
-def _no_plan() -> Plan:
+def _no_plan() -> ReducePlan:
     visits, times = np.empty((1, 0), np.int64), np.empty((1, 0), np.int64)
     input, output = np.empty((ROW_WIDTH, 0), np.int64), np.empty((ROW_WIDTH, 0), np.int64)
-    return Plan(np.empty((PLANNED, 1), np.int64), visits, times, input, output, np.zeros(_LENGTHS, np.int64))
+    return ReducePlan(np.empty((PLANNED, 1), np.int64), visits, times, input, output, np.zeros(_LENGTHS, np.int64))
 
 
 @inner
-def _with_room(plan: Plan, visits: int, times: int, rows: int, depth: int) -> Plan:
+def _with_room(plan: ReducePlan, visits: int, times: int, rows: int, depth: int) -> ReducePlan:
     """Return a plan with room for one more group, of as many visits, times and rows."""
     lengths = plan.lengths
-    return Plan(
+    return ReducePlan(
         with_room(plan.groups, lengths[_GROUPS] + 2),
         with_room(plan.visits, (lengths[_VISITS] + visits) * depth),
         with_room(plan.times, (lengths[_TIMES] + times) * depth),
@@ -112,7 +112,7 @@ def _with_room(plan: Plan, visits: int, times: int, rows: int, depth: int) -> Pl
 
 
 @bare
-def _has_room(plan: Plan, visits: int, times: int, rows: int, depth: int) -> bool:
+def _has_room(plan: ReducePlan, visits: int, times: int, rows: int, depth: int) -> bool:
     """Whether there is room for one more group, of as many visits, times and rows."""
     lengths = plan.lengths
     return bool(
@@ -136,7 +136,7 @@ def _put_rows(rows: Table, count: int, more: Rows, first: int, last: int, base: 
 
 @bare
 def _put_group(
-    plan: Plan, key: int, scratch: Scratch, rows: Rows, bounds: Ints, n: int, steps: int, depth: int
+    plan: ReducePlan, key: int, scratch: Scratch, rows: Rows, bounds: Ints, n: int, steps: int, depth: int
 ) -> None:
     """Put a gathered group with `n` times and as many visits as `steps` into a plan, which has room for it."""
     lengths = plan.lengths
@@ -204,7 +204,7 @@ def _times_of_state(times: Table, count: int, visits: Table, groups: Table, n: i
 
 @bare
 def _plan_group(
-    walk: Walk, earlier: Table, upper: Table, scratch: Scratch, rows: Rows, bounds: Ints, plan: Plan, state: Ints
+    walk: Walk, earlier: Table, upper: Table, scratch: Scratch, rows: Rows, bounds: Ints, plan: ReducePlan, state: Ints
 ) -> int:
     """Put the present group into a plan, or return why only the caller can (see `reduce_visit`)."""
     depth, layers, group, room = upper.shape[1], walk.layers, walk.group, scratch.marks.shape[1]
@@ -232,7 +232,7 @@ def _plan_group(
 
 @bare
 def _plan_groups(
-    walk: Walk, earlier: Table, upper: Table, scratch: Scratch, rows: Rows, bounds: Ints, plan: Plan, state: Ints
+    walk: Walk, earlier: Table, upper: Table, scratch: Scratch, rows: Rows, bounds: Ints, plan: ReducePlan, state: Ints
 ) -> int:
     """Plan group after group until only the caller can go on; return why (see `reduce_visit`).
 

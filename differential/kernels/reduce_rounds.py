@@ -57,7 +57,7 @@ Chunk: TypeAlias = tuple[Ints, Ints, Table, Ints, Ints]
 """Keys, values, times, time indices and diffs of rows; a column of nothing but defaults is absent."""
 
 
-class State:
+class ReduceState:
     """A call in progress.
 
     `groups` has a row for each group, and one more, with where its share of the following starts. `times` has the times
@@ -84,31 +84,33 @@ class State:
             self.groups[:, ENTERS_TO : ENTERS_TO + SIDES] = groups[:, ROWS_FROM : ROWS_FROM + SIDES]
 
 
-def plan(delta_table: Batches, earlier: Table, input_table: Batches, output_table: Batches, upper: Times) -> State:
+def plan(
+    delta_table: Batches, earlier: Table, input_table: Batches, output_table: Batches, upper: Times
+) -> ReduceState:
     """Return the state before the first round; the arguments are those of `differential.kernels.reduce.reduce`."""
     if is_first(delta_table, earlier, input_table, output_table):
         groups, times, input = plan_first(delta_table, upper)
         if len(groups) > 1:
-            return State(groups, times, input, np.empty((0, ROW_WIDTH), np.int64), earlier)
-    return State(*plan_rounds(delta_table, earlier, input_table, output_table, upper))
+            return ReduceState(groups, times, input, np.empty((0, ROW_WIDTH), np.int64), earlier)
+    return ReduceState(*plan_rounds(delta_table, earlier, input_table, output_table, upper))
 
 
-def rounds(state: State) -> int:
+def rounds(state: ReduceState) -> int:
     """Return how many rounds there are: the greatest number of interesting times of a group."""
     return state.rounds
 
 
-def keys(state: State) -> Ints:
+def keys(state: ReduceState) -> Ints:
     """Return the keys of the groups, to which `accumulate` refers by position."""
     return state.groups[:-1, GROUP_KEY]
 
 
-def pending(state: State) -> Table:
+def pending(state: ReduceState) -> Table:
     """Return the pending times for the next call."""
     return state.pending
 
 
-def accumulate(state: State, number: int) -> tuple[Ints, Ints, Ints, Ints, Ints]:
+def accumulate(state: ReduceState, number: int) -> tuple[Ints, Ints, Ints, Ints, Ints]:
     """Return the groups of a round, accumulated at their times.
 
     The result is `(active, offsets, vals, counts, fault)`: group `active[g]` has the rows `offsets[g]:offsets[g + 1]`,
@@ -122,13 +124,13 @@ def accumulate(state: State, number: int) -> tuple[Ints, Ints, Ints, Ints, Ints]
     return state.active, offsets, vals, counts, fault
 
 
-def time_of(state: State, number: int, place: int) -> tuple[int, ...]:
+def time_of(state: ReduceState, number: int, place: int) -> tuple[int, ...]:
     """Return the time at which a round visits the group at that place among those that `accumulate` returned."""
     time: list[int] = state.times[state.groups[state.active[place], VISITS_FROM] + number].tolist()
     return tuple(time)
 
 
-def settle(state: State, offsets: Ints, vals: Ints, counts: Ints) -> Chunk:
+def settle(state: ReduceState, offsets: Ints, vals: Ints, counts: Ints) -> Chunk:
     """Return the rows to emit in the present round, given the reduced groups in the layout that `accumulate` returned.
 
     A group may have several rows of the same value; `vals` and `counts` may be absent.

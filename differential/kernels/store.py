@@ -61,7 +61,7 @@ def report(text: str) -> None:
             print(line, end="", file=sys.stderr, flush=True)
 
 
-class Store:
+class KernelStore:
     """The directory of compiled kernels. `root` is the user's cache directory, which contains it or is it."""
 
     def __init__(self, root: Path, directory: Path) -> None:
@@ -69,25 +69,25 @@ class Store:
         self.directory = directory
 
     @staticmethod
-    def of_user(environ: Mapping[str, str] | None = None) -> Store:
+    def of_user(environ: Mapping[str, str] | None = None) -> KernelStore:
         """Return the store to which the environment points.
 
-        >>> Store.of_user({"DIFFERENTIAL_CACHE_DIR": "/var/cache/kernels"}).directory.as_posix()
+        >>> KernelStore.of_user({"DIFFERENTIAL_CACHE_DIR": "/var/cache/kernels"}).directory.as_posix()
         '/var/cache/kernels'
-        >>> Store.of_user({"NUMBA_CACHE_DIR": "/var/cache/numba"}).directory.as_posix()
+        >>> KernelStore.of_user({"NUMBA_CACHE_DIR": "/var/cache/numba"}).directory.as_posix()
         '/var/cache/numba/timely-dataflow'
-        >>> Store.of_user({"XDG_CACHE_HOME": "/home/ada/.cache"}).directory.as_posix()
+        >>> KernelStore.of_user({"XDG_CACHE_HOME": "/home/ada/.cache"}).directory.as_posix()
         '/home/ada/.cache/timely-dataflow/kernels'
         """
         given = os.environ if environ is None else environ
         if own := given.get(DIRECTORY_VARIABLE):
-            return Store(Path(os.path.abspath(own)), Path(os.path.abspath(own)))
+            return KernelStore(Path(os.path.abspath(own)), Path(os.path.abspath(own)))
         if numba := given.get("NUMBA_CACHE_DIR"):
             root = Path(os.path.abspath(numba))
-            return Store(root, root / "timely-dataflow")
+            return KernelStore(root, root / "timely-dataflow")
         named = given.get("XDG_CACHE_HOME", "")  # relative paths are invalid there
         root = Path(named if os.path.isabs(named) else os.path.expanduser("~/.cache"))
-        return Store(root, root / "timely-dataflow" / "kernels")
+        return KernelStore(root, root / "timely-dataflow" / "kernels")
 
     def is_usable(self) -> bool:
         """Return whether the directory is there and safe; report what is wrong otherwise."""

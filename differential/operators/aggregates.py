@@ -6,14 +6,14 @@ from functools import partial
 from numbers import Integral
 
 from differential.arrangement.core import ArrangementCore, C, Keyed
-from differential.data.codes import FLOAT_TYPES, Encoder, Kind
+from differential.data.codes import FLOAT_TYPES, ColumnKind, Encoder
 from differential.kernels import reduce as kernels
 from differential.kernels.compile import Batches, Times
 from differential.operators.exact_sums import is_summable, sums_of
 from differential.operators.groups import InPython
 from differential.operators.reduction import BuiltIn, Pending, reduce_arrangement
 from differential.operators.selected import Ordered, SameValues
-from differential.trace.columns import Columns
+from differential.trace.columns import UpdateColumns
 from timely.errors import DataError
 from timely.lowlevel import LogicalType, user_origin
 
@@ -86,16 +86,16 @@ class Sum:
 
     def __call__(
         self, new: Batches, pending: Pending, input: Batches, output: Batches, upper: Times
-    ) -> tuple[list[Columns], Pending]:
+    ) -> tuple[list[UpdateColumns], Pending]:
         kinds = self._value.kinds
-        if kinds is None or kinds in ((Kind.INT,), (Kind.BOOL,)):
-            self._result.kinds = (Kind.INT,)
+        if kinds is None or kinds in ((ColumnKind.INT,), (ColumnKind.BOOL,)):
+            self._result.kinds = (ColumnKind.INT,)
             return self._integers(new, pending, input, output, upper)
         if len(kinds) == 1 and isinstance(kinds[0], LogicalType) and is_summable(kinds[0]):
             return self._exact(new, pending, input, output, upper)
         if len(kinds) != 1 or kinds[0] not in FLOAT_TYPES:
             raise self._refused()
-        self._result.kinds = (Kind.FLOAT,)
+        self._result.kinds = (ColumnKind.FLOAT,)
         return self._floats(new, pending, input, output, upper)
 
     def _refused(self) -> DataError:

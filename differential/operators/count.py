@@ -4,7 +4,7 @@ coordinates, as a reduction like others."""
 from __future__ import annotations
 
 from differential.arrangement.core import C, Keyed
-from differential.data.codes import Kind
+from differential.data.codes import ColumnKind
 from differential.kernels import reduce as kernels
 from differential.operators.count_in_order import count_in_order
 from differential.operators.reduction import BuiltIn, reduce_arrangement
@@ -24,4 +24,6 @@ def count(collection: Keyed[C], *, signed: bool = False, name: str = "count") ->
         return count_in_order(source, name, signed=signed).as_collection()
     linear = 0 if source.is_advanced else kernels.LINEAR
     reduction = BuiltIn(kernels.COUNT, (kernels.SIGNED if signed else 0) | linear)
-    return reduce_arrangement(source, lambda key, value, result: reduction, (Kind.INT,), name=name).as_collection()
+    return reduce_arrangement(
+        source, lambda key, value, result: reduction, (ColumnKind.INT,), name=name
+    ).as_collection()

@@ -12,7 +12,7 @@ import numpy as np
 
 from differential.arrangement.arrange import new_trace
 from differential.arrangement.core import ArrangementCore, C
-from differential.data.codes import Encoder, Kind
+from differential.data.codes import ColumnKind, Encoder
 from differential.data.interning import interner_of
 from differential.data.negative import negative_total
 from differential.data.overflow import refusing, too_often
@@ -21,7 +21,7 @@ from differential.kernels.consolidate import consolidate
 from differential.kernels.count import Negative, count_block, count_changes
 from differential.kernels.wide import Overflow
 from differential.trace.batch import Batch
-from differential.trace.columns import Columns
+from differential.trace.columns import UpdateColumns
 from differential.trace.description import Description
 from differential.trace.handle import TraceHandle
 from differential.trace.spine import Spine
@@ -34,7 +34,7 @@ def count_in_order(source: ArrangementCore[C], name: str, *, signed: bool) -> Ar
     builder = OperatorBuilder(scope, name, static=True)
     input = builder.add_input(source.stream, Pipeline(), drains=True)
     output, stream = builder.add_output()
-    value = Encoder(interner_of(scope.dataflow.host), "value", (Kind.INT,))
+    value = Encoder(interner_of(scope.dataflow.host), "value", (ColumnKind.INT,))
     spine = new_trace(output, source.key, value)
     counter = CounterInOrder(input, output, spine, source.key, signed)
     builder.build_from(refusing(counter.run, source.key))
@@ -75,13 +75,13 @@ class CounterInOrder:
         try:
             if batch.time_count == 1:
                 block, rows = count_block((batch.columns.head,), past, self._is_signed)
-                columns = Columns(rows, 1, batch.depth, block, None)
+                columns = UpdateColumns(rows, 1, batch.depth, block, None)
             else:
                 together = consolidate(batch.keys, NOTHING, batch.time_index, batch.diffs, batch.times)
-                times = Columns.of(together)
+                times = UpdateColumns.of(together)
                 keys, _, time_index, diffs, table = together
                 keys, counts, time_index, diffs = count_changes(keys, time_index, diffs, past, self._is_signed)
-                columns = Columns.of(consolidate(keys, counts, time_index, diffs, table))
+                columns = UpdateColumns.of(consolidate(keys, counts, time_index, diffs, table))
         except (Negative, Overflow) as fault:
             if len(fault.args) < 3:
                 raise  # from `consolidate`, which does not know the time

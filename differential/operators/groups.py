@@ -13,7 +13,7 @@ from differential.data.interned import Interned
 from differential.kernels.compile import NOTHING, Batches, Times
 from differential.kernels.wide import Overflow
 from differential.operators.reduction import GroupFault, Pending
-from differential.trace.columns import Columns
+from differential.trace.columns import UpdateColumns
 from timely.errors import DataError
 from timely.lowlevel import Typed, read_only_views
 
@@ -89,9 +89,9 @@ class InPython:
 
     def __call__(
         self, new: Batches, pending: Pending, input: Batches, output: Batches, upper: Times
-    ) -> tuple[list[Columns], Pending]:
+    ) -> tuple[list[UpdateColumns], Pending]:
         state = rounds.plan(new, pending, input, output, upper)
-        chunks: list[Columns] = []
+        chunks: list[UpdateColumns] = []
         for number in range(rounds.rounds(state)):
             try:
                 active, offsets, vals, counts, fault = rounds.accumulate(state, number)
@@ -108,7 +108,7 @@ class InPython:
             chunk = rounds.settle(state, *rows)
             if len(chunk[0]):
                 keys, vals, times, index, diffs = chunk
-                chunks.append(Columns.of((keys, vals, index, diffs, times)))
+                chunks.append(UpdateColumns.of((keys, vals, index, diffs, times)))
         return chunks, rounds.pending(state)
 
     def _reduce(self, groups: CodeGroups) -> CodeRows:

@@ -41,14 +41,14 @@ Product = tuple[Batch, tuple[Batch, ...]]
 Watch = Callable[[Batch], object]
 
 
-class Watches(NamedTuple):
+class CodeWatchers(NamedTuple):
     """Functions that keep what the codes of a batch mean for as long as the batch exists (`codes.watcher`)."""
 
     new: Watch
     past: Watch
 
 
-def products(new: Batch, past: tuple[Batch, ...], watches: Watches) -> Iterator[Product] | None:
+def products(new: Batch, past: tuple[Batch, ...], watches: CodeWatchers) -> Iterator[Product] | None:
     """Return what to join instead of `new` with each batch of `past`; None if no key has a long history in both.
 
     The batches are made as they are asked for, and watched.
@@ -58,7 +58,7 @@ def products(new: Batch, past: tuple[Batch, ...], watches: Watches) -> Iterator[
     >>> whole = Description(Antichain([(0,)]), Antichain(), Antichain([(0,)]))
     >>> epochs = np.arange(100)
     >>> batch = Batch.build(epochs * 0, epochs % 2, epochs, 1 - epochs % 3, epochs[:, None], whole)
-    >>> pairs = products(batch, (batch,), Watches(len, len))
+    >>> pairs = products(batch, (batch,), CodeWatchers(len, len))
     >>> sum(len(new) * sum(map(len, past)) for new, past in pairs) < len(batch) ** 2 / 2
     True
     """
@@ -84,7 +84,7 @@ def products(new: Batch, past: tuple[Batch, ...], watches: Watches) -> Iterator[
     return chain([(rest, past), (hot, others)], _cut(hot, held, watches))
 
 
-def _cut(new: Batch, past: Batch, watches: Watches) -> Iterator[Product]:
+def _cut(new: Batch, past: Batch, watches: CodeWatchers) -> Iterator[Product]:
     """Yield what to join instead of two histories."""
     if not len(new) or not len(past):
         return

@@ -22,7 +22,7 @@ from differential.kernels.join import DONE, join as join_kernel
 from differential.kernels.wide import Overflow
 from differential.keys import described
 from differential.operators.catching_up import CatchingUp
-from differential.operators.histories import Product, Watches, products
+from differential.operators.histories import CodeWatchers, Product, products
 from differential.trace.batch import Batch, table_of
 from differential.trace.parts import first_wide_pair
 from timely import Stream
@@ -241,7 +241,7 @@ class Joiner:
             raise self._too_often(fault.args[0], *(((new,), past) if new_is_left else (past, (new,)))) from None
         if onward >= 0 and is_whole and not self._position:
             mine, theirs = (self._left, self._right) if new_is_left else (self._right, self._left)
-            watches = Watches(watcher(mine.key, mine.value), watcher(theirs.key, theirs.value))
+            watches = CodeWatchers(watcher(mine.key, mine.value), watcher(theirs.key, theirs.value))
             self._products = products(new, past, watches)
             if self._products is not None:
                 return None, CUT

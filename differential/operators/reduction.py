@@ -16,7 +16,7 @@ import numpy as np
 
 from differential.arrangement.arrange import Sealer, new_trace
 from differential.arrangement.core import ArrangementCore, C
-from differential.data.codes import Codes, Encoder, Kind
+from differential.data.codes import Codes, ColumnKind, Encoder
 from differential.data.interning import hold_columns, interner_of
 from differential.data.negative import negative_count, negative_total
 from differential.data.overflow import named, refusing, too_large
@@ -27,7 +27,7 @@ from differential.kernels.times import minimal
 from differential.kernels.wide import Overflow
 from differential.trace.batch import Batch, frontier_table, table_of
 from differential.trace.batcher import Batcher
-from differential.trace.columns import Columns
+from differential.trace.columns import UpdateColumns
 from differential.trace.cursor import accumulate
 from differential.trace.handle import TraceHandle
 from differential.trace.spine import Spine
@@ -65,13 +65,13 @@ class Reduction(Protocol):
 
     def __call__(
         self, new: Batches, pending: Pending, input: Batches, output: Batches, upper: Times
-    ) -> tuple[list[Columns], Pending]: ...
+    ) -> tuple[list[UpdateColumns], Pending]: ...
 
 
 def reduce_arrangement(
     source: ArrangementCore[C],
     make: Callable[[Encoder, Encoder, Encoder], Reduction],
-    value_kinds: tuple[Kind, ...] | None,
+    value_kinds: tuple[ColumnKind, ...] | None,
     *,
     name: str,
 ) -> ArrangementCore[C]:
@@ -193,7 +193,7 @@ class Reducer:
         self._source.drop()
         self._written.drop()
 
-    def _reduced(self, upper: Antichain) -> list[Columns]:
+    def _reduced(self, upper: Antichain) -> list[UpdateColumns]:
         """Reduce the new batches; return the updates that this emits."""
         # Both are kept until the kernel returns: the tables hold addresses of their columns, and no references.
         source, written = self._source.batches(), self._written.batches()
@@ -236,7 +236,7 @@ class BuiltIn:
 
     def __call__(
         self, new: Batches, pending: Pending, input: Batches, output: Batches, upper: Times
-    ) -> tuple[list[Columns], Pending]:
+    ) -> tuple[list[UpdateColumns], Pending]:
         block, rows, times, is_sealed, pending, fault = kernels.reduce(
             self._kind, self._parameter, new, pending, input, output, upper
         )
@@ -244,7 +244,7 @@ class BuiltIn:
             raise GroupFault(fault, self.by_value, kind=self._kind)
         chunks = []
         if rows:
-            columns = Columns(rows, times, pending.shape[1] - PENDING_TIME, block, None)
+            columns = UpdateColumns(rows, times, pending.shape[1] - PENDING_TIME, block, None)
             columns.is_sealed = is_sealed
             chunks.append(columns)
         return chunks, pending

@@ -10,7 +10,7 @@ from differential.kernels.compile import Batches, Ints, Times
 from differential.kernels.memory import DIFFS, TIME_INDEX, VALS
 from differential.kernels.value_order import in_value_order
 from differential.operators.reduction import BuiltIn, Pending, Reduction
-from differential.trace.columns import Columns
+from differential.trace.columns import UpdateColumns
 from differential.trace.table import owning
 
 _WITHOUT_ORDER = {
@@ -40,7 +40,7 @@ class Ordered:
 
     def __call__(
         self, new: Batches, pending: Pending, input: Batches, output: Batches, upper: Times
-    ) -> tuple[list[Columns], Pending]:
+    ) -> tuple[list[UpdateColumns], Pending]:
         if self._value.ordered:
             return self._in_order(new, pending, input, output, upper)
         if self._value.kinds is not self._kinds:
@@ -90,7 +90,7 @@ class SameValues:
 
     def __call__(
         self, new: Batches, pending: Pending, input: Batches, output: Batches, upper: Times
-    ) -> tuple[list[Columns], Pending]:
+    ) -> tuple[list[UpdateColumns], Pending]:
         if self._value.kinds is not None:
             self._result.adopt(self._value)
         return self._reduction(new, pending, input, output, upper)

@@ -21,7 +21,7 @@ from differential.data.overflow import refusing, too_often
 from differential.kernels.count import Negative, distinct_block, record_changes
 from differential.kernels.wide import Overflow
 from differential.trace.batch import Batch
-from differential.trace.columns import FEW, Columns, Rows
+from differential.trace.columns import FEW, Rows, UpdateColumns
 from differential.trace.description import Description
 from differential.trace.handle import TraceHandle
 from differential.trace.parts import consolidated
@@ -95,7 +95,7 @@ class ThresholdInOrder:
                 raise self._negative(first.rows, int(row), int(occurrences)) from None
             except Overflow as fault:
                 raise too_often(*self._occurrence(first.rows, fault.args[2])) from None
-            return Batch(Columns(count, 1, first.depth, block, None), description)
+            return Batch(UpdateColumns(count, 1, first.depth, block, None), description)
         parts = [batch.columns.rows for batch in new]
         rows = parts[0] if len(parts) == 1 else consolidated(parts)
         keys, vals, time_index, diffs, times = rows

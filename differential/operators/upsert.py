@@ -28,7 +28,7 @@ from differential.keys import check_keys
 from differential.operators.input import Change, are_columns, check_open, gathered, owned
 from differential.trace.batch import Batch, table_of
 from differential.trace.batcher import Batcher
-from differential.trace.columns import Columns
+from differential.trace.columns import UpdateColumns
 from differential.trace.description import NO_TIMES
 from differential.trace.handle import TraceHandle
 from timely import Scope
@@ -277,7 +277,7 @@ class Upserter:
         """Return the value of each of some keys, sorted and distinct, and whether it has one."""
         vals, present = np.zeros(len(keys), np.int64), np.zeros(len(keys), np.bool_)
         past = tuple(batch for batch in self._held.batches() if len(batch))
-        wanted = Batch(Columns.of((keys, NOTHING, NOTHING, NOTHING, np.zeros((1, 1), np.int64))), NO_TIMES)
+        wanted = Batch(UpdateColumns.of((keys, NOTHING, NOTHING, NOTHING, np.zeros((1, 1), np.int64))), NO_TIMES)
         position = 0
         parts = []
         while past and position >= 0:

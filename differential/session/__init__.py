@@ -2,7 +2,7 @@
 
 from differential.session.changes import Change, Changes
 from differential.session.definition import Tables
-from differential.session.group_by import Groups, Windows
+from differential.session.group_by import GroupBy, Windows
 from differential.session.live import Watch
 from differential.session.readable import Table, View
 from differential.session.relation import Relation
@@ -16,7 +16,7 @@ from timely.lowlevel import refuse_copies
 __all__ = [
     "Change",
     "Changes",
-    "Groups",
+    "GroupBy",
     "Relation",
     "Row",
     "Rows",

@@ -29,11 +29,11 @@ from differential.session.outcome import stating_outcome
 from differential.session.rows import Rows
 from differential.session.site import Definition, Site
 from differential.session.table_data import Column
-from differential.session.transaction import Net, Statement
+from differential.session.transaction import Net, RowStatement
 from timely.errors import SessionError
 
 if TYPE_CHECKING:
-    from differential.session.storage import Storage
+    from differential.session.storage import SessionStorage
 
 
 class Catalog:
@@ -59,7 +59,7 @@ class Catalog:
         """The sinks of views."""
         self.ends: list[Callable[[], object]] = []
         """Functions that stop serving other programs when the session is closed."""
-        self.storage: Storage | None = None
+        self.storage: SessionStorage | None = None
         """Where tables and commits are durable, if they are."""
         self._begun: Begun | None = None
         """The commit that begins, until the catalog is updated to it."""
@@ -105,7 +105,7 @@ class Catalog:
                 self._lock.release()
         return self.clocks.least(item)
 
-    def state(self, item: Item, statement: Statement) -> None:
+    def state(self, item: Item, statement: RowStatement) -> None:
         """Add a statement about a table to the transaction. Raises DataError where values are of other kinds."""
         names = (item.names or ())[: len(statement.columns)]
         with self.exclusive():
@@ -114,12 +114,12 @@ class Catalog:
             self.check(item)
             columns = item.schema.fit(item.name, names, statement.columns)
             item.schema.fit_lists(item.name, names, columns)
-            statement = Statement(statement.kind, columns, statement.origin)
+            statement = RowStatement(statement.kind, columns, statement.origin)
             self.clocks.check(item, statement)
             if len(columns[0]):
                 self._pending.append((item, statement))
 
-    def stated(self, item: Item) -> list[Statement]:
+    def stated(self, item: Item) -> list[RowStatement]:
         """Return the statements about a table that are not committed."""
         return [statement for each, statement in self._pending if each is item]
 
@@ -134,7 +134,7 @@ class Catalog:
             self.blocks.refuse_inside()
             return self._commit()
 
-    def commit_apart(self, statements: Iterable[tuple[Item, Statement]]) -> int:
+    def commit_apart(self, statements: Iterable[tuple[Item, RowStatement]]) -> int:
         """Commit these statements alone. The uncommitted statements of the program stay as they are."""
         with self.exclusive():
             kept, self._pending = self._pending, []

@@ -35,7 +35,7 @@ class Message:
     RESULT, VOTE, FAILED, LEFT, ENDED = "result", "vote", "failed", "left", "ended"
 
 
-class Counts(NamedTuple):
+class MemberCounts(NamedTuple):
     """The counts and the collected changes of a member's part of an item: see `Item.adopt`."""
 
     number: int

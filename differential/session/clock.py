@@ -28,7 +28,7 @@ from differential.data.ticks import of_ticks, ticks
 from differential.session.feeds import Feeds
 from differential.session.item import Item
 from differential.session.table_data import Column
-from differential.session.transaction import Kind, Net, Plan, Statement, keys_of, stacked
+from differential.session.transaction import Kind, Net, RowStatement, TransactionPlan, keys_of, stacked
 from timely.errors import DataError, SessionError
 from timely.lowlevel import Origin
 
@@ -122,7 +122,7 @@ class Clocks:
             if item in clock.beside:
                 raise SessionError(f"{item} belongs to {clock.item}, and is dropped with it")
 
-    def check(self, item: Item, statement: Statement) -> None:
+    def check(self, item: Item, statement: RowStatement) -> None:
         """Raise DataError if an event time of a statement is null."""
         if item in self.all and statement.kind in CHANGES:
             self.all[item].check(statement.columns)
@@ -142,7 +142,7 @@ class Clocks:
         _, least = min(marks, key=lambda each: each[0])
         return least.value(least.mark)
 
-    def reckon(self, pending: Iterable[tuple[Item, Statement]], feeds: Feeds) -> Reckoning:
+    def reckon(self, pending: Iterable[tuple[Item, RowStatement]], feeds: Feeds) -> Reckoning:
         """Divide the statements of a commit into late and punctual ones, and move the watermarks, until `settle`."""
         self._reckoning = Reckoning(self.all, self.now())
         self._reckoning.read(pending, feeds)
@@ -172,7 +172,7 @@ class Reckoning:
     """
 
     def __init__(self, clocks: Mapping[Item, Clock], now: float) -> None:
-        self.punctual: list[tuple[Item, Statement]] = []
+        self.punctual: list[tuple[Item, RowStatement]] = []
         """The statements without the late rows."""
         self.marks: dict[Clock, int | None] = {}
         """The watermarks as of this commit."""
@@ -187,7 +187,7 @@ class Reckoning:
         self._expired: dict[Clock, int] = {}
         """The time up to which rows expire: they are before the watermark, but their removal is not late."""
 
-    def read(self, pending: Iterable[tuple[Item, Statement]], feeds: Feeds) -> None:
+    def read(self, pending: Iterable[tuple[Item, RowStatement]], feeds: Feeds) -> None:
         """Set the late rows aside, and move the watermarks."""
         if not self._clocks:
             self.punctual.extend(pending)
@@ -209,7 +209,9 @@ class Reckoning:
             self._move(clock, {feed.name for feed in own if feed.may_deliver})
         self._follow()
 
-    def finish(self, plans: Mapping[Item, Plan], changes: dict[str, tuple[Item, Net]]) -> dict[str, tuple[Item, Net]]:
+    def finish(
+        self, plans: Mapping[Item, TransactionPlan], changes: dict[str, tuple[Item, Net]]
+    ) -> dict[str, tuple[Item, Net]]:
         """Remove late replacements from the changes of tables, add late rows and watermarks, and return the changes."""
         for item, made in plans.items():
             if item in self._clocks and item.name in changes and (made.replaced is not None or made.is_cleared):
@@ -233,7 +235,7 @@ class Reckoning:
                 )
         return changes
 
-    def _state(self, clock: Clock, statement: Statement) -> None:
+    def _state(self, clock: Clock, statement: RowStatement) -> None:
         """Record where the program moves a watermark."""
         if statement.kind is not Kind.INSERT:
             raise SessionError(
@@ -242,13 +244,13 @@ class Reckoning:
             )
         self._stated.setdefault(clock, []).append(int(ticks(statement.columns[0]).max()))
 
-    def _expire(self, clock: Clock, statement: Statement) -> None:
+    def _expire(self, clock: Clock, statement: RowStatement) -> None:
         """Remove the rows that expire before other statements take effect: they are rows of the last commit."""
         self.punctual.insert(0, (clock.item, statement._replace(kind=Kind.DELETE)))
         last = int(ticks(statement.columns[clock.place]).max())
         self._expired[clock] = max(last, self._expired.get(clock, last))
 
-    def _divide(self, clock: Clock, statement: Statement) -> None:
+    def _divide(self, clock: Clock, statement: RowStatement) -> None:
         """Divide a statement into its late rows and the others."""
         try:
             early = clock.is_early(statement.columns)
@@ -295,7 +297,7 @@ class Reckoning:
     def _is_idle(self, clock: Clock, source: str | None) -> bool:
         return clock.idle is not None and self._now - self.moved[clock][source] >= clock.idle
 
-    def _withdrawn(self, clock: Clock, made: Plan, net: Net) -> Net | None:
+    def _withdrawn(self, clock: Clock, made: TransactionPlan, net: Net) -> Net | None:
         """Return changes without those of the keys for which a row before the watermark would be replaced."""
         stays = np.ones(len(net.diffs), np.bool_)
         if clock in self._expired:

@@ -24,7 +24,7 @@ from uuid import uuid4
 from weakref import WeakValueDictionary
 
 from differential.session.call import Call
-from differential.session.channel import Channel, Counts, Message, packed, portable
+from differential.session.channel import Channel, MemberCounts, Message, packed, portable
 from differential.session.cluster import Cluster, Control
 from differential.session.interrupt import Closing
 from differential.session.item import Item
@@ -210,7 +210,7 @@ class _Member:
             error = failure
         self._end(error)
 
-    def _finish(self, result: Any, error: BaseException | None, counts: list[Counts]) -> None:
+    def _finish(self, result: Any, error: BaseException | None, counts: list[MemberCounts]) -> None:
         for each in counts:
             item = self._items.get(each.number)
             if item is not None:

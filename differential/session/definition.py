@@ -12,7 +12,7 @@ from differential.collection import Collection
 from differential.operators.join import semijoin
 from differential.session.clock import sources
 from differential.session.item import Item
-from differential.session.relation import Index, Relation
+from differential.session.relation import IndexedRelation, Relation
 from differential.session.windows import WINDOW
 from timely import Scope
 from timely.errors import SessionError
@@ -115,7 +115,7 @@ class Tables:
         part = item.parts[self._scope.index]
         if part is None or item.error is not None:
             raise SessionError(f"{item} was dropped") from item.error
-        relation: Relation = Index(*part.trace.imported(self._scope, None, name)).as_collection()
+        relation: Relation = IndexedRelation(*part.trace.imported(self._scope, None, name)).as_collection()
         if item.names is not None:
             relation = relation.named(*item.names).at(item.event_time)
             relation.declared, relation.types = item.columns(len(item.names)), item.schema.types()

@@ -16,7 +16,7 @@ from timely.errors import SessionError, StateError
 from timely.lowlevel import notify, user_origin
 
 if TYPE_CHECKING:
-    from differential.session.storage import Storage
+    from differential.session.storage import SessionStorage
 
 
 def show_ended(what: str, ended: list[str]) -> None:
@@ -54,7 +54,7 @@ class Deliveries:
         delivery.close()
         self.all = tuple(each for each in self.all if each[0] is not delivery)
 
-    def gather(self, storage: Storage | None, number: int) -> SessionError | None:
+    def gather(self, storage: SessionStorage | None, number: int) -> SessionError | None:
         """Append the changes of a commit to the durable views, and collect them for sinks.
 
         Return the error of the store. Sinks then have the commit once the session is opened again.

@@ -27,7 +27,7 @@ from differential.session.call import Call
 from differential.session.cluster import Alone, Cluster, Control
 from differential.session.interrupt import Closing, interrupt, program_frame, throw
 from differential.session.item import Item, computing, taken
-from differential.session.progress import QUIET, Progress
+from differential.session.progress import QUIET, SessionProgress
 from differential.session.site import Site
 from timely import Config, Worker, execute
 from timely.errors import DataError, SessionError, TraceError
@@ -65,7 +65,7 @@ class Engine:
         settings: Config | None = None,
         shows_progress: bool = False,
     ) -> None:
-        self.progress = Progress(shows_progress)
+        self.progress = SessionProgress(shows_progress)
         self.workers = workers
         self._origin = origin
         self._process = os.getpid()

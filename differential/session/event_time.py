@@ -19,7 +19,7 @@ from differential.session.definition import Tables
 from differential.session.item import Item
 from differential.session.site import Site
 from differential.session.table_data import Column, columns_of
-from differential.session.transaction import Kind, Statement
+from differential.session.transaction import Kind, RowStatement
 from timely.errors import DataError, SessionError
 from timely.lowlevel import typed, user_origin
 
@@ -98,7 +98,7 @@ def expired(catalog: Catalog, clock: Clock, before: Any) -> None:
         for columns, counts in catalog.engine.call(Site.read_before, _index(catalog, clock), limit):
             if len(counts):
                 rows = tuple(column.repeat(counts) for column in columns)
-                catalog.state(item, Statement(Kind.EXPIRE, rows, user_origin()))
+                catalog.state(item, RowStatement(Kind.EXPIRE, rows, user_origin()))
 
 
 def _index(catalog: Catalog, clock: Clock) -> Item:

@@ -8,7 +8,7 @@ from differential.session.item import Item
 from differential.session.rows import Rows
 from differential.session.sources.feed import Feed
 from differential.session.sources.source import Extent, Position
-from differential.session.transaction import Statement
+from differential.session.transaction import RowStatement
 from timely.errors import SessionError
 
 
@@ -44,7 +44,7 @@ class Feeds:
         """Whether no more rows will arrive."""
         return all(feed.is_over or feed.is_ended for feed in self.all)
 
-    def statements(self, *without: Feed) -> list[tuple[Item, Statement]]:
+    def statements(self, *without: Feed) -> list[tuple[Item, RowStatement]]:
         """Return what the next commit makes of what has arrived."""
         return [each for feed in self.all if feed not in without for each in feed.statements()]
 

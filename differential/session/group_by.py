@@ -40,7 +40,7 @@ class Grouped(Named, Protocol):
 R = TypeVar("R", bound=Grouped)
 
 
-class Groups(Generic[R]):
+class GroupBy(Generic[R]):
     """The records of a collection by the values of some columns; without any, all records as one group.
 
     >>> from differential.session import Relation
@@ -124,10 +124,10 @@ class Groups(Generic[R]):
             columns = {each: f"sum({each!r}) adds up the column" for each in self._columns}
             raise AttributeError(absent(self, name, GROUPS | columns))
 
-    def _only(self, columns: Sequence[str]) -> Groups[R]:
+    def _only(self, columns: Sequence[str]) -> GroupBy[R]:
         """Return the groups, of records that may lack other columns than these."""
         narrow = self._records().narrowed([*self._names, *columns])
-        return self if narrow is self._records() else Groups(lambda: narrow, self._names, self._columns)
+        return self if narrow is self._records() else GroupBy(lambda: narrow, self._names, self._columns)
 
     def _count(self, name: str) -> Any:
         return self._typed(self._counts(), "count", None, name)
@@ -182,7 +182,7 @@ class Groups(Generic[R]):
         return narrow.select(**computed)
 
 
-class Windows(Groups[R]):
+class Windows(GroupBy[R]):
     """The windows of event time that the records of a collection belong to: groups of the records of each window.
 
     Every result has the columns `window_start` and `window_end`; the end is not part of the window.
@@ -225,10 +225,10 @@ class Windows(Groups[R]):
         known_columns(self._whole.names, "rows", by)
         return assigned(self._whole, self._kind, self._column, by)
 
-    def group_by(self, *names: str) -> Groups[R]:
+    def group_by(self, *names: str) -> GroupBy[R]:
         """Return the groups of records that are equal in these columns and in the same window."""
         rows = self.rows(*names if isinstance(self._kind, Sessions) else ())
-        return Groups(lambda: rows, (*names, *WINDOW), rows.names)
+        return GroupBy(lambda: rows, (*names, *WINDOW), rows.names)
 
 
 def _unused(columns: Sequence[str]) -> str:

@@ -1,6 +1,6 @@
 """What a session keeps up to date: a table, a view, or, for a moment, a question.
 
-An `Item` is shared by all workers; each has a `Part` of it: a dataflow, the trace that holds the rows, and, of a table,
+An `Item` is shared by all workers; each has an `ItemPart`: a dataflow, the trace that holds the rows, and, of a table,
 the session that changes them. An item that failed, or was dropped, has an `error`; then each worker drops its part, and
 nobody reads it any longer.
 """
@@ -35,7 +35,7 @@ _numbers, _failures = count(), count(1)
 
 
 @dataclass(slots=True)
-class Part:
+class ItemPart:
     """One worker's share of an item."""
 
     dataflow: int
@@ -89,7 +89,7 @@ class Item:
     """Why it failed or was dropped; the first error stays."""
 
     # A place for each worker. Only the thread of the worker writes to it, or the one that receives from its process.
-    parts: list[Part | None] = field(default_factory=list)
+    parts: list[ItemPart | None] = field(default_factory=list)
     """The parts of the workers in this process; None for the others, and before it is built or after it is dropped."""
     totals: list[int] = field(default_factory=list)
     """The number of rows on each worker, while a commit is made, too."""

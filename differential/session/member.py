@@ -14,7 +14,7 @@ from queue import SimpleQueue
 from typing import Any
 
 from differential.session.call import Call
-from differential.session.channel import Channel, Counts, Message, packed, portable
+from differential.session.channel import Channel, MemberCounts, Message, packed, portable
 from differential.session.cluster import Cluster, Control
 from differential.session.engine import Engine
 from differential.session.interrupt import Closing
@@ -26,10 +26,10 @@ from timely.errors import SessionError
 def main(descriptor: int) -> None:
     """Run a worker for the session that has the other end of a socket."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the coordinator interrupts what is to be interrupted
-    Member(descriptor).run()
+    SessionMember(descriptor).run()
 
 
-class Member(Cluster):
+class SessionMember(Cluster):
     """A process of a session that is not its first."""
 
     def __init__(self, descriptor: int) -> None:
@@ -37,7 +37,7 @@ class Member(Cluster):
         self._items: dict[int, Item] = {}
         self._noted: set[Item] = set()
         """The items of which something was counted or kept since the last answer."""
-        self._sent: dict[int, Counts] = {}
+        self._sent: dict[int, MemberCounts] = {}
         """What the coordinator knows of each item."""
         self._verdicts: SimpleQueue[Any] = SimpleQueue()
         """Why an item is not built, or None if it is; Closing at the end."""
@@ -128,13 +128,13 @@ class Member(Cluster):
         index, counts = self._index, []
         for item in taken(self._noted):
             if item.parts[index] is not None:
-                now = Counts(item.number, item.totals[index], item.nbytes[index], item.take_changed(index))
+                now = MemberCounts(item.number, item.totals[index], item.nbytes[index], item.take_changed(index))
                 if now.changed or now != self._sent.get(item.number):
                     self._sent[item.number] = now._replace(changed=[])
                     counts.append(now)
         self._send_result(call.results[0] if call.results else None, call.error, counts)
 
-    def _send_result(self, result: Any, error: BaseException | None, counts: list[Counts]) -> None:
+    def _send_result(self, result: Any, error: BaseException | None, counts: list[MemberCounts]) -> None:
         try:
             data = packed(Message.RESULT, result, portable(error), counts)
         except Exception as cannot:

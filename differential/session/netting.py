@@ -15,10 +15,10 @@ from differential.session.engine import Engine
 from differential.session.feeds import Feeds
 from differential.session.item import Item
 from differential.session.site import Site
-from differential.session.transaction import Net, Statement, plan, settled
+from differential.session.transaction import Net, RowStatement, plan, settled
 from timely.errors import SessionError
 
-Stated = tuple[Item, Statement]
+Stated = tuple[Item, RowStatement]
 Nets = dict[str, tuple[Item, Net]]
 """The changes of each table, by its name."""
 
@@ -33,7 +33,7 @@ class Begun(NamedTuple):
 
 def net_of(statements: Sequence[Stated], engine: Engine, clocks: Clocks, feeds: Feeds) -> Nets:
     """Return the changes of each table that statements make. Raises SessionError where a row is not there."""
-    by_table: dict[Item, list[Statement]] = {}
+    by_table: dict[Item, list[RowStatement]] = {}
     reckoning = clocks.reckon([each for each in statements if each[0].error is None], feeds)
     for item, statement in reckoning.punctual:
         by_table.setdefault(item, []).append(statement)

@@ -16,11 +16,13 @@ from differential.session.engine import Engine
 from timely.errors import SessionError, StateError, TimelyError
 
 if TYPE_CHECKING:
-    from differential.session.storage import Storage
+    from differential.session.storage import SessionStorage
 
 
 @contextmanager
-def stating_outcome(engine: Engine, storage: Storage | None, known: Callable[[], tuple[int, int]]) -> Iterator[None]:
+def stating_outcome(
+    engine: Engine, storage: SessionStorage | None, known: Callable[[], tuple[int, int]]
+) -> Iterator[None]:
     """Refuse this block where the session has ended; if it is durable, errors state what becomes of the commit.
 
     `known` returns the last commit of the workers, and how many statements are not committed. The statements of a

@@ -27,7 +27,7 @@ PERIOD = 0.1
 """How often, in seconds, a display looks for something new."""
 
 
-class Progress:
+class SessionProgress:
     """The progress of one session, which is shown only if `is_shown`."""
 
     def __init__(self, is_shown: bool) -> None:

@@ -27,7 +27,7 @@ from differential.session.sources.feed import Feed
 from differential.session.sources.source import Source
 from differential.session.statement import statement_of
 from differential.session.table_data import columns_of
-from differential.session.transaction import Kind, Statement
+from differential.session.transaction import Kind, RowStatement
 from differential.session.writing import forgotten, written
 from timely.errors import DataError, SessionError
 from timely.lowlevel import user_origin
@@ -338,7 +338,7 @@ class Table(Readable):
         if time is None:
             raise DataError(f"the watermark of {self._item} cannot be null")
         _, values = columns_of({"watermark": time}, None)
-        self._catalog.state(item, Statement(Kind.INSERT, values, user_origin()))
+        self._catalog.state(item, RowStatement(Kind.INSERT, values, user_origin()))
 
     def expire(self, before: Any) -> None:
         """Make the next commit remove the rows before a time that the watermark has passed.

@@ -58,7 +58,7 @@ def attached(catalog: Catalog, item: Item, source: Source, rejects: Item | None,
         return feed
 
 
-class Run:
+class Ingestion:
     """Commits what the sources of a session deliver, in a thread, until all have ended, or `stop`.
 
     >>> from differential.session import Session

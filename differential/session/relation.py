@@ -25,7 +25,7 @@ from differential.operators import filter as _filter, join as _join
 from differential.operators.attempt import Attempt
 from differential.session.alike import Alike
 from differential.session.checked import checked, checked_by_name
-from differential.session.group_by import Groups, Windows
+from differential.session.group_by import GroupBy, Windows
 from differential.session.guesses import RELATION, absent
 from differential.session.joined import On, joined_on, with_types
 from differential.session.near import (
@@ -68,7 +68,7 @@ class Relation(Alike):
     _narrow: Callable[[Sequence[str]], Relation] | None = None
     """Makes a relation that has at least these columns, if that costs less than to select them (for `narrowed`)."""
 
-    def arrange_by_key(self) -> Index:  # type: ignore[override]
+    def arrange_by_key(self) -> IndexedRelation:  # type: ignore[override]
         """Return this relation indexed by key. The operators of the index keep the names that those here keep.
 
         >>> def program(scope):
@@ -78,13 +78,13 @@ class Relation(Alike):
         >>> example(program)
         [((1, 30, 20), 1), ((2, 5, 5), 1)]
         """
-        index = cast(Index, super().arrange_by_key()).like(self)
+        index = cast(IndexedRelation, super().arrange_by_key()).like(self)
         self._arrangement = cast(Any, index)
         return index
 
-    def indexed(self, arranged: Arranged) -> Index:  # type: ignore[override]
+    def indexed(self, arranged: Arranged) -> IndexedRelation:  # type: ignore[override]
         """Return the arrangement of a relation that has the given parts."""
-        return Index(*arranged)
+        return IndexedRelation(*arranged)
 
     def named(self, *names: str) -> Relation:
         """Return the same collection with these names of columns, one for each position.
@@ -245,7 +245,7 @@ class Relation(Alike):
         has_all = set(names) >= set(self.names or ())
         return self if self._narrow is None or is_made or has_all else self._narrow(names)
 
-    def group_by(self, *names: str) -> Groups[Relation]:
+    def group_by(self, *names: str) -> GroupBy[Relation]:
         """Return the groups of records that are equal in these columns, of which `sum` and others make collections.
 
         Without columns, all records are one group: its results have one record, or none if there are no records.
@@ -262,7 +262,7 @@ class Relation(Alike):
         [((35,), 1)]
         """
         self._known("group_by", names)
-        return Groups(lambda: self, names, self.names)
+        return GroupBy(lambda: self, names, self.names)
 
     def window(self, kind: Kind, *, at: str | None = None) -> Windows[Relation]:  # type: ignore[override]
         """Return the windows of event time that the records belong to: `tumbling`, `sliding` or `sessions`.
@@ -312,23 +312,25 @@ class Attempted(Attempt[Relation]):
         return super().rejects.named("record", "error", "line")
 
 
-def _of_records(operator: Callable[Concatenate[Relation, P], Relation]) -> Callable[Concatenate[Index, P], Relation]:
+def _of_records(
+    operator: Callable[Concatenate[Relation, P], Relation],
+) -> Callable[Concatenate[IndexedRelation, P], Relation]:
     """Return an operator of a relation as a method of its index, which it reads."""
 
     @wraps(operator)
-    def method(self: Index, /, *arguments: P.args, **options: P.kwargs) -> Relation:
+    def method(self: IndexedRelation, /, *arguments: P.args, **options: P.kwargs) -> Relation:
         return operator(self.as_collection(), *arguments, **options)
 
     return method
 
 
-class Index(Arrangement):
+class IndexedRelation(Arrangement):
     """A relation, indexed by key: what operators make of it are relations, with the names that a relation keeps."""
 
     _labels: Relation | None = None
     """A relation without records that has the names of the columns, if they are known."""
 
-    def like(self, relation: Relation | None) -> Index:
+    def like(self, relation: Relation | None) -> IndexedRelation:
         """Return this index with the names of a relation. Indexes with different names share all else."""
         if relation is None or relation.names is None:
             return self
@@ -336,13 +338,13 @@ class Index(Arrangement):
             return self
         index = self
         if self._labels is not None:
-            index = Index.__new__(Index)
+            index = IndexedRelation.__new__(IndexedRelation)
             index.__dict__.update(self.__dict__)
         index._labels = copy(relation)
         index._labels.__dict__.update(_stream=None, _make_stream=None, _outside=None, _arrangement=None, _narrow=None)
         return index
 
-    def enter(self, scope: Scope) -> Index:
+    def enter(self, scope: Scope) -> IndexedRelation:
         """Return this index inside an inner scope, with the same names."""
         return super().enter(scope).like(self._labels)
 

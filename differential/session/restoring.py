@@ -10,22 +10,22 @@ import numpy as np
 
 from differential.data.codes import kind_of
 from differential.durable import kinds
-from differential.durable.places import Place
+from differential.durable.places import Stores
 from differential.session.catalog import Catalog
 from differential.session.item import Item
 from differential.session.kept import Kept
 from differential.session.schema import type_name
 from differential.session.site import Site
-from differential.session.storage import Storage
+from differential.session.storage import SessionStorage
 from differential.session.table_data import Column
 from differential.session.transaction import Net
 from timely.errors import DataError, SessionError
 from timely.lowlevel import user_origin
 
 
-def restore(catalog: Catalog, where: str | os.PathLike[str] | Place, keep: int | str | None) -> None:
+def restore(catalog: Catalog, where: str | os.PathLike[str] | Stores, keep: int | str | None) -> None:
     """Make the tables of a session durable, and build those that exist already."""
-    storage = Storage(where, keep)
+    storage = SessionStorage(where, keep)
     catalog.storage, catalog.last = storage, storage.last
     catalog.engine.call(Site.begin_at, storage.last)
     for name, kept in storage.tables.items():
@@ -89,7 +89,7 @@ def adopted(
     return item
 
 
-def _widen(catalog: Catalog, storage: Storage, name: str, more: Mapping[str, tuple[Column, Any]]) -> None:
+def _widen(catalog: Catalog, storage: SessionStorage, name: str, more: Mapping[str, tuple[Column, Any]]) -> None:
     """Give a table more columns, and its table of late changes, too: an example of each, and the value in its rows.
 
     Each of the two is built again. So SessionError is raised, before anything changes, if the program uses one already.
@@ -152,7 +152,7 @@ def keep_view(catalog: Catalog, item: Item) -> None:
             raise
 
 
-def _table(catalog: Catalog, storage: Storage, name: str, kept: Kept) -> tuple[Item, Net | None]:
+def _table(catalog: Catalog, storage: SessionStorage, name: str, kept: Kept) -> tuple[Item, Net | None]:
     """Return a durable table that is to be built, and its rows."""
     workers = catalog.engine.workers
     item = Item(name, "table", user_origin(), workers, kept.columns, kept.shown, kept.keys, kept.has_key)

@@ -61,7 +61,7 @@ def begun(at: int) -> dict[str, Any]:
     return {"created": at, "token": token_hex(4)}
 
 
-class Past(NamedTuple):
+class RetainedChanges(NamedTuple):
     """What commits have changed in a durable table or view, after the commit `since`, and the name of these commits."""
 
     stream: str

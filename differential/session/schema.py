@@ -23,7 +23,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from differential.data.codes import FLOAT_TYPES, TYPE_NAMES, AnyKind, Kind, kind_of
+from differential.data.codes import FLOAT_TYPES, TYPE_NAMES, AnyKind, ColumnKind, kind_of
 from differential.frames.python import type_of
 from differential.operators.input import owned
 from differential.session.lists import learned, shape_of
@@ -32,7 +32,7 @@ from timely.errors import DataError
 from timely.lowlevel import LogicalType, Typed, is_null, typed
 
 _INT64 = np.dtype(np.int64)
-_WIDTH: dict[AnyKind, int] = {Kind.FLOAT16: 0, Kind.FLOAT32: 1, Kind.FLOAT: 2}
+_WIDTH: dict[AnyKind, int] = {ColumnKind.FLOAT16: 0, ColumnKind.FLOAT32: 1, ColumnKind.FLOAT: 2}
 
 
 _LOOKED_AT = 1000
@@ -63,7 +63,7 @@ class Schema:
         """Return copies of columns, as the table holds them. Raises DataError, which names the column and a value."""
         kinds, fitting = dict(self._kinds), []
         for name, column in zip(names, columns):
-            if type(column) is np.ndarray and column.dtype is _INT64 and kinds.get(name) is Kind.INT:
+            if type(column) is np.ndarray and column.dtype is _INT64 and kinds.get(name) is ColumnKind.INT:
                 fitting.append(column.copy())  # what most columns are, and nothing to convert
                 continue
             try:
@@ -141,10 +141,10 @@ def _first_lists(column: Column) -> list[Any]:
 def type_name(kind: AnyKind) -> str:
     """Return the name of the type of a column of a kind.
 
-    >>> type_name(Kind.INT)
+    >>> type_name(ColumnKind.INT)
     'int64'
     """
-    return TYPE_NAMES[kind] if isinstance(kind, Kind) else kind.name
+    return TYPE_NAMES[kind] if isinstance(kind, ColumnKind) else kind.name
 
 
 def _of_nulls(column: Column, kind: AnyKind | None) -> Column:
@@ -158,7 +158,7 @@ def _of_nulls(column: Column, kind: AnyKind | None) -> Column:
 
 def _has_nulls(kind: AnyKind) -> bool:
     """Return whether columns of a kind may hold nulls."""
-    return not isinstance(kind, Kind) and type_name(kind) != "uint64"
+    return not isinstance(kind, ColumnKind) and type_name(kind) != "uint64"
 
 
 def _without_nulls(kind: AnyKind) -> DataError:
@@ -176,23 +176,23 @@ def _fitting(column: Column, kind: AnyKind) -> Column:
     """Return a column as one of a kind."""
     found = kind_of(column)
     if column.dtype.kind == "u":
-        if not isinstance(kind, Kind) and kind.name.removesuffix("?") == "uint64":
+        if not isinstance(kind, ColumnKind) and kind.name.removesuffix("?") == "uint64":
             return _stated(typed(column, "uint64"), found, kind)
         raise DataError(f"holds {int(column.max())}, which is too large for a 64-bit integer")
     if found == kind:
         return column
     if type_name(found) == "uint64" and (np.asarray(column) < 1 << 63).all():
         return _fitting(np.asarray(column).astype(np.int64), kind)
-    if not isinstance(found, Kind) and found.name == f"{type_name(kind)}?":
+    if not isinstance(found, ColumnKind) and found.name == f"{type_name(kind)}?":
         if is_null(column).any():
             raise _without_nulls(kind)
         return cast(Column, typed(column, type_name(kind)))
-    if not isinstance(found, Kind) and found.name.removesuffix("?") in ("int64", "float32", "float16"):
+    if not isinstance(found, ColumnKind) and found.name.removesuffix("?") in ("int64", "float32", "float16"):
         return _where_present(column, kind)
-    if not isinstance(kind, Kind):
+    if not isinstance(kind, ColumnKind):
         return _stated(column, found, kind)
     wider = column
-    if kind in _WIDTH and (found is Kind.INT or (found in _WIDTH and _WIDTH[found] < _WIDTH[kind])):
+    if kind in _WIDTH and (found is ColumnKind.INT or (found in _WIDTH and _WIDTH[found] < _WIDTH[kind])):
         wider = column.astype(FLOAT_TYPES[kind])
     if wider is column or not ((wider.astype(column.dtype) == column) | (wider != wider)).all():
         raise _other(column, found, kind)
@@ -215,14 +215,14 @@ def _stated(column: Column, found: AnyKind, kind: LogicalType) -> Column:
     """Return a column as one of a logical type that its values belong to."""
     base = kind.name.removesuffix("?")
     has_no_nulls = type_name(found) == base
-    if not has_no_nulls and isinstance(found, Kind):
+    if not has_no_nulls and isinstance(found, ColumnKind):
         widened = next((each for each, name in TYPE_NAMES.items() if name == base), None)
         if widened is None:
-            if base != "uint64" or found is not Kind.INT:
+            if base != "uint64" or found is not ColumnKind.INT:
                 raise _other(column, found, kind)
         else:
             column = _fitting(column, widened)
-    elif not isinstance(found, Kind) and _has_zone(found.name) != _has_zone(base):
+    elif not isinstance(found, ColumnKind) and _has_zone(found.name) != _has_zone(base):
         raise _other(column, found, kind)  # without a zone it is not known which instant a time is, or its date
     try:
         return cast(Column, typed(column, kind.name))
@@ -279,7 +279,7 @@ def _other(column: Column, found: AnyKind, kind: AnyKind) -> DataError:
 
 
 def _shown(kind: AnyKind) -> str:
-    if isinstance(kind, Kind):
+    if isinstance(kind, ColumnKind):
         return kind.value
     return "lists or dicts" if kind.name == "value" else kind.name
 

@@ -31,7 +31,7 @@ from differential.session.guesses import SESSION, absent
 from differential.session.item import Item
 from differential.session.near import meant, names_of, refuse_name
 from differential.session.readable import Readable, Table, View, existing
-from differential.session.reading import Run, rejects_of, run
+from differential.session.reading import Ingestion, rejects_of, run
 from differential.session.rows import Rows
 from differential.session.site import Definition
 from differential.session.sources.feed import REJECTS
@@ -45,7 +45,7 @@ from timely.lowlevel import Origin, user_origin
 from timely.services import Live, serve_live
 
 if TYPE_CHECKING:
-    from differential.durable.places import Place
+    from differential.durable.places import Stores
     from differential.session.serving.server import Server
 
 _numbers = count(1)
@@ -100,7 +100,7 @@ class Session:
         self,
         workers: int | None = None,
         processes: bool = False,
-        state: str | PathLike[str] | Place | None = None,
+        state: str | PathLike[str] | Stores | None = None,
         keep: int | str | None = 0,
         progress: bool = True,
     ) -> None:
@@ -263,7 +263,7 @@ class Session:
         """
         return run(self._catalog, every, until)
 
-    def start(self, *, every: float = 0.1) -> Run:
+    def start(self, *, every: float = 0.1) -> Ingestion:
         """Do as `run` does, in a thread, until `stop` of the result; sources that are added later belong to it, too.
 
         An error ends it: `is_running` is False then, and `wait` and `stop` raise the error.
@@ -272,7 +272,7 @@ class Session:
         ...     db.start().stop()
         0
         """
-        return Run(self._catalog, every)
+        return Ingestion(self._catalog, every)
 
     def rejects(self, name: str = "rejects") -> Table:
         """Return the table of this name for records that are not rows; a new one, unless there is one.

@@ -5,9 +5,9 @@ table, view and question is a dataflow of its own, which imports the indexes tha
 all others as they are: the dataflow is dropped, and what reads it, too.
 
 Times are numbers of commits. `commit` ends the present epoch at the tables that change, and at those that views of them
-read, then steps until these views are final there. All others stay final as of an earlier commit (`Part.at`), at which
-they have the same rows, until something is built that may read them. So nothing runs for tables that share no view
-with those that change.
+read, then steps until these views are final there. All others stay final as of an earlier commit (`ItemPart.at`), at
+which they have the same rows, until something is built that may read them. So nothing runs for tables that share no
+view with those that change.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from differential.kernels.compile import NOTHING
 from differential.operators.input import InputSession
 from differential.session.definition import Tables, explain
 from differential.session.interrupt import Closing, Interrupted
-from differential.session.item import Item, Part, Share, failure, negative_rows
+from differential.session.item import Item, ItemPart, Share, failure, negative_rows
 from differential.session.relation import Relation
-from differential.session.transaction import Found, Net, Wanted
+from differential.session.transaction import FoundRows, Net, Wanted
 from differential.sources import new_input
 from timely import Worker
 from timely.errors import NegativeCountError, OperatorError, SessionError, TimelyError
@@ -67,7 +67,7 @@ class Site:
         """The last failure, of any item, that was looked at."""
         self._compacted = 0
         """The commit after which indexes were last allowed to be compacted."""
-        self._ahead: dict[int, Part] = {}
+        self._ahead: dict[int, ItemPart] = {}
         """The parts whose indexes may be compacted further, by their dataflows."""
         self._agree = agree
         self._is_closing = is_closing
@@ -169,14 +169,18 @@ class Site:
             trace.consolidate()
         return sum(trace.statistics().rows for trace in traces) < before
 
-    def look_up(self, wanted: Mapping[str, tuple[Item, Wanted]]) -> dict[str, Found]:
+    def look_up(self, wanted: Mapping[str, tuple[Item, Wanted]]) -> dict[str, FoundRows]:
         """Return the committed rows of keys of tables that live on this worker, and how often rows occur here."""
         found = {}
         for name, (item, (replaced, removed)) in wanted.items():
             part = item.parts[self.worker.index]
             if part is not None:
                 cursor = part.trace.cursor(part.at)
-                rows = Found() if replaced is None else Found(*cursor[replaced if len(replaced) > 1 else replaced[0]])
+                rows = (
+                    FoundRows()
+                    if replaced is None
+                    else FoundRows(*cursor[replaced if len(replaced) > 1 else replaced[0]])
+                )
                 found[name] = rows if removed is None else rows._replace(present=cursor.counts(removed))
         return found
 
@@ -198,7 +202,7 @@ class Site:
         _, rows, counts = part.trace.cursor(part.at).below(limit)
         return Share(rows, counts)
 
-    def _part(self, item: Item) -> Part:
+    def _part(self, item: Item) -> ItemPart:
         """Return this worker's part of an item. Raises SessionError if the item was dropped."""
         part = item.parts[self.worker.index]
         if item.error is not None or part is None:
@@ -340,7 +344,7 @@ class Site:
         finally:
             self.building = None
         item.reads = tables.reads
-        item.parts[index] = Part(scope.dataflow.index, trace, session, self.epoch)
+        item.parts[index] = ItemPart(scope.dataflow.index, trace, session, self.epoch)
         self._items[scope.dataflow.index] = item
         self._noted.add(item)
         self._concerned.clear()

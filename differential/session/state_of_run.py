@@ -16,7 +16,7 @@ VARIABLE = "TIMELY_STATE_DIR"
 """
 
 
-class Holder(Protocol):
+class ClaimHolder(Protocol):
     """A session, as its claim to the directory needs it."""
 
     @property
@@ -24,10 +24,10 @@ class Holder(Protocol):
         """Whether the session has ended, so another one may have the directory."""
 
 
-_holders: WeakSet[Holder] = WeakSet()
+_holders: WeakSet[ClaimHolder] = WeakSet()
 
 
-def state_of_run(session: Holder) -> str | None:
+def state_of_run(session: ClaimHolder) -> str | None:
     """Return the directory, which is this session's from now on; None if the program has none.
 
     Raises SessionError while another session of the program has it: only one session commits to a directory.

@@ -12,12 +12,12 @@ import numpy as np
 
 from differential.session.item import Item
 from differential.session.table_data import Column, columns_of
-from differential.session.transaction import Kind, Statement
+from differential.session.transaction import Kind, RowStatement
 from timely.errors import SessionError
 from timely.lowlevel import user_origin
 
 
-def statement_of(item: Item, kind: Kind, data: Any, named: dict[str, Any]) -> Statement:
+def statement_of(item: Item, kind: Kind, data: Any, named: dict[str, Any]) -> RowStatement:
     """Return the statement of a program that gives rows as `data`, or as columns by name.
 
     Raises SessionError where a column is missing or unknown, or where rows are given in both ways or in none.
@@ -41,7 +41,7 @@ def statement_of(item: Item, kind: Kind, data: Any, named: dict[str, Any]) -> St
         kind, wanted = Kind.DELETE_KEYS, key
     elif kind is not Kind.DELETE and are_rows:
         given, values = _with_nulls(item, given, values)
-    return Statement(kind, _spread(item, wanted, given, values), user_origin())
+    return RowStatement(kind, _spread(item, wanted, given, values), user_origin())
 
 
 def _one_row(data: Mapping[str, Any], lists: Sequence[str]) -> Mapping[str, Any]:

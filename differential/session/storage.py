@@ -29,14 +29,14 @@ from differential.durable import rows
 from differential.durable.keep import Keep
 from differential.durable.kinds import empty, kind_of
 from differential.durable.manifest import Manifest, Position
-from differential.durable.places import Directory, Place, check_name, place_of
+from differential.durable.places import Directory, Stores, check_name, place_of
 from differential.durable.shard import Shard
 from differential.durable.writer import Writer
 from differential.session.changes import Change, Changes
 from differential.session.interrupt import Deferral
 from differential.session.item import Item
 from differential.session.kept import Kept, check_columns, ends_before, noted_as, position_of
-from differential.session.retained import Past, Reaches, Retained, begun, stream_of
+from differential.session.retained import Reaches, Retained, RetainedChanges, begun, stream_of
 from differential.session.table_data import Column
 from differential.session.transaction import Net
 from timely.errors import ConfigError, SessionError, StateError, TimelyError
@@ -62,10 +62,10 @@ Nets = Mapping[str, tuple[Item, Net]]
 Positions = Mapping[str, Mapping[str, Position]]
 
 
-class Storage:
+class SessionStorage:
     """The durable tables and views of one session. Use under the lock of the session's catalog."""
 
-    def __init__(self, where: str | os.PathLike[str] | Place, keep: int | str | None) -> None:
+    def __init__(self, where: str | os.PathLike[str] | Stores, keep: int | str | None) -> None:
         """Claim all that is there. Raises StateError if something is damaged, StoreError if the store fails."""
         self._place = place_of(where)
         self._keep = Keep(keep)
@@ -198,7 +198,7 @@ class Storage:
             )
         return self._retained(item, sink, self._reaches.setdefault(item.name, Reaches()))
 
-    def past(self, item: Item) -> Past | None:
+    def past(self, item: Item) -> RetainedChanges | None:
         """Return the retained changes of a durable table or view; None if it is not durable.
 
         None also for a view that the next commit will correct, because the retained changes lack the correction.
@@ -208,7 +208,7 @@ class Storage:
         retained = self._retained(item, "", Reaches())
         since = max(retained.since(), self.last - PAST)
         stream = stream_of(self._identity, item.name, retained.about)
-        return Past(stream, since, retained.changes(since, self.last))
+        return RetainedChanges(stream, since, retained.changes(since, self.last))
 
     def _is_durable(self, item: Item) -> bool:
         return item.name in self._tables if item.kind == "table" else any(each is item for each, _ in self._views)

@@ -43,7 +43,7 @@ class Kind(Enum):
     EXPIRE = "expire"
 
 
-class Statement(NamedTuple):
+class RowStatement(NamedTuple):
     """A statement about rows, in columns with the key first; DELETE_KEYS has the key alone, and CLEAR none."""
 
     kind: Kind
@@ -63,7 +63,7 @@ class Wanted(NamedTuple):
     removed: tuple[Column, ...] | None
 
 
-class Found(NamedTuple):
+class FoundRows(NamedTuple):
     """The committed rows of the keys wanted: the place of each row's key among them, its other columns, and its count.
 
     `present` has how often each of the rows wanted occurs.
@@ -82,7 +82,7 @@ class Net(NamedTuple):
     diffs: Column
 
 
-class Plan(NamedTuple):
+class TransactionPlan(NamedTuple):
     """What the statements on a table leave to do. `replaced` are columns of keys, each of them once.
 
     If the table `is_cleared`, all its committed rows are removed, and `replaced` is None.
@@ -90,7 +90,7 @@ class Plan(NamedTuple):
 
     keys: int
     inserted: list[tuple[Column, ...]]
-    removed: list[Statement]
+    removed: list[RowStatement]
     replaced: tuple[Column, ...] | None
     is_cleared: bool = False
 
@@ -102,10 +102,10 @@ class Plan(NamedTuple):
         return Wanted(self.replaced, stacked([each.columns for each in self.removed]) if self.removed else None)
 
 
-def plan(statements: Sequence[Statement], keys: int) -> Plan:
+def plan(statements: Sequence[RowStatement], keys: int) -> TransactionPlan:
     """Return what the statements on a table with that many key columns add up to."""
     inserted: list[tuple[Column, ...]] = []
-    removed: list[Statement] = []
+    removed: list[RowStatement] = []
     replaced = _Keys()
     is_cleared = False
     for statement in reversed(statements):
@@ -125,7 +125,7 @@ def plan(statements: Sequence[Statement], keys: int) -> Plan:
         elif len(columns[0]) and kind is Kind.DELETE:
             removed.append(statement._replace(columns=columns))
     parts = None if is_cleared else replaced.parts
-    return Plan(keys, inserted[::-1], removed[::-1], stacked(parts) if parts else None, is_cleared)
+    return TransactionPlan(keys, inserted[::-1], removed[::-1], stacked(parts) if parts else None, is_cleared)
 
 
 class _Keys:
@@ -173,7 +173,9 @@ def _runs(columns: Sequence[Column]) -> tuple[Column, Column]:
     return order, starts_of_runs([ordered(column)[order] for column in columns])
 
 
-def settled(planned: Plan, found: Iterable[Found], table: str, cleared: Sequence[Net] = ()) -> Net | None:
+def settled(
+    planned: TransactionPlan, found: Iterable[FoundRows], table: str, cleared: Sequence[Net] = ()
+) -> Net | None:
     """Return the changes of a plan, given what each worker found for `planned.wanted`; None if there are none.
 
     `cleared` are the committed rows of a table that is cleared.
@@ -207,7 +209,7 @@ def settled(planned: Plan, found: Iterable[Found], table: str, cleared: Sequence
     return Net(stacked(parts), np.concatenate(diffs))
 
 
-def _refuse_absent(planned: Plan, columns: tuple[Column, ...], present: Column, table: str) -> None:
+def _refuse_absent(planned: TransactionPlan, columns: tuple[Column, ...], present: Column, table: str) -> None:
     """Raise SessionError where a row is removed more often than it occurs, counting those inserted beside it."""
     if (present > 0).all() and _are_distinct(columns):
         return

@@ -18,7 +18,7 @@ _SIMPLE = (bool, int, float, complex, str, bytes, NoneType, Decimal, date, time,
 _UNBOUND = object()
 
 
-class Variable(NamedTuple):
+class FunctionVariable(NamedTuple):
     """A variable that a function reads, `place`, and the value that it has had from the beginning."""
 
     name: str
@@ -35,7 +35,7 @@ class Variable(NamedTuple):
             return _UNBOUND
 
 
-def variables_of(function: object) -> list[Variable]:
+def variables_of(function: object) -> list[FunctionVariable]:
     """Return the variables with plain values that a function reads from around it, and does not assign.
 
     >>> least = 10
@@ -58,7 +58,7 @@ def variables_of(function: object) -> list[Variable]:
                 assigned.add(each.argval)
     places: dict[str, CellType | dict[str, Any]] = dict.fromkeys(read & around, plain.__globals__)
     places |= zip(plain.__code__.co_freevars, plain.__closure__ or ())
-    found = [Variable(name, place, None) for name, place in sorted(places.items()) if name not in assigned]
+    found = [FunctionVariable(name, place, None) for name, place in sorted(places.items()) if name not in assigned]
     known = [each._replace(value=each.now()) for each in found]
     return [each for each in known if _is_simple(each.value)]
 
@@ -90,7 +90,7 @@ def _is_simple(value: object) -> bool:
     return isinstance(value, _SIMPLE)
 
 
-def refuse_changes(variables: list[Variable]) -> None:
+def refuse_changes(variables: list[FunctionVariable]) -> None:
     """Raise BuildError if a variable has another value than from the beginning."""
     for each in variables:
         now = each.now()

@@ -17,7 +17,7 @@ from timely.errors import TimelyError
 from timely.lowlevel import Antichain
 
 
-class View:
+class SharedView:
     """What all readers of one import see: batches as of `since`, up to `upper`, which the importing operator moves.
 
     Batches after `upper` have yet to arrive. They must not be merged with those that have, so physical frontiers stay
@@ -44,7 +44,7 @@ class AsOf(TraceHandle):
 
     is_advanced = True
 
-    def __init__(self, spine: Spine, view: View, claim: Claim) -> None:
+    def __init__(self, spine: Spine, view: SharedView, claim: Claim) -> None:
         super().__init__(spine, claim)
         self._view = view
         self._seen: tuple[Batch, ...] = ()
@@ -58,7 +58,7 @@ class AsOf(TraceHandle):
         """
         trace.check()
         first = trace.upper
-        return cls(trace.spine, View(since, trace.spine.origin, first), Claim(since, first))
+        return cls(trace.spine, SharedView(since, trace.spine.origin, first), Claim(since, first))
 
     @property
     def upper(self) -> Antichain:

@@ -20,7 +20,7 @@ from differential.kernels.blocks import consolidated_block
 from differential.kernels.compile import NOTHING, Batches, Ints, Table, Times
 from differential.kernels.consolidate import consolidate
 from differential.kernels.times import advance, intern
-from differential.trace.columns import FEW, Columns, nothing
+from differential.trace.columns import FEW, UpdateColumns, nothing
 from differential.trace.description import Description
 from timely.lowlevel import Antichain, Time
 
@@ -30,7 +30,7 @@ class Batch:
 
     __slots__ = ("_entered", "columns", "description")
 
-    def __init__(self, columns: Columns, description: Description) -> None:
+    def __init__(self, columns: UpdateColumns, description: Description) -> None:
         """Take columns as they are."""
         self.columns = columns
         self.description = description
@@ -53,9 +53,9 @@ class Batch:
     ) -> Batch:
         """Return a batch of updates in any order, under any table of times."""
         if len(keys) > FEW:
-            return cls(Columns.of(consolidate(keys, vals, time_index, diffs, times)), description)
+            return cls(UpdateColumns.of(consolidate(keys, vals, time_index, diffs, times)), description)
         block, rows, count = consolidated_block(keys, vals, time_index, diffs, times)
-        return cls(Columns(rows, count, times.shape[1], block, None), description)
+        return cls(UpdateColumns(rows, count, times.shape[1], block, None), description)
 
     def __len__(self) -> int:
         return len(self.columns)
@@ -138,7 +138,7 @@ class Batch:
             return self
         times, place = intern(times)
         index = place[self.time_index] if len(times) > 1 else NOTHING
-        columns = Columns.of((self.keys, self.vals, index, self.diffs, times))
+        columns = UpdateColumns.of((self.keys, self.vals, index, self.diffs, times))
         return Batch(columns, self.description.as_of(since))
 
     def enter(self) -> Batch:

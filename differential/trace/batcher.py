@@ -24,7 +24,7 @@ from differential.kernels.few import due_block, due_of, split_of, split_rows
 from differential.kernels.times import drop_unused, in_advance, minimal
 from differential.kernels.wide import Overflow
 from differential.trace.batch import Batch, frontier_table
-from differential.trace.columns import FEW, Columns, Rows
+from differential.trace.columns import FEW, Rows, UpdateColumns
 from differential.trace.description import NO_TIMES, Description
 from differential.trace.parts import at_its_time, consolidated
 from timely.lowlevel import CLOSED, Antichain, Time
@@ -82,9 +82,9 @@ class Batcher:
         """
         if len(keys):
             rows = _writable(keys), _writable(vals), _writable(time_index), _writable(diffs), _writable(times)
-            self.push_columns(Columns.of(rows))
+            self.push_columns(UpdateColumns.of(rows))
 
-    def push_columns(self, columns: Columns) -> None:
+    def push_columns(self, columns: UpdateColumns) -> None:
         """Hold the given updates, which a kernel made and which are at least one, all in advance of `upper`."""
         self._chunks.append(_Chunk(columns))
         self._rows += len(columns)
@@ -113,9 +113,9 @@ class Batcher:
         if not rows:
             return None
         self.upper = upper
-        return Batch(Columns(rows, 1, self.depth, block, None), Description(lower, upper, self._origin))
+        return Batch(UpdateColumns(rows, 1, self.depth, block, None), Description(lower, upper, self._origin))
 
-    def sealed(self, columns: Columns, upper: Antichain) -> Batch:
+    def sealed(self, columns: UpdateColumns, upper: Antichain) -> Batch:
         """Return updates that are sealed already, none in advance of `upper`, as a batch, while no others are held."""
         lower, self.upper = self.upper, upper
         return Batch(columns, Description(lower, upper, self._origin))
@@ -141,7 +141,7 @@ class Batcher:
         self.upper = upper
         return Batch(due, Description(lower, upper, self._origin))
 
-    def _few_due(self, upper: Antichain) -> Columns | None:
+    def _few_due(self, upper: Antichain) -> UpdateColumns | None:
         """Take out what is not in advance of `upper`, and return it consolidated; None if there is nothing."""
         chunks = self._chunks
         if not chunks:
@@ -161,10 +161,10 @@ class Batcher:
         self._pile = _PILE
         if rows:
             minimum = least.reshape(-1, self.depth) if len(least) else None
-            chunks.append(_Chunk(Columns(rows, times, self.depth, block, None), least=minimum))
+            chunks.append(_Chunk(UpdateColumns(rows, times, self.depth, block, None), least=minimum))
         return self._block(due, due_rows, due_times)
 
-    def _all_due(self, upper: Antichain) -> Columns | None:
+    def _all_due(self, upper: Antichain) -> UpdateColumns | None:
         """Do the same for one chunk at one time, which is due or not as a whole."""
         (chunk,) = self._chunks
         columns, frontier = chunk.whole(), frontier_table(upper, self.depth)
@@ -184,10 +184,10 @@ class Batcher:
         self._pile = _PILE
         return self._block(block, rows, 1)
 
-    def _block(self, block: Ints, rows: int, times: int) -> Columns | None:
-        return Columns(rows, times, self.depth, block, None) if rows else None
+    def _block(self, block: Ints, rows: int, times: int) -> UpdateColumns | None:
+        return UpdateColumns(rows, times, self.depth, block, None) if rows else None
 
-    def _many_due(self, upper: Antichain) -> Columns | None:
+    def _many_due(self, upper: Antichain) -> UpdateColumns | None:
         """Do the same where looking at all rows would cost too much."""
         due: list[Rows] = []
         rests = [chunk.split(upper, due) for chunk in self._chunks]
@@ -197,7 +197,7 @@ class Batcher:
         if not due:
             return None
         rows = consolidated(due)
-        return Columns.of(rows) if len(rows[0]) else None
+        return UpdateColumns.of(rows) if len(rows[0]) else None
 
     def frontier(self) -> Antichain:
         """Return the least times of the updates held."""
@@ -235,7 +235,7 @@ class _Chunk:
 
     __slots__ = ("_least", "_length", "columns", "runs")
 
-    def __init__(self, columns: Columns, runs: Table | None = None, least: Table | None = None) -> None:
+    def __init__(self, columns: UpdateColumns, runs: Table | None = None, least: Table | None = None) -> None:
         self.columns = columns
         self.runs = runs
         self._least = None if least is None else tuple([tuple(time) for time in least.tolist()])
@@ -256,7 +256,7 @@ class _Chunk:
             if columns.time_count > 1:
                 if self.runs is None:
                     keys, vals, index, diffs, times = columns.rows
-                    self.columns = columns = Columns.of((keys, vals, *_used(index, times, diffs)))
+                    self.columns = columns = UpdateColumns.of((keys, vals, *_used(index, times, diffs)))
                 self._least = tuple([tuple(time) for time in minimal(columns.rows[4]).tolist()])
             else:
                 self._least = (columns.time(),)
@@ -268,9 +268,9 @@ class _Chunk:
         keys, vals, _, diffs, times = self.columns.rows
         return take_times(keys, vals, diffs, times, self.runs)
 
-    def whole(self) -> Columns:
+    def whole(self) -> UpdateColumns:
         """Return the updates in columns of their own."""
-        return self.columns if self.runs is None else Columns.of(self.rows())
+        return self.columns if self.runs is None else UpdateColumns.of(self.rows())
 
     def split(self, upper: Antichain, due: list[Rows]) -> _Chunk | None:
         """Add what is not in advance of `upper` to `due`, and return the rest."""
@@ -290,7 +290,7 @@ class _Chunk:
         if self.runs is not None:
             return self
         keys, vals, diffs, times, runs = by_time(*self.columns.rows)
-        return _Chunk(Columns.of((keys, vals, NOTHING, diffs, times)), runs)
+        return _Chunk(UpdateColumns.of((keys, vals, NOTHING, diffs, times)), runs)
 
     def _take_first(self, upper: Antichain, due: list[Rows]) -> _Chunk | None:
         """Do what `split` does where the times are of one coordinate, in order, and those due come first."""
@@ -311,13 +311,13 @@ class _Chunk:
     def _rest(self, times: Table, runs: Table, least: Table | None) -> _Chunk:
         """Return the rows of `runs`, with columns of their own where they are at most half."""
         keys, vals, _, diffs, _ = self.columns.rows
-        rest = _Chunk(Columns.of((keys, vals, NOTHING, diffs, times)), runs, least)
+        rest = _Chunk(UpdateColumns.of((keys, vals, NOTHING, diffs, times)), runs, least)
         if 2 * len(rest) > len(keys):
             return rest
         keys, vals, _, diffs, _ = rest.rows()
         after = np.cumsum(runs[:, 1] - runs[:, 0])
         bounds = np.column_stack((after - (runs[:, 1] - runs[:, 0]), after))
-        return _Chunk(Columns.of((keys, vals, NOTHING, diffs, times.copy())), bounds, least)
+        return _Chunk(UpdateColumns.of((keys, vals, NOTHING, diffs, times.copy())), bounds, least)
 
 
 def _together(chunks: list[_Chunk]) -> list[_Chunk]:
@@ -327,7 +327,7 @@ def _together(chunks: list[_Chunk]) -> list[_Chunk]:
     parts = [chunk.rows() for chunk in chunks]
     chunks.clear()
     rows = consolidated(parts)
-    return [_Chunk(Columns.of(rows))] if len(rows[0]) else []
+    return [_Chunk(UpdateColumns.of(rows))] if len(rows[0]) else []
 
 
 def _writable(array: Ints) -> Ints:

@@ -25,10 +25,10 @@ FEW = 256
 """At most this many rows are copied into a block."""
 
 
-class Columns:
+class UpdateColumns:
     """Keys, values, time index, diffs and the table of times of updates. Immutable.
 
-    >>> columns = Columns.of((np.array([3, 5]), NOTHING, NOTHING, NOTHING, np.array([[7]])))
+    >>> columns = UpdateColumns.of((np.array([3, 5]), NOTHING, NOTHING, NOTHING, np.array([[7]])))
     >>> len(columns), columns.time_count, columns.depth, columns.head[:1].tolist()
     (2, 1, 1, [2])
     >>> columns.entered().rows[4].tolist()
@@ -47,17 +47,17 @@ class Columns:
         self._head = head
         self._rows = rows
         self._rows_at: Ints | None = None
-        self._outside: Columns | None = None
+        self._outside: UpdateColumns | None = None
         self.is_block = rows is None
         """Whether these are in a block."""
         self.is_sealed = False
         """Whether these are known to be sorted and consolidated."""
 
     @classmethod
-    def of(cls, rows: Rows) -> Columns:
+    def of(cls, rows: Rows) -> UpdateColumns:
         """Return columns that are in arrays."""
         times = rows[4]
-        return Columns(len(rows[0]), len(times), times.shape[1], None, rows)
+        return UpdateColumns(len(rows[0]), len(times), times.shape[1], None, rows)
 
     def __len__(self) -> int:
         return self._length
@@ -99,25 +99,27 @@ class Columns:
             self._rows_at = np.bincount(index, minlength=self.time_count)
         return self._rows_at
 
-    def with_rows_at(self, rows_at: Ints | None) -> Columns:
+    def with_rows_at(self, rows_at: Ints | None) -> UpdateColumns:
         """Return these columns, of which it is known how many rows there are at each time."""
         self._rows_at = rows_at
         return self
 
-    def entered(self) -> Columns:
+    def entered(self) -> UpdateColumns:
         """Return the columns as an inner scope sees them, with one more coordinate, 0, in each time."""
         if self.is_block:
-            entered = Columns(self._length, self.time_count, self.depth + 1, entered_block(self.head), None)
+            entered = UpdateColumns(self._length, self.time_count, self.depth + 1, entered_block(self.head), None)
         else:
             keys, vals, index, diffs, times = self.rows
             inside = np.zeros((len(times), self.depth + 1), np.int64)
             inside[:, :-1] = times
-            entered = Columns(self._length, self.time_count, self.depth + 1, None, (keys, vals, index, diffs, inside))
+            entered = UpdateColumns(
+                self._length, self.time_count, self.depth + 1, None, (keys, vals, index, diffs, inside)
+            )
         # What codes mean is known for as long as the columns outside exist (`differential.data.codes.watcher`).
         entered._outside = self
         return entered
 
 
-def nothing(depth: int) -> Columns:
+def nothing(depth: int) -> UpdateColumns:
     """Return columns without rows, for times of `depth` coordinates."""
-    return Columns.of((NOTHING, NOTHING, NOTHING, NOTHING, np.empty((0, depth), np.int64)))
+    return UpdateColumns.of((NOTHING, NOTHING, NOTHING, NOTHING, np.empty((0, depth), np.int64)))

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from differential.trace.batch import Batch
 from differential.trace.description import entered
-from differential.trace.reader import Reader
+from differential.trace.reader import TraceReader
 from timely.lowlevel import Antichain
 
 
-class Entered(Reader):
+class Entered(TraceReader):
     """A reader of what another reads, as the next inner scope sees it."""
 
-    def __init__(self, outside: Reader) -> None:
+    def __init__(self, outside: TraceReader) -> None:
         """Take over `outside`, a reader of the scope around."""
         super().__init__(outside.depth + 1)
         self.is_advanced = outside.is_advanced

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from differential.trace.batch import Batch
 from differential.trace.claims import Claim
-from differential.trace.reader import Reader
+from differential.trace.reader import TraceReader
 from differential.trace.spine import Spine
 from timely.errors import TimelyError
 from timely.lowlevel import CLOSED, Antichain
 
 
-class TraceHandle(Reader):
+class TraceHandle(TraceReader):
     """A reader of a trace as it is. One that is forgotten instead of dropped is dropped when it is collected."""
 
     def __init__(self, spine: Spine, claim: Claim | None = None) -> None:

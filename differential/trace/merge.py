@@ -14,7 +14,7 @@ from differential.kernels.blocks import merged_block
 from differential.kernels.compile import NOTHING, Ints
 from differential.kernels.merge import DONE, FIRST, NEEDS_DIFFS, SECOND, USED, WRITTEN, merge, plan
 from differential.trace.batch import Batch, frontier_table, no_times, table_of
-from differential.trace.columns import Columns
+from differential.trace.columns import UpdateColumns
 from differential.trace.description import Description
 from differential.trace.storage import MEMORY, Storage
 from timely.lowlevel import Antichain
@@ -136,7 +136,7 @@ class Merge:
         times = self._times if len(keys) else no_times(self.first.depth)
         at = self._state[USED:]
         description = self.first.description.through(self.second.description, self._since)
-        made = Columns.of((keys, vals, index, diffs, times)).with_rows_at(at[at != 0] if len(index) else None)
+        made = UpdateColumns.of((keys, vals, index, diffs, times)).with_rows_at(at[at != 0] if len(index) else None)
         return Batch(made, description)
 
 
@@ -204,5 +204,5 @@ def merge_at_once(batches: list[Batch], since: Antichain) -> Batch:
     depth = batches[0].depth
     block, rows, times = merged_block(table_of(batches), frontier_table(since, depth))
     return Batch(
-        Columns(rows, times, depth, block, None), batches[0].description.through(batches[-1].description, since)
+        UpdateColumns(rows, times, depth, block, None), batches[0].description.through(batches[-1].description, since)
     )

@@ -17,7 +17,7 @@ from differential.kernels.consolidate import consolidate, consolidate_parts, pla
 from differential.kernels.memory import address_of
 from differential.kernels.wide import Overflow
 from differential.kernels.words import UNFIT, pack_part
-from differential.trace.columns import Columns, Rows
+from differential.trace.columns import Rows, UpdateColumns
 from timely.lowlevel import CLOSED, Antichain, Time
 
 MANY = 1 << 20
@@ -95,4 +95,4 @@ def _piecemeal(parts: list[Rows]) -> Rows | None:
 
 def table_of_parts(parts: list[Rows]) -> Batches:
     """Return the parts as kernels take a table of them. It keeps the parts alive."""
-    return tuple([Columns.of(part).head for part in parts])
+    return tuple([UpdateColumns.of(part).head for part in parts])

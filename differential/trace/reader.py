@@ -22,7 +22,7 @@ from differential.trace.batch import Batch, table_of
 from timely.lowlevel import Antichain
 
 
-class Reader(ABC):
+class TraceReader(ABC):
     """A reader of a trace whose times have `depth` coordinates."""
 
     is_advanced = False
@@ -86,7 +86,7 @@ class Reader(ABC):
         return table
 
     @abstractmethod
-    def clone(self) -> Reader:
+    def clone(self) -> TraceReader:
         """Return another reader, with the same frontiers."""
 
     @abstractmethod

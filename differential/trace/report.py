@@ -22,7 +22,7 @@ class Observer(Protocol):
         """Nobody reads the trace any more; these were the batches in it."""
 
 
-class Statistics(NamedTuple):
+class SpineStatistics(NamedTuple):
     """What a spine holds and what it has done."""
 
     layers: int

@@ -49,7 +49,7 @@ from differential.trace.batch import Batch
 from differential.trace.claims import Claim, Claims
 from differential.trace.classes import classes, minority
 from differential.trace.merge import Merge, alone, consolidated, merge_at_once
-from differential.trace.report import Observer, Statistics, size_of
+from differential.trace.report import Observer, SpineStatistics, size_of
 from differential.trace.storage import MEMORY, Storage
 from timely.lowlevel import Antichain
 
@@ -298,11 +298,11 @@ class Spine:
             self.forget(claim)
             claim = self._claims.next_left_behind()
 
-    def statistics(self) -> Statistics:
+    def statistics(self) -> SpineStatistics:
         """Return how many layers, merges among them and rows there are, and how many rows were inserted and moved."""
         layers = self._layers
         merging = sum(isinstance(layer, Merge) for layer in layers)
-        return Statistics(len(layers), merging, sum(map(len, layers)), self._inserted, self._moved)
+        return SpineStatistics(len(layers), merging, sum(map(len, layers)), self._inserted, self._moved)
 
     def size(self) -> tuple[int, int]:
         """Return how many rows and bytes there are; any thread may ask, for this notes nothing."""

@@ -33,7 +33,7 @@ import numpy as np
 
 from differential.kernels.compile import NOTHING, Ints
 from differential.trace.batch import Batch
-from differential.trace.columns import Columns
+from differential.trace.columns import UpdateColumns
 from timely.errors import SpillError
 from timely.lowlevel import Config
 
@@ -84,7 +84,7 @@ class Storage:
         keys, vals, index, diffs = targets = self.empty([len(source) for source in sources])
         for source, target in zip(sources, targets):
             target[:] = source
-        return Batch(Columns.of((keys, vals, index, diffs, batch.times)), batch.description)
+        return Batch(UpdateColumns.of((keys, vals, index, diffs, batch.times)), batch.description)
 
     def _is_spilled(self, size: int) -> bool:
         return self.above is not None and size > self.above

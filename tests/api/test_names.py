@@ -83,5 +83,14 @@ def test_the_packages_raise_no_error_of_another_module() -> None:
     assert elsewhere == []
 
 
+def test_no_two_modules_define_a_class_of_the_same_name() -> None:
+    places: dict[str, list[str]] = {}
+    for module in modules():
+        for node in tree(module).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places.setdefault(node.name, []).append(module)
+    assert {name: found for name, found in places.items() if len(found) > 1} == {}
+
+
 def _bases(node: ast.ClassDef) -> set[str]:
     return {base.id for base in node.bases if isinstance(base, ast.Name)}

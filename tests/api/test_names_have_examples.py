@@ -88,7 +88,7 @@ BETWEEN_LAYERS = {
     "Arrangement": {"with_updates"},
     "Capability": {"check", "live"},
     "CapabilitySet": {"hold", "is_any_due", "of"},
-    "Changes": {"from_parts", "parts"},
+    "CapturedUpdates": {"from_parts", "parts"},
     "Collection": {"indexed"},
     "Columns": {"from_buffers", "to_buffers"},
     "Database": {"begin_round", "confirm", "end", "forget"},

@@ -17,7 +17,7 @@ import differential.capture  # noqa: F401  (registers its events)
 from differential.data.updates import Updates
 from tests.strategies_communication import read_body
 from timely.capture import codec as event_codec
-from timely.communication.codec import MAGIC, PROTOCOL, Encoder, decode, unpack_plain
+from timely.communication.codec import MAGIC, PROTOCOL, MessageEncoder, decode, unpack_plain
 from timely.data import container
 from timely.data.container import Batch, Columns
 from timely.errors import CaptureError, FrameError
@@ -97,7 +97,7 @@ def _understood(given: list[bytes]) -> bool:
     except FrameError:
         return False
     generation, sender, receiver, number, message = envelope
-    again = [bytes(frame) for frame in Encoder(sender, generation).encode(message, receiver, number)]
+    again = [bytes(frame) for frame in MessageEncoder(sender, generation).encode(message, receiver, number)]
     decoded = decode(again)
     assert decoded[:4] == envelope[:4]
     assert type(decoded.message) is type(message)

@@ -10,13 +10,22 @@ from pathlib import Path
 import msgpack
 import numpy as np
 
-from differential.capture import Changes, Statement
+from differential.capture import CapturedUpdates, Statement
 from differential.data.updates import Updates
 from tests.fuzz.frames import joined
 from timely.capture import codec as event_codec, event as captured
 from timely.capture.event import Event
-from timely.communication.codec import Ack, Encoder, Hello, PlainPacker, WireMessage
-from timely.communication.message import Answer, Data, Failure, Goodbye, Progress, Question, Shape, Taken
+from timely.communication.codec import Ack, Hello, MessageEncoder, PlainPacker, WireMessage
+from timely.communication.message import (
+    Data,
+    Failure,
+    Goodbye,
+    ProgressUpdate,
+    Shape,
+    StallAnswer,
+    StallQuestion,
+    Taken,
+)
 from timely.data import container
 from timely.data.container import Batch, Columns
 from timely.progress.antichain import Antichain
@@ -35,22 +44,22 @@ _BATCHES: list[Batch] = [
 _MESSAGES: list[WireMessage] = [
     *(Data(1, 2, (3, 4), batch) for batch in _BATCHES),
     Data(0, 0, (0,), Columns((np.arange(2000),))),
-    Progress(1, ((7, (2**40, 0), -3), (8, (1,), 1))),
+    ProgressUpdate(1, ((7, (2**40, 0), -3), (8, (1,), 1))),
     Shape(2, b"digest", ("map", "filter")),
     Failure(0, "no"),
     Goodbye(0, 3),
     Goodbye(1, 0, has_left=True),
     Hello(2, 1, 1 << 20, True, 4711, "process"),
     Ack(1 << 30),
-    Question(1, 0, -1, (5,)),
-    Answer(1, ("a line",)),
+    StallQuestion(1, 0, -1, (5,)),
+    StallAnswer(1, ("a line",)),
     Taken(((1, 2, 3), (0, 0, 1))),
 ]
 
 _EVENTS: list[Event] = [
     captured.Progress((((0,), -1), ((1,), 1))),
     *(captured.Messages((2,), batch) for batch in _BATCHES),
-    Changes(Updates.at((3,), (np.arange(2),))),
+    CapturedUpdates(Updates.at((3,), (np.arange(2),))),
     Statement(Antichain([(0,)]), Antichain([(2,)]), (((0,), 2), ((1,), 1))),
 ]
 
@@ -60,7 +69,7 @@ def seeds() -> list[bytes]:
     plain = PlainPacker().pack
     made = []
     for message in _MESSAGES:
-        encoded = [bytes(frame) for frame in Encoder(0, "g").encode(message, 1)]
+        encoded = [bytes(frame) for frame in MessageEncoder(0, "g").encode(message, 1)]
         made.append(b"\0" + joined([encoded[0][4:], *encoded[1:]]))
         _, _, _, _, *values = msgpack.unpackb(encoded[0][4:], use_list=False)
         made.append(b"\1" + joined([*map(msgpack.packb, values), b"".join(encoded[1:])]))

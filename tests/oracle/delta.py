@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Any
 
 from differential import Collection, innermost
-from differential.delta import AltNeu, Extension, Prefixes, Relation, extend
+from differential.delta import AltNeu, CollectionIndex, Extension, Prefixes, extend
 
 Pairs = Counter[tuple[int, int]]
 
@@ -35,8 +35,8 @@ def extended(left: Collection, right: Collection) -> Collection:
     by the values that the two others both have; for the third relation, step by step.
     """
     left, right = innermost(left, right)
-    first, first_back = Relation(left), Relation(_back(left))
-    other, other_back = Relation(right), Relation(_back(right))
+    first, first_back = CollectionIndex(left), CollectionIndex(_back(left))
+    other, other_back = CollectionIndex(right), CollectionIndex(_back(right))
     sees = AltNeu.of
     by_first = extend(
         Prefixes.of(left), [other.extension(0, sees(1, changing=0)), other.extension(1, sees(2, changing=0))]

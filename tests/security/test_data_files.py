@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from differential import Collection, new_input, replay_into as replay_collection
-from differential.capture import Changes, Statement
+from differential.capture import CapturedUpdates, Statement
 from differential.data.updates import Updates
 from timely import Worker, execute_directly, replay_into
 from timely.capture import EventFileReader, EventFileWriter
@@ -333,10 +333,10 @@ def stated(lower: list[Any], upper: list[Any], *counts: Any) -> Statement:
 @pytest.mark.parametrize(
     "events",
     [
-        [Changes(Updates.at((0, 0), ROWS)), stated([(0,)], [], ((0,), 3))],
-        [Changes(Updates.at((0,), ROWS)), stated([(0,)], [], ((0,), 2))],
-        [Changes(Updates.at((0,), ROWS)), stated([(0,)], [], ((0,), 1 << 62))],
-        [Changes(Updates.at((0,), ROWS)), stated([(0,)], [], ((0,), -3))],
+        [CapturedUpdates(Updates.at((0, 0), ROWS)), stated([(0,)], [], ((0,), 3))],
+        [CapturedUpdates(Updates.at((0,), ROWS)), stated([(0,)], [], ((0,), 2))],
+        [CapturedUpdates(Updates.at((0,), ROWS)), stated([(0,)], [], ((0,), 1 << 62))],
+        [CapturedUpdates(Updates.at((0,), ROWS)), stated([(0,)], [], ((0,), -3))],
         [stated([(0,)], [(0, 1)])],
         [stated([(0,)], [(1,)], ((0, 5), 0))],
         [stated([(0,)], [(1,)]), stated([(1,)], [(0,)])],
@@ -345,7 +345,7 @@ def stated(lower: list[Any], upper: list[Any], *counts: Any) -> Statement:
         [stated([(0, 0)], [], ((0, 0), 3))],
         [stated([(0, 0)], [(5, 5)]), stated([(0,)], [(5,)])],
         [stated([(0,)], [(5,)]), stated([(0, 0)], [(5, 5)])],
-        [Changes(Updates.at((0,), ROWS))],
+        [CapturedUpdates(Updates.at((0,), ROWS))],
         [END],
     ],
     ids=str,

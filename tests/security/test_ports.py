@@ -24,14 +24,14 @@ from timely.capture.codec import PREFIX, encode
 from timely.capture.event import Messages
 from timely.capture.socket import EventSocketReader, EventSocketWriter
 from timely.communication.allocator import Allocator
-from timely.communication.codec import Encoder, Hello, decode
+from timely.communication.codec import Hello, MessageEncoder, decode
 from timely.communication.curve import load_keys, make_keys
-from timely.communication.message import Data, Failure, Progress
+from timely.communication.message import Data, Failure, ProgressUpdate
 from timely.communication.sockets import socket_allocators
 from timely.config import Config
 from timely.errors import CaptureError, PeerFailed, PeerLost, TransportError
 
-CHANGE = Progress(0, ((0, (0,), 1),))
+CHANGE = ProgressUpdate(0, ((0, (0,), 1),))
 ROW = "a row that is nobody else's business"
 GENERATION = "generation-of-this-run"
 _GREETING = b"\xff" + bytes(8) + b"\x7f"
@@ -46,7 +46,7 @@ def keys(tmp_path: Path) -> str:
 
 def message_of(generation: str) -> bytes:
     """Return a message that ends a run if it is accepted: that worker 1 has failed."""
-    return bytes(Encoder(1, generation).encode(Failure(1, "out of malice"), 0)[0])
+    return bytes(MessageEncoder(1, generation).encode(Failure(1, "out of malice"), 0)[0])
 
 
 def in_version_1(message: bytes) -> list[bytes]:
@@ -324,7 +324,7 @@ def test_a_flood_of_hellos_of_another_run_is_refused_and_counted() -> None:
         push.connect(settings[0].endpoint(0))
         for sender in range(count):
             hello = Hello(2, 1, 1, False, sender, "process")
-            push.send(Encoder(sender % 3, f"guess {sender}").encode(hello, 0)[0])
+            push.send(MessageEncoder(sender % 3, f"guess {sender}").encode(hello, 0)[0])
         until(lambda: first.refused == count, [first, second])
         still_talk(first, second)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hashlib import blake2b
 
 from benchmarks.simulated import SimulatedNetwork
-from timely.communication.message import Data, Message, Progress
+from timely.communication.message import Data, Message, ProgressUpdate
 from timely.data.container import records
 
 
@@ -46,6 +46,6 @@ def content_of(message: Message) -> object:
     """Return the content of a message."""
     if isinstance(message, Data):
         return message.channel, message.time, list(records(message.batch))
-    if isinstance(message, Progress):
+    if isinstance(message, ProgressUpdate):
         return message.changes
     return type(message).__name__

@@ -18,7 +18,7 @@ from differential import new_input
 from differential.data.updates import Updates
 from tests.unit.communication.networks import ipc_configs, together
 from timely import Capability, Columns, Config, OperatorBuilder, Pipeline, Worker, execute
-from timely.communication.message import Answer, Data, Message, Progress, Question, Shape, Taken
+from timely.communication.message import Data, Message, ProgressUpdate, Shape, StallAnswer, StallQuestion, Taken
 from timely.dataflow.dataflow import Dataflow
 from timely.errors import OperatorError
 from timely.order import Time
@@ -42,19 +42,21 @@ def wrong(kind: str, dataflow: Dataflow) -> Message:
         "updates at times of another scope": Data(0, spread.channel, (0,), Updates.at((0, 0), (np.arange(3),))),
         "updates before their batch": Data(0, spread.channel, (1,), Updates.at((0,), (np.arange(3),))),
         "a batch of no dataflow": Data(FAR, 0, (0,), batch),
-        "progress at no location": Progress(0, ((spread.location, (0,), 1), (FAR, (0,), 1))),
-        "progress before all locations": Progress(0, ((-1, (0,), 1),)),
-        "progress at a time of another scope": Progress(0, ((spread.location, (0,), 1), (spread.location, (0, 7), -1))),
-        "progress at no time": Progress(0, ((spread.location, (), 1),)),
-        "progress of no dataflow": Progress(FAR, ((0, (0,), 1),)),
+        "progress at no location": ProgressUpdate(0, ((spread.location, (0,), 1), (FAR, (0,), 1))),
+        "progress before all locations": ProgressUpdate(0, ((-1, (0,), 1),)),
+        "progress at a time of another scope": ProgressUpdate(
+            0, ((spread.location, (0,), 1), (spread.location, (0, 7), -1))
+        ),
+        "progress at no time": ProgressUpdate(0, ((spread.location, (), 1),)),
+        "progress of no dataflow": ProgressUpdate(FAR, ((0, (0,), 1),)),
         "taken from no channel": Taken(((0, FAR, 1),)),
         "taken from a channel within workers": Taken(((0, queued.channel, 1),)),
         "taken from no dataflow": Taken(((FAR, 0, 1),)),
         "more taken than sent": Taken(((0, spread.channel, 1000),)),
         "a shape announced again": Shape(0, b"digest", ()),
         "the shape of no dataflow": Shape(FAR, b"digest", ()),
-        "a question about no location": Question(1, 0, FAR, (0,)),
-        "a question about a time of another scope": Question(1, 0, spread.location, (0, 0)),
+        "a question about no location": StallQuestion(1, 0, FAR, (0,)),
+        "a question about a time of another scope": StallQuestion(1, 0, spread.location, (0, 0)),
     }
     return messages[kind]
 
@@ -190,7 +192,9 @@ def test_progress_from_a_worker_for_which_others_report_is_refused(tmp_path: Pat
             handle, stream = timely.new_input(scope)
             probe = stream.exchange().inspect(found.append).probe()
         if worker.index == 3:
-            worker.allocator.send(0, Progress(0, ((0, (0,), 1),)))  # its process's first worker reports to worker 0
+            worker.allocator.send(
+                0, ProgressUpdate(0, ((0, (0,), 1),))
+            )  # its process's first worker reports to worker 0
         handle.send_batch(RECORDS)
         handle.close()
         worker.step_while(lambda: not probe.done())
@@ -246,11 +250,11 @@ PLACES = st.sampled_from([-1, 0, 1, 2, 3, 4, 5, 6, 7, FAR])
 TIMES = st.lists(st.integers(0, 3), max_size=3).map(tuple)
 MESSAGES = st.one_of(
     st.builds(Data, DATAFLOWS, PLACES, TIMES, st.just(RECORDS)),
-    st.builds(Progress, DATAFLOWS, st.lists(st.tuples(PLACES, TIMES, st.integers(-2, 2)), max_size=3).map(tuple)),
+    st.builds(ProgressUpdate, DATAFLOWS, st.lists(st.tuples(PLACES, TIMES, st.integers(-2, 2)), max_size=3).map(tuple)),
     st.builds(Taken, st.lists(st.tuples(DATAFLOWS, PLACES, st.integers(0, 2)), max_size=2).map(tuple)),
     st.builds(Shape, st.sampled_from([0, 2, FAR]), st.just(b"digest"), st.just(())),
-    st.builds(Question, DATAFLOWS, DATAFLOWS, PLACES, TIMES),
-    st.builds(Answer, DATAFLOWS, st.just(("nothing",))),
+    st.builds(StallQuestion, DATAFLOWS, DATAFLOWS, PLACES, TIMES),
+    st.builds(StallAnswer, DATAFLOWS, st.just(("nothing",))),
 )
 
 
@@ -265,14 +269,14 @@ def has_meaning(message: Message, dataflow: Dataflow) -> bool:
 
     if isinstance(message, Data):
         return message.dataflow == 1 or (message.dataflow == 0 and widths.get(message.channel) == len(message.time))
-    if isinstance(message, Progress):
+    if isinstance(message, ProgressUpdate):
         places_are_right = all(is_place(location, time) for location, time, _ in message.changes)
         return message.dataflow == 1 or (message.dataflow == 0 and places_are_right)
     if isinstance(message, Taken):
         return all(number == 0 and place in widths and taken == 0 for number, place, taken in message.counts)
-    if isinstance(message, Question):
+    if isinstance(message, StallQuestion):
         return message.dataflow > 0 or message.location == -1 or is_place(message.location, message.time)
-    return isinstance(message, Answer)
+    return isinstance(message, StallAnswer)
 
 
 @settings(max_examples=50)

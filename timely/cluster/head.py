@@ -12,10 +12,10 @@ from contextlib import suppress
 from typing import Any
 
 from timely.cluster.lifeline import Declare, spread
-from timely.cluster.lines import Lines
-from timely.cluster.place import Place, Waiting, addresses_of
+from timely.cluster.lines import LineConnection
+from timely.cluster.place import ProcessPlace, RendezvousWaiting, addresses_of
 from timely.cluster.ports import listener_at, reserved_ports
-from timely.cluster.seal import Keyed, Seal
+from timely.cluster.seal import KeyPairSeal, Seal
 from timely.communication.descriptors import reserve_for
 from timely.communication.notes import declare_fate
 from timely.config import Config
@@ -35,7 +35,7 @@ class Guest:
     """A connection to process 0, and what the process at its other end has introduced itself with, if it has."""
 
     def __init__(self, connection: socket.socket) -> None:
-        self.lines = Lines(connection)
+        self.lines = LineConnection(connection)
         self.challenge = os.urandom(16).hex()
         self.introduction: Mapping[str, Any] | None = None
 
@@ -44,7 +44,12 @@ class Head:
     """Receives the processes of a run. `keys` are those of the run, which are handed out if the seal keeps secrets."""
 
     def __init__(
-        self, place: Place, config: Config, seal: Seal, keys: tuple[bytes, bytes], declare: Declare = declare_fate
+        self,
+        place: ProcessPlace,
+        config: Config,
+        seal: Seal,
+        keys: tuple[bytes, bytes],
+        declare: Declare = declare_fate,
     ) -> None:
         self._place = place
         self._config = config
@@ -59,7 +64,7 @@ class Head:
 
     def host(self, deadline: float) -> tuple[tuple[str, ...], str]:
         """Return the addresses of all processes, and the generation, when all are connected and have been answered."""
-        waiting = Waiting(self._place)
+        waiting = RendezvousWaiting(self._place)
         port = reserved_ports(self._config.workers)
         reserve_for(GUESTS)
         with _listening(self._place.ports) as listener, self._selector:
@@ -185,7 +190,7 @@ class Head:
         for guest in come.values():
             self._answer(guest, answer)
         lines = {process: guest.lines for process, guest in come.items()}
-        spread(lines, Keyed(*self._keys), generation, self._declare)
+        spread(lines, KeyPairSeal(*self._keys), generation, self._declare)
         return addresses, generation
 
     def _answer(self, guest: Guest, answer: Mapping[str, Any]) -> None:

@@ -25,7 +25,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Event, Thread
 
-from timely.cluster.place import Place, number
+from timely.cluster.place import ProcessPlace, number
 from timely.cluster.ports import listener_at
 from timely.cluster.rendezvous import placed_at
 from timely.communication.curve import KEY_FILE, write_keys
@@ -37,14 +37,14 @@ HEALTH_PORT, HEAD_PORT = 2099, 2100
 _POD = "a pod of a manifest that 'timely k8s' has written"
 
 
-def place_of(environ: Mapping[str, str]) -> Place:
+def place_of(environ: Mapping[str, str]) -> ProcessPlace:
     """Return the place of a pod, given its environment."""
     found = re.fullmatch(r"(.+)-(\d+)", environ.get("HOSTNAME", ""))
     if found is None:
         raise ConfigError(f"HOSTNAME does not end with a number, so this process is not in {_POD}")
     name, process = found[1], int(found[2])
     processes = number(environ, "TIMELY_PROCESSES", of=f"in {_POD}")
-    return Place(process, processes, f"{name}-0.{name}", name, (HEAD_PORT,), returns=True)
+    return ProcessPlace(process, processes, f"{name}-0.{name}", name, (HEAD_PORT,), returns=True)
 
 
 @contextmanager

@@ -16,8 +16,8 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from threading import Thread
 
-from timely.cluster.lines import Lines
-from timely.cluster.seal import Keyed
+from timely.cluster.lines import LineConnection
+from timely.cluster.seal import KeyPairSeal
 from timely.communication.notes import declare_fate
 from timely.errors import TransportError
 
@@ -28,13 +28,15 @@ Declare = Callable[[int, str], object]
 """What is called with a process that has ended, and with the text that reports it."""
 
 
-def spread(guests: Mapping[int, Lines], seal: Keyed, generation: str, declare: Declare = declare_fate) -> None:
+def spread(
+    guests: Mapping[int, LineConnection], seal: KeyPairSeal, generation: str, declare: Declare = declare_fate
+) -> None:
     """Watch the connections to all other processes from now on, in a thread, and pass on which have ended."""
     arguments = dict(guests), seal, generation, declare
     Thread(target=_spread, args=arguments, name="timely lifelines", daemon=True).start()
 
 
-def _spread(guests: dict[int, Lines], seal: Keyed, generation: str, declare: Declare) -> None:
+def _spread(guests: dict[int, LineConnection], seal: KeyPairSeal, generation: str, declare: Declare) -> None:
     with selectors.DefaultSelector() as selector:
         for process, lines in guests.items():
             selector.register(lines.connection, selectors.EVENT_READ, process)
@@ -53,12 +55,12 @@ def _spread(guests: dict[int, Lines], seal: Keyed, generation: str, declare: Dec
                         lines.send(news)
 
 
-def follow(lines: Lines, seal: Keyed, generation: str, declare: Declare = declare_fate) -> None:
+def follow(lines: LineConnection, seal: KeyPairSeal, generation: str, declare: Declare = declare_fate) -> None:
     """Take in, in a thread, what process 0 passes on from now on."""
     Thread(target=_follow, args=(lines, seal, generation, declare), name="timely lifeline", daemon=True).start()
 
 
-def _follow(lines: Lines, seal: Keyed, generation: str, declare: Declare) -> None:
+def _follow(lines: LineConnection, seal: KeyPairSeal, generation: str, declare: Declare) -> None:
     with suppress(EOFError, TransportError, ValueError, KeyError):
         while True:
             for line in lines.receive():

@@ -12,10 +12,10 @@ LONGEST_LINE = 1 << 17
 SEND_SECONDS = 5.0
 
 
-class Lines:
+class LineConnection:
     """A connection that carries lines.
 
-    >>> ours, theirs = map(Lines, socket.socketpair())
+    >>> ours, theirs = map(LineConnection, socket.socketpair())
     >>> ours.send(b"one"), ours.send(b"two"), theirs.receive(), ours.close()
     (None, None, [b'one', b'two'], None)
     >>> theirs.receive()

@@ -10,10 +10,10 @@ from typing import Any
 
 from timely.cluster.head import GREETING
 from timely.cluster.lifeline import Declare, follow
-from timely.cluster.lines import Lines
-from timely.cluster.place import Place, Waiting
+from timely.cluster.lines import LineConnection
+from timely.cluster.place import ProcessPlace, RendezvousWaiting
 from timely.cluster.ports import reserved_ports
-from timely.cluster.seal import Keyed, Seal
+from timely.cluster.seal import KeyPairSeal, Seal
 from timely.communication.endpoint import connected
 from timely.communication.notes import declare_fate
 from timely.config import Config
@@ -28,7 +28,7 @@ class Member:
 
     def __init__(
         self,
-        place: Place,
+        place: ProcessPlace,
         config: Config,
         seal: Seal,
         keys: tuple[bytes, bytes] | None,
@@ -39,7 +39,7 @@ class Member:
         self._seal = seal
         self._keys = keys
         self._declare = declare
-        self._waiting = Waiting(place)
+        self._waiting = RendezvousWaiting(place)
         self._trouble = "nobody answers there"
 
     def attend(self, deadline: float) -> tuple[tuple[str, ...], str, tuple[bytes, bytes]]:
@@ -64,10 +64,10 @@ class Member:
                 lines.close()
                 raise PeerFailed(answer["error"])
             public, secret = self._keys or [key.encode() for key in answer["keys"]]
-            follow(lines, Keyed(public, secret), answer["generation"], self._declare)
+            follow(lines, KeyPairSeal(public, secret), answer["generation"], self._declare)
             return tuple(answer["addresses"]), answer["generation"], (public, secret)
 
-    def _find(self, deadline: float) -> tuple[Lines, str]:
+    def _find(self, deadline: float) -> tuple[LineConnection, str]:
         """Return a connection to process 0 of this run, and what it asks."""
         place = self._place
         while True:
@@ -83,14 +83,14 @@ class Member:
             self._waiting.note(f"process 0 on {place.head}: {self._trouble}")
             clock.sleep(RETRY_SECONDS)
 
-    def _greeted(self, port: int) -> tuple[Lines, str] | None:
+    def _greeted(self, port: int) -> tuple[LineConnection, str] | None:
         """Return the connection to a port and the challenge, if process 0 of this run listens there."""
         try:
             connection = connected(self._place.head, port, CONNECT_SECONDS)
         except OSError as error:
             self._trouble = error.strerror or str(error)
             return None
-        lines = Lines(connection)
+        lines = LineConnection(connection)
         try:
             word, run, challenge = lines.receive()[0].decode().split(" ")
         except (EOFError, TransportError, ValueError, IndexError):
@@ -103,7 +103,7 @@ class Member:
             return None
         return lines, challenge
 
-    def _ask(self, lines: Lines, challenge: str, port: int, deadline: float) -> dict[str, Any]:
+    def _ask(self, lines: LineConnection, challenge: str, port: int, deadline: float) -> dict[str, Any]:
         """Introduce this process; return the answer of process 0. Raises EOFError if that has ended."""
         nonce = os.urandom(16).hex()
         introduction = {

@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from timely.cluster.place import Place, number
+from timely.cluster.place import ProcessPlace, number
 from timely.cluster.ports import agreed_ports
 from timely.cluster.rendezvous import placed_at
 from timely.communication.curve import load_keys, make_keys, write_keys
@@ -43,7 +43,9 @@ def placed(config: Config) -> Iterator[Config]:
             if rank != 0:
                 write_keys(str(directory), introduction["public"].encode(), introduction["secret"].encode())
             config = replace(config, curve_dir=str(directory))
-        place = Place(rank, ranks, introduction["machine"], introduction["run"], agreed_ports(introduction["run"]))
+        place = ProcessPlace(
+            rank, ranks, introduction["machine"], introduction["run"], agreed_ports(introduction["run"])
+        )
         with placed_at(place, config) as settled:
             yield settled
 

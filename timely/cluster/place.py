@@ -17,7 +17,7 @@ LOOK_SECONDS = 2.0
 """The time between two looks for processes that have ended, where the system permits to look."""
 
 
-class Place(NamedTuple):
+class ProcessPlace(NamedTuple):
     """What the environment states about a process. `run` is the same for all processes of a run, and for no other.
 
     Process 0 is on the machine `head` and listens at the first free one of `ports`. If `returns`, the system starts
@@ -71,7 +71,7 @@ def addresses_of(introductions: Sequence[Mapping[str, Any]], head_port: int) -> 
     return tuple(f"tcp://{bracketed(host)}:{port}" for host, port in places)
 
 
-def settled(config: Config, place: Place, addresses: Sequence[str], generation: str, curve_dir: str) -> Config:
+def settled(config: Config, place: ProcessPlace, addresses: Sequence[str], generation: str, curve_dir: str) -> Config:
     """Return the configuration of a process that has learnt where all are."""
     try:
         return replace(
@@ -86,10 +86,10 @@ def settled(config: Config, place: Place, addresses: Sequence[str], generation: 
         raise TransportError(f"the processes cannot run together: {error}") from None
 
 
-class Waiting:
+class RendezvousWaiting:
     """Prints for whom a process waits, every few seconds, and looks for processes that will not come."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: ProcessPlace) -> None:
         self._place = place
         self._begun = clock.monotonic()
         self._lines = 0

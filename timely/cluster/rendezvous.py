@@ -27,15 +27,15 @@ from dataclasses import replace
 
 from timely.cluster.head import Head
 from timely.cluster.member import Member
-from timely.cluster.place import Place, settled
-from timely.cluster.seal import Keyed, Munge, Seal
+from timely.cluster.place import ProcessPlace, settled
+from timely.cluster.seal import KeyPairSeal, Munge, Seal
 from timely.communication.curve import load_keys, make_keys, write_keys
 from timely.config import Config
 from timely.run.directory import run_directory
 
 
 @contextmanager
-def placed_at(place: Place, config: Config) -> Iterator[Config]:
+def placed_at(place: ProcessPlace, config: Config) -> Iterator[Config]:
     """Yield the configuration of the process at a place, once all processes are connected.
 
     If `config` names no directory of keys, process 0 makes keys and hands them out under a seal of munge. They are in a
@@ -45,7 +45,7 @@ def placed_at(place: Place, config: Config) -> Iterator[Config]:
         yield replace(config, processes=1, process=0, addresses=())
         return
     keys = None if config.curve_dir is None else load_keys(config.curve_dir)
-    seal: Seal = Munge() if keys is None else Keyed(*keys)
+    seal: Seal = Munge() if keys is None else KeyPairSeal(*keys)
     deadline = clock.monotonic() + config.rendezvous_seconds
     with run_directory(config.workers) as directory:
         curve_dir = config.curve_dir or str(directory)

@@ -4,13 +4,13 @@ A sealed text is one line. Only a holder of the same seal can make one, and `ope
 
 - `Munge` asks the service by which the nodes of a Slurm cluster recognise their users. It encrypts, and decrypts for
   processes of the same user alone, so keys may be handed out under this seal.
-- `Keyed` computes a code from keys that all processes already have. What is sealed can be read by anyone.
+- `KeyPairSeal` computes a code from keys that all processes already have. What is sealed can be read by anyone.
 
 >>> public, secret = b"p" * 40, b"s" * 40
->>> seal = Keyed(public, secret)
+>>> seal = KeyPairSeal(public, secret)
 >>> seal.opened(seal.sealed(b"process 1 is at 10.0.0.2"))
 b'process 1 is at 10.0.0.2'
->>> Keyed(public, b"t" * 40).opened(seal.sealed(b"process 1 is at 10.0.0.2"))
+>>> KeyPairSeal(public, b"t" * 40).opened(seal.sealed(b"process 1 is at 10.0.0.2"))
 Traceback (most recent call last):
     ...
 timely.errors.TransportError: it was sealed with other keys
@@ -46,7 +46,7 @@ class Seal(Protocol):
         """Return the text that was sealed; raise `TransportError` if it was not sealed by a process of this run."""
 
 
-class Keyed:
+class KeyPairSeal:
     """A seal by a pair of keys that all processes have."""
 
     keeps_secrets = False

@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from functools import partial
 
-from timely.cluster.place import Place, number
+from timely.cluster.place import ProcessPlace, number
 from timely.cluster.ports import agreed_ports
 from timely.cluster.rendezvous import placed_at
 from timely.cluster.siblings import ended_tasks
@@ -28,7 +28,7 @@ from timely.errors import ConfigError
 _TASK = "a task that srun has started; use 'srun timely run --on slurm SCRIPT'"
 
 
-def place_of(environ: Mapping[str, str]) -> Place:
+def place_of(environ: Mapping[str, str]) -> ProcessPlace:
     """Return the place of a task, given its environment; raise `ConfigError` if srun has not started it."""
     process = number(environ, "SLURM_PROCID", of=_TASK)
     processes = number(environ, "SLURM_STEP_NUM_TASKS", "SLURM_NTASKS", of=_TASK)
@@ -39,7 +39,7 @@ def place_of(environ: Mapping[str, str]) -> Place:
         raise ConfigError(
             "with --distribution=arbitrary Slurm does not state where task 0 is; use another distribution of tasks"
         )
-    return Place(process, processes, first_node(nodes), run, agreed_ports(run))
+    return ProcessPlace(process, processes, first_node(nodes), run, agreed_ports(run))
 
 
 def first_node(nodes: str) -> str:

@@ -14,7 +14,8 @@ The contract:
 - `park` may return early, and no `wake` is lost: one that precedes `park` ends that `park` at once.
 - `receive` raises `PeerFailed` when a peer reports its failure, `PeerLost` when a peer's process has ended without a
   farewell, and `KeyboardInterrupt` after `interrupt`. A farewell is a peer's `Goodbye`, which `farewells` keeps. So
-  `receive` returns only messages for the worker itself: `Data`, `Progress`, `Taken`, `Shape`, `Question` and `Answer`.
+  `receive` returns only messages for the worker itself: `Data`, `ProgressUpdate`, `Taken`, `Shape`, `StallQuestion` and
+  `StallAnswer`.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ message or a `FrameError`. It executes nothing in them, and checks every length 
 
 A message of 64 bytes costs about two microseconds each way.
 
->>> frames = Encoder(sender=0, generation="g").encode(Goodbye(0, dataflows=1), receiver=1)
+>>> frames = MessageEncoder(sender=0, generation="g").encode(Goodbye(0, dataflows=1), receiver=1)
 >>> decode(frames)
 Envelope(generation='g', sender=0, receiver=1, number=0, message=Goodbye(worker=0, dataflows=1, has_left=False))
 >>> decode([b"GET / HTTP/1.1"])
@@ -30,7 +30,17 @@ from typing import Any, NamedTuple, TypeVar
 import msgpack
 import numpy as np
 
-from timely.communication.message import Answer, Data, Failure, Goodbye, Message, Progress, Question, Shape, Taken
+from timely.communication.message import (
+    Data,
+    Failure,
+    Goodbye,
+    Message,
+    ProgressUpdate,
+    Shape,
+    StallAnswer,
+    StallQuestion,
+    Taken,
+)
 from timely.data import container
 from timely.errors import DataError, FrameError
 from timely.order import LIMIT
@@ -82,19 +92,19 @@ Frames = list[bytes | memoryview]
 _PREFIX = MAGIC + bytes((PROTOCOL,))
 _DATA, _PROGRESS, _SHAPE, _FAILURE, _GOODBYE, _HELLO, _ACK, _QUESTION, _ANSWER, _TAKEN = range(10)
 _CODES: dict[type, int] = {
-    Progress: _PROGRESS,
+    ProgressUpdate: _PROGRESS,
     Shape: _SHAPE,
     Failure: _FAILURE,
     Goodbye: _GOODBYE,
     Hello: _HELLO,
     Ack: _ACK,
-    Question: _QUESTION,
-    Answer: _ANSWER,
+    StallQuestion: _QUESTION,
+    StallAnswer: _ANSWER,
     Taken: _TAKEN,
 }
 
 
-class Encoder:
+class MessageEncoder:
     """Encodes the messages that one worker sends. Not thread-safe: it reuses its buffers."""
 
     def __init__(self, sender: int, generation: str) -> None:
@@ -254,12 +264,12 @@ def _decode_data(values: Sequence[Any], frames: Sequence[bytes | memoryview]) ->
     return Data(_index(dataflow), _index(channel), _time(time), batch)
 
 
-def _decode_progress(dataflow: Any, changes: Any) -> Progress:
+def _decode_progress(dataflow: Any, changes: Any) -> ProgressUpdate:
     for location, time, difference in _instance(changes, tuple):
         if type(location) is not int or location < 0 or type(difference) is not int:
             raise ValueError("malformed change")
         _time(time)
-    return Progress(_index(dataflow), changes)
+    return ProgressUpdate(_index(dataflow), changes)
 
 
 def _decode_taken(counts: Any) -> Taken:
@@ -271,8 +281,8 @@ def _decode_taken(counts: Any) -> Taken:
     return Taken(counts)
 
 
-def _decode_question(number: Any, dataflow: Any, location: Any, time: Any) -> Question:
-    return Question(_index(number), _index(dataflow), -1 if location == -1 else _index(location), _time(time))
+def _decode_question(number: Any, dataflow: Any, location: Any, time: Any) -> StallQuestion:
+    return StallQuestion(_index(number), _index(dataflow), -1 if location == -1 else _index(location), _time(time))
 
 
 def _decode_hello(
@@ -290,7 +300,7 @@ _DECODERS: dict[int, Callable[..., WireMessage]] = {
     _HELLO: _decode_hello,
     _ACK: lambda taken: Ack(_index(taken)),
     _QUESTION: _decode_question,
-    _ANSWER: lambda number, lines: Answer(_index(number), _lines(lines)),
+    _ANSWER: lambda number, lines: StallAnswer(_index(number), _lines(lines)),
     _TAKEN: _decode_taken,
 }
 

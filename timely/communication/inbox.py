@@ -54,7 +54,7 @@ class Inbox:
 
     >>> if ARE_POSSIBLE:
     ...     inbox = Inbox(peers=[4, 5])
-    ...     outlet = Outlet.open(inbox.offer(5))
+    ...     outlet = RingOutlet.open(inbox.offer(5))
     ...     print(outlet.put(1, [b"message"]), inbox.readers[5].take(), inbox.readers[4].is_ready(1))
     ...     outlet.close()
     ...     inbox.close()
@@ -105,7 +105,7 @@ class Inbox:
             os.close(descriptor)
 
 
-class Outlet:
+class RingOutlet:
     """The ring to one worker of another process, and the bell of that worker."""
 
     def __init__(self, writer: RingWriter, bell: int) -> None:
@@ -114,7 +114,7 @@ class Outlet:
         self._fence = Fence()
 
     @staticmethod
-    def open(offer: str) -> Outlet | None:
+    def open(offer: str) -> RingOutlet | None:
         """Return the outlet that a peer offers, or None if this process cannot share memory with it."""
         opened: list[int] = []
         try:
@@ -134,7 +134,7 @@ class Outlet:
                 return None
             # For reading, too: a pipe that its receiver has closed by ending would raise SIGPIPE in this process.
             opened.append(os.open(f"{directory}/{int(ringer)}", os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC))
-            return Outlet(RingWriter(mmap(opened[0], _SLOT, offset=end - _SLOT)), os.dup(opened[1]))
+            return RingOutlet(RingWriter(mmap(opened[0], _SLOT, offset=end - _SLOT)), os.dup(opened[1]))
         except (OSError, ValueError):
             return None
         finally:

@@ -12,7 +12,7 @@ A message of up to `MESSAGE_BYTES` to a worker on the same machine goes through 
 there is room in it. All others go by the socket. The numbers keep their common order: the receiver takes a message from
 the ring only when its number is the next one, and before it takes a later one from the socket.
 
-A link belongs to its worker's thread. The `Watch` writes only the attributes marked as such.
+A link belongs to its worker's thread. The `LinkWatch` writes only the attributes marked as such.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from math import inf
 import zmq
 
 from timely.communication.codec import Ack, Frames
-from timely.communication.inbox import Outlet
+from timely.communication.inbox import RingOutlet
 from timely.communication.ring import MESSAGE_BYTES, RingReader
 from timely.communication.wire import HANDSHAKE_FAILED, transmit
 from timely.config import Config
@@ -77,7 +77,7 @@ class Link:
 
         # To the peer.
         self.socket = push
-        self.outlet: Outlet | None = None
+        self.outlet: RingOutlet | None = None
         """The ring in the peer's memory, once the peer has offered it."""
         self.next_number = 1
         """The number of the next message."""
@@ -173,7 +173,7 @@ class Link:
     def accept(self, offer: str) -> None:
         """Send messages through the ring that the peer offers, if this process provides rings and can open it."""
         if offer and self.ring is not None and self.outlet is None:
-            self.outlet = Outlet.open(offer)
+            self.outlet = RingOutlet.open(offer)
 
     def send(self, number: int, frames: Frames, size: int) -> bool:
         """Send the frames of a message of `size` bytes, or queue them until there is room.

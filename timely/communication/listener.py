@@ -1,7 +1,7 @@
 """The socket that a worker listens at, with a count of the connections refused there.
 
-A client with other keys, or another protocol, fails in ZeroMQ's handshake, so none of its messages arrive. The `Watch`
-counts such attempts here, and the worker reads the count.
+A client with other keys, or another protocol, fails in ZeroMQ's handshake, so none of its messages arrive. The
+`LinkWatch` counts such attempts here, and the worker reads the count.
 """
 
 from __future__ import annotations

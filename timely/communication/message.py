@@ -25,7 +25,7 @@ class Data(NamedTuple):
     batch: Batch
 
 
-class Progress(NamedTuple):
+class ProgressUpdate(NamedTuple):
     """One atomic set of changes (location, time, difference) to the counts of pointstamps."""
 
     dataflow: int
@@ -46,7 +46,7 @@ class Shape(NamedTuple):
     operators: tuple[str, ...]
 
 
-class Question(NamedTuple):
+class StallQuestion(NamedTuple):
     """A request to report what the receiver holds that holds back `time` at a location, or anything if that is -1.
 
     With location -1, a `time` that is not empty is a number of milliseconds: the receiver answers only if nothing has
@@ -59,7 +59,7 @@ class Question(NamedTuple):
     time: Time
 
 
-class Answer(NamedTuple):
+class StallAnswer(NamedTuple):
     """The answer to a question: a line for each thing held, for people."""
 
     number: int
@@ -85,7 +85,7 @@ class Goodbye(NamedTuple):
     """Whether its program has called `sys.exit(0)`."""
 
 
-Message = Data | Progress | Taken | Shape | Question | Answer | Failure | Goodbye
+Message = Data | ProgressUpdate | Taken | Shape | StallQuestion | StallAnswer | Failure | Goodbye
 
 
 def weight(message: Message) -> int:

@@ -40,7 +40,7 @@ import zmq
 
 from timely.closing import close_all
 from timely.communication.allocator import Allocator, admit
-from timely.communication.codec import MAX_FRAMES, Ack, Encoder, Envelope, Frames, Hello, decode
+from timely.communication.codec import MAX_FRAMES, Ack, Envelope, Frames, Hello, MessageEncoder, decode
 from timely.communication.descriptors import reserve
 from timely.communication.doorbell import Doorbell
 from timely.communication.ends import SharedContext, bind_pull, connect_push
@@ -48,11 +48,11 @@ from timely.communication.limits import check_frames
 from timely.communication.link import Link
 from timely.communication.listener import Listener
 from timely.communication.meeting import Meeting
-from timely.communication.message import Data, Failure, Goodbye, Message, Progress
+from timely.communication.message import Data, Failure, Goodbye, Message, ProgressUpdate
 from timely.communication.rings import Rings
 from timely.communication.thread import Mailbox
 from timely.communication.waiting import Waiting
-from timely.communication.watch import GRACE_SECONDS, Watch
+from timely.communication.watch import GRACE_SECONDS, LinkWatch
 from timely.communication.wire import read, readable, size_of
 from timely.config import Config
 from timely.errors import FrameError, PeerLost, TransportError
@@ -91,12 +91,12 @@ class SocketAllocator(Allocator):
         self._own = mailboxes[index]
         self._doorbell = doorbell
         self._context = context
-        self._encoder = Encoder(index, config.generation)
+        self._encoder = MessageEncoder(index, config.generation)
         self._early: list[tuple[int, Message]] = []
         """What has arrived during the meeting, for the first `receive`."""
         self._links: dict[int, Link] = {}
         self._rings = Rings()
-        self._watcher: Watch | None = None
+        self._watcher: LinkWatch | None = None
         self._outstanding = 0
         """The bytes for other processes, sent or queued, that are not acknowledged."""
         self._watch_at = 0.0
@@ -121,7 +121,7 @@ class SocketAllocator(Allocator):
                     connect_push(push, config, peer)
             if config.rings:
                 self._rings.provide(self._links.values())
-            self._watcher = Watch(self._links.values(), self._listener, doorbell.ring, self._describe_loss)
+            self._watcher = LinkWatch(self._links.values(), self._listener, doorbell.ring, self._describe_loss)
         except BaseException as error:
             if not isinstance(error, Exception):
                 context.abandon()
@@ -172,7 +172,7 @@ class SocketAllocator(Allocator):
             link.next_number += 1
         if type(message) is Data:
             self.data_bytes += size
-        elif type(message) is Progress:
+        elif type(message) is ProgressUpdate:
             self.progress_bytes += size
         self._outstanding += size
         if overtakes:
@@ -180,7 +180,7 @@ class SocketAllocator(Allocator):
             link.send_at_once(frames, size)
         elif link.send(link.next_number - 1, frames, size):
             return
-        if type(message) is Progress:
+        if type(message) is ProgressUpdate:
             os.sched_yield()  # progress is the last message of a step: ZeroMQ's thread, which never preempts, may run
 
     def _emit(self, link: Link, message: Hello | Ack) -> None:

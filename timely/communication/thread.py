@@ -143,11 +143,11 @@ class ThreadAllocator(Allocator):
 def thread_allocators(peers: int, queue_bytes: int = 64 << 20) -> list[ThreadAllocator]:
     """Return the allocators of `peers` workers that share a process.
 
-    >>> from timely.communication.message import Progress
+    >>> from timely.communication.message import ProgressUpdate
     >>> first, second = thread_allocators(2)
-    >>> first.send(1, Progress(0, ((3, (0,), 1),)))
+    >>> first.send(1, ProgressUpdate(0, ((3, (0,), 1),)))
     >>> second.receive()
-    [(0, Progress(dataflow=0, changes=((3, (0,), 1),)))]
+    [(0, ProgressUpdate(dataflow=0, changes=((3, (0,), 1),)))]
     """
     bells = [Bell() for _ in range(peers)]
     mailboxes = [Mailbox(peers, bell.ring) for bell in bells]

@@ -40,7 +40,7 @@ def heartbeat(end: zmq.Socket[bytes], peer_timeout: float) -> None:
     end.heartbeat_timeout = int(1000 * peer_timeout / _SILENCES_A_TIMEOUT)
 
 
-class Watch:
+class LinkWatch:
     """The thread that watches a worker's links and its listener.
 
     `describe_loss(link)` returns what to print about a lost peer, or None.

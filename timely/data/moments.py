@@ -24,7 +24,7 @@ _MOST = (1 << 63) - 1
 _EPOCH, _INSTANT = datetime(1970, 1, 1), datetime(1970, 1, 1, tzinfo=UTC)
 
 
-class Counted(LogicalType):
+class InUnits(LogicalType):
     """What is counted in units: `dtype` is datetime64 or timedelta64 of the unit."""
 
     accepts: tuple[type, ...] = ()
@@ -115,7 +115,7 @@ class Counted(LogicalType):
         return value
 
 
-class Dates(Counted):
+class Dates(InUnits):
     """Dates. Functions see datetime64[D]."""
 
     compared_as = MOMENTS
@@ -134,7 +134,7 @@ class Dates(Counted):
         return super()._plain(values, row)
 
 
-class Timestamps(Counted):
+class Timestamps(InUnits):
     """Timestamps of a unit: local times, or instants that are shown in a zone. Functions see instants in UTC."""
 
     compared_as = MOMENTS
@@ -166,7 +166,7 @@ class Timestamps(Counted):
         return _naive(value)
 
 
-class Durations(Counted):
+class Durations(InUnits):
     """Durations of a unit. Functions see timedelta64."""
 
     compared_as = DURATIONS
@@ -185,7 +185,7 @@ class Durations(Counted):
         return value
 
 
-class TimesOfDay(Counted):
+class TimesOfDay(InUnits):
     """Times of day of a unit. Functions see timedelta64 since midnight."""
 
     compared_as = DURATIONS

@@ -20,7 +20,7 @@ from timely.dataflow.tee import Push
 from timely.order import Time
 
 
-class Counted:
+class CountedDataflow:
     """A dataflow that is counted, from now until `end`. Its tees must be resolved again after either."""
 
     def __init__(self, dataflow: Dataflow) -> None:

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from operator import itemgetter
 
 from timely.closing import close_all
-from timely.communication.message import Data, Progress
+from timely.communication.message import Data, ProgressUpdate
 from timely.data.container import Batch
 from timely.dataflow.arrivals import Arrivals
 from timely.dataflow.compose import compose
@@ -324,7 +324,7 @@ class Dataflow(DataflowCore):
 
     def _pass_on(self, peers: tuple[int, ...], changes: Changes) -> int:
         """Send changes to peers; return how many bytes they took on the wire, which is known where they are encoded."""
-        allocator, message = self.host.allocator, Progress(self.index, changes)
+        allocator, message = self.host.allocator, ProgressUpdate(self.index, changes)
         before = allocator.progress_bytes
         for peer in peers:
             allocator.send(peer, message)

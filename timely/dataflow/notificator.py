@@ -122,7 +122,7 @@ class FrontierNotificator:
         if self._is_left or not self._is_total:
             self._unseen = sorted(pending)
         self._is_left, self._first = True, None
-        loop = Loop(self, of, frontiers)
+        loop = NotificationLoop(self, of, frontiers)
         due = loop.due
         while True:
             self._compare(frontiers, due)
@@ -190,7 +190,7 @@ def is_due(time: Time, frontiers: Sequence[Antichain]) -> bool:
     return True
 
 
-class Loop:
+class NotificationLoop:
     """A loop over notifications. If it is left before its end, the operator of `of` runs again for the rest.
 
     Without `of`, the operator is the one that the capability delivered last belongs to.

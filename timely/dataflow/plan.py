@@ -60,7 +60,7 @@ class Inlet:
         self.drains = drains
 
 
-class Outlet:
+class PlannedOutput:
     """An output of a planned operator, with what can result there from each input: a summary, or None for no change."""
 
     def __init__(self, place: int) -> None:
@@ -83,7 +83,7 @@ class Node:
         self.origin = origin
         self.cancels = cancels
         self.inlets: list[Inlet] = []
-        self.outlets: list[Outlet] = []
+        self.outlets: list[PlannedOutput] = []
         self.may_run_in_line = False
         self.is_static = False
         self.is_constant = False

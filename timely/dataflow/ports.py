@@ -33,7 +33,7 @@ from timely.dataflow.input_capability import InputCapability, Port
 from timely.dataflow.operator_core import OperatorCore
 from timely.dataflow.outstanding import Ledger
 from timely.dataflow.pact import Pact, Pipeline, checked_once
-from timely.dataflow.plan import Inlet, Outlet
+from timely.dataflow.plan import Inlet, PlannedOutput
 from timely.dataflow.recorder import Recorder
 from timely.dataflow.tee import Push, Tee
 from timely.errors import BuildError, CapabilityError
@@ -314,7 +314,7 @@ class OutputPort(Holder):
         self.activity = operator.dataflow.host.activity
         self.index = index
         self.place = self.location = self.dataflow.add_place(operator.scope, self)
-        self.outlet = Outlet(self.place)
+        self.outlet = PlannedOutput(self.place)
         operator.node.outlets.append(self.outlet)
         self.tee = tee
         self.initial = initial

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
-from timely.dataflow.counting import Counted, emitting
+from timely.dataflow.counting import CountedDataflow, emitting
 from timely.dataflow.dataflow import Dataflow
 from timely.dataflow.recorder import CountingRecorder, Recorder
 from timely.observe.events import (
@@ -33,7 +33,7 @@ def record(dataflow: Dataflow) -> None:
         return
     log = dataflow.host.log
     recorded: frozenset[Any] = frozenset()
-    counted: Counted | None = None
+    counted: CountedDataflow | None = None
 
     def attach(log: Log) -> None:
         nonlocal recorded, counted
@@ -44,7 +44,7 @@ def record(dataflow: Dataflow) -> None:
             counted.end()
             counted = None
         elif counted is None and log.is_counting:
-            counted = Counted(dataflow)
+            counted = CountedDataflow(dataflow)
         before, recorded = recorded, log.kinds
         _switch(dataflow, before, recorded, log.is_counting)
 

@@ -8,7 +8,7 @@ from timely import Broadcast, Stream
 from timely.graphlinq.grouping import group_nodes
 from timely.graphlinq.in_order import Given, by_node, in_order
 from timely.graphlinq.index import as_nodes
-from timely.graphlinq.table import Table
+from timely.graphlinq.table import NodeTable
 from timely.lowlevel import Array
 
 
@@ -21,7 +21,7 @@ def degrees(edges: Stream, *, name: str = "degrees") -> Stream:
     >>> example(lambda scope: degrees(scope.to_stream((np.array([4, 4]), np.array([2, 4])))))
     [(2, 0), (4, 2)]
     """
-    table = Table(lambda new: np.zeros(len(new), np.int64))
+    table = NodeTable(lambda new: np.zeros(len(new), np.int64))
 
     def compute(given: Given, _: Given) -> Given:
         if given is not None:

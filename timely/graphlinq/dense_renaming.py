@@ -19,7 +19,7 @@ import numpy as np
 from timely import Broadcast, Exchange, Pipeline, Stream, hash_columns
 from timely.graphlinq.in_order import Given, by_node, in_order
 from timely.graphlinq.index import Ints
-from timely.graphlinq.names import Names
+from timely.graphlinq.names import NodeNumbers
 from timely.lowlevel import Array, stacked
 
 BUCKETS = 1 << 12
@@ -33,7 +33,7 @@ def dense_renaming(names: Stream, *, name: str = "dense_renaming") -> Stream:
     [0, 1]
     """
     local = names.map_batch(lambda names, *_: _with_buckets(np.unique(names)), name=f"{name} locally")
-    known = Names()
+    known = NodeNumbers()
 
     def only_new(given: Given) -> Given:
         assert given is not None
@@ -83,7 +83,7 @@ def renamed(edges: Stream, *, name: str = "renamed") -> tuple[Stream, Stream]:
 
 def _looked_up(stream: Stream, numbers: Stream, name: str) -> Stream:
     """Return records with the number of the name that was in their first column."""
-    known = Names()
+    known = NodeNumbers()
 
     def compute(given: Given, numbered: Given) -> Given:
         if numbered is not None:

@@ -15,10 +15,10 @@ from timely.lowlevel import Array, of_one_kind, stacked
 _WHAT = "the column of names"
 
 
-class Names:
+class NodeNumbers:
     """The number of each name that was added.
 
-    >>> names = Names()
+    >>> names = NodeNumbers()
     >>> names.add(np.array([70, 30]), np.array([0, 1]))
     >>> names.add(np.array([50]), np.array([2]))
     >>> names.numbers(np.array([30, 40, 50])).tolist()

@@ -10,7 +10,7 @@ import numpy as np
 from timely import Stream
 from timely.graphlinq.in_order import Given, by_node, in_order
 from timely.graphlinq.index import as_nodes
-from timely.graphlinq.table import Table
+from timely.graphlinq.table import NodeTable
 from timely.lowlevel import Array, as_columns, call
 
 
@@ -29,7 +29,7 @@ def node_join(
     """
     latest: tuple[Array, ...] = ()
     # New rows only need the right types: `compute` overwrites them at once.
-    table = Table(lambda new: tuple(np.repeat(column[:1], len(new)) for column in latest))
+    table = NodeTable(lambda new: tuple(np.repeat(column[:1], len(new)) for column in latest))
 
     def compute(asked: Given, changed: Given) -> Given:
         nonlocal latest

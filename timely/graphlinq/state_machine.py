@@ -16,7 +16,7 @@ from timely import Columns, Stream
 from timely.errors import DataError
 from timely.graphlinq.in_order import Given, by_node, in_order
 from timely.graphlinq.index import Ints, as_nodes, is_increasing
-from timely.graphlinq.table import Table
+from timely.graphlinq.table import NodeTable
 from timely.lowlevel import as_columns, as_mask, call, concatenate
 
 Transition = Callable[..., Any]
@@ -37,7 +37,7 @@ def state_machine(
     >>> sorted(example(lambda scope: state_machine(scope.to_stream(values), lambda node: 0, running_total)))
     [(3, 1), (7, 5), (7, 9)]
     """
-    table = Table(init)
+    table = NodeTable(init)
     return in_order([(nodes, by_node())], lambda given: _moved(table, given, transition), name)
 
 
@@ -62,7 +62,7 @@ def binary_state_machine(
     ...     lambda balance, amount: (balance - amount, balance - amount)))
     [(1, 10), (2, 20), (2, 15)]
     """
-    table = Table(init)
+    table = NodeTable(init)
 
     def compute(first: Given, second: Given) -> Given:
         parts = [_moved(table, first, on_left), _moved(table, second, on_right)]
@@ -72,7 +72,7 @@ def binary_state_machine(
     return in_order([(left, by_node()), (right, by_node())], compute, name)
 
 
-def _moved(table: Table, given: Given, transition: Transition) -> Given:
+def _moved(table: NodeTable, given: Given, transition: Transition) -> Given:
     """Change the states of the given nodes; return the output, if there is any."""
     if given is None:
         return None

@@ -12,12 +12,12 @@ from timely.graphlinq.index import Index, Ints
 from timely.lowlevel import Array, as_columns, call, in_type
 
 
-class Table:
+class NodeTable:
     """A row for each node, initialised by `init(nodes)` when the node is first included.
 
     Invariant: each column has at least as many rows as `index` has slots; the row of a node is its slot.
 
-    >>> table = Table(lambda nodes: 10 * nodes)
+    >>> table = NodeTable(lambda nodes: 10 * nodes)
     >>> slots = table.include(np.array([3, 1]))
     >>> table.rows(slots)[0].tolist()
     [30, 10]

@@ -7,11 +7,11 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from timely.live.jobs import Run
+from timely.live.jobs import RunProcesses
 from timely.live.watching import Viewer, Watching
 
 
-def looks(run: Run) -> Iterator[tuple[str, dict[str, Any]]]:
+def looks(run: RunProcesses) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the events that the page of a run would send, until no process of it is left."""
     with asyncio.Runner() as runner:
         watching = Watching(None, run.find)

@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from timely.errors import TransportError
-from timely.live.jobs import Job
+from timely.live.jobs import LiveJob
 from timely.live.rows import decoded
 
 SILENT_SECONDS = 15.0
@@ -46,7 +46,7 @@ class Mirror:
             self.epochs = tuple(changes["epochs"])
 
 
-class View:
+class JobView:
     """A whole job as a viewer knows it."""
 
     def __init__(self) -> None:
@@ -73,7 +73,7 @@ class View:
         return True
 
 
-def events(job: Job) -> Iterator[tuple[str, dict[str, Any]]]:
+def events(job: LiveJob) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the events of a job's page until the job ends; raise TransportError if the page does not answer."""
     with closing(_connection(job)) as connection:
         try:
@@ -92,7 +92,7 @@ def events(job: Job) -> Iterator[tuple[str, dict[str, Any]]]:
         yield from _parsed(answer)
 
 
-def _connection(job: Job) -> http.client.HTTPConnection:
+def _connection(job: LiveJob) -> http.client.HTTPConnection:
     parts = urlsplit(job.url)
     host, port = parts.hostname or "", parts.port
     if parts.scheme == "http":

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from timely.live.looking import BYTES, NANOSECONDS, QUEUED, RECEIVED, ROWS, RUNS, SENT
-from timely.live.state import DataflowState, State
+from timely.live.state import DataflowState, JobState
 
 Labels = tuple[str, ...]
 Sample = tuple[Labels, float]
@@ -21,15 +21,15 @@ class Figure(NamedTuple):
     text: str
     is_counter: bool
     labels: tuple[str, ...]
-    samples: Callable[[State], Iterator[Sample]]
+    samples: Callable[[JobState], Iterator[Sample]]
 
 
 def _labels(index: int, dataflow: DataflowState, node: int) -> Labels:
     return f"{index} {dataflow.shape.name}", str(node), dataflow.shape.nodes[node].name, dataflow.path(node)
 
 
-def _of_operators(column: int, scale: float = 1.0) -> Callable[[State], Iterator[Sample]]:
-    def samples(state: State) -> Iterator[Sample]:
+def _of_operators(column: int, scale: float = 1.0) -> Callable[[JobState], Iterator[Sample]]:
+    def samples(state: JobState) -> Iterator[Sample]:
         for index, dataflow in tuple(state.dataflows.items()):
             if dataflow.is_over:
                 continue
@@ -40,20 +40,20 @@ def _of_operators(column: int, scale: float = 1.0) -> Callable[[State], Iterator
     return samples
 
 
-def _of_workers(column: int, scale: float = 1.0) -> Callable[[State], Iterator[Sample]]:
+def _of_workers(column: int, scale: float = 1.0) -> Callable[[JobState], Iterator[Sample]]:
     """Return samples of what was counted of workers, which only grows, though dataflows end."""
 
-    def samples(state: State) -> Iterator[Sample]:
+    def samples(state: JobState) -> Iterator[Sample]:
         for index, worker in sorted(state.workers.items()):
             yield (str(worker.process), str(index)), float(worker.counted[column]) * scale
 
     return samples
 
 
-def _there(column: int) -> Callable[[State], Iterator[Sample]]:
+def _there(column: int) -> Callable[[JobState], Iterator[Sample]]:
     """Return samples of what is there now of the dataflows of workers."""
 
-    def samples(state: State) -> Iterator[Sample]:
+    def samples(state: JobState) -> Iterator[Sample]:
         operators = {number: dataflow.operators for number, dataflow in tuple(state.dataflows.items())}
         for index, worker in sorted(state.workers.items()):
             totals = tuple(worker.totals.items())
@@ -63,28 +63,28 @@ def _there(column: int) -> Callable[[State], Iterator[Sample]]:
     return samples
 
 
-def _frontiers(state: State) -> Iterator[Sample]:
+def _frontiers(state: JobState) -> Iterator[Sample]:
     for index, dataflow in tuple(state.dataflows.items()):
         for number, times in sorted(dataflow.frontiers.items()):
             if times and not dataflow.is_over:
                 yield _labels(index, dataflow, number), float(min(time[0] for time in times))
 
 
-def _progress(state: State) -> Iterator[Sample]:
+def _progress(state: JobState) -> Iterator[Sample]:
     for index, worker in sorted(state.workers.items()):
         yield (str(worker.process), str(index)), float(worker.seen.progress_bytes)
 
 
-def _answering(state: State) -> Iterator[Sample]:
+def _answering(state: JobState) -> Iterator[Sample]:
     for index, worker in sorted(state.workers.items()):
         yield (str(worker.process), str(index)), float(worker.process not in state.silent)
 
 
-def _running(state: State) -> Iterator[Sample]:
+def _running(state: JobState) -> Iterator[Sample]:
     yield (), float(sum(not dataflow.is_over for dataflow in state.dataflows.values()))
 
 
-def _warnings(state: State) -> Iterator[Sample]:
+def _warnings(state: JobState) -> Iterator[Sample]:
     for kind, count in sorted(state.warnings.items()):
         yield (kind,), float(count)
 

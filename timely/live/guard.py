@@ -27,7 +27,7 @@ HEADERS = (
 )
 
 
-class Guard:
+class PageGuard:
     """Passes the requests that may see the page to `app`, which is served at `host`."""
 
     def __init__(self, app: ASGIApp, token: str, host: str, port: int) -> None:

@@ -24,7 +24,7 @@ FILE = "live.json"
 """In the directory of a run: where its page is, with the token, and the processes that it belongs to."""
 
 
-class Job(NamedTuple):
+class LiveJob(NamedTuple):
     """A job with a page: the address of its page, the token, and its first process with that which started it."""
 
     url: str
@@ -34,7 +34,7 @@ class Job(NamedTuple):
     """The file with the certificate of the page, if it uses TLS and is served by a job of this user on this machine."""
 
 
-class Run(NamedTuple):
+class RunProcesses(NamedTuple):
     """The processes on this machine that belong together, at least one; the first has the lowest index."""
 
     members: tuple[Presence, ...]
@@ -57,28 +57,31 @@ def others(runs: Mapping[str, int], expected: int) -> dict[int, Path | None]:
     return {index: path for index, path in found.items() if index not in runs.values()}
 
 
-def runs() -> list[Run]:
+def runs() -> list[RunProcesses]:
     """Return what runs of this user there are on this machine."""
     groups: list[tuple[Presence, ...]] = []
     for presence in presences():
         same = [group for group in groups if any(presence.runs.keys() & each.runs.keys() for each in group)]
         groups = [group for group in groups if group not in same]
         groups.append((presence, *(each for group in same for each in group)))
-    return [Run(tuple(sorted(group, key=lambda each: (min(each.runs.values(), default=0), each)))) for group in groups]
+    return [
+        RunProcesses(tuple(sorted(group, key=lambda each: (min(each.runs.values(), default=0), each))))
+        for group in groups
+    ]
 
 
-def pages() -> list[Job]:
+def pages() -> list[LiveJob]:
     """Return the pages of jobs of this user; what belongs to somebody else, or others can write, is not looked at."""
     found = []
     for directory in private_directories():
         with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
             content: Any = read_privately(directory / FILE)
             processes, certificate = tuple(map(int, content["processes"])), str(content.get("certificate", ""))
-            found.append(Job(str(content["url"]), str(content["token"]), processes, certificate))
+            found.append(LiveJob(str(content["url"]), str(content["token"]), processes, certificate))
     return [job for job in found if any(is_alive(process) for process in job.processes[:1])]
 
 
-def job_of(name: str | None) -> Job | Run:
+def job_of(name: str | None) -> LiveJob | RunProcesses:
     """Return the run that a process's number names, or else the only one there is; or the page at an address.
 
     Raises ConfigError if there is none, or more than one.
@@ -97,15 +100,15 @@ def job_of(name: str | None) -> Job | Run:
     raise ConfigError(f"{which} runs on this machine; it can be looked at from a second after its workers have begun")
 
 
-def page_at(address: str) -> Job:
+def page_at(address: str) -> LiveJob:
     """Return the page at an address. Raises ConfigError if its token is not known."""
     given = address if "://" in address else f"http://{address}"
     if not is_url(given):
         raise ConfigError(f"{address!r:.100} is not an address: give the one that the job printed, or a process number")
     parts = urlsplit(given)
     url = f"{parts.scheme}://{parts.netloc}/".replace("//localhost", "//127.0.0.1")
-    here = next((job for job in pages() if job.url == url), Job(url, "", ()))
+    here = next((job for job in pages() if job.url == url), LiveJob(url, "", ()))
     token = parse_qs(parts.query).get("token", [""])[0] or os.environ.get(TOKEN_VARIABLE, "") or here.token
     if not token:
         raise ConfigError(f"{url} shows nothing without its token: give the whole address, or set {TOKEN_VARIABLE}")
-    return Job(url, token, (), here.certificate)
+    return LiveJob(url, token, (), here.certificate)

@@ -14,7 +14,7 @@ from timely.errors import ConfigError
 from timely.live.address import Address, is_url
 from timely.live.handle import Live
 from timely.live.jobs import FILE
-from timely.live.notes import Notes, current
+from timely.live.notes import Warnings, current
 from timely.live.serving import HttpServer
 from timely.live.watching import Find, Here, Watching
 from timely.observe.presence import write_privately
@@ -33,7 +33,7 @@ def begin_page(
 
     listener = address.listen()
     port, certificate = listener.getsockname()[1], address.certificate
-    notes = Notes(address.token)
+    notes = Warnings(address.token)
     watching = Watching(Here(process, notes), find)
     app = application(watching, address.token, address.host, port)
     server = HttpServer("live page", app, listener, certificate, watching.close, limit_concurrency=64)

@@ -27,7 +27,7 @@ from timely.dataflow.dataflow import Dataflow
 from timely.dataflow.explain import EVERYWHERE, held_here
 from timely.dataflow.operator import Operator
 from timely.live.latency import Epoch, Epochs
-from timely.live.shape import Shape, shape_of
+from timely.live.shape import Diagram, shape_of
 from timely.order import Time
 from timely.worker.status import running_workers, status, steady
 
@@ -147,7 +147,7 @@ class _Totals:
         return found
 
 
-class Watch:
+class CountWatch:
     """Counts on one worker while somebody looks. What `_start` and `_stop` do happens in the worker's thread.
 
     **When it counts.** Each look computes, in nanoseconds (`_count_on`), from the activations since the last look:
@@ -344,14 +344,14 @@ class Looking:
 
     def __init__(self, process: int = 0) -> None:
         self._process = process
-        self._watches: dict[Worker, Watch] = {}
+        self._watches: dict[Worker, CountWatch] = {}
 
     def look(self) -> ProcessSeen:
         """Return what the workers do and have done."""
         workers = running_workers()
         for worker in workers:
             if worker not in self._watches:
-                self._watches[worker] = Watch(worker, measures_epochs=worker.index == 0)
+                self._watches[worker] = CountWatch(worker, measures_epochs=worker.index == 0)
         for worker in self._watches.keys() - set(workers):
             del self._watches[worker]
         watches = [self._watches[worker] for worker in workers]
@@ -367,7 +367,7 @@ class Looking:
         self._watches.clear()
 
 
-def shapes() -> list[Shape]:
+def shapes() -> list[Diagram]:
     """Return the shapes of the dataflows of this process's first worker."""
     return [steady(shape_of, dataflow) for worker in running_workers()[:1] for dataflow in worker.dataflows]
 

@@ -20,8 +20,8 @@ import numpy as np
 
 from timely.live.latency import Epoch
 from timely.live.looking import DataflowSeen, Looking, ProcessSeen, WorkerSeen, held, shapes
-from timely.live.notes import Notes, current
-from timely.live.shape import Shape, shape_from
+from timely.live.notes import Warnings, current
+from timely.live.shape import Diagram, shape_from
 from timely.progress.antichain import Antichain
 
 LONGEST_LINE = 1 << 26
@@ -35,7 +35,7 @@ def converse(connection: socket.socket) -> None:
         _converse(connection, current())
 
 
-def _converse(connection: socket.socket, notes: Notes) -> None:
+def _converse(connection: socket.socket, notes: Warnings) -> None:
     looking = Looking()
     noted = 0
     try:
@@ -110,7 +110,7 @@ class Neighbour:
         self._late = None
         return None if found is None else (_decode(self.process, found[0]), found[1])
 
-    async def shapes(self) -> list[Shape]:
+    async def shapes(self) -> list[Diagram]:
         """Return the shapes of the dataflows there, or nothing if it does not answer in time."""
         return [shape_from(data) for data in await self._ask("shapes") or []]
 

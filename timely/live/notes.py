@@ -11,7 +11,7 @@ from timely.observe.notices import on_notice
 
 KEPT = 200
 
-_open: list[Notes] = []
+_open: list[Warnings] = []
 """Those that are not closed."""
 
 
@@ -24,7 +24,7 @@ class Note(NamedTuple):
     text: str
 
 
-class Notes:
+class Warnings:
     """Keeps the last warnings of this process, from now on, but for what contains the `secret`, if there is one.
 
     Any thread may add one, and one thread reads them.
@@ -67,6 +67,6 @@ class Notes:
         self._before(message, category, filename, lineno, *rest)
 
 
-def current() -> Notes:
+def current() -> Warnings:
     """Return the warnings that this process keeps; if it keeps none, it begins to."""
-    return _open[0] if _open else Notes()
+    return _open[0] if _open else Warnings()

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from timely.errors import ConfigError
-from timely.live.shape import Shape
+from timely.live.shape import Diagram
 from timely.observe.notices import notify
 
 DRAWER = Path(__file__).with_name("page") / "draw.mjs"
@@ -17,7 +17,7 @@ FORMATS = ("svg", "png", "pdf")
 SECONDS = 120.0
 
 
-def save(shapes: Sequence[Shape], path: Path) -> None:
+def save(shapes: Sequence[Diagram], path: Path) -> None:
     """Write dataflows to a file, in the form that its name ends with; raise ConfigError where that cannot be drawn.
 
     Node.js draws one dataflow, the largest.
@@ -50,12 +50,14 @@ def save(shapes: Sequence[Shape], path: Path) -> None:
         raise ConfigError(f"cannot write {path}: {error.strerror}") from None
 
 
-def dot(shapes: Sequence[Shape]) -> str:
+def dot(shapes: Sequence[Diagram]) -> str:
     """Return dataflows in the language of Graphviz.
 
-    >>> from timely.live.shape import Box, Edge, Node
-    >>> nodes = [Node("input", 0, "job.py:3", "operator", True), Node("map", 0, "job.py:4", "in line", False)]
-    >>> print(dot([Shape(0, "words", [Box("words", -1, False)], nodes, [Edge(0, 1, -1, "", False)])]))
+    >>> from timely.live.shape import Box, Diagram, DiagramEdge, DiagramNode
+    >>> read = DiagramNode("input", 0, "job.py:3", "operator", True)
+    >>> mapped = DiagramNode("map", 0, "job.py:4", "in line", False)
+    >>> nodes = [read, mapped]
+    >>> print(dot([Diagram(0, "words", [Box("words", -1, False)], nodes, [DiagramEdge(0, 1, -1, "", False)])]))
     digraph dataflows {
       ...
       subgraph cluster_0_0 {
@@ -81,7 +83,7 @@ def dot(shapes: Sequence[Shape]) -> str:
     return "\n".join([*lines, "}"])
 
 
-def _scope(shape: Shape, number: int, lines: list[str], indent: str) -> None:
+def _scope(shape: Diagram, number: int, lines: list[str], indent: str) -> None:
     """Add the lines of a scope with all in it."""
     box = shape.scopes[number]
     lines.append(f"{indent}subgraph cluster_{shape.dataflow}_{number} {{")

@@ -9,13 +9,13 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector, CollectorRegistry
 
 from timely.live.figures import EPOCHS, EPOCHS_TEXT, FIGURES
-from timely.live.state import LIMITS, State
+from timely.live.state import LIMITS, JobState
 
 
 class StateCollector(Collector):
     """Collects the figures of a state."""
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: JobState) -> None:
         self._state = state
 
     def collect(self) -> Iterator[Metric]:
@@ -36,7 +36,7 @@ class StateCollector(Collector):
         yield epochs
 
 
-def exposition(state: State, accepted: str) -> tuple[bytes, str]:
+def exposition(state: JobState, accepted: str) -> tuple[bytes, str]:
     """Return the figures of a state in a form that the `Accept` header of a request names, and the form's type."""
     registry = CollectorRegistry(auto_describe=False)
     registry.register(StateCollector(state))

@@ -17,7 +17,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from timely.live.guard import Guard
+from timely.live.guard import PageGuard
 from timely.live.watching import Watching
 
 FILES = Path(__file__).with_name("page")
@@ -33,7 +33,7 @@ LINGER_SECONDS = 120.0
 """For how long operators are counted after metrics were read: longer than programs pause before they read again."""
 
 
-def application(watching: Watching, token: str, host: str, port: int) -> Guard:
+def application(watching: Watching, token: str, host: str, port: int) -> PageGuard:
     """Return what answers requests."""
     files = {str(path.relative_to(FILES)): path for path in FILES.rglob("*") if path.is_file()}
 
@@ -62,12 +62,12 @@ def application(watching: Watching, token: str, host: str, port: int) -> Guard:
         return JSONResponse(watching.state.by_worker(dataflow, number))
 
     routes = [Route("/", file), Route("/page/{name:path}", file), Route("/stream", stream), Route("/node", node)]
-    return Guard(Starlette(routes=[*routes, _metrics(watching)]), token, host, port)
+    return PageGuard(Starlette(routes=[*routes, _metrics(watching)]), token, host, port)
 
 
-def metrics_application(watching: Watching, token: str, host: str, port: int) -> Guard:
+def metrics_application(watching: Watching, token: str, host: str, port: int) -> PageGuard:
     """Return what answers requests for metrics, and no others."""
-    return Guard(Starlette(routes=[_metrics(watching)]), token, host, port)
+    return PageGuard(Starlette(routes=[_metrics(watching)]), token, host, port)
 
 
 def _metrics(watching: Watching) -> Route:

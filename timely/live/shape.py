@@ -16,7 +16,7 @@ from timely.dataflow.ports import InputPort
 
 
 @dataclass(frozen=True)
-class Node:
+class DiagramNode:
     """A box: what it is called, the number of its scope, the user's line, and whether it runs `in line`."""
 
     name: str
@@ -29,7 +29,7 @@ class Node:
 
 
 @dataclass(frozen=True)
-class Edge:
+class DiagramEdge:
     """An arrow between two nodes. `channel` is -1 without a queue; `pact` is how messages spread over workers."""
 
     source: int
@@ -50,30 +50,30 @@ class Box:
 
 
 @dataclass
-class Shape:
+class Diagram:
     """The picture of a dataflow, without numbers that change."""
 
     dataflow: int
     name: str
     scopes: list[Box] = field(default_factory=list)
-    nodes: list[Node] = field(default_factory=list)
-    edges: list[Edge] = field(default_factory=list)
+    nodes: list[DiagramNode] = field(default_factory=list)
+    edges: list[DiagramEdge] = field(default_factory=list)
 
     def as_data(self) -> dict[str, Any]:
         """Return this as dictionaries and lists, for JSON."""
         return asdict(self)
 
 
-def shape_from(data: dict[str, Any]) -> Shape:
+def shape_from(data: dict[str, Any]) -> Diagram:
     """Return the shape that `as_data` has made this of."""
-    scopes, nodes = [Box(**each) for each in data["scopes"]], [Node(**each) for each in data["nodes"]]
-    return Shape(data["dataflow"], data["name"], scopes, nodes, [Edge(**each) for each in data["edges"]])
+    scopes, nodes = [Box(**each) for each in data["scopes"]], [DiagramNode(**each) for each in data["nodes"]]
+    return Diagram(data["dataflow"], data["name"], scopes, nodes, [DiagramEdge(**each) for each in data["edges"]])
 
 
-def shape_of(dataflow: Dataflow) -> Shape:
+def shape_of(dataflow: Dataflow) -> Diagram:
     """Return the shape of a dataflow that is built."""
     plan = dataflow.plan
-    shape = Shape(dataflow.index, dataflow.name)
+    shape = Diagram(dataflow.index, dataflow.name)
     scopes: dict[int, int] = {}
 
     def scope(found: Surroundings) -> int:
@@ -91,15 +91,15 @@ def shape_of(dataflow: Dataflow) -> Shape:
         node_of.update(dict.fromkeys(node.places, node.index))
         operator = dataflow.operators[node.index]
         kind = "operator" if operator.inline is None else "in line"
-        shape.nodes.append(Node(node.name, scope(node.scope), str(node.origin), kind, True))
+        shape.nodes.append(DiagramNode(node.name, scope(node.scope), str(node.origin), kind, True))
     for inline in dataflow.inlines:
         node_of.update(dict.fromkeys(inline.targets, len(shape.nodes)))
-        shape.nodes.append(Node(inline.name, scope(inline.scope), str(inline.origin), "in line", False))
+        shape.nodes.append(DiagramNode(inline.name, scope(inline.scope), str(inline.origin), "in line", False))
     for number, place in enumerate(plan.places):
         if number not in node_of:
             node_of[number] = len(shape.nodes)
             name = str(place.named).removeprefix("stream ").strip("'")
-            shape.nodes.append(Node(name, scope(place.scope), "", "meeting", False))
+            shape.nodes.append(DiagramNode(name, scope(place.scope), "", "meeting", False))
     ports = {port.place: port for port in dataflow.channels}
     ends = [(node_of[edge.source], node_of[edge.target]) for edge in plan.edges]
     advancing = {end for (begin, end), edge in zip(ends, plan.edges) if begin == end and any(edge.summary.increments)}
@@ -107,5 +107,5 @@ def shape_of(dataflow: Dataflow) -> Shape:
         port: InputPort | None = ports.get(edge.target)
         if begin != end or port is not None:
             channel, pact = (-1, "") if port is None else (port.channel, port.pact.name)
-            shape.edges.append(Edge(begin, end, channel, pact, end in advancing))
+            shape.edges.append(DiagramEdge(begin, end, channel, pact, end in advancing))
     return shape

@@ -1,7 +1,7 @@
 """The state of a job as viewers see it: the numbers of all workers together, and what has changed.
 
-All kinds of display read this one: the page, the terminal, and metrics. `Changes.as_data` is what the page receives
-twice a second: only the rows of nodes that have changed, so that a quiet job costs nothing to show.
+All kinds of display read this one: the page, the terminal, and metrics. `StateChanges.as_data` is what the page
+receives twice a second: only the rows of nodes that have changed, so that a quiet job costs nothing to show.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from timely.live.latency import Epoch, quantiles
 from timely.live.looking import NANOSECONDS, QUEUED, RECEIVED, SENT, ProcessSeen, WorkerSeen
 from timely.live.rows import encoded
-from timely.live.shape import Shape
+from timely.live.shape import Diagram
 from timely.order import Time
 
 Rows = NDArray[np.int64]
@@ -85,7 +85,7 @@ class WorkerState:
 class DataflowState:
     """A dataflow: its shape, the numbers of all workers together, its frontiers, and whether it is over."""
 
-    shape: Shape
+    shape: Diagram
     rows: Rows
     operators: int
     frontiers: dict[int, tuple[Time, ...]] = field(default_factory=dict)
@@ -117,7 +117,7 @@ class DataflowState:
         return "/".join(reversed(names))
 
 
-class State:
+class JobState:
     """Everything that is shown of a job."""
 
     def __init__(self) -> None:
@@ -134,7 +134,7 @@ class State:
         """For how long the job has been looked at."""
         return clock.monotonic() - self._begun
 
-    def add_shapes(self, shapes: Iterable[Shape]) -> None:
+    def add_shapes(self, shapes: Iterable[Diagram]) -> None:
         """Take in the shapes of dataflows that have been built."""
         for shape in shapes:
             if shape.dataflow not in self.dataflows:
@@ -240,10 +240,10 @@ def frontier_text(times: tuple[Time, ...]) -> str:
     return " ".join(str(each[0]) if len(each) == 1 else str(each) for each in times) or "done"
 
 
-class Changes:
+class StateChanges:
     """What of a state has changed since the last time, as one viewer after the other receives it."""
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: JobState) -> None:
         self._state = state
         self._rows: dict[int, bytes] = {}
         self._frontiers: dict[int, dict[int, tuple[Time, ...]]] = {}

@@ -33,7 +33,7 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from timely.errors import ConfigError
 from timely.live.figures import EPOCHS, EPOCHS_TEXT, FIGURES, Figure
 from timely.live.notes import current
-from timely.live.state import LIMITS, State, frontier_text
+from timely.live.state import LIMITS, JobState, frontier_text
 from timely.live.watching import Here, Watching
 from timely.observe.notices import notify
 
@@ -48,7 +48,7 @@ _OURS = "timely "
 class Telemetry:
     """Sends what a state has, and the epochs that have ended. `endpoint` is the address of a collector for OTLP."""
 
-    def __init__(self, endpoint: str, process: int, state: State) -> None:
+    def __init__(self, endpoint: str, process: int, state: JobState) -> None:
         base = endpoint.rstrip("/")
         name = os.environ.get("OTEL_SERVICE_NAME") or Path(sys.argv[0] or "timely").stem or "timely"
         self._process = {"process": str(process)}

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Literal
 
 from timely.errors import ConfigError
 from timely.live.attached import looks
-from timely.live.client import Mirror, View, events
-from timely.live.jobs import Job, job_of
+from timely.live.client import JobView, Mirror, events
+from timely.live.jobs import LiveJob, job_of
 from timely.live.looking import BYTES, NANOSECONDS, QUEUED, RECEIVED, ROWS, RUNS, SENT
 from timely.live.output import printing
 
@@ -35,9 +35,9 @@ def top(name: str | None, is_once: bool) -> int:
     from rich.live import Live
 
     job = job_of(name)
-    stream = events(job) if isinstance(job, Job) else looks(job)
+    stream = events(job) if isinstance(job, LiveJob) else looks(job)
     with printing(errors="replace"):
-        view, console = View(), Console()
+        view, console = JobView(), Console()
         if is_once or not sys.stdout.isatty():
             for event, data in stream:
                 if view.take(event, data) and view.ticks >= _FIRST_TICKS and is_once:
@@ -55,7 +55,7 @@ def top(name: str | None, is_once: bool) -> int:
     return 0
 
 
-def parts(view: View) -> list[RenderableType]:
+def parts(view: JobView) -> list[RenderableType]:
     """Return what is shown of a job, from top to bottom."""
     from rich.text import Text
 
@@ -82,7 +82,7 @@ def _heading(index: int, flow: Mirror) -> str:
     return f"dataflow {index} {flow.name!r}{' (complete)' if flow.is_over else ''}{latency}"
 
 
-def _workers(view: View) -> Table:
+def _workers(view: JobView) -> Table:
     table = _table("worker", "process", "pid", "busy", "", "records/s", "queued", "does")
     for index, process, pid, busy, records, queued, doing, line, silent in view.workers:
         does = f"no answer for {silent:.0f} s" if silent else f"{doing}, at {line}" if line else doing

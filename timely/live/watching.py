@@ -15,9 +15,9 @@ from typing import Any
 
 from timely.live.looking import Looking, ProcessSeen, held, shapes
 from timely.live.neighbours import Neighbour
-from timely.live.notes import Notes
-from timely.live.shape import Shape
-from timely.live.state import Changes, State
+from timely.live.notes import Warnings
+from timely.live.shape import Diagram
+from timely.live.state import JobState, StateChanges
 
 PERIOD = 0.5
 HELD_EVERY = 4
@@ -51,7 +51,7 @@ class Viewer:
 class Here:
     """The process that looks, if it belongs to the run: looked at directly, as `Neighbour` looks at others."""
 
-    def __init__(self, process: int, notes: Notes) -> None:
+    def __init__(self, process: int, notes: Warnings) -> None:
         self.process = process
         self._looking: Looking | None = None
         self._notes = notes
@@ -65,7 +65,7 @@ class Here:
         self._noted = fresh[-1].number if fresh else self._noted
         return self._looking.look(), [[*note] for note in fresh]
 
-    async def shapes(self) -> list[Shape]:
+    async def shapes(self) -> list[Diagram]:
         """Return the shapes of its dataflows."""
         return shapes()
 
@@ -87,13 +87,13 @@ class Watching:
     """
 
     def __init__(self, here: Here | None, find: Find) -> None:
-        self.state = State()
+        self.state = JobState()
         self._here = [] if here is None else [here]
         self._find = find
         self._neighbours: dict[int, Neighbour] = {}
         self._kept: list[list[Any]] = []
         self._viewers: set[Viewer] = set()
-        self._changes = Changes(self.state)
+        self._changes = StateChanges(self.state)
         self._task: asyncio.Task[None] | None = None
         self._until = 0.0
         self._looks = 0
@@ -106,7 +106,7 @@ class Watching:
         """Return a new viewer, who first receives everything that is known."""
         known = self.state.dataflows.items()
         over = [index for index, each in known if each.is_over]
-        everything = {**Changes(self.state).as_data(self._kept, over), "is_first": True}
+        everything = {**StateChanges(self.state).as_data(self._kept, over), "is_first": True}
         viewer = Viewer([*(_event("shape", each.shape.as_data()) for _, each in known), _event("tick", everything)])
         self._viewers.add(viewer)
         self._begin()
@@ -128,7 +128,7 @@ class Watching:
         """Look for `seconds` more although nobody views."""
         self._until = max(self._until, clock.monotonic() + seconds)
 
-    async def looked(self) -> State:
+    async def looked(self) -> JobState:
         """Wait for the next look, unless this is closed; return the state after it."""
         if not self._is_closed:
             self._looked.clear()

@@ -71,10 +71,10 @@ class Activity:
             self.doing = before
 
 
-class Status(NamedTuple):
+class WorkerStatus(NamedTuple):
     """What a worker does at one moment; `str` puts it into words.
 
-    >>> str(Status("worker 0 of 1", STEPPING, "operator 'map' (built at job.py:7)", None, 1.5))
+    >>> str(WorkerStatus("worker 0 of 1", STEPPING, "operator 'map' (built at job.py:7)", None, 1.5))
     "worker 0 of 1 is in operator 'map' (built at job.py:7), in a step that began 1.5 s ago"
     """
 

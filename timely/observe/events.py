@@ -20,7 +20,7 @@ from timely.errors import BuildError
 from timely.order import Changes, Time
 
 
-class Event(Protocol):
+class LogEvent(Protocol):
     """The fields that all records have.
 
     >>> event: Event = Parked(time=2_000, worker=0)

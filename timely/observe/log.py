@@ -34,10 +34,10 @@ import time as clock
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
-from timely.observe.events import BUILT, ApplicationText, CapabilityMade, Event, check_kind
+from timely.observe.events import BUILT, ApplicationText, CapabilityMade, LogEvent, check_kind
 
 Listener = Callable[[Sequence[Any]], object]
-Kind = type[Event]
+Kind = type[LogEvent]
 Entry = TypeVar("Entry")
 
 AT_ONCE = 4096
@@ -140,7 +140,7 @@ class Log:
 
         return stop
 
-    def record(self, event: Event) -> None:
+    def record(self, event: LogEvent) -> None:
         """Keep a record for the listeners, if one of them wants its kind."""
         if type(event) in self.kinds:
             pending = self.pending

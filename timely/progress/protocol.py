@@ -79,7 +79,7 @@ from timely.progress.reachability import Tracker
 ALONE = Route(None, (), ())
 
 
-class Statistics(NamedTuple):
+class ProtocolStatistics(NamedTuple):
     """What one worker's side of the protocol has done so far, and how many changes it holds back now."""
 
     batches_sent: int
@@ -196,11 +196,11 @@ class Protocol:
         """Whether this worker has changes that it has not released."""
         return bool(self._fresh or self._held)
 
-    def statistics(self) -> Statistics:
+    def statistics(self) -> ProtocolStatistics:
         """Return the numbers of batches and updates sent, received and held back."""
         held = sum(map(len, self._held.values())) + len(self._fresh)
         sent, updates_sent, received, updates_received = self._batches
-        return Statistics(sent, updates_sent, received, updates_received, self._flushes_held, held, self._bytes)
+        return ProtocolStatistics(sent, updates_sent, received, updates_received, self._flushes_held, held, self._bytes)
 
     def count_bytes(self, sent: int) -> None:
         """Add to the statistics what a batch took on the wire, which only the caller knows."""

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from timely.errors import ConfigError
 from timely.live.output import printing
 from timely.live.picture import dot, save
-from timely.live.shape import Shape, shape_of
+from timely.live.shape import Diagram, shape_of
 from timely.observe.notices import notify
 from timely.run import execute
 from timely.run.launched import run_target
@@ -39,7 +39,7 @@ class _HasBuilt(SystemExit):
 
 def draw(output: str | None, target: list[str], is_module: bool) -> int:
     """Draw what a script or module builds, to a file or as text to stdout; return the exit status."""
-    shapes: list[Shape] = []
+    shapes: list[Diagram] = []
     stopped = threading.Event()
     if output is None:
         _note_output(target, is_module)
@@ -93,7 +93,7 @@ def _note_output(target: list[str], is_module: bool) -> None:
     notify(f"{option} is passed to the script; to draw into this file: timely viz {option} {program}")
 
 
-def _watched(build: Callable[[Worker], Any], shapes: list[Shape]) -> Callable[[Worker], Any]:
+def _watched(build: Callable[[Worker], Any], shapes: list[Diagram]) -> Callable[[Worker], Any]:
     """Return a program that does the same, and adds the shapes of the first worker's dataflows before each step."""
 
     def program(worker: Worker) -> Any:

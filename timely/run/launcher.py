@@ -50,7 +50,7 @@ from timely.observe.notices import QUIET_SECONDS, is_terminal
 from timely.run.child import STOPPED, Child
 from timely.run.directory import run_directory
 from timely.run.failure import FAILED, THREADS_SECONDS
-from timely.run.restart import Outcome, with_restarts
+from timely.run.restart import RunOutcome, with_restarts
 from timely.run.terminal import Lines, Raw, Terminal
 
 GRACE_SECONDS = 3.0
@@ -104,7 +104,7 @@ class Launcher:
         self._deadlines: list[Deadline] = []
         self._turned_at = 0.0
 
-    def run(self) -> Outcome:
+    def run(self) -> RunOutcome:
         """Start the children and supervise them until all have ended; return how they did."""
         self._selector.register(self._signals, selectors.EVENT_READ)
         try:
@@ -120,7 +120,7 @@ class Launcher:
                 child.send(signal.SIGKILL)
                 child.process.wait()
             self._selector.close()
-        return Outcome(self._status or 0, self._has_died)
+        return RunOutcome(self._status or 0, self._has_died)
 
     def _start(self) -> None:
         # Children inherit blocked signals, and unblock them when they are ready to end in order.
@@ -406,7 +406,7 @@ def launch(
         keep_token()
     with _signals_recorded() as signals:
 
-        def run() -> Outcome:
+        def run() -> RunOutcome:
             with run_directory(config.workers) as directory:
                 local = _local(config, processes, addresses, directory)
                 return Launcher(local, arguments, directory, signals, raw).run()

@@ -19,14 +19,14 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0
 HEALTHY_SECONDS = 60.0
 
 
-class Outcome(NamedTuple):
+class RunOutcome(NamedTuple):
     """How a run ended: its exit status, and whether that is because a process of it died."""
 
     status: int
     has_died: bool
 
 
-def with_restarts(run: Callable[[], Outcome], restarts: int, signals: socket.socket, ending: Collection[int]) -> int:
+def with_restarts(run: Callable[[], RunOutcome], restarts: int, signals: socket.socket, ending: Collection[int]) -> int:
     """Run, and run again after each death of a process, `restarts` times at most; return the exit status.
 
     The numbers of signals are read from `signals` during a pause, and those in `ending` end it.

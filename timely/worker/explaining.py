@@ -11,7 +11,7 @@ import time as clock
 from collections.abc import Callable
 from itertools import count
 
-from timely.communication.message import Answer, Question
+from timely.communication.message import StallAnswer, StallQuestion
 from timely.dataflow.explain import EVERYWHERE, dropped, held_here, unbuilt
 from timely.dataflow.host import Answers, Host
 from timely.observe.activity import ASKING
@@ -39,15 +39,15 @@ class Explainer:
         self._numbers = count()
         self._answers: dict[int, dict[int, tuple[str, ...]]] = {}
 
-    def receive(self, sender: int, message: Question | Answer) -> None:
+    def receive(self, sender: int, message: StallQuestion | StallAnswer) -> None:
         """Answer a question, or note an answer; raise `FrameError` for a question about no place there is.
 
         A question about everything, with a time, is only for a worker that has slept for as many milliseconds.
         """
-        if isinstance(message, Question):
+        if isinstance(message, StallQuestion):
             asleep = message.time[0] / 1000 if message.location == EVERYWHERE and message.time else 0.0
             if not asleep or self._has_slept(asleep):
-                self._host.allocator.send(sender, Answer(message.number, tuple(self._held(sender, message))))
+                self._host.allocator.send(sender, StallAnswer(message.number, tuple(self._held(sender, message))))
         elif message.number in self._answers:
             self._answers[message.number][sender] = message.lines
 
@@ -60,7 +60,7 @@ class Explainer:
         number = next(self._numbers)
         answers = self._answers[number] = {}
         for peer in peers:
-            allocator.send(peer, Question(number, dataflow, location, time))
+            allocator.send(peer, StallQuestion(number, dataflow, location, time))
         deadline = clock.monotonic() + patience
         try:
             with host.activity.during(ASKING):
@@ -71,7 +71,7 @@ class Explainer:
             del self._answers[number]
         return Answers(answers, [peer for peer in peers if peer not in answers])
 
-    def _held(self, sender: int, question: Question) -> list[str]:
+    def _held(self, sender: int, question: StallQuestion) -> list[str]:
         """Return a line for each thing that this worker holds, or that it does not have the dataflow."""
         index, config = question.dataflow, self._host.config
         dataflow = self._dataflows.running.get(index)

@@ -6,7 +6,7 @@ counted, and the run goes on.
 
 from __future__ import annotations
 
-from timely.communication.message import Answer, Data, Message, Progress, Question, Shape, Taken
+from timely.communication.message import Data, Message, ProgressUpdate, Shape, StallAnswer, StallQuestion, Taken
 from timely.data.weight import weight_of
 from timely.dataflow.dataflow import Dataflow
 from timely.dataflow.host import Host
@@ -24,7 +24,7 @@ class Intake:
         self._dataflows = dataflows
         self._shapes = shapes
         self._explainer = explainer
-        self.early: dict[int, list[tuple[int, Data | Progress]]] = {}
+        self.early: dict[int, list[tuple[int, Data | ProgressUpdate]]] = {}
         """Messages and their senders, by the number of a dataflow that is not built here yet."""
 
     def take_in(self) -> bool:
@@ -32,7 +32,7 @@ class Intake:
         moved = False
         for sender, message in self._host.allocator.receive():
             self._deliver(sender, message)
-            moved = moved or not isinstance(message, (Question, Answer))
+            moved = moved or not isinstance(message, (StallQuestion, StallAnswer))
         if moved:
             self._host.activity.slept = 0.0
         return moved
@@ -44,24 +44,24 @@ class Intake:
 
     def _deliver(self, sender: int, message: Message) -> None:
         try:
-            if isinstance(message, (Data, Progress)):
+            if isinstance(message, (Data, ProgressUpdate)):
                 self._dispatch(sender, message)
             elif isinstance(message, Taken):
                 self._settle(sender, message)
             elif isinstance(message, Shape):
                 self._shapes.receive(sender, message)
             else:
-                assert isinstance(message, (Question, Answer))
+                assert isinstance(message, (StallQuestion, StallAnswer))
                 self._explainer.receive(sender, message)
         except FrameError as error:
             self._host.allocator.refuse(str(error))
 
-    def _dispatch(self, sender: int, message: Data | Progress) -> None:
+    def _dispatch(self, sender: int, message: Data | ProgressUpdate) -> None:
         """Deliver a message to its dataflow, or keep it until that is built; raise `FrameError` if it is for none."""
         index = message.dataflow
         dataflow = self._dataflows.running.get(index)
         if dataflow is not None:
-            if isinstance(message, Progress):
+            if isinstance(message, ProgressUpdate):
                 dataflow.receive(sender, message.changes)
             else:
                 dataflow.arrivals.deliver(sender, message.channel, message.time, message.batch)

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 from timely.dataflow.explain import explain_here, has_loops, refusals, rounds
-from timely.observe.activity import IN_PROGRAM, Status, user_line
+from timely.observe.activity import IN_PROGRAM, WorkerStatus, user_line
 from timely.order import Time
 from timely.worker.standstill import engaged
 
@@ -65,7 +65,7 @@ def report() -> str:
     return "\n".join(lines)
 
 
-def status(worker: Worker) -> Status:
+def status(worker: Worker) -> WorkerStatus:
     """Return what a worker does now."""
     config, activity = worker.config, worker.activity
     name = f"worker {worker.index} of {worker.peers} (process {config.process}, pid {os.getpid()})"
@@ -73,7 +73,7 @@ def status(worker: Worker) -> Status:
     operators = (each.running for each in worker.dataflows)
     operator = next((str(each) for each in operators if each is not None), None)
     has_line = operator is not None or doing == IN_PROGRAM
-    return Status(name, doing, operator, user_line(activity.thread) if has_line else None, seconds)
+    return WorkerStatus(name, doing, operator, user_line(activity.thread) if has_line else None, seconds)
 
 
 def unconverged(worker: Worker, before: dict[str, Time], seconds: float) -> list[str]:

@@ -4,23 +4,23 @@
 changes, which one worker reads, and may follow while it grows. Lines that cannot be read are `Faults`.
 """
 
-from differential.jobs.input.changes import Change, Changes
-from differential.jobs.input.edges import Edges, Graph
+from differential.jobs.input.changes import EpochChange, OpenedChanges
+from differential.jobs.input.edges import EdgeBatch, OpenedGraph
 from differential.jobs.input.faults import Fault, Faults
 from differential.jobs.input.graph import open_graph
-from differential.jobs.input.layout import Layout
+from differential.jobs.input.layout import InputLayout
 from differential.jobs.input.names import Names
 from differential.jobs.input.open_changes import open_changes
 
 __all__ = [
-    "Change",
-    "Changes",
-    "Edges",
+    "EdgeBatch",
+    "EpochChange",
     "Fault",
     "Faults",
-    "Graph",
-    "Layout",
+    "InputLayout",
     "Names",
+    "OpenedChanges",
+    "OpenedGraph",
     "open_changes",
     "open_graph",
 ]

@@ -198,7 +198,7 @@ def head_of(text: Text, is_enough: Callable[[bytes], bool]) -> bytes:
         size *= 16
 
 
-class Stream:
+class DescriptorStream:
     """What a file descriptor reads, which is closed when nobody reads it any more."""
 
     def __init__(self, descriptor: int) -> None:

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from differential.jobs.input.edges import Progress
 from differential.jobs.input.faults import Fault, Faults
-from differential.jobs.input.form import Column, Kind
+from differential.jobs.input.form import InputColumn, Kind
 from differential.jobs.input.rows import SLICE
-from differential.jobs.input.table import Table
+from differential.jobs.input.table import InputTable
 from timely.errors import DataError
 
 WANTED: Mapping[Kind, str] = {
@@ -36,7 +36,7 @@ class CellRows(NamedTuple):
 class Cells:
     """Reads some columns of a table."""
 
-    def __init__(self, table: Table, columns: tuple[Column, ...], faults: Faults) -> None:
+    def __init__(self, table: InputTable, columns: tuple[InputColumn, ...], faults: Faults) -> None:
         self._table = table
         self._columns = columns
         self._faults = faults
@@ -70,7 +70,7 @@ class Cells:
             numbers = numbers[~wrong]
         return CellRows({column.role: _as_rows(found[column.role], column.kind) for column in self._columns}, numbers)
 
-    def _check(self, field: Any, column: Column) -> None:
+    def _check(self, field: Any, column: InputColumn) -> None:
         """Raise DataError unless a column can be read as the type expected."""
         given, kind = field.type, column.kind
         is_integer = pa.types.is_integer(given)

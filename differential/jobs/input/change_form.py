@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from differential.jobs.input.form import CANDIDATES, INTEGER, MARK, Column, Form, Kind, lines, split, weight_column
-from differential.jobs.input.layout import Layout, WeightKind, weight_kind
+from differential.jobs.input.form import CANDIDATES, INTEGER, MARK, Form, InputColumn, Kind, lines, split, weight_column
+from differential.jobs.input.layout import InputLayout, WeightKind, weight_kind
 
 SIGNS = ("+", "-")
 SIGN_NAMES = ("sign", "diff", "op", "change")
@@ -18,7 +18,7 @@ USAGE = "[EPOCH] +|- SOURCE TARGET [WEIGHT]"
 
 
 def change_form(
-    label: str, head: bytes, layout: Layout, has_names: bool, weight: WeightKind | None
+    label: str, head: bytes, layout: InputLayout, has_names: bool, weight: WeightKind | None
 ) -> Form | str | None:
     """Return the form of changes from the complete lines at their beginning, or None if there are no lines.
 
@@ -45,14 +45,14 @@ def change_form(
     least = sign + (3 if layout.weight is None else 4)
     width = Counter([len(row) for row in data if len(row) >= least] or map(len, data)).most_common(1)[0][0]
     kind: Kind = "name" if has_names else "integer"
-    columns = [Column("epoch", 0, "integer")] if sign else []
-    columns.append(Column("sign", sign, "sign"))
-    columns += [Column("source", sign + 1, kind), Column("target", sign + 2, kind)]
+    columns = [InputColumn("epoch", 0, "integer")] if sign else []
+    columns.append(InputColumn("sign", sign, "sign"))
+    columns += [InputColumn("source", sign + 1, kind), InputColumn("target", sign + 2, kind)]
     if layout.weight is not None:
         place = _weight_place(fields[0] if header else [], layout, sign, width)
         if place is None:
             return f"{label} has no weights, but the edges do: a change is a line {USAGE}"
-        columns.append(Column("weight", place, weight or weight_column(data, place, layout)))
+        columns.append(InputColumn("weight", place, weight or weight_column(data, place, layout)))
     body, line = (found[0].end, found[0].number + 1) if header else (0, 1)
     return Form(separator, width, tuple(columns), mark + body, line)
 
@@ -63,7 +63,7 @@ def _changes(rows: Sequence[Sequence[str]], sign: int) -> list[Sequence[str]]:
     return [row for row in long if INTEGER.fullmatch(row[0])] if sign else long
 
 
-def _weight_place(header: Sequence[str], layout: Layout, sign: int, width: int) -> int | None:
+def _weight_place(header: Sequence[str], layout: InputLayout, sign: int, width: int) -> int | None:
     """Return the column of weights, or None if there is none."""
     name, _ = weight_kind(layout.weight)
     if name is not None and name in header:

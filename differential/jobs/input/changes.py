@@ -19,7 +19,7 @@ SETTLED = 1.0
 """After how many seconds without a new line an epoch is complete, while the file is followed."""
 
 
-class Change(NamedTuple):
+class EpochChange(NamedTuple):
     """What changes in one epoch: columns of equal length."""
 
     epoch: int
@@ -34,7 +34,7 @@ class Change(NamedTuple):
     """1 for an edge that appears, -1 for one that disappears."""
 
 
-class Batch(NamedTuple):
+class ChangeRows(NamedTuple):
     """Successive rows of changes."""
 
     epoch: Ints | None
@@ -44,18 +44,18 @@ class Batch(NamedTuple):
     weight: Weights | None
     diff: Ints
 
-    def rows(self, begin: int, end: int) -> Batch:
+    def rows(self, begin: int, end: int) -> ChangeRows:
         """Return some of the rows."""
-        return Batch(*(None if each is None else each[begin:end] for each in self))  # type: ignore[arg-type]
+        return ChangeRows(*(None if each is None else each[begin:end] for each in self))  # type: ignore[arg-type]
 
-    def without(self, places: Ints) -> Batch:
+    def without(self, places: Ints) -> ChangeRows:
         """Return the other rows."""
         if not len(places):
             return self
-        return Batch(*(None if each is None else np.delete(each, places) for each in self))  # type: ignore[arg-type]
+        return ChangeRows(*(None if each is None else np.delete(each, places) for each in self))  # type: ignore[arg-type]
 
 
-class Source(Protocol):
+class ChangeSource(Protocol):
     """Where rows of changes come from."""
 
     @property
@@ -66,18 +66,18 @@ class Source(Protocol):
     def order(self) -> Order:
         """Return what checks the epochs of the rows."""
 
-    def batches(self) -> Iterator[Batch | None]:
+    def batches(self) -> Iterator[ChangeRows | None]:
         """Yield all rows; None if there is nothing new while the source is followed."""
 
 
-class Changes:
+class OpenedChanges:
     """Changes that have been opened; `epochs` reads them, once. How many they are is not known before."""
 
     total = None
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: ChangeSource) -> None:
         self._source = source
-        self._pending: list[Batch] = []
+        self._pending: list[ChangeRows] = []
         self._ordinal = 0
         self._arrived = 0.0
         self.label = source.label
@@ -87,7 +87,7 @@ class Changes:
         self._ordinal = time
         self._source.order.begin(time)
 
-    def epochs(self) -> Iterator[Change | None]:
+    def epochs(self) -> Iterator[EpochChange | None]:
         """Yield the changes in order; while a file is followed, None if there is nothing new.
 
         Nothing here waits. A followed epoch is complete when a later one begins, or when nothing was added for
@@ -104,14 +104,14 @@ class Changes:
         if self._pending:
             yield self._finished()
 
-    def _lines(self, batch: Batch) -> Iterator[Change]:
+    def _lines(self, batch: ChangeRows) -> Iterator[EpochChange]:
         """Yield each row as a change."""
         for row in range(len(batch.line)):
             self._ordinal += 1
             each = batch.rows(row, row + 1)
-            yield Change(self._ordinal, int(each.line[0]), each.source, each.target, each.weight, each.diff)
+            yield EpochChange(self._ordinal, int(each.line[0]), each.source, each.target, each.weight, each.diff)
 
-    def _whole(self, batch: Batch, epoch: Ints) -> Iterator[Change]:
+    def _whole(self, batch: ChangeRows, epoch: Ints) -> Iterator[EpochChange]:
         """Yield the epochs that are complete, and keep the last one."""
         starts = [0, *(np.flatnonzero(np.diff(epoch)) + 1).tolist(), len(epoch)]
         for begin, end in itertools.pairwise(starts):
@@ -124,12 +124,12 @@ class Changes:
         assert epoch is not None
         return int(epoch[0])
 
-    def _finished(self) -> Change:
+    def _finished(self) -> EpochChange:
         """Return the rows kept as a change."""
         label, parts = self._label(), self._pending
         self._pending = []
         line, *columns = parts[0][1:] if len(parts) == 1 else concatenated(part[1:] for part in parts)
-        return Change(label, int(line[0]), *columns)
+        return EpochChange(label, int(line[0]), *columns)
 
 
 class Order:

@@ -18,10 +18,10 @@ from differential.jobs.input.names import Names
 Ints = NDArray[np.int64]
 Weights = NDArray[np.int64] | NDArray[np.float64]
 Progress = Callable[[int], None]
-"""Called with how much more was read, in the units of `Graph.total`."""
+"""Called with how much more was read, in the units of `OpenedGraph.total`."""
 
 
-class Edges(NamedTuple):
+class EdgeBatch(NamedTuple):
     """A batch of edges: columns of equal length."""
 
     source: Ints
@@ -37,7 +37,7 @@ def concatenated(parts: Iterable[tuple[Any, ...]]) -> list[Any]:
     return [None if column[0] is None else np.concatenate(column) for column in zip(*parts)]
 
 
-class Graph(Protocol):
+class OpenedGraph(Protocol):
     """An input that has been opened; its rows are read by `share`."""
 
     @property
@@ -63,7 +63,7 @@ class Graph(Protocol):
         All shares together report this much to `progress`.
         """
 
-    def share(self, index: int, peers: int, progress: Progress = ...) -> Iterator[Edges]:
+    def share(self, index: int, peers: int, progress: Progress = ...) -> Iterator[EdgeBatch]:
         """Yield the edges that worker `index` of `peers` reads, and report to `progress` how much was read.
 
         No batch is empty.

@@ -17,7 +17,7 @@ READ = 1 << 20
 """How many bytes are read at once."""
 
 
-class Piece(NamedTuple):
+class ArrivedLines(NamedTuple):
     """Whole lines that have arrived."""
 
     data: bytes
@@ -49,7 +49,7 @@ class Followed:
         """Close the file."""
         os.close(self._file)
 
-    def poll(self) -> Piece | None:
+    def poll(self) -> ArrivedLines | None:
         """Return the whole lines that have arrived since the last call, or None if there are none."""
         if self._is_over():
             self.is_ended = True
@@ -82,12 +82,12 @@ class Followed:
         except BlockingIOError:
             return None
 
-    def _piece(self, data: bytes) -> Piece:
-        piece = Piece(data, self._line)
+    def _piece(self, data: bytes) -> ArrivedLines:
+        piece = ArrivedLines(data, self._line)
         self._line += data.count(b"\n")
         return piece
 
-    def _rest(self, restart: bool = False) -> Piece | None:
+    def _rest(self, restart: bool = False) -> ArrivedLines | None:
         """Return the line that has no end, if there is one."""
         rest, self._carry = self._carry, b""
         piece = self._piece(rest) if rest else None

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from io import BytesIO
 from typing import Literal, NamedTuple
 
-from differential.jobs.input.layout import BLANKS, Layout, Places, WeightKind, least_width, places, weight_kind
+from differential.jobs.input.layout import BLANKS, InputLayout, Places, WeightKind, least_width, places, weight_kind
 from timely.errors import DataError
 
 Kind = Literal["integer", "float", "name", "sign"]
@@ -30,7 +30,7 @@ CANDIDATES = ("\t", ",", ";", BLANKS)
 SEPARATED = "; `--separator` states what is between columns"
 
 
-class Column(NamedTuple):
+class InputColumn(NamedTuple):
     """A column that is read."""
 
     role: str
@@ -47,7 +47,7 @@ class Form:
     """One character, or `BLANKS`."""
     width: int
     """How many columns each line has."""
-    columns: tuple[Column, ...]
+    columns: tuple[InputColumn, ...]
     body: int = 0
     """The offset of the first byte after the header."""
     line: int = 1
@@ -67,7 +67,7 @@ class Form:
         return kind if kind == "integer" or kind == "float" else None
 
 
-class Line(NamedTuple):
+class DataLine(NamedTuple):
     """A line that is neither blank nor a comment."""
 
     number: int
@@ -99,19 +99,19 @@ def split(line: str, separator: str) -> list[str]:
     return [field.strip(" \t") for field in line.split(separator)]
 
 
-def lines(data: bytes, number: int = 1) -> Iterator[Line]:
+def lines(data: bytes, number: int = 1) -> Iterator[DataLine]:
     """Yield the lines that are neither blank nor comments; the first line of `data` has that number."""
     start = 0
     for raw in BytesIO(data):  # a carriage return alone ends no line
         end = start + len(raw)
         text = raw.removesuffix(b"\n").removesuffix(b"\r").decode(errors="surrogateescape")
         if text.strip(" \t") and not text.lstrip(" \t").startswith(COMMENTS):
-            yield Line(number, start, end, text)
+            yield DataLine(number, start, end, text)
         start = end
         number += 1
 
 
-def edge_form(label: str, head: bytes, layout: Layout) -> Form:
+def edge_form(label: str, head: bytes, layout: InputLayout) -> Form:
     """Return the form of a list of edges, from the complete lines at its beginning.
 
     Raises DataError if there are none, or if no separator makes edges of them.
@@ -134,12 +134,12 @@ def edge_form(label: str, head: bytes, layout: Layout) -> Form:
     return Form(separator, width, _columns(regular, where, layout), mark + body, line)
 
 
-def _remedy(layout: Layout) -> str:
+def _remedy(layout: InputLayout) -> str:
     """Return what helps where text has too few columns."""
     return SEPARATED if layout.separator is None else f" with the separator {layout.separator!r}"
 
 
-def _refuse_quotes(label: str, found: Sequence[Line], rows: Sequence[Sequence[str]]) -> None:
+def _refuse_quotes(label: str, found: Sequence[DataLine], rows: Sequence[Sequence[str]]) -> None:
     """Raise DataError for fields in quotes, which would become part of the names."""
     for line, row in zip(found, rows):
         quoted = next((field for field in row if len(field) > 1 and field[0] == field[-1] == '"'), None)
@@ -150,21 +150,21 @@ def _refuse_quotes(label: str, found: Sequence[Line], rows: Sequence[Sequence[st
             )
 
 
-def _columns(rows: Sequence[Sequence[str]], where: Places, layout: Layout) -> tuple[Column, ...]:
+def _columns(rows: Sequence[Sequence[str]], where: Places, layout: InputLayout) -> tuple[InputColumn, ...]:
     if layout.names is not None:
         is_named = layout.names
     else:
         is_named = bool(rows) and integers(rows, where) <= 0.5
     kind: Kind = "name" if is_named else "integer"
-    columns = [Column("source", where.source, kind), Column("target", where.target, kind)]
+    columns = [InputColumn("source", where.source, kind), InputColumn("target", where.target, kind)]
     if where.weight is not None:
-        columns.append(Column("weight", where.weight, weight_column(rows, where.weight, layout)))
+        columns.append(InputColumn("weight", where.weight, weight_column(rows, where.weight, layout)))
     if where.time is not None:
-        columns.append(Column("time", where.time, "integer"))
+        columns.append(InputColumn("time", where.time, "integer"))
     return tuple(columns)
 
 
-def weight_column(rows: Sequence[Sequence[str]], place: int, layout: Layout) -> Kind:
+def weight_column(rows: Sequence[Sequence[str]], place: int, layout: InputLayout) -> Kind:
     """Return the type of a column of weights: as stated, or `float` if the head has a fraction."""
     stated = weight_kind(layout.weight)[1]
     if stated is not None:
@@ -180,7 +180,7 @@ def integers(rows: Sequence[Sequence[str]], where: Places) -> float:
     return sum(found) / len(rows)
 
 
-def _width(rows: Sequence[Sequence[str]], layout: Layout) -> int:
+def _width(rows: Sequence[Sequence[str]], layout: InputLayout) -> int:
     """Return how many columns most rows have that can be edges; of two numbers that equally many have, the larger one.
 
     If no row has enough columns for an edge, all rows count.
@@ -191,7 +191,7 @@ def _width(rows: Sequence[Sequence[str]], layout: Layout) -> int:
     return max(Counter(enough).items(), key=lambda each: each[::-1])[0]
 
 
-def _header(label: str, rows: Sequence[Sequence[str]], layout: Layout) -> bool:
+def _header(label: str, rows: Sequence[Sequence[str]], layout: InputLayout) -> bool:
     """Return whether the first line names the columns: it has no integers where the lines after it do."""
     if layout.header is not None:
         return layout.header
@@ -205,7 +205,7 @@ def _header(label: str, rows: Sequence[Sequence[str]], layout: Layout) -> bool:
     return not any(map(INTEGER.fullmatch, nodes)) and integers(rows[1:], where) > 0.5
 
 
-def _separator(label: str, found: Sequence[Line], layout: Layout) -> str:
+def _separator(label: str, found: Sequence[DataLine], layout: InputLayout) -> str:
     """Return the separator with which most lines have two integers, or else equally many columns."""
     best, best_score = BLANKS, (0.0, 0.0)
     for separator in CANDIDATES:

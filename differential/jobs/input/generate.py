@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from differential.jobs.input.edges import Edges, Ints, Progress, ignore
-from differential.jobs.input.layout import Layout
+from differential.jobs.input.edges import EdgeBatch, Ints, Progress, ignore
+from differential.jobs.input.layout import InputLayout
 from timely.errors import DataError
 
 CHUNK = 1 << 18
@@ -40,16 +40,16 @@ class Generated(NamedTuple):
     names: None = None
     weight: None = None
 
-    def share(self, index: int, peers: int, progress: Progress = ignore) -> Iterator[Edges]:
+    def share(self, index: int, peers: int, progress: Progress = ignore) -> Iterator[EdgeBatch]:
         """Yield every `peers`-th chunk."""
         for chunk in range(index, -(-self.total // CHUNK), peers):
             count = min(CHUNK, self.total - chunk * CHUNK)
             source, target = self.make(np.random.default_rng((self.seed, chunk)), count)
             progress(count)
-            yield Edges(source, target)
+            yield EdgeBatch(source, target)
 
 
-def generated(text: str, layout: Layout) -> Generated | None:
+def generated(text: str, layout: InputLayout) -> Generated | None:
     """Return the graph that a text such as `random:100,300` describes, or None if it names no generator.
 
     Raises DataError if the numbers make no graph, or if the layout has a weight, a time or names.

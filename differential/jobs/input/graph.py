@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from differential.jobs.access import label_of, reading
-from differential.jobs.input.edges import Edges, Graph, Progress, ignore
+from differential.jobs.input.edges import EdgeBatch, OpenedGraph, Progress, ignore
 from differential.jobs.input.faults import Faults
 from differential.jobs.input.generate import generated
-from differential.jobs.input.layout import Layout, weight_kind
+from differential.jobs.input.layout import InputLayout, weight_kind
 from differential.jobs.input.matrix_market import BANNER, open_matrix
 from differential.jobs.input.rows import open_npy
 from differential.jobs.input.source import is_stream, open_source
 from differential.jobs.input.table_graph import TableGraph
 from differential.jobs.input.text import open_text
 
-__all__ = ["Edges", "Graph", "open_graph"]
+__all__ = ["EdgeBatch", "OpenedGraph", "open_graph"]
 
 
 class Nothing:
@@ -24,16 +24,16 @@ class Nothing:
     names = None
     total = None
 
-    def __init__(self, label: str, layout: Layout) -> None:
+    def __init__(self, label: str, layout: InputLayout) -> None:
         self.label = label
         self.weight = weight_kind(layout.weight)[1]
 
-    def share(self, index: int, peers: int, progress: Progress = ignore) -> Iterator[Edges]:
+    def share(self, index: int, peers: int, progress: Progress = ignore) -> Iterator[EdgeBatch]:
         """Yield nothing."""
         return iter(())
 
 
-def open_graph(text: str, layout: Layout, faults: Faults, *, is_first: bool = True) -> Graph:
+def open_graph(text: str, layout: InputLayout, faults: Faults, *, is_first: bool = True) -> OpenedGraph:
     """Return the graph in a file, on standard input (`-`), or of a generator, such as `random:100,300`.
 
     The first bytes of a file show its format. Every process opens the graph, before its workers start. `is_first` is

@@ -14,7 +14,7 @@ BLANKS = "blanks"
 WeightKind = Literal["integer", "float"]
 
 
-class Layout(NamedTuple):
+class InputLayout(NamedTuple):
     """Which columns an input has. A column is given by its name in the header or by its number, from 1.
 
     Nodes are in the first two columns that are neither the weight nor the time.
@@ -70,17 +70,17 @@ def weight_kind(weight: str | None) -> tuple[str | None, WeightKind | None]:
     return weight, None
 
 
-def least_width(layout: Layout) -> int:
+def least_width(layout: InputLayout) -> int:
     """Return the least number of columns that a row of an edge has.
 
-    >>> least_width(Layout()), least_width(Layout(weight="cost")), least_width(Layout(time="7"))
+    >>> least_width(InputLayout()), least_width(InputLayout(weight="cost")), least_width(InputLayout(time="7"))
     (2, 3, 7)
     """
     stated = [column for column in (weight_kind(layout.weight)[0], layout.time) if column is not None]
     return max([2 + len(stated), *(int(column) for column in stated if _is_number(column))])
 
 
-def places(label: str, layout: Layout, width: int, header: Sequence[str] | None, remedy: str = "") -> Places:
+def places(label: str, layout: InputLayout, width: int, header: Sequence[str] | None, remedy: str = "") -> Places:
     """Return the columns of an edge in a table of `width` columns, whose names are `header` if it has any.
 
     Raises DataError if a column does not exist, or if fewer than two remain for the nodes, for which it has a `remedy`.

@@ -14,10 +14,10 @@ import numpy as np
 
 from differential.jobs.access import reading
 from differential.jobs.input.blocks import Block, Text, head_of
-from differential.jobs.input.edges import Edges, Progress, ignore
+from differential.jobs.input.edges import EdgeBatch, Progress, ignore
 from differential.jobs.input.faults import Faults
-from differential.jobs.input.form import Column, Form, Kind, Line, lines
-from differential.jobs.input.layout import BLANKS, Layout, weight_kind
+from differential.jobs.input.form import DataLine, Form, InputColumn, Kind, lines
+from differential.jobs.input.layout import BLANKS, InputLayout, weight_kind
 from differential.jobs.input.parse import Parser, plain_lines
 from differential.jobs.input.text import refuse_binary, without_header
 from timely.errors import DataError
@@ -35,7 +35,7 @@ class Size(NamedTuple):
     rows: int
     columns: int
     entries: int
-    line: Line
+    line: DataLine
     """The size line."""
 
 
@@ -53,7 +53,7 @@ class MatrixGraph:
         self.label = text.label
         self.total = text.total
 
-    def share(self, index: int, peers: int, progress: Progress = ignore) -> Iterator[Edges]:
+    def share(self, index: int, peers: int, progress: Progress = ignore) -> Iterator[EdgeBatch]:
         """Yield the edges that worker `index` of `peers` reads; raise DataError if the file is not complete."""
         parser = Parser(self.label, self._form, self._faults)
         entries = 0
@@ -62,7 +62,7 @@ class MatrixGraph:
                 entries += plain_lines(block.data)
                 rows = parser.parse(block.data, block.line)
                 if len(rows):
-                    edges = Edges(**rows.columns)
+                    edges = EdgeBatch(**rows.columns)
                     yield _mirrored(edges) if self._size.symmetry == "symmetric" else edges
         if peers == 1 or (self._text.is_alone and not index):
             self._check(entries)
@@ -81,16 +81,16 @@ class MatrixGraph:
             )
 
 
-def _mirrored(edges: Edges) -> Edges:
+def _mirrored(edges: EdgeBatch) -> EdgeBatch:
     """Return edges, and those in the other direction of edges between different nodes."""
     differ = edges.source != edges.target
     source = np.concatenate([edges.source, edges.target[differ]])
     target = np.concatenate([edges.target, edges.source[differ]])
     weight = None if edges.weight is None else np.concatenate([edges.weight, edges.weight[differ]])
-    return Edges(source, target, weight)
+    return EdgeBatch(source, target, weight)
 
 
-def open_matrix(text: Text, layout: Layout, faults: Faults) -> MatrixGraph:
+def open_matrix(text: Text, layout: InputLayout, faults: Faults) -> MatrixGraph:
     """Return the graph of a matrix. Raises DataError if it is dense, complex, or has no such columns."""
     head = head_of(text, lambda data: next(lines(data), None) is not None)
     refuse_binary(text.label, head)
@@ -98,16 +98,16 @@ def open_matrix(text: Text, layout: Layout, faults: Faults) -> MatrixGraph:
     if layout.time is not None or layout.names or layout.header or layout.separator is not None:
         raise DataError(f"{text.label} is a Matrix Market file, which has no times, names, header or other separators")
     kind: Kind = "float" if size.field == "real" else "integer"
-    columns = [Column("source", 0, "integer"), Column("target", 1, "integer")]
+    columns = [InputColumn("source", 0, "integer"), InputColumn("target", 1, "integer")]
     if layout.weight is not None:
-        columns.append(Column("weight", 2, _weight(text.label, layout, size, kind)))
+        columns.append(InputColumn("weight", 2, _weight(text.label, layout, size, kind)))
     width = 2 if size.field == "pattern" else 3
     limits = (size.rows, size.columns)
     form = Form(BLANKS, width, tuple(columns), size.line.end, size.line.number + 1, limits)
     return MatrixGraph(text, size, form, faults)
 
 
-def _weight(label: str, layout: Layout, size: Size, kind: Kind) -> Kind:
+def _weight(label: str, layout: InputLayout, size: Size, kind: Kind) -> Kind:
     column, stated = weight_kind(layout.weight)
     if size.field == "pattern":
         raise DataError(f"{label} has no weights: it is a pattern matrix")

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from differential.jobs.input.distinct import Distinct
-from differential.jobs.input.edges import Edges
+from differential.jobs.input.edges import EdgeBatch
 from differential.jobs.input.names import Names
 
 AHEAD = 2
@@ -23,7 +23,7 @@ Numbered = tuple[NDArray[np.int32], NDArray[np.int32], Any, Any]
 """The same with the numbers of names."""
 
 
-def numbered(rows: Iterable[NamedRows], names: Names) -> Iterator[Edges]:
+def numbered(rows: Iterable[NamedRows], names: Names) -> Iterator[EdgeBatch]:
     """Yield the edges of all rows; read all rows first, and number their names in order.
 
     Until then the rows are in memory as four bytes a node, besides the text of each different name.
@@ -34,7 +34,7 @@ def numbered(rows: Iterable[NamedRows], names: Names) -> Iterator[Edges]:
     kept.reverse()
     while kept:
         source, target, weight, time = kept.pop()
-        yield Edges(codes[source], codes[target], weight, time)
+        yield EdgeBatch(codes[source], codes[target], weight, time)
 
 
 def _all_numbered(rows: Iterable[NamedRows], distinct: Distinct) -> list[Numbered]:

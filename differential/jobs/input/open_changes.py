@@ -6,10 +6,10 @@ import os
 from collections.abc import Callable
 
 from differential.jobs.access import label_of, reading
-from differential.jobs.input.changes import Changes
+from differential.jobs.input.changes import OpenedChanges
 from differential.jobs.input.faults import Faults
 from differential.jobs.input.follow import Followed
-from differential.jobs.input.layout import Layout, WeightKind
+from differential.jobs.input.layout import InputLayout, WeightKind
 from differential.jobs.input.names import Names
 from differential.jobs.input.source import PEEKED, is_stream, open_source, packing_of
 from differential.jobs.input.table_changes import TableChanges
@@ -20,13 +20,13 @@ from timely.errors import DataError
 def open_changes(
     path: str,
     names: Names | None,
-    layout: Layout,
+    layout: InputLayout,
     faults: Faults,
     *,
     follow: bool = False,
     is_over: Callable[[], bool] = lambda: False,
     weight: WeightKind | None = None,
-) -> Changes:
+) -> OpenedChanges:
     """Return the changes in a file, or on standard input (`-`).
 
     `names` and `weight` are those of the graph. With `follow` the file is read as it grows, until `is_over` returns
@@ -37,16 +37,16 @@ def open_changes(
     text = TextChanges(label, names, layout, faults, weight)
     if follow:
         with reading(label):
-            return Changes(FollowedChanges(_followed(path, is_over), text))
+            return OpenedChanges(FollowedChanges(_followed(path, is_over), text))
     source = open_source(path)
     if source.table is not None:
-        return Changes(TableChanges(source.table, names, layout, faults, weight))
+        return OpenedChanges(TableChanges(source.table, names, layout, faults, weight))
     if source.text is None:
         raise DataError(
             f"{label} is an array, which has no signs; changes are a text file, a Parquet file or an Arrow file"
         )
     with reading(label):
-        return Changes(FileChanges(source.text, text))
+        return OpenedChanges(FileChanges(source.text, text))
 
 
 def _followed(path: str, is_over: Callable[[], bool]) -> Followed:

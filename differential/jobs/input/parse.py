@@ -21,7 +21,7 @@ import pyarrow.csv as csv
 from numpy.typing import NDArray
 
 from differential.jobs.input.faults import Fault, Faults
-from differential.jobs.input.form import COMMENTS, FLOAT, INTEGER, Column, Form, integer_of, lines, split
+from differential.jobs.input.form import COMMENTS, FLOAT, INTEGER, Form, InputColumn, integer_of, lines, split
 from differential.jobs.input.layout import BLANKS
 
 PIECE = 1 << 16
@@ -37,7 +37,7 @@ KINDS = {"integer": "a 64-bit integer", "float": "a finite number", "sign": "+ o
 
 
 @dataclass(frozen=True)
-class Rows:
+class ParsedRows:
     """Rows by column: NumPy arrays of numbers, and Arrow chunked arrays of names, and of dictionary-encoded signs."""
 
     columns: dict[str, Any]
@@ -64,7 +64,7 @@ class Parser:
         self._convert_text = _conversion(form, pa.string())
         self._has_integers = any(column.kind == "integer" for column in form.columns)
 
-    def parse(self, block: bytes, line: Callable[[], int]) -> Rows:
+    def parse(self, block: bytes, line: Callable[[], int]) -> ParsedRows:
         """Return the rows of a block of whole lines; `line` returns the number of its first line."""
         rows = None if len(block) <= SMALL else self._fast(block, line)
         if rows is not None:
@@ -78,7 +78,7 @@ class Parser:
             first, start = first + block.count(b"\n", start, end), end
         return self._joined(parts)
 
-    def _fast(self, block: bytes, line: Callable[[], int]) -> Rows | None:
+    def _fast(self, block: bytes, line: Callable[[], int]) -> ParsedRows | None:
         """Return the rows of a block if all its lines are rows, blanks or comments, otherwise None."""
         text = self._plain(block)
         if text is None:
@@ -103,7 +103,7 @@ class Parser:
             columns[column.role] = values
         if not self._within_limits(columns):
             return None
-        return Rows(columns, _line_numbers(block, line(), len(table)) if self._with_lines else None)
+        return ParsedRows(columns, _line_numbers(block, line(), len(table)) if self._with_lines else None)
 
     def _are_decimal(self, table: Any) -> bool:
         """Return whether no integer, read as text, is hexadecimal."""
@@ -121,8 +121,8 @@ class Parser:
             block = _single_blanks(block)
         return block
 
-    def _values(self, column: Column, values: Any, has_blanks: bool) -> Any:
-        """Return a column as `Rows` has it, or None if a value is not legal; `has_blanks` if a field may have any."""
+    def _values(self, column: InputColumn, values: Any, has_blanks: bool) -> Any:
+        """Return a column as `ParsedRows` has it, or None if a value is not legal; `has_blanks` if any may be blank."""
         if column.kind in ("integer", "float"):
             array = values.to_numpy()
             return array if column.kind == "integer" or np.isfinite(array).all() else None
@@ -140,7 +140,7 @@ class Parser:
         ends = zip((columns["source"], columns["target"]), self._form.limits)
         return all(not len(column) or (column.min() >= 1 and column.max() <= limit) for column, limit in ends)
 
-    def _by_lines(self, block: bytes, line: Callable[[], int]) -> Rows:
+    def _by_lines(self, block: bytes, line: Callable[[], int]) -> ParsedRows:
         """Return the rows of a block, read line by line; add the faults."""
         roles = self._form.columns
         found: list[list[Any]] = [[] for _ in roles]
@@ -155,7 +155,7 @@ class Parser:
             numbers.append(each.number)
         columns = {column.role: _column(column, values) for column, values in zip(roles, found)}
         at = np.array(numbers, np.int64) + (line() - 1) if self._with_lines else None
-        return Rows(columns, at)
+        return ParsedRows(columns, at)
 
     def _row(self, text: str) -> list[Any] | Fault:
         """Return the values of a line, or what is wrong with it."""
@@ -177,7 +177,7 @@ class Parser:
                     return _fault(f"the {column.role} {value} is not from 1 to {limit}")
         return values
 
-    def _joined(self, parts: Sequence[Rows]) -> Rows:
+    def _joined(self, parts: Sequence[ParsedRows]) -> ParsedRows:
         columns = {}
         for column in self._form.columns:
             values = [part.columns[column.role] for part in parts]
@@ -188,7 +188,7 @@ class Parser:
                 columns[column.role] = pa.chunked_array(chunks, TYPES[column.kind])
         none = np.empty(0, np.int64)
         at = np.concatenate([none, *(part.lines for part in parts if part.lines is not None)])
-        return Rows(columns, at if self._with_lines else None)
+        return ParsedRows(columns, at if self._with_lines else None)
 
 
 def _conversion(form: Form, integer: Any) -> Any:
@@ -211,7 +211,7 @@ def _fault(reason: str, remedy: str = "") -> Fault:
     return Fault("", 0, "", reason, remedy)
 
 
-def _value(column: Column, text: str) -> Any:
+def _value(column: InputColumn, text: str) -> Any:
     """Return the value of a field, or what is wrong with it."""
     if not text:
         return _fault(f"the {column.role} is empty")
@@ -238,8 +238,8 @@ def _is_unicode(text: str) -> bool:
     return True
 
 
-def _column(column: Column, values: Sequence[Any]) -> Any:
-    """Return values as `Rows` has them."""
+def _column(column: InputColumn, values: Sequence[Any]) -> Any:
+    """Return values as `ParsedRows` has them."""
     if column.kind in ("integer", "float"):
         return np.array(values, np.int64 if column.kind == "integer" else np.float64)
     texts = pa.array(values, pa.string())

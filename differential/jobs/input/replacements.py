@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from differential.jobs.input.changes import Change
-from differential.jobs.input.edges import Graph
+from differential.jobs.input.changes import EpochChange
+from differential.jobs.input.edges import OpenedGraph
 from differential.jobs.input.generate import Generated
 from timely.errors import DataError
 
@@ -27,13 +27,13 @@ class Replacements:
 
     >>> from differential.jobs.input.faults import Faults
     >>> from differential.jobs.input.graph import open_graph
-    >>> from differential.jobs.input.layout import Layout
-    >>> graph = open_graph("random:100,300", Layout(), Faults())
+    >>> from differential.jobs.input.layout import InputLayout
+    >>> graph = open_graph("random:100,300", InputLayout(), Faults())
     >>> [(change.epoch, change.diff.tolist()) for change in Replacements("replace:2", graph).epochs()]
     [(1, [-1, 1]), (2, [-1, 1])]
     """
 
-    def __init__(self, text: str, graph: Graph) -> None:
+    def __init__(self, text: str, graph: OpenedGraph) -> None:
         """Raise DataError if the graph is not generated, has fewer edges, or the text is not like `USAGE`."""
         given = text.removeprefix(PREFIX).split(",")
         if not 1 <= len(given) <= 2 or not all(number.isascii() and number.isdecimal() for number in given):
@@ -46,7 +46,7 @@ class Replacements:
             raise DataError(f"{text}: {graph.label} has only {graph.total:,} edges to replace")
         self._graph = graph
 
-    def epochs(self) -> Iterator[Change]:
+    def epochs(self) -> Iterator[EpochChange]:
         """Yield the changes."""
         left, epoch = self.total, 0
         for chunk, edges in enumerate(self._graph.share(0, 1)):
@@ -59,4 +59,4 @@ class Replacements:
             left -= len(source)
             for sources, targets in zip(*ends):
                 epoch += 1
-                yield Change(epoch, epoch, sources, targets, None, np.array([-1, 1]))
+                yield EpochChange(epoch, epoch, sources, targets, None, np.array([-1, 1]))

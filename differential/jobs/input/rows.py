@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from differential.jobs.input.edges import Edges, Progress, Weights, ignore
+from differential.jobs.input.edges import EdgeBatch, Progress, Weights, ignore
 from differential.jobs.input.faults import Fault, Faults
-from differential.jobs.input.layout import Layout, Places, WeightKind, places, weight_kind
+from differential.jobs.input.layout import InputLayout, Places, WeightKind, places, weight_kind
 from timely.errors import DataError
 
 SLICE = 1 << 18
@@ -32,7 +32,7 @@ class ArrayGraph:
         self.label = path
         self.total = len(array)
 
-    def share(self, index: int, peers: int, progress: Progress = ignore) -> Iterator[Edges]:
+    def share(self, index: int, peers: int, progress: Progress = ignore) -> Iterator[EdgeBatch]:
         """Yield one of `peers` slices of equal length."""
         begin, end = (self.total * each // peers for each in (index, index + 1))
         for start in range(begin, end, SLICE):
@@ -42,7 +42,7 @@ class ArrayGraph:
             if edges.source.size:
                 yield edges
 
-    def _edges(self, rows: NDArray[Any], start: int) -> Edges:
+    def _edges(self, rows: NDArray[Any], start: int) -> EdgeBatch:
         where = self._where
         bad = np.zeros(len(rows), bool)
         for place in (where.source, where.target, where.time):
@@ -62,7 +62,7 @@ class ArrayGraph:
             given = rows[:, where.weight]
             weight = given.astype(np.float64) if self._kind == "float" else given.astype(np.int64)
         time = None if where.time is None else rows[:, where.time].astype(np.int64)
-        return Edges(rows[:, where.source].astype(np.int64), rows[:, where.target].astype(np.int64), weight, time)
+        return EdgeBatch(rows[:, where.source].astype(np.int64), rows[:, where.target].astype(np.int64), weight, time)
 
 
 def are_integers(column: NDArray[Any]) -> NDArray[np.bool_]:
@@ -75,7 +75,7 @@ def are_integers(column: NDArray[Any]) -> NDArray[np.bool_]:
     return found
 
 
-def open_npy(path: str, layout: Layout, faults: Faults) -> ArrayGraph:
+def open_npy(path: str, layout: InputLayout, faults: Faults) -> ArrayGraph:
     """Return the graph in an array. Raises DataError if the array has another shape or holds something else."""
     try:
         array = np.lib.format.open_memmap(path, mode="r")

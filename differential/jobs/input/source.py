@@ -7,8 +7,16 @@ import stat
 from typing import NamedTuple
 
 from differential.jobs.access import CODECS, codec_of, label_of, reading
-from differential.jobs.input.blocks import PackedText, PlainText, Stream, StreamText, Text, Unpacked, read_fully
-from differential.jobs.input.table import IpcStream, IpcTable, ParquetTable, Table
+from differential.jobs.input.blocks import (
+    DescriptorStream,
+    PackedText,
+    PlainText,
+    StreamText,
+    Text,
+    Unpacked,
+    read_fully,
+)
+from differential.jobs.input.table import InputTable, IpcStream, IpcTable, ParquetTable
 from timely.errors import DataError
 
 PARQUET, IPC, NPY = SEEKING = (b"PAR1", b"ARROW1\0\0", b"\x93NUMPY")
@@ -20,11 +28,11 @@ PEEKED = 512
 """How many bytes show the format."""
 
 
-class Source(NamedTuple):
+class InputSource(NamedTuple):
     """An input: one of these is present."""
 
     text: Text | None = None
-    table: Table | None = None
+    table: InputTable | None = None
     array: str | None = None
     """The path of an npy file."""
 
@@ -40,7 +48,7 @@ def is_stream(path: str) -> bool:
     return not stat.S_ISREG(mode)
 
 
-def open_source(path: str) -> Source:
+def open_source(path: str) -> InputSource:
     """Return an input. Raises DataError if it cannot be read or has an unknown format."""
     with reading(label_of(path)):
         if is_stream(path):
@@ -58,34 +66,34 @@ def packing_of(label: str, head: bytes) -> str | None:
     return codec_of(head)
 
 
-def _open_file(path: str, head: bytes) -> Source:
+def _open_file(path: str, head: bytes) -> InputSource:
     if head.startswith(PARQUET):
-        return Source(table=ParquetTable(path))
+        return InputSource(table=ParquetTable(path))
     if head.startswith(IPC):
-        return Source(table=IpcTable(path))
+        return InputSource(table=IpcTable(path))
     if head.startswith(IPC_STREAM):
-        return Source(table=IpcStream(path))
+        return InputSource(table=IpcStream(path))
     if head.startswith(NPY):
-        return Source(array=path)
+        return InputSource(array=path)
     codec = packing_of(path, head)
     return _checked(PlainText(path) if codec is None else PackedText(path, codec))
 
 
-def _open_stream(label: str, path: str) -> Source:
-    whole = StreamText(label, Stream(os.dup(0) if path == "-" else os.open(path, os.O_RDONLY)))
+def _open_stream(label: str, path: str) -> InputSource:
+    whole = StreamText(label, DescriptorStream(os.dup(0) if path == "-" else os.open(path, os.O_RDONLY)))
     head = whole.head(PEEKED)
     if head.startswith(SEEKING):
         raise DataError(f"{label} has a format that cannot be read from a pipe; give the path of a file")
     if head.startswith(IPC_STREAM):
-        return Source(table=IpcStream(label, whole.rest()))
+        return InputSource(table=IpcStream(label, whole.rest()))
     codec = packing_of(label, head)
     return _checked(whole if codec is None else StreamText(label, Unpacked(label, whole.rest(), codec)))
 
 
-def _checked(text: Text) -> Source:
+def _checked(text: Text) -> InputSource:
     head = text.head(PEEKED)
     if head.startswith((*SEEKING, IPC_STREAM, *CODECS)):
         raise DataError(f"{text.label} is compressed twice, or has a format with compression of its own; unpack it")
     if head[TAR] == b"ustar":
         raise DataError(f"{text.label} is an archive of files (tar); unpack it")
-    return Source(text=text)
+    return InputSource(text=text)

@@ -19,7 +19,7 @@ BATCH = 1 << 18
 """How many rows of a Parquet file are read at once."""
 
 
-class Part(NamedTuple):
+class TableSlice(NamedTuple):
     """Rows of a table."""
 
     batch: Any
@@ -27,7 +27,7 @@ class Part(NamedTuple):
     """The number of the first row, from 0."""
 
 
-class Table(Protocol):
+class InputTable(Protocol):
     """A table that can be read by parts."""
 
     @property
@@ -42,7 +42,7 @@ class Table(Protocol):
     def schema(self) -> Any:
         """Return the Arrow schema."""
 
-    def parts(self, index: int, peers: int, places: Sequence[int]) -> Iterator[Part]:
+    def parts(self, index: int, peers: int, places: Sequence[int]) -> Iterator[TableSlice]:
         """Yield what worker `index` of `peers` reads, with the columns at `places`."""
 
 
@@ -55,7 +55,7 @@ class ParquetTable:
             self.total: int | None = file.metadata.num_rows
             self.schema = file.schema_arrow
 
-    def parts(self, index: int, peers: int, places: Sequence[int]) -> Iterator[Part]:
+    def parts(self, index: int, peers: int, places: Sequence[int]) -> Iterator[TableSlice]:
         names = self.schema.names
         # The file is read by column name, which must name one column alone, and not be a path into a nested one.
         is_simple = len(set(names)) == len(names) and not any("." in name for name in names)
@@ -69,7 +69,7 @@ class ParquetTable:
                     low, high = max(begin - seen, 0), min(end - seen, batch.num_rows)
                     if low < high:
                         chosen = batch if is_simple else batch.select(places)
-                        yield Part(chosen.slice(low, high - low), before + seen + low)
+                        yield TableSlice(chosen.slice(low, high - low), before + seen + low)
                     seen += batch.num_rows
 
 
@@ -83,7 +83,7 @@ class IpcTable:
         with reading(path, "Arrow IPC"), pa.OSFile(path) as source:
             self.schema = pa.ipc.open_file(source).schema
 
-    def parts(self, index: int, peers: int, places: Sequence[int]) -> Iterator[Part]:
+    def parts(self, index: int, peers: int, places: Sequence[int]) -> Iterator[TableSlice]:
         with reading(self.label, "Arrow IPC"), pa.OSFile(self.label) as source:
             file = pa.ipc.open_file(source)
             count = file.num_record_batches
@@ -93,7 +93,7 @@ class IpcTable:
                 if count < peers:
                     yield from _slice(batch, first, index, peers)
                 elif number % peers == index:
-                    yield Part(batch, first)
+                    yield TableSlice(batch, first)
                 first += batch.num_rows
 
 
@@ -111,7 +111,7 @@ class IpcStream:
             self._alone = None if stream is None else pa.ipc.open_stream(pa.PythonFile(stream, mode="r"))
             self.schema = (self._alone or self._opened()).schema
 
-    def parts(self, index: int, peers: int, places: Sequence[int]) -> Iterator[Part]:
+    def parts(self, index: int, peers: int, places: Sequence[int]) -> Iterator[TableSlice]:
         if self._alone is not None:
             if index:
                 return
@@ -127,10 +127,10 @@ class IpcStream:
         return pa.ipc.open_stream(pa.OSFile(self.label))
 
 
-def _slice(batch: Any, first: int, index: int, peers: int) -> Iterator[Part]:
+def _slice(batch: Any, first: int, index: int, peers: int) -> Iterator[TableSlice]:
     begin, end = (batch.num_rows * each // peers for each in (index, index + 1))
     if begin < end:
-        yield Part(batch.slice(begin, end - begin), first + begin)
+        yield TableSlice(batch.slice(begin, end - begin), first + begin)
 
 
 def divided(sizes: list[int], index: int, peers: int) -> Iterator[tuple[int, int, int]]:

@@ -8,13 +8,13 @@ import numpy as np
 
 from differential.jobs.input.cells import Cells
 from differential.jobs.input.change_form import SIGN_NAMES
-from differential.jobs.input.changes import Batch, Order
+from differential.jobs.input.changes import ChangeRows, Order
 from differential.jobs.input.edges import ignore
 from differential.jobs.input.faults import Fault, Faults
-from differential.jobs.input.form import Column, Kind
-from differential.jobs.input.layout import Layout, WeightKind, weight_kind
+from differential.jobs.input.form import InputColumn, Kind
+from differential.jobs.input.layout import InputLayout, WeightKind, weight_kind
 from differential.jobs.input.names import Names
-from differential.jobs.input.table import Table
+from differential.jobs.input.table import InputTable
 from timely.errors import DataError
 
 EPOCH_NAMES = ("epoch", "step", "time")
@@ -25,7 +25,7 @@ class TableChanges:
     """Rows of changes from a table."""
 
     def __init__(
-        self, table: Table, names: Names | None, layout: Layout, faults: Faults, weight: WeightKind | None
+        self, table: InputTable, names: Names | None, layout: InputLayout, faults: Faults, weight: WeightKind | None
     ) -> None:
         self.label = table.label
         self._names = names
@@ -33,13 +33,13 @@ class TableChanges:
         self.order = Order()
         self._cells = Cells(table, _columns(table, names is not None, layout, weight), faults)
 
-    def batches(self) -> Iterator[Batch | None]:
+    def batches(self) -> Iterator[ChangeRows | None]:
         """Yield all rows."""
         for columns, numbers in self._cells.read(0, 1, ignore):
             source, target, epoch = columns["source"], columns["target"], columns.get("epoch")
             if self._names is not None:
                 source, target = self._names.number_ends(source, target)
-            batch = Batch(epoch, numbers, source, target, columns.get("weight"), columns["sign"])
+            batch = ChangeRows(epoch, numbers, source, target, columns.get("weight"), columns["sign"])
             late = np.empty(0, np.int64) if epoch is None else self.order.late(epoch)
             for place in late.tolist():
                 reason, remedy = self.order.fault(int(columns["epoch"][place]))
@@ -48,7 +48,9 @@ class TableChanges:
             yield batch.without(late)
 
 
-def _columns(table: Table, is_named: bool, layout: Layout, weight: WeightKind | None) -> tuple[Column, ...]:
+def _columns(
+    table: InputTable, is_named: bool, layout: InputLayout, weight: WeightKind | None
+) -> tuple[InputColumn, ...]:
     """Return the columns of changes. Raises DataError if there is none of signs, or too few for an edge."""
     names = [name.lower() for name in table.schema.names]
     sign = next((names.index(name) for name in SIGN_NAMES if name in names), None)
@@ -57,7 +59,7 @@ def _columns(table: Table, is_named: bool, layout: Layout, weight: WeightKind | 
     given = EPOCH_NAMES if layout.time is None else (layout.time.lower(), *EPOCH_NAMES)
     epoch = next((names.index(name) for name in given if name in names), None)
     rest = [place for place in range(len(names)) if place not in (sign, epoch)]
-    columns = [Column("sign", sign, "sign")] + ([] if epoch is None else [Column("epoch", epoch, "integer")])
+    columns = [InputColumn("sign", sign, "sign")] + ([] if epoch is None else [InputColumn("epoch", epoch, "integer")])
     name, stated = weight_kind(layout.weight)
     at = None
     if name is not None:
@@ -65,9 +67,9 @@ def _columns(table: Table, is_named: bool, layout: Layout, weight: WeightKind | 
         at = named[0] if named else next(iter(rest[2:]), None)
         if at is None:
             raise DataError(f"{table.label} has no weights, but the edges do")
-        columns.append(Column("weight", at, weight or stated or "integer"))
+        columns.append(InputColumn("weight", at, weight or stated or "integer"))
     nodes = [place for place in rest if place != at]
     if len(nodes) < 2:
         raise DataError(f"{table.label}: a change needs a source and a target besides the other columns")
     kind: Kind = "name" if is_named else "integer"
-    return (*columns, Column("source", nodes[0], kind), Column("target", nodes[1], kind))
+    return (*columns, InputColumn("source", nodes[0], kind), InputColumn("target", nodes[1], kind))

@@ -7,19 +7,19 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from differential.jobs.input.cells import Cells, is_text
-from differential.jobs.input.edges import Edges, Progress, ignore
+from differential.jobs.input.edges import EdgeBatch, Progress, ignore
 from differential.jobs.input.faults import Faults
-from differential.jobs.input.form import Column, Kind
-from differential.jobs.input.layout import Layout, WeightKind, places, weight_kind
+from differential.jobs.input.form import InputColumn, Kind
+from differential.jobs.input.layout import InputLayout, WeightKind, places, weight_kind
 from differential.jobs.input.names import Names
 from differential.jobs.input.number import numbered
-from differential.jobs.input.table import Table
+from differential.jobs.input.table import InputTable
 
 
 class TableGraph:
     """The edges in the rows of a table."""
 
-    def __init__(self, table: Table, layout: Layout, faults: Faults) -> None:
+    def __init__(self, table: InputTable, layout: InputLayout, faults: Faults) -> None:
         self.label = table.label
         self.total = table.total
         schema = table.schema
@@ -29,19 +29,19 @@ class TableGraph:
         self.names = Names() if is_named else None
         self.weight: WeightKind | None = None
         kind: Kind = "name" if is_named else "integer"
-        columns = [Column("source", where.source, kind), Column("target", where.target, kind)]
+        columns = [InputColumn("source", where.source, kind), InputColumn("target", where.target, kind)]
         if where.weight is not None:
             is_integer = pa.types.is_integer(schema.field(where.weight).type)
             self.weight = weight_kind(layout.weight)[1] or ("integer" if is_integer else "float")
-            columns.append(Column("weight", where.weight, self.weight))
+            columns.append(InputColumn("weight", where.weight, self.weight))
         if where.time is not None:
-            columns.append(Column("time", where.time, "integer"))
+            columns.append(InputColumn("time", where.time, "integer"))
         self._cells = Cells(table, tuple(columns), faults)
 
-    def share(self, index: int, peers: int, progress: Progress = ignore) -> Iterator[Edges]:
+    def share(self, index: int, peers: int, progress: Progress = ignore) -> Iterator[EdgeBatch]:
         """Yield the edges that worker `index` of `peers` reads; worker 0 reads all if nodes are names."""
         if self.names is None:
             for rows in self._cells.read(index, peers, progress):
-                yield Edges(**rows.columns)
+                yield EdgeBatch(**rows.columns)
         elif not index:
             yield from numbered((rows.columns for rows in self._cells.read(0, 1, progress)), self.names)

@@ -8,13 +8,13 @@ from collections.abc import Iterator
 
 from differential.jobs.access import reading
 from differential.jobs.input.blocks import Block, Text, head_of
-from differential.jobs.input.edges import Edges, Progress, ignore
+from differential.jobs.input.edges import EdgeBatch, Progress, ignore
 from differential.jobs.input.faults import Faults
 from differential.jobs.input.form import Form, edge_form, lines
-from differential.jobs.input.layout import Layout
+from differential.jobs.input.layout import InputLayout
 from differential.jobs.input.names import Names
 from differential.jobs.input.number import numbered
-from differential.jobs.input.parse import Parser, Rows
+from differential.jobs.input.parse import ParsedRows, Parser
 from timely.errors import DataError
 
 MARKS = {  # that of UTF-16 begins that of UTF-32
@@ -38,15 +38,15 @@ class TextGraph:
         self.total = text.total
         self.names = Names() if form.has_names else None
 
-    def share(self, index: int, peers: int, progress: Progress = ignore) -> Iterator[Edges]:
+    def share(self, index: int, peers: int, progress: Progress = ignore) -> Iterator[EdgeBatch]:
         """Yield the edges that worker `index` of `peers` reads; worker 0 reads all if nodes are names."""
         if self.names is None:
             for rows in self.rows(index, peers, progress):
-                yield Edges(**rows.columns)
+                yield EdgeBatch(**rows.columns)
         elif not index:
             yield from numbered((rows.columns for rows in self.rows(0, 1, progress)), self.names)
 
-    def rows(self, index: int, peers: int, progress: Progress) -> Iterator[Rows]:
+    def rows(self, index: int, peers: int, progress: Progress) -> Iterator[ParsedRows]:
         """Yield what worker `index` of `peers` reads, as columns, without batches that have no rows."""
         parser = Parser(self.label, self._form, self._faults)
         with reading(self.label):
@@ -57,7 +57,7 @@ class TextGraph:
                     yield rows
 
 
-def open_text(text: Text, layout: Layout, faults: Faults) -> TextGraph:
+def open_text(text: Text, layout: InputLayout, faults: Faults) -> TextGraph:
     """Return the graph in a text. Raises DataError if the head of the text is not a list of edges."""
     head = head_of(text, lambda data: len(list(itertools.islice(lines(data), 2))) == 2)
     refuse_binary(text.label, head)

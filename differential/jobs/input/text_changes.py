@@ -10,14 +10,14 @@ import numpy as np
 from differential.jobs.access import reading
 from differential.jobs.input.blocks import Block, Text, head_of
 from differential.jobs.input.change_form import USAGE, change_form
-from differential.jobs.input.changes import Batch, Order
+from differential.jobs.input.changes import ChangeRows, Order
 from differential.jobs.input.edges import Ints, ignore
 from differential.jobs.input.faults import Fault, Faults
-from differential.jobs.input.follow import Followed, Piece
+from differential.jobs.input.follow import ArrivedLines, Followed
 from differential.jobs.input.form import Form, lines
-from differential.jobs.input.layout import Layout, WeightKind
+from differential.jobs.input.layout import InputLayout, WeightKind
 from differential.jobs.input.names import Names, unified
-from differential.jobs.input.parse import Parser, Rows
+from differential.jobs.input.parse import ParsedRows, Parser
 from differential.jobs.input.text import refuse_binary, without_header
 from timely.errors import DataError
 
@@ -26,7 +26,7 @@ class TextChanges:
     """Rows of changes from blocks of text; the first block that has any shows the form."""
 
     def __init__(
-        self, label: str, names: Names | None, layout: Layout, faults: Faults, weight: WeightKind | None
+        self, label: str, names: Names | None, layout: InputLayout, faults: Faults, weight: WeightKind | None
     ) -> None:
         self.label = label
         self._names = names
@@ -48,7 +48,7 @@ class TextChanges:
             return None
         return None if form is None else (form, Parser(self.label, form, self._faults, with_lines=True))
 
-    def parser_of_some(self, piece: Piece) -> tuple[Form, Parser] | None:
+    def parser_of_some(self, piece: ArrivedLines) -> tuple[Form, Parser] | None:
         """Return the same for some lines of a text; without a change among them, each is a fault."""
         try:
             found = self.parser(piece.data)
@@ -62,7 +62,7 @@ class TextChanges:
             self._faults.add(Fault(self.label, line.number, line.shown, f"is not a change, which is {USAGE}"))
         return None
 
-    def batch(self, parser: Parser, block: Block) -> Batch:
+    def batch(self, parser: Parser, block: Block) -> ChangeRows:
         """Return the rows of a block."""
         rows = parser.parse(block.data, block.line)
         assert rows.lines is not None
@@ -72,10 +72,10 @@ class TextChanges:
         source, target = columns["source"], columns["target"]
         if self._names is not None:
             source, target = self._names.number_ends(source, target)
-        batch = Batch(columns.get("epoch"), rows.lines, source, target, columns.get("weight"), diff)
+        batch = ChangeRows(columns.get("epoch"), rows.lines, source, target, columns.get("weight"), diff)
         return batch if batch.epoch is None else batch.without(self._late(rows, block))
 
-    def _late(self, rows: Rows, block: Block) -> Ints:
+    def _late(self, rows: ParsedRows, block: Block) -> Ints:
         """Return the places of rows whose epoch is less than one before, which are faults."""
         epoch = rows.columns["epoch"]
         late = self.order.late(epoch)
@@ -88,7 +88,7 @@ class TextChanges:
         return late
 
 
-def _body(piece: Piece, form: Form) -> Block:
+def _body(piece: ArrivedLines, form: Form) -> Block:
     """Return lines without what is before the first row, where they begin with the form's header."""
     return Block(piece.data[form.body :], form.body, functools.partial(int, piece.line + form.line - 1))
 
@@ -103,7 +103,7 @@ class FileChanges:
         self.order = changes.order
         self._found = changes.parser(head_of(text, lambda data: next(lines(data), None) is not None))
 
-    def batches(self) -> Iterator[Batch | None]:
+    def batches(self) -> Iterator[ChangeRows | None]:
         """Yield all rows."""
         found = self._found
         with reading(self.label):
@@ -111,7 +111,7 @@ class FileChanges:
                 if found is not None:
                     yield self._changes.batch(found[1], without_header(block, found[0]))
                     continue
-                piece = Piece(block.data, block.line())
+                piece = ArrivedLines(block.data, block.line())
                 found = self._changes.parser_of_some(piece)
                 if found is not None:
                     yield self._changes.batch(found[1], _body(piece, found[0]))
@@ -126,7 +126,7 @@ class FollowedChanges:
         self.label = changes.label
         self.order = changes.order
 
-    def batches(self) -> Iterator[Batch | None]:
+    def batches(self) -> Iterator[ChangeRows | None]:
         """Yield rows as they arrive, and None if there are none; end if standard input ends."""
         found: tuple[Form, Parser] | None = None
         try:

@@ -26,8 +26,8 @@ from starlette.websockets import WebSocket
 from differential.session.catalog import Catalog
 from differential.session.item import Item
 from differential.session.serving.form import records, text
-from differential.session.serving.incoming import TABLE, Answer, Incoming
-from differential.session.serving.outgoing import Cut, Entry, Hubs
+from differential.session.serving.incoming import TABLE, Incoming, Reply
+from differential.session.serving.outgoing import Cut, SentMessage, SessionHubs
 from differential.session.sources.remote import GONE
 from timely.errors import DataError, SessionError, TimelyError
 
@@ -63,7 +63,7 @@ class Application:
         self,
         catalog: Catalog,
         incoming: Incoming,
-        hubs: Hubs,
+        hubs: SessionHubs,
         limit: int,
         read: Sequence[str] | None,
         write: Sequence[str] | None,
@@ -97,7 +97,7 @@ class Application:
         """Return the table or view of this name, or None if there is none that may be read."""
         return self._allowed(name, self._read)
 
-    async def entries(self, item: Item, connection: HTTPConnection) -> AsyncIterator[Entry]:
+    async def entries(self, item: Item, connection: HTTPConnection) -> AsyncIterator[SentMessage]:
         """Yield the messages for a reader. Raises Cut at the end of the stream.
 
         Raises DataError for an id that is not valid or a column that JSON cannot hold, SessionError if the item failed.
@@ -137,9 +137,9 @@ class Application:
         try:
             found = await asyncio.to_thread(self._incoming.commit, item, bytes(body), key)
         except DataError as error:
-            found = Answer(422, {"error": str(error)})
+            found = Reply(422, {"error": str(error)})
         except TimelyError as error:
-            found = Answer(503, {"error": str(error)})
+            found = Reply(503, {"error": str(error)})
         return _json(*found)
 
     async def _body(self, request: Request) -> bytearray:
@@ -216,7 +216,7 @@ class _Events:
 
     async def _send(self, request: Request, item: Item, scope: Scope, receive: Receive, send: Send) -> None:
         entries = self._application.entries(item, request)
-        following: asyncio.Task[Entry] = asyncio.ensure_future(anext(entries))
+        following: asyncio.Task[SentMessage] = asyncio.ensure_future(anext(entries))
         reason = ""
         try:
             done, _ = await asyncio.wait((following,), timeout=FIRST_SECONDS)
@@ -243,7 +243,7 @@ async def _write(send: Send, data: str) -> None:
     await send({"type": "http.response.body", "body": data.encode(), "more_body": True})
 
 
-def _event(entry: Entry) -> str:
+def _event(entry: SentMessage) -> str:
     return f"{'' if entry.mark is None else f'id: {entry.mark}{chr(10)}'}data: {entry.text}\n\n"
 
 

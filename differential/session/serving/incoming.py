@@ -23,7 +23,7 @@ from differential.session.item import Item
 from differential.session.sources.convert import Converter, number_of_json, of_json
 from differential.session.sources.feed import rejected_columns
 from differential.session.sources.source import Rejected
-from differential.session.transaction import Kind, Statement
+from differential.session.transaction import Kind, RowStatement
 from timely.errors import DataError, SessionError
 from timely.lowlevel import Origin
 
@@ -35,7 +35,7 @@ KEPT = 10_000
 _KINDS = {kind.value: kind for kind in (Kind.INSERT, Kind.DELETE, Kind.UPSERT)}
 
 
-class Answer(NamedTuple):
+class Reply(NamedTuple):
     """The answer to a request: an HTTP status, and the object that the body has as JSON."""
 
     status: int
@@ -64,7 +64,7 @@ class Incoming:
         self._known = {key: tuple(rest) for key, *rest in known}
         self._order = deque(key for key, *_ in sorted(known, key=lambda row: row[3]))
 
-    def commit(self, item: Item, body: bytes, key: str | None) -> Answer:
+    def commit(self, item: Item, body: bytes, key: str | None) -> Reply:
         """Commit the changes of a request, and return the answer to it. Waits for other commits.
 
         Raises DataError if the type of a column is not known yet, and SessionError if the session has ended.
@@ -77,9 +77,9 @@ class Incoming:
             statements, wrong = _statements(item, body)
             if wrong and self._stops:
                 lines = [{"line": each.line, "error": each.error, "record": each.record} for each in wrong[:20]]
-                return Answer(422, {"error": f"{len(wrong)} line(s) are not changes of {item}", "lines": lines})
+                return Reply(422, {"error": f"{len(wrong)} line(s) are not changes of {item}", "lines": lines})
             if not statements and not wrong and key is None:
-                return Answer(200, {"commit": self._catalog.last, "rows": 0, "rejected": 0})
+                return Reply(200, {"commit": self._catalog.last, "rows": 0, "rejected": 0})
             rows = sum(len(each.columns[0]) for each in statements)
             number = self._catalog.last + 1
             made = [(item, each) for each in statements]
@@ -95,7 +95,7 @@ class Incoming:
                 self._catalog.commit_apart(made)
             except (SessionError, DataError) as error:
                 if self._catalog.last < number:
-                    return Answer(503 if self._catalog.is_over else 409, {"error": str(error)})
+                    return Reply(503 if self._catalog.is_over else 409, {"error": str(error)})
                 found["notice"] = str(error)  # about a view or a source: the request is committed
             if key is not None:
                 for each in forgotten:
@@ -103,38 +103,38 @@ class Incoming:
                     del self._known[each]
                 self._order.append(key)
                 self._known[key] = (item.name, digest, number, rows, len(wrong))
-            return Answer(200, found)
+            return Reply(200, found)
 
-    def _repeated(self, key: str, place: str, digest: str) -> Answer:
+    def _repeated(self, key: str, place: str, digest: str) -> Reply:
         table, known, number, rows, rejected = self._known[key]
         if (table, known) != (place, digest):
-            return Answer(422, {"error": f"the key {key!r} belongs to another request, commit {number}"})
-        return Answer(200, {"commit": number, "rows": rows, "rejected": rejected, "repeated": True})
+            return Reply(422, {"error": f"the key {key!r} belongs to another request, commit {number}"})
+        return Reply(200, {"commit": number, "rows": rows, "rejected": rejected, "repeated": True})
 
 
-def _inserted(columns: tuple[Any, ...]) -> Statement:
-    return Statement(Kind.INSERT, columns, Origin("http", 0))
+def _inserted(columns: tuple[Any, ...]) -> RowStatement:
+    return RowStatement(Kind.INSERT, columns, Origin("http", 0))
 
 
-def _noted(key: str, table: str, digest: str, number: int, rows: int, rejected: int) -> Iterator[Statement]:
+def _noted(key: str, table: str, digest: str, number: int, rows: int, rejected: int) -> Iterator[RowStatement]:
     text = np.dtypes.StringDType()
     texts = [np.array([value], text) for value in (key, table, digest)]
     yield _inserted((*texts, *(np.array([value], np.int64) for value in (number, rows, rejected))))
 
 
-def _forgotten(keys: list[str]) -> Iterator[Statement]:
+def _forgotten(keys: list[str]) -> Iterator[RowStatement]:
     if keys:
-        yield Statement(Kind.DELETE_KEYS, (np.array(keys, np.dtypes.StringDType()),), Origin("http", 0))
+        yield RowStatement(Kind.DELETE_KEYS, (np.array(keys, np.dtypes.StringDType()),), Origin("http", 0))
 
 
-def _statements(item: Item, body: bytes) -> tuple[list[Statement], list[Rejected]]:
+def _statements(item: Item, body: bytes) -> tuple[list[RowStatement], list[Rejected]]:
     """Return the statements of a body, in order, and the lines that are not changes."""
     wrong: list[Rejected] = []
     lines = list(_lines(item, body, wrong))
     types, names = item.schema.types(), item.names or ()
     if unknown := [name for name in names if name not in types]:
         raise DataError(f"the type of column {unknown[0]!r} is not known yet: state it in db.table({item.name!r}, ...)")
-    statements: list[Statement] = []
+    statements: list[RowStatement] = []
     shapes = item.schema.shapes()
     at = 0
     while at < len(lines):
@@ -152,7 +152,7 @@ def _statements(item: Item, body: bytes) -> tuple[list[Statement], list[Rejected
         kept = [place for place in range(len(group)) if place not in faults]
         if kept:
             made = tuple(columns) if not faults else tuple(column[kept] for column in columns)
-            statements.append(Statement(kind, made, Origin(f"http {item.name}", group[0].number)))
+            statements.append(RowStatement(kind, made, Origin(f"http {item.name}", group[0].number)))
         at = end
     return statements, sorted(wrong, key=lambda each: each.line)
 

@@ -22,7 +22,7 @@ from differential.session.serving.form import messages
 from timely.errors import DataError, TimelyError
 
 if TYPE_CHECKING:
-    from differential.session.retained import Past
+    from differential.session.retained import RetainedChanges
 
 
 CLOSED = "the session is no longer served"
@@ -31,7 +31,7 @@ DIGITS = 18
 """The number of a commit has at most this many digits."""
 
 
-class Entry(NamedTuple):
+class SentMessage(NamedTuple):
     """A message as it is sent."""
 
     commit: int
@@ -43,17 +43,17 @@ class Cut(Exception):
     """The stream of a reader ends, for the reason in its text."""
 
 
-class Reader:
+class Subscriber:
     """The queue of one reader. Its methods run on the event loop of the server."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._entries: deque[Entry] = deque()
+        self._entries: deque[SentMessage] = deque()
         self._bytes = 0
         self._wakes = asyncio.Event()
         self._reason: str | None = None
 
-    def put(self, entry: Entry) -> None:
+    def put(self, entry: SentMessage) -> None:
         """Add a message, or end the stream if the message does not fit."""
         if self._reason is None:
             self._entries.append(entry)
@@ -72,7 +72,7 @@ class Reader:
             self._entries.clear()
             self._wakes.set()
 
-    async def get(self) -> Entry:
+    async def get(self) -> SentMessage:
         """Wait for the next message. Raises Cut at the end of the stream."""
         while not self._entries:
             if self._reason is not None:
@@ -93,9 +93,9 @@ class Hub:
         self._catalog = catalog
         self._limit = backlog
         self._queue = queue
-        self._kept: deque[Entry] = deque()
+        self._kept: deque[SentMessage] = deque()
         self._bytes = 0
-        self._readers: set[Reader] = set()
+        self._readers: set[Subscriber] = set()
         self._over: str | None = None
         self._is_closed = False
         self._since = 0
@@ -107,13 +107,13 @@ class Hub:
         """Whether the table or view is gone."""
         return self._over is not None
 
-    async def read(self, mark: str | None) -> AsyncIterator[Entry]:
+    async def read(self, mark: str | None) -> AsyncIterator[SentMessage]:
         """Yield the messages after an id if they are kept, or else a snapshot and all later messages. Raises Cut."""
         if self._begun is None:
             self._begun = asyncio.create_task(self._begin())
         await asyncio.shield(self._begun)
         after = commit_of(mark, self)
-        reader = Reader(self._queue)
+        reader = Subscriber(self._queue)
         self._readers.add(reader)
         try:
             if self._over is not None:
@@ -165,7 +165,7 @@ class Hub:
 
         self._task = asyncio.create_task(follow())
 
-    def _followed(self) -> tuple[Changes, Past | None, int]:
+    def _followed(self) -> tuple[Changes, RetainedChanges | None, int]:
         catalog = self._catalog
         with catalog.exclusive():
             past = None if catalog.storage is None else catalog.storage.past(self.item)
@@ -174,17 +174,17 @@ class Hub:
     def _add(self, change: Change) -> None:
         found = messages("changes", change.time, self.label, change.columns, change.rows, change.diff.tolist())
         for mark, text in found:
-            self._publish(Entry(change.time, mark, text))
+            self._publish(SentMessage(change.time, mark, text))
 
-    def _snapshot(self) -> tuple[int, Iterator[Entry]]:
+    def _snapshot(self) -> tuple[int, Iterator[SentMessage]]:
         """Return the last commit, and the rows as of it. Runs on another thread, because it may wait for a commit."""
         with self._catalog.exclusive():
             rows, commit = self._catalog.read(self.item), self._catalog.last
         values = rows.arrays()
         found = messages("snapshot", commit, self.label, rows.columns, values, [1] * len(rows))
-        return commit, (Entry(commit, mark, text) for mark, text in found)
+        return commit, (SentMessage(commit, mark, text) for mark, text in found)
 
-    def _publish(self, entry: Entry) -> None:
+    def _publish(self, entry: SentMessage) -> None:
         self._kept.append(entry)
         self._bytes += len(entry.text)
         while self._bytes > self._limit and self._kept:
@@ -200,7 +200,7 @@ class Hub:
             reader.cut(self._over)
 
 
-class Hubs:
+class SessionHubs:
     """The hubs of a session, each made when its first reader comes."""
 
     def __init__(self, catalog: Catalog, backlog: int, queue: int) -> None:

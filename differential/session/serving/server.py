@@ -77,11 +77,11 @@ def serve(catalog: Catalog, requests: Item, rejects: Item | None, stops: bool, o
         from differential.session.serving.application import Application
     from differential.session.serving.guard import Guard
     from differential.session.serving.incoming import Incoming
-    from differential.session.serving.outgoing import Hubs
+    from differential.session.serving.outgoing import SessionHubs
 
     _check(options)
     token = options.token or secrets.token_urlsafe(24)
-    hubs = Hubs(catalog, options.backlog, options.queue)
+    hubs = SessionHubs(catalog, options.backlog, options.queue)
     incoming = Incoming(catalog, requests, rejects, stops)
     found = Application(catalog, incoming, hubs, options.limit, options.read, options.write)
     try:

@@ -66,7 +66,7 @@ class _Noted(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Directory:
+class DirectorySink:
     """A sink in a directory, whose files end in `.{ending}`."""
 
     path: str
@@ -229,7 +229,7 @@ class DirectoryWriter:
         return os.path.join(self._path, name)
 
 
-def parquet(directory: Path, *, name: str | None = None) -> Directory:
+def parquet(directory: Path, *, name: str | None = None) -> DirectorySink:
     """Return a sink that adds a Parquet file to a directory for each commit, which is then complete and never changes.
 
     The directory is made if it does not exist. The name of the sink is by default the path of the directory. Raises
@@ -242,7 +242,7 @@ def parquet(directory: Path, *, name: str | None = None) -> Directory:
     return _directory(directory, "parquet", name)
 
 
-def arrow(directory: Path, *, name: str | None = None) -> Directory:
+def arrow(directory: Path, *, name: str | None = None) -> DirectorySink:
     """Return a sink that adds an Arrow file to a directory for each commit, in the file format of Arrow's IPC.
 
     >>> arrow("spent", name="amounts").name
@@ -252,7 +252,7 @@ def arrow(directory: Path, *, name: str | None = None) -> Directory:
     return _directory(directory, "arrow", name)
 
 
-def npy(directory: Path, *, name: str | None = None) -> Directory:
+def npy(directory: Path, *, name: str | None = None) -> DirectorySink:
     """Return a sink that adds a structured array of NumPy to a directory for each commit, as a `.npy` file.
 
     The columns must be integers, floats or booleans without nulls. The delivery ends at others.
@@ -263,7 +263,7 @@ def npy(directory: Path, *, name: str | None = None) -> Directory:
     return _directory(directory, "npy", name)
 
 
-def _directory(path: Path, ending: Ending, name: str | None) -> Directory:
+def _directory(path: Path, ending: Ending, name: str | None) -> DirectorySink:
     text = os.fspath(path)
     whole = os.path.join(os.getcwd(), text)  # wherever the program changes to later
     parent = os.path.dirname(os.path.normpath(whole))
@@ -271,7 +271,7 @@ def _directory(path: Path, ending: Ending, name: str | None) -> Directory:
         raise SessionError(
             f"there is no directory {parent} for the directory of a sink (at {user_origin()}): make it first"
         )
-    return Directory(whole, ending, name or text)
+    return DirectorySink(whole, ending, name or text)
 
 
 def _size_of(path: str) -> tuple[str, int] | None:

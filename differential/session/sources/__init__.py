@@ -17,14 +17,14 @@ from differential.session.sources.arrow_socket import arrow_socket
 from differential.session.sources.feed import Feed
 from differential.session.sources.files import csv, json_lines, standard_input, tables
 from differential.session.sources.remote import server_sent_events, websocket
-from differential.session.sources.source import Batch, Reader, Rejected, Source, Target
+from differential.session.sources.source import Reader, Rejected, Source, SourceBatch, Target
 
 __all__ = [
-    "Batch",
     "Feed",
     "Reader",
     "Rejected",
     "Source",
+    "SourceBatch",
     "Target",
     "arrow_socket",
     "csv",

@@ -16,7 +16,7 @@ from differential.session.changes import Change
 from differential.session.sources.parts import TablePart
 from differential.session.sources.read_ahead import ReadAhead
 from differential.session.sources.remote import changes_of
-from differential.session.sources.source import Batch, Position, Target
+from differential.session.sources.source import Position, SourceBatch, Target
 from differential.session.sources.tables import chunk
 from differential.session.table_data import Column
 from timely.errors import ConfigError, DataError, SessionError
@@ -68,7 +68,7 @@ class ArrowReader(ReadAhead[tuple[bytes, str, bytes]]):
         self._thread.join()
         self._connection.close()
 
-    def _batch(self, entry: tuple[bytes, str, bytes]) -> Batch:
+    def _batch(self, entry: tuple[bytes, str, bytes]) -> SourceBatch:
         """Return the rows of a commit.
 
         Raises SessionError if commits before it are missing, and DataError if the data is not Arrow, or lacks a column
@@ -83,17 +83,17 @@ class ArrowReader(ReadAhead[tuple[bytes, str, bytes]]):
         names, given = chunk(_table(data, self._address))
         if not len(given[0]):
             self._mark = mark
-            return Batch((), (), mark)
+            return SourceBatch((), (), mark)
         target = self._target
         both = target._replace(names=(*target.names, "diff"), types=(*target.types, "int64"))
         part = TablePart(lambda row: iter([(names, given)]), self._address, both, 0)
         piece = part.next()
         assert piece is not None
         if piece.rejected and target.stops:
-            return Batch((), piece.rejected[:1], self._mark)
+            return SourceBatch((), piece.rejected[:1], self._mark)
         *columns, diffs = piece.columns
         self._mark = mark
-        return Batch(changes_of(target, columns, diffs), piece.rejected, mark)
+        return SourceBatch(changes_of(target, columns, diffs), piece.rejected, mark)
 
     def _run(self) -> None:
         mark = self._mark

@@ -23,14 +23,14 @@ SIZES = 100
 """The sizes of as many files are kept: of those that were read last."""
 
 
-class Directory:
+class DirectoryFiles:
     """The files at a path, from a position on. If it is followed, a file that has grown since it was read is refused.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as path:
     ...     for name in "b", "a":
     ...         open(os.path.join(path, name), "w").close()
-    ...     directory, found = Directory(path, False, {}), []
+    ...     directory, found = DirectoryFiles(path, False, {}), []
     ...     while (file := directory.next()) is not None:
     ...         found.append(os.path.basename(file))
     ...         directory.finish(0)

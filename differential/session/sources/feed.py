@@ -30,8 +30,8 @@ from typing import Any
 import numpy as np
 
 from differential.session.item import Item
-from differential.session.sources.source import Batch, Extent, Position, Reader, Rejected, Source, Target
-from differential.session.transaction import Kind, Statement
+from differential.session.sources.source import Extent, Position, Reader, Rejected, Source, SourceBatch, Target
+from differential.session.transaction import Kind, RowStatement
 from timely.errors import DataError, SessionError
 from timely.lowlevel import Origin, user_origin
 
@@ -83,9 +83,9 @@ class Feed:
         self._stops = True
         self._reader: Reader | None = None
         """Open until the feed stops or is closed; a reader that has ended stays open, for `confirm`."""
-        self._ready: list[Batch] = []
+        self._ready: list[SourceBatch] = []
         """What waits for the next commit."""
-        self._taken: list[Batch] = []
+        self._taken: list[SourceBatch] = []
         """What belongs to the commit under way: after `take`, until `settle`."""
         self._failing: SessionError | None = None
         """Why the feed will stop, once `_ready` is empty."""
@@ -166,15 +166,15 @@ class Feed:
             if batch.rejected and self._stops:
                 self._failing = SessionError(f"{self} has stopped at {batch.rejected[0]}")
 
-    def statements(self) -> Iterator[tuple[Item, Statement]]:
+    def statements(self) -> Iterator[tuple[Item, RowStatement]]:
         """Yield what the next commit makes of what was gathered."""
         origin = Origin(self.name, 0)
         for batch in self._ready:
             for kind, columns in batch.changes:
                 names = (self.item.names or ())[: len(columns)]
-                yield self.item, Statement(kind, self.item.schema.fit(self.item.name, names, columns), origin)
+                yield self.item, RowStatement(kind, self.item.schema.fit(self.item.name, names, columns), origin)
             if batch.rejected and self.rejects is not None and self.rejects.error is None:
-                yield self.rejects, Statement(Kind.INSERT, rejected_columns(self.name, batch.rejected), origin)
+                yield self.rejects, RowStatement(Kind.INSERT, rejected_columns(self.name, batch.rejected), origin)
 
     @property
     def next_position(self) -> Position | None:
@@ -245,7 +245,7 @@ class Feed:
         if reader is not None:
             reader.close()
 
-    def _check(self, batch: Batch) -> None:
+    def _check(self, batch: SourceBatch) -> None:
         """Raise DataError where the table would refuse the columns of a batch."""
         for _, columns in batch.changes:
             self.item.schema.fit(self.item.name, (self.item.names or ())[: len(columns)], columns)

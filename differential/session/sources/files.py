@@ -28,9 +28,9 @@ from typing import Any, Literal
 
 from differential.arguments import is_url
 from differential.session.sources.bytes_of import Bytes, FileBytes, Overwritten, PipeBytes, StreamBytes
-from differential.session.sources.directory import Directory, size_of
-from differential.session.sources.parts import Part, Place, TablePart, TextPart, is_marked
-from differential.session.sources.source import Batch, Position, Rejected, Target
+from differential.session.sources.directory import DirectoryFiles, size_of
+from differential.session.sources.parts import FilePart, Place, TablePart, TextPart, is_marked
+from differential.session.sources.source import Position, Rejected, SourceBatch, Target
 from differential.session.sources.tables import chunks_of
 from differential.session.sources.text import Csv, Format, JsonLines
 from timely.errors import DataError, SessionError
@@ -71,7 +71,7 @@ class Files:
         known = json.loads(position) if isinstance(position, str) and self.path is not None else {}
         return FilesReader(self, target, known)
 
-    def part(self, path: str | None, target: Target, place: Place, mark: str = "") -> Part:
+    def part(self, path: str | None, target: Target, place: Place, mark: str = "") -> FilePart:
         """Open a file at a place, with the mark of what is before it."""
         label = path or "standard input"
         if self.form == "table":
@@ -135,7 +135,7 @@ class FilesReader:
         self._size = 0
         """The bytes of the file when it was opened."""
         self._path: str | None = source.path
-        self._part: Part | None = None
+        self._part: FilePart | None = None
         self._place: Place = {}
         self._mark: str | None = None
         """The mark before the place of a file that an earlier session has read, until the file is opened."""
@@ -145,13 +145,13 @@ class FilesReader:
         """Whether the position is the beginning of another file, and no batch has it yet."""
         self._last_growth = -1, 0.0
         """The size of a file that was replaced, and since when it has had it."""
-        self._directory: Directory | None = None
+        self._directory: DirectoryFiles | None = None
         """The files to read, if there may be several."""
         self._finished = 0
         """The bytes of the files that were read to their ends."""
         self.is_ended = False
         if source.path is not None and source.is_several:
-            self._directory = Directory(source.path, source.follow, known)
+            self._directory = DirectoryFiles(source.path, source.follow, known)
         if source.path is not None and not source.follow:
             _refuse_absent(source.path, self._directory is not None)
             if self._directory is not None and not known and self._directory.is_empty:
@@ -163,7 +163,7 @@ class FilesReader:
         elif known.get("file"):
             self._resume(self._directory, known)
 
-    def poll(self) -> Batch | None:
+    def poll(self) -> SourceBatch | None:
         """Return the rows that are there, a block at a time."""
         rejected: list[Rejected] = []
         while not self.is_ended:
@@ -180,20 +180,20 @@ class FilesReader:
                 label = self._path or "standard input"
                 rejected.append(Rejected(label, 1, os.path.basename(label), f"the file cannot be read: {error}"))
                 if self._target.stops:
-                    return Batch((), rejected, self._position())
+                    return SourceBatch((), rejected, self._position())
                 self._leave_out()
                 continue
             if piece is not None:
                 self._place, self._has_moved = self._part.place, False
                 changes = [(self._target.kind, piece.columns)] if len(piece.columns[0]) else []
-                return Batch(changes, [*rejected, *piece.rejected], self._position())
+                return SourceBatch(changes, [*rejected, *piece.rejected], self._position())
             if self._part.is_ended:
                 self._finish()
             elif not self._is_final(self._part):
                 break
         if rejected or (self._has_moved and self._part is not None):
             self._has_moved = False
-            return Batch((), rejected, self._position())
+            return SourceBatch((), rejected, self._position())
         return None
 
     @property
@@ -240,7 +240,7 @@ class FilesReader:
         read = directory.position()
         return lambda: json.dumps(found | read())
 
-    def _resume(self, directory: Directory, known: dict[str, Any]) -> None:
+    def _resume(self, directory: DirectoryFiles, known: dict[str, Any]) -> None:
         """Open the file of a directory that an earlier session was reading, if it is still there."""
         path = directory.path_of(known["file"])
         if os.path.exists(path):
@@ -299,7 +299,7 @@ class FilesReader:
             self.is_ended = True
         self.close()
 
-    def _is_final(self, part: Part) -> bool:
+    def _is_final(self, part: FilePart) -> bool:
         """Return whether a file that may grow will not, as far as can be known: then the rest of it is read.
 
         It has not grown for a moment, and another one is in its place. In a directory, the end of a line is enough.

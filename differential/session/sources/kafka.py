@@ -22,7 +22,7 @@ from typing import Any, Literal
 
 from differential.extra import needed_for
 from differential.session.sources.convert import Converter, Parse, number_of_json, of_json, of_text
-from differential.session.sources.source import Batch, Position, Rejected, Target
+from differential.session.sources.source import Position, Rejected, SourceBatch, Target
 from differential.session.sources.text import reason
 from differential.session.table_data import Column
 from differential.session.transaction import Kind
@@ -99,7 +99,7 @@ class TopicReader:
         """Whether the end of each partition was reached; False if the source follows."""
         return not self._source.follow and self._ended == self._assigned
 
-    def poll(self) -> Batch | None:
+    def poll(self) -> SourceBatch | None:
         """Return the rows of the messages that have arrived, None if there are none. Raises SessionError."""
         if self._is_stopped:
             return None
@@ -123,10 +123,10 @@ class TopicReader:
             self._pass_over(ends)
         return self._batch(changes, [rejected[at] for at in sorted(rejected)])
 
-    def _batch(self, changes: Sequence[tuple[Kind, tuple[Column, ...]]], rejected: Sequence[Rejected]) -> Batch:
+    def _batch(self, changes: Sequence[tuple[Kind, tuple[Column, ...]]], rejected: Sequence[Rejected]) -> SourceBatch:
         """Return a batch that ends at the present offsets."""
         self._passed = None
-        return Batch(changes, rejected, json.dumps(self._offsets, sort_keys=True))
+        return SourceBatch(changes, rejected, json.dumps(self._offsets, sort_keys=True))
 
     def _pass_over(self, ends: Mapping[int, int]) -> None:
         """Move to the ends of partitions whose messages have all arrived."""
@@ -135,7 +135,7 @@ class TopicReader:
                 self._offsets[partition] = end
                 self._passed = clock.monotonic() if self._passed is None else self._passed
 
-    def _passed_over(self) -> Batch | None:
+    def _passed_over(self) -> SourceBatch | None:
         """Return a batch without rows if the position has moved, and if no message is likely to follow soon."""
         if self._passed is None or not (self.is_ended or clock.monotonic() - self._passed > PASSED_SECONDS):
             return None

@@ -9,7 +9,7 @@ from differential.session.sources.bytes_of import CHECKED, Bytes, Overwritten, P
 from differential.session.sources.fitting import fitted
 from differential.session.sources.source import Rejected, Target
 from differential.session.sources.tables import Chunks
-from differential.session.sources.text import MARK, Block, Format
+from differential.session.sources.text import MARK, Format, TextRecords
 from differential.session.table_data import Column
 from timely.errors import DataError
 
@@ -20,14 +20,14 @@ Place = dict[str, Any]
 """Where a part is, in values of JSON."""
 
 
-class Piece(NamedTuple):
+class PartRows(NamedTuple):
     """What a part has next: rows in columns, and records that are none."""
 
     columns: tuple[Column, ...]
     rejected: list[Rejected]
 
 
-class Part(Protocol):
+class FilePart(Protocol):
     """A file that is being read."""
 
     is_ended: bool
@@ -44,7 +44,7 @@ class Part(Protocol):
     def is_over(self) -> bool:
         """Return whether nothing is left of it as it is now, although it has not ended yet."""
 
-    def next(self) -> Piece | None:
+    def next(self) -> PartRows | None:
         """Return the next rows, None if there are none now. Raises DataError if the whole file has no rows."""
 
     def close(self) -> None:
@@ -105,7 +105,7 @@ class TextPart:
         except (OSError, Overwritten):  # which `next` raises, too
             return False
 
-    def next(self) -> Piece | None:
+    def next(self) -> PartRows | None:
         """Return the rows of the next block."""
         form = self._format
         if form is None:
@@ -172,14 +172,14 @@ class TextPart:
                 return data
             count *= 4
 
-    def _long_line(self, form: Format, data: bytes) -> Piece:
+    def _long_line(self, form: Format, data: bytes) -> PartRows:
         """Reject a line of which these are the first bytes, and leave out the rest."""
         if not self._target.stops:
             self.bytes.advance(len(data))
             self._is_in_long_line = True
         record = f"{data[:1000].decode(errors='replace')}..."
         rejected = Rejected(self._label, self._line, record, f"the line does not end in {form.longest:,} bytes")
-        return Piece(tuple(form.columns([])[0]), [rejected])
+        return PartRows(tuple(form.columns([])[0]), [rejected])
 
     def _pass_line(self) -> bool:
         """Go on to the beginning of the next line; return False if it is not there yet."""
@@ -202,7 +202,7 @@ class TextPart:
         begins = f"the record that begins in line {self._line}"
         return f"{self.held_back:,} bytes wait for the end of {begins}: is a quote open?"
 
-    def _piece(self, form: Format, block: Block, data: bytes, bad: bool) -> Piece:
+    def _piece(self, form: Format, block: TextRecords, data: bytes, bad: bool) -> PartRows:
         skipped = min(self._skip, len(block.records))
         wrong = {row: why for row, why in block.wrong.items() if row >= skipped}
         if bad:
@@ -218,14 +218,14 @@ class TextPart:
             before = [block.records[row] for row in rows if row < first]
             columns, _ = form.columns(before)
             self._skip = first
-            return Piece(tuple(columns), [self._rejected(block, first, wrong[first])])
+            return PartRows(tuple(columns), [self._rejected(block, first, wrong[first])])
         rejected = [self._rejected(block, row, wrong[row]) for row in sorted(wrong)]
         self._line += len(block.lines)
         self._skip -= skipped
         self.bytes.advance(len(data))
-        return Piece(tuple(columns), rejected)
+        return PartRows(tuple(columns), rejected)
 
-    def _rejected(self, block: Block, row: int, why: str) -> Rejected:
+    def _rejected(self, block: TextRecords, row: int, why: str) -> Rejected:
         record = block.text(row).encode(errors="surrogateescape").decode(errors="replace")
         return Rejected(self._label, self._line + block.starts[row], record, why)
 
@@ -275,7 +275,7 @@ class TablePart:
                 self._ahead.append(error)
         return self._ahead[0] is None
 
-    def next(self) -> Piece | None:
+    def next(self) -> PartRows | None:
         """Return the next rows."""
         found = self._ahead.pop() if self._ahead else next(self._chunks, None)
         if isinstance(found, Exception):
@@ -299,7 +299,7 @@ class TablePart:
         if end:
             start = max(0, end - CHECKED)
             self._last = names, [column[start:end] for column in given]
-        return Piece(made, rejected)
+        return PartRows(made, rejected)
 
     def close(self) -> None:
         """Close the file."""

@@ -41,7 +41,7 @@ class Commit(NamedTuple):
     end: int
 
 
-class Relation(NamedTuple):
+class RelationMessage(NamedTuple):
     """A table as of the changes that follow: the names and type OIDs of its columns, and its replica identity.
 
     `number` is the OID of the table. `identity` is "d" (the primary key), "i" (an index), "f" (the whole row) or "n"
@@ -57,7 +57,7 @@ class Relation(NamedTuple):
     is_key: tuple[bool, ...]
 
 
-class Row(NamedTuple):
+class RowMessage(NamedTuple):
     """A change of a row. `old` has its former values, if the server sends them: all, or only those of the identity."""
 
     relation: int
@@ -71,7 +71,7 @@ class Truncate(NamedTuple):
     relations: tuple[int, ...]
 
 
-Message = Begin | Commit | Relation | Row | Truncate
+Message = Begin | Commit | RelationMessage | RowMessage | Truncate
 
 
 def decode(data: bytes) -> Message | None:
@@ -104,7 +104,7 @@ def _decoded(data: bytes) -> Message | None:
             parts[tag], at = _values(data, at + 1)
         if b"N" not in parts if kind != b"D" else not parts:
             raise ValueError("a change of a row without its values")
-        return Row(relation, parts.get(b"O", parts.get(b"K")), parts.get(b"N"))
+        return RowMessage(relation, parts.get(b"O", parts.get(b"K")), parts.get(b"N"))
     if kind == b"T":
         count, _ = struct.unpack_from("!IB", data, at)
         return Truncate(struct.unpack_from(f"!{count}I", data, at + 5))
@@ -120,7 +120,7 @@ def _text(data: bytes, at: int) -> tuple[str, int]:
     return data[at:end].decode(), end + 1
 
 
-def _relation(data: bytes) -> Relation:
+def _relation(data: bytes) -> RelationMessage:
     (number,) = struct.unpack_from("!I", data, 1)
     schema, at = _text(data, 5)
     table, at = _text(data, at)
@@ -134,7 +134,7 @@ def _relation(data: bytes) -> Relation:
         at += 8
         columns.append(name)
         types.append(of)
-    return Relation(number, schema, table, identity.decode(), tuple(columns), tuple(types), tuple(is_key))
+    return RelationMessage(number, schema, table, identity.decode(), tuple(columns), tuple(types), tuple(is_key))
 
 
 def _values(data: bytes, at: int) -> tuple[Values, int]:

@@ -24,8 +24,8 @@ from differential.session.sources.pgoutput import (
     Begin,
     Commit,
     Keepalive,
-    Relation,
-    Row,
+    RelationMessage,
+    RowMessage,
     Truncate,
     Values,
     decode,
@@ -41,7 +41,7 @@ from differential.session.sources.postgresql_stream import (
     snapshot,
     table_info,
 )
-from differential.session.sources.source import Batch, Position, Target
+from differential.session.sources.source import Position, SourceBatch, Target
 from differential.session.transaction import Kind
 from timely.errors import SessionError, StoreError
 
@@ -51,7 +51,7 @@ ROWS = 1 << 17
 """A round ends after the transaction in which it reaches this many changes."""
 ANSWER_SECONDS, IDLE_SECONDS = 10.0, 10.0
 """Seconds between two reports of the confirmed position, and between two commits of a position without changes."""
-Change = tuple[str, Row | Truncate]
+Change = tuple[str, RowMessage | Truncate]
 """The name of a table, as the program has given it, and a change of the table."""
 
 
@@ -71,7 +71,7 @@ class Database:
         self.patience = patience
         self.readers: dict[str, TableReader] = {}
         self._stream: Replication | None = None
-        self._relations: dict[int, Relation] = {}
+        self._relations: dict[int, RelationMessage] = {}
         self._open: list[Change] = []
         """The changes of a transaction that has not ended."""
         self._whole: list[tuple[Commit, list[Change]]] = []
@@ -86,10 +86,10 @@ class Database:
         self._failing_since: float | None = None
         self._retry_at = 0.0
 
-    def __getitem__(self, table: str) -> Table:
+    def __getitem__(self, table: str) -> TableSource:
         if table not in self.tables:
             raise SessionError(f"postgresql(...) names the tables {', '.join(self.tables)}, not {table}")
-        return Table(self, table)
+        return TableSource(self, table)
 
     def begin_round(self, reader: TableReader) -> None:
         """Give each reader its part of what has arrived, if all tables are read and the previous round is confirmed.
@@ -196,13 +196,13 @@ class Database:
     def _take(self, data: bytes) -> int:
         """Process a message of the log; return how many changes it completes."""
         message = decode(data)
-        if isinstance(message, Relation):
+        if isinstance(message, RelationMessage):
             self._relations[message.number] = message
             for reader in self._readers_of(message.number):
                 reader.rows.check(message)
         elif isinstance(message, Begin):
             self._open = []
-        elif isinstance(message, Row):
+        elif isinstance(message, RowMessage):
             self._open += [(each.table, message) for each in self._readers_of(message.relation)]
         elif isinstance(message, Truncate):
             self._open += [(each.table, message) for number in message.relations for each in self._readers_of(number)]
@@ -272,7 +272,7 @@ class Database:
         self._retry_at = now + min(1.0, 0.05 + (now - self._failing_since) / 4)
 
 
-class Table:
+class TableSource:
     """A table of a `Database` as a source."""
 
     def __init__(self, database: Database, table: str) -> None:
@@ -319,7 +319,7 @@ class TableReader:
         self.is_ended = False
         self._database = database
         self.rows = TableRows(info, target)
-        self._batch: Batch | None = None
+        self._batch: SourceBatch | None = None
         self._made = Made([], [])
         self._is_closed = False
 
@@ -334,7 +334,7 @@ class TableReader:
         waits = self.position is None and self._database.copied is not None
         return "waits until the other tables of the slot have reached its snapshot" if waits else ""
 
-    def poll(self) -> Batch | None:
+    def poll(self) -> SourceBatch | None:
         """Return this table's part of the round, None if there is none. Raises SessionError."""
         if self._batch is None:
             if any(reader._is_closed for reader in self._database.readers.values()):
@@ -371,10 +371,10 @@ class TableReader:
     def give(self, position: int) -> None:
         """Make the statements of the round the next batch, or only the first rejected row if that stops the source."""
         if self.is_refusing:
-            self._batch = Batch((), self._made.rejected[:1], "" if self.position is None else self.position)
+            self._batch = SourceBatch((), self._made.rejected[:1], "" if self.position is None else self.position)
             return
         self.position = position
-        self._batch = Batch(self._made.changes, self._made.rejected, position)
+        self._batch = SourceBatch(self._made.changes, self._made.rejected, position)
 
 
 def postgresql(dsn: str, *tables: str, slot: str, publication: str | None = None, patience: float = 60.0) -> Database:

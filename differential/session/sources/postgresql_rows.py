@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from differential.session.sources.convert import Converter, Parse, family, may_be_null, of_text
-from differential.session.sources.pgoutput import UNCHANGED, Relation, Row, Truncate, Values
+from differential.session.sources.pgoutput import UNCHANGED, RelationMessage, RowMessage, Truncate, Values
 from differential.session.sources.postgresql_stream import TableInfo
 from differential.session.sources.source import Rejected, Target
 from differential.session.table_data import Column
@@ -58,7 +58,7 @@ class TableRows:
         self._converter = Converter(target.names, target.types, of_postgresql, target.required)
         self._key_converter = Converter(target.names[: target.keys], target.types[: target.keys], of_postgresql)
 
-    def check(self, relation: Relation) -> None:
+    def check(self, relation: RelationMessage) -> None:
         """Update the positions of the columns. Raises SessionError if the table has changed so that it does not fit."""
         for name in self.target.names:
             if name not in relation.columns:
@@ -76,7 +76,7 @@ class TableRows:
         self._places = tuple(relation.columns.index(name) for name in self.target.names)
         self._key_places = self._places[: self.target.keys]
 
-    def add(self, gathered: Gathered, change: Row | Truncate) -> None:
+    def add(self, gathered: Gathered, change: RowMessage | Truncate) -> None:
         """Add a change to the statements of a round."""
         if isinstance(change, Truncate):
             gathered.append((Kind.CLEAR, []))

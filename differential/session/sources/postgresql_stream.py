@@ -31,7 +31,7 @@ VIA_ROOT = 130000
 """The first version of PostgreSQL that publishes partitioned tables."""
 
 
-class Column(NamedTuple):
+class TableColumn(NamedTuple):
     """A column of a table of PostgreSQL."""
 
     name: str
@@ -48,7 +48,7 @@ class TableInfo(NamedTuple):
     schema: str
     table: str
     identity: str
-    columns: tuple[Column, ...]
+    columns: tuple[TableColumn, ...]
     is_partitioned: bool = False
 
     def __str__(self) -> str:
@@ -105,7 +105,7 @@ def table_info(connection: psycopg.Connection[Any], name: str) -> TableInfo:
         "WHERE a.attrelid = %s AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum",
         [identity, number],
     ).fetchall()
-    return TableInfo(schema, table, identity, tuple(Column(*row) for row in rows), is_partitioned)
+    return TableInfo(schema, table, identity, tuple(TableColumn(*row) for row in rows), is_partitioned)
 
 
 def prepare(dsn: str, slot: str, publication: str, tables: Sequence[TableInfo]) -> int:

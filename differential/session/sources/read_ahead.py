@@ -6,7 +6,7 @@ from collections import deque
 from threading import Condition, Thread
 from typing import Generic, TypeVar
 
-from differential.session.sources.source import Batch, Position
+from differential.session.sources.source import Position, SourceBatch
 from timely.errors import SessionError
 
 Entry = TypeVar("Entry")
@@ -32,7 +32,7 @@ class ReadAhead(Generic[Entry]):
         self._thread = Thread(target=self._run, name=f"timely {name}", daemon=True)
         self._thread.start()
 
-    def poll(self) -> Batch | None:
+    def poll(self) -> SourceBatch | None:
         """Return the next commit of the other session, None if none has arrived. Raises SessionError or DataError."""
         with self._changed:
             if not self._ready:
@@ -61,7 +61,7 @@ class ReadAhead(Generic[Entry]):
         """Call `_add` for each commit until `_is_closed`, or `_fail`."""
         raise NotImplementedError
 
-    def _batch(self, entry: Entry) -> Batch:
+    def _batch(self, entry: Entry) -> SourceBatch:
         """Return the rows of a commit."""
         raise NotImplementedError
 

@@ -24,7 +24,7 @@ import numpy as np
 from differential.extra import needed_for
 from differential.session.sources.convert import Converter, of_json
 from differential.session.sources.read_ahead import ReadAhead
-from differential.session.sources.source import Batch, Position, Rejected, Target
+from differential.session.sources.source import Position, Rejected, SourceBatch, Target
 from differential.session.table_data import Column
 from differential.session.transaction import Kind
 from timely.errors import ConfigError, DataError, SessionError
@@ -120,7 +120,7 @@ class RemoteReader(ReadAhead[list[dict[str, Any]]]):
 
     # From messages to rows
 
-    def _batch(self, entry: list[dict[str, Any]]) -> Batch:
+    def _batch(self, entry: list[dict[str, Any]]) -> SourceBatch:
         last = entry[-1]
         if last["kind"] == "snapshot" and self._mark is not None:
             raise SessionError(
@@ -139,10 +139,10 @@ class RemoteReader(ReadAhead[list[dict[str, Any]]]):
             Rejected(self._source.url, last["commit"], json.dumps(rows[row]), why) for row, why in sorted(wrong.items())
         ]
         if rejected and self._target.stops:
-            return Batch((), rejected[:1], self._mark or "")
+            return SourceBatch((), rejected[:1], self._mark or "")
         diffs = [diff for row, diff in enumerate(diffs) if row not in wrong]
         self._mark = last["id"]
-        return Batch(changes_of(self._target, columns, np.array(diffs, np.int64)), rejected, last["id"])
+        return SourceBatch(changes_of(self._target, columns, np.array(diffs, np.int64)), rejected, last["id"])
 
     # The thread
 

@@ -1,8 +1,8 @@
 """What a source is, and what it delivers.
 
 A `Source` describes where rows come from: a path, a topic, a slot. Opened for a table, at a position, it is a `Reader`,
-which is polled and never waits. Each `Batch` has rows as columns of the table, the records that are not rows of it, and
-the position after both.
+which is polled and never waits. Each `SourceBatch` has rows as columns of the table, the records that are not rows of
+it, and the position after both.
 
 The position is what makes each record count once: it is durable in the same commit as the rows that come from before
 it, so a reader that is opened there delivers exactly the rest. A position is a number or a text that only its source
@@ -56,13 +56,13 @@ class Rejected(NamedTuple):
         return f"{self.place}, line {self.line}: {self.error}, in {self.record!r:.200}"
 
 
-class Batch:
+class SourceBatch:
     """What a reader delivers at once: statements of (kind, columns) in order, and the position after them.
 
     Columns are those of the table by position; DELETE_KEYS has those of the key, and CLEAR none. The position may be a
     function that returns it: of the batches of a commit, only that of the last one is called, and once.
 
-    >>> Batch((), (), lambda: "row 3").position
+    >>> SourceBatch((), (), lambda: "row 3").position
     'row 3'
     """
 
@@ -108,7 +108,7 @@ class Reader(Protocol):
     def is_ended(self) -> bool:
         """Whether nothing will follow."""
 
-    def poll(self) -> Batch | None:
+    def poll(self) -> SourceBatch | None:
         """Return what has arrived, None if nothing has, without waiting.
 
         If the target stops, the batch ends before the first record that is not a row, which is its only rejected one.

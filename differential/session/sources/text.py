@@ -23,7 +23,7 @@ MARK = "\ufeff"
 """What some programs write at the beginning of a text in UTF-8."""
 
 
-class Block(NamedTuple):
+class TextRecords(NamedTuple):
     """The records in a piece of text, as the format splits them."""
 
     records: list[Any]
@@ -47,7 +47,7 @@ class Format(Protocol):
     def end(self, data: bytes) -> int:
         """Return how many bytes the whole records at the beginning of some data take."""
 
-    def split(self, text: str) -> Block:
+    def split(self, text: str) -> TextRecords:
         """Return the records of a text."""
 
     def columns(self, records: Sequence[Any]) -> tuple[list[Column], dict[int, str]]:
@@ -87,7 +87,7 @@ class Csv:
     def end(self, data: bytes) -> int:
         return end_of_csv(data, self._delimiter)
 
-    def split(self, text: str) -> Block:
+    def split(self, text: str) -> TextRecords:
         lines = _lines(text)
         reader = csv.reader(lines, delimiter=self._delimiter, strict=True)
         records: list[Any] = []
@@ -105,7 +105,7 @@ class Csv:
             if record:
                 records.append(record)
                 starts.append(start)
-        return Block(records, [*starts, len(lines)], lines, wrong)
+        return TextRecords(records, [*starts, len(lines)], lines, wrong)
 
     def columns(self, records: Sequence[Any]) -> tuple[list[Column], dict[int, str]]:
         width = self._width
@@ -141,7 +141,7 @@ class JsonLines:
     def end(self, data: bytes) -> int:
         return data.rfind(b"\n") + 1
 
-    def split(self, text: str) -> Block:
+    def split(self, text: str) -> TextRecords:
         lines = _lines(text)
         records: list[Any] = []
         starts: list[int] = []
@@ -159,7 +159,7 @@ class JsonLines:
                 record = {}
             records.append(record)
             starts.append(number)
-        return Block(records, [*starts, len(lines)], lines, wrong)
+        return TextRecords(records, [*starts, len(lines)], lines, wrong)
 
     def columns(self, records: Sequence[Any]) -> tuple[list[Column], dict[int, str]]:
         return self._converter.convert([[each.get(name) for each in records] for name in self._names], len(records))

@@ -14,7 +14,7 @@ from differential.jobs.entry import check, task_of
 from differential.jobs.gathered import Delta
 from differential.jobs.interrupt import Interrupt
 from differential.jobs.job import Job
-from differential.jobs.program import Outcome, Run
+from differential.jobs.program import JobOutcome, JobRun
 from tests.examples_loading import EXAMPLES, example_module
 from timely import Config, execute
 from timely.services import Display
@@ -33,14 +33,14 @@ def job(name: str) -> Job:
     return found
 
 
-def outcome(name: str, arguments: Sequence[str | Path], workers: int = 1) -> tuple[Outcome, list[tuple[Any, Delta]]]:
+def outcome(name: str, arguments: Sequence[str | Path], workers: int = 1) -> tuple[JobOutcome, list[tuple[Any, Delta]]]:
     """Run a job on threads; check its answer from scratch. Return the outcome and how the answer changed."""
     options = parse(job(name), [*map(str, arguments), "--check"], name)
     task = task_of(job(name), options, Interrupt())
     deltas: list[tuple[Any, Delta]] = []
 
-    def program(worker: Any) -> Outcome | None:
-        return Run(worker, task, Display(False), lambda label, delta: deltas.append((label, delta)))()
+    def program(worker: Any) -> JobOutcome | None:
+        return JobRun(worker, task, Display(False), lambda label, delta: deltas.append((label, delta)))()
 
     found, *_ = execute(program, Config(workers=workers))
     assert found is not None

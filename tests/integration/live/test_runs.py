@@ -12,7 +12,7 @@ import pytest
 from tests.integration.launcher.launching import Run
 from tests.integration.live.browsing import PROGRAMS, address_of
 from tests.unit.communication.networks import free_ports
-from timely.live.client import View, events
+from timely.live.client import JobView, events
 from timely.live.jobs import page_at
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
@@ -60,9 +60,9 @@ with Session(SETTINGS) as db:
 """
 
 
-def watched(address: str, ticks: int) -> View:
+def watched(address: str, ticks: int) -> JobView:
     """Return what is seen after so many ticks."""
-    view = View()
+    view = JobView()
     for event, data in events(page_at(address)):
         if view.take(event, data) and view.ticks >= ticks:
             return view
@@ -170,7 +170,7 @@ def test_the_page_of_a_session_shows_its_other_processes(tmp_path: Path, options
     script.write_text(f"import sys\n{program}")
     run = Run("run", *options, script)
     try:
-        view, end = View(), clock.monotonic() + 40
+        view, end = JobView(), clock.monotonic() + 40
         for event, data in events(page_at(address_of(run))):
             view.take(event, data)
             if [worker[:2] for worker in view.workers] == [[0, 0], [1, 1], [2, 2]]:

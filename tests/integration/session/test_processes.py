@@ -23,7 +23,7 @@ from differential.session.call import Call
 from differential.session.channel import Channel
 from differential.session.coordinator import Coordinator
 from differential.session.site import Site
-from differential.session.storage import Storage
+from differential.session.storage import SessionStorage
 from tests.api.modules import ROOT
 from tests.integration.durable.killing import children
 from tests.integration.session.test_ending import interrupted_when, threads
@@ -299,13 +299,13 @@ def test_the_loss_of_a_process_states_what_a_durable_session_has(
     numbers = db.table("numbers", {"x": list(range(20))})
     db.view("deadly", there(lambda x: os.kill(os.getpid(), signal.SIGKILL) if x.max() >= 1000 else x))
     db.commit()
-    engine, commit = db._catalog.engine, Storage.commit
+    engine, commit = db._catalog.engine, SessionStorage.commit
 
     def lose() -> None:
         os.kill(members(db)[0], signal.SIGKILL)
         wait_until(lambda: engine.ended is not None, "the session has ended")
 
-    def lost_after(self: Storage, *arguments: Any) -> None:
+    def lost_after(self: SessionStorage, *arguments: Any) -> None:
         commit(self, *arguments)
         lose()
 
@@ -313,7 +313,7 @@ def test_the_loss_of_a_process_states_what_a_durable_session_has(
     if moment == "before":
         lose()
     elif moment == "decided":
-        monkeypatch.setattr(Storage, "commit", lost_after)
+        monkeypatch.setattr(SessionStorage, "commit", lost_after)
     for _ in range(2):
         with pytest.raises(SessionError, match=rf"process 1 .* was ended by SIGKILL \({outcome}\)$"):
             db.commit()

@@ -13,7 +13,7 @@ import pytest
 
 import differential
 from differential import Arrangement, Collection, Trace, delta
-from differential.delta import Prefixes, Relation
+from differential.delta import CollectionIndex, Prefixes
 from tests.examples_loading import module_at
 from tests.integration.agreement import lines_of_processes, lines_of_threads
 
@@ -70,7 +70,7 @@ ELSEWHERE = {"as_updates", "by_both", "by_key", "count", "with_updates"}
 
 def test_no_operator_of_collections_is_forgotten() -> None:
     text = SCRIPT.read_text()
-    names = public(Collection) | (public(Arrangement) | public(Prefixes) | public(Relation)) - ELSEWHERE
+    names = public(Collection) | (public(Arrangement) | public(Prefixes) | public(CollectionIndex)) - ELSEWHERE
     names |= public(Trace) - READING
     names |= {name for name in (*differential.__all__, *delta.__all__) if name.islower()} - {"example"}
     forgotten = {name for name in names - PARTS if not re.search(rf"\b{name}\(", text)}

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from tests.strategies_communication import indices, messages, plain, same_message, same_value
-from timely.communication.codec import MAGIC, PROTOCOL, Encoder, PlainPacker, WireMessage, decode, unpack_plain
+from timely.communication.codec import MAGIC, PROTOCOL, MessageEncoder, PlainPacker, WireMessage, decode, unpack_plain
 from timely.errors import FrameError
 
 PREFIX = MAGIC + bytes((PROTOCOL,))
@@ -19,7 +19,7 @@ PREFIX = MAGIC + bytes((PROTOCOL,))
 def test_every_message_is_decoded_from_its_frames(
     message: WireMessage, sender: int, receiver: int, generation: str
 ) -> None:
-    envelope = decode([bytes(frame) for frame in Encoder(sender, generation).encode(message, receiver)])
+    envelope = decode([bytes(frame) for frame in MessageEncoder(sender, generation).encode(message, receiver)])
     assert envelope[:3] == (generation, sender, receiver)
     assert same_message(envelope.message, message)
 
@@ -57,7 +57,7 @@ def test_well_formed_headers_with_arbitrary_fields_raise_nothing_but_frame_error
 
 @given(messages, st.data())
 def test_damaged_frames_raise_nothing_but_frame_errors(message: WireMessage, data: st.DataObject) -> None:
-    frames = [bytearray(frame) for frame in Encoder(0, "g").encode(message, 1)]
+    frames = [bytearray(frame) for frame in MessageEncoder(0, "g").encode(message, 1)]
     damaged = frames[data.draw(st.integers(0, len(frames) - 1))]
     for _ in range(data.draw(st.integers(1, 4))):
         if damaged:

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from differential import Updates, new_input, replay_into
-from differential.capture import Changes, Statement, stated
+from differential.capture import CapturedUpdates, Statement, stated
 from differential.capture.seen import Seen
 from tests.thorough import examples
 from timely import Antichain, Config, Worker, execute
@@ -120,7 +120,7 @@ def test_an_update_that_no_statement_covers_is_reported() -> None:
 
 
 def test_contradicting_updates_are_refused() -> None:
-    both = [Changes(Updates.at((0,), (np.array([7]),), np.array([diff]))) for diff in (1, 2)]
+    both = [CapturedUpdates(Updates.at((0,), (np.array([7]),), np.array([diff]))) for diff in (1, 2)]
     with pytest.raises(TimelyError, match=r"the update of \(7,\) at \(0,\) came with different diffs"):
         read([EventQueue(both)], 1)
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from differential.data.codes import INTERNED, MOST_PACKED, Encoder, Kind, fields
+from differential.data.codes import INTERNED, MOST_PACKED, ColumnKind, Encoder, fields
 from differential.data.interning import ABSENT, Interner
 
 NEAR = [
@@ -63,7 +63,7 @@ def test_text_among_several_columns_is_packed_without_order() -> None:
     encoder = Encoder(Interner(), "value")
     columns = (np.array(["b", "a"]), np.array([1, 2]), np.array([True, False]))
     codes = encoder.encode(columns)
-    assert encoder.kinds == (Kind.TEXT, Kind.INT, Kind.BOOL)
+    assert encoder.kinds == (ColumnKind.TEXT, ColumnKind.INT, ColumnKind.BOOL)
     assert not encoder.ordered
     assert max(codes.tolist()) < 0
     assert [column.tolist() for column in encoder.decode(codes, 2)] == [["b", "a"], [1, 2], [True, False]]

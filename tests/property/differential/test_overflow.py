@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from differential import Collection, example, new_input
-from differential.delta import Prefixes, Relation, extend
+from differential.delta import CollectionIndex, Prefixes, extend
 from timely import execute_directly
 from timely.errors import OperatorError
 
@@ -51,7 +51,7 @@ def half_joined(one: Collection) -> Collection:
 
 
 def extended(one: Collection) -> Collection:
-    relation = Relation(one)
+    relation = CollectionIndex(one)
     return extend(Prefixes.of(one), [relation.extension(0)]).results()
 
 
@@ -213,10 +213,10 @@ def test_the_time_is_named_though_a_batch_has_several_epochs(name: str, in_a_loo
             ),
             "(7, 1, 2)",
         ),
-        (lambda one, two: extend(Prefixes.of(one), [Relation(two).extension(0)]).results(), "(7, 1, 2)"),
+        (lambda one, two: extend(Prefixes.of(one), [CollectionIndex(two).extension(0)]).results(), "(7, 1, 2)"),
         (
             lambda one, two: extend(
-                Prefixes.of(one), [Relation(two).extension(0), Relation(two).extension(0)]
+                Prefixes.of(one), [CollectionIndex(two).extension(0), CollectionIndex(two).extension(0)]
             ).results(),
             "(7, 1",
         ),

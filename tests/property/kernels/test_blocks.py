@@ -19,7 +19,7 @@ from differential.kernels.consolidate import consolidate
 from differential.kernels.few import due_block, due_of, split_of, split_rows
 from differential.trace.batch import Batch, frontier_table
 from differential.trace.batcher import NOT_DUE, Batcher
-from differential.trace.columns import Columns, Rows
+from differential.trace.columns import Rows, UpdateColumns
 from differential.trace.description import Description
 from tests.invariants import check
 from tests.oracle.trace import consolidated
@@ -44,14 +44,14 @@ def test_a_block_has_the_columns_that_were_packed_and_owns_them(rows: Rows) -> N
     for column in unpacked:
         if column.size:
             assert block.ctypes.data < column.ctypes.data < block.ctypes.data + block.nbytes
-    columns = Columns(len(rows[0]), len(rows[4]), 2, block, None)
+    columns = UpdateColumns(len(rows[0]), len(rows[4]), 2, block, None)
     assert lists(columns.rows) == lists(rows)
     inside = rows[0], rows[1], rows[2], rows[3], np.pad(rows[4], ((0, 0), (0, 1)))
     assert lists(columns_of(entered_block(block))) == lists(inside)
-    assert lists(columns.entered().rows) == lists(Columns.of(rows).entered().rows) == lists(inside)
-    assert columns.rows_at.tolist() == Columns.of(rows).rows_at.tolist()
+    assert lists(columns.entered().rows) == lists(UpdateColumns.of(rows).entered().rows) == lists(inside)
+    assert columns.rows_at.tolist() == UpdateColumns.of(rows).rows_at.tolist()
     if len(rows[4]) == 1:
-        assert columns.time() == Columns.of(rows).time() == tuple(rows[4][0].tolist())
+        assert columns.time() == UpdateColumns.of(rows).time() == tuple(rows[4][0].tolist())
 
 
 @settings(deadline=None)
@@ -61,7 +61,7 @@ def test_a_block_of_consolidated_updates_is_what_consolidation_returns(parts: li
         block, count, distinct = consolidated_block(*rows)
         assert lists(columns_of(block)) == lists(consolidate(*rows))
         assert (count, distinct) == tuple(map(len, (columns_of(block)[0], columns_of(block)[4])))
-    heads = tuple(Columns.of(rows).head for rows in parts)
+    heads = tuple(UpdateColumns.of(rows).head for rows in parts)
     merged = columns_of(merged_block(heads, AS_THEY_ARE)[0])
     assert rows_of(merged) == consolidated(row for rows in parts for row in rows_of(rows))
     [least] = since.elements
@@ -113,7 +113,7 @@ def test_few_rows_are_split_into_what_is_due_and_what_waits(rows: Rows, upper: A
     if count:
         assert (len(due[0]), len(due[4])) == (count, distinct)
         lower = Antichain([(0, 0)])
-        check(Batch(Columns(count, distinct, 2, passed, None), Description(lower, Antichain(), lower)))
+        check(Batch(UpdateColumns(count, distinct, 2, passed, None), Description(lower, Antichain(), lower)))
     assert (rows_of(due) if count else []) == consolidated(row for row in rows_of(rows) if not upper.less_equal(row[2]))
     rest = rows_of(columns_of(waiting)) if left else []
     assert (len(rest), sorted(rest)) == (left, sorted(row for row in rows_of(rows) if upper.less_equal(row[2])))
@@ -121,7 +121,7 @@ def test_few_rows_are_split_into_what_is_due_and_what_waits(rows: Rows, upper: A
     minimum = Antichain(row[2] for row in rest)
     assert Antichain(map(tuple, least.reshape(-1, 2).tolist())) == (minimum if times_left > 1 else Antichain())
     if times_left == 1:
-        assert (Columns(left, 1, 2, waiting, None).time(),) == minimum.elements
+        assert (UpdateColumns(left, 1, 2, waiting, None).time(),) == minimum.elements
         again, number = due_of(waiting, ((9, 9),))
         assert rows_of(columns_of(again) if number else _NONE) == consolidated(rest)
 

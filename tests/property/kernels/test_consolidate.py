@@ -16,7 +16,7 @@ from differential.kernels.radix import IN_CACHE, sort_words
 from differential.kernels.words import pack_part
 from differential.trace import parts as parts_module
 from differential.trace.batch import Batch
-from differential.trace.columns import Columns, Rows
+from differential.trace.columns import Rows, UpdateColumns
 from differential.trace.description import Description
 from differential.trace.parts import consolidated as consolidated_parts
 from tests.invariants import check
@@ -30,7 +30,9 @@ DEPTHS = st.integers(1, 3)
 def _check(columns: Rows) -> None:
     before = [column.copy() for column in columns]
     together = consolidate(*columns)
-    batch = Batch(Columns.of(together), Description(Antichain([(0,) * columns[4].shape[1]]), Antichain(), Antichain()))
+    batch = Batch(
+        UpdateColumns.of(together), Description(Antichain([(0,) * columns[4].shape[1]]), Antichain(), Antichain())
+    )
     check(batch)
     assert rows_of_batch(batch) == consolidated(rows_of(columns))
     assert all(np.array_equal(column, old) for column, old in zip(columns, before)), "the input was changed"
@@ -71,7 +73,8 @@ def test_rows_in_several_parts_consolidate_as_in_one(data: Any) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(parts_module, "MANY", data.draw(st.sampled_from([0, parts_module.MANY])))
         batch = Batch(
-            Columns.of(consolidated_parts(parts)), Description(Antichain([(0,) * depth]), Antichain(), Antichain())
+            UpdateColumns.of(consolidated_parts(parts)),
+            Description(Antichain([(0,) * depth]), Antichain(), Antichain()),
         )
     check(batch)
     assert rows_of_batch(batch) == expected
@@ -147,7 +150,8 @@ def test_columns_absent_from_some_parts_are_combined_with_those_of_others(
     one = wide, (wide << 2 * bits) - 2**30, wide % 2, wide << 2 * bits + bits // 2, np.array([[5], [3]])
     bare = wide << bits, NOTHING, NOTHING, NOTHING, np.array([[2]])
     batch = Batch(
-        Columns.of(consolidated_parts([one, bare, bare])), Description(Antichain([(0,)]), Antichain(), Antichain())
+        UpdateColumns.of(consolidated_parts([one, bare, bare])),
+        Description(Antichain([(0,)]), Antichain(), Antichain()),
     )
     check(batch)
     assert rows_of_batch(batch) == consolidated([row for part in (one, bare, bare) for row in rows_of(part)])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import given, settings, strategies as st
 
-from differential.data.codes import MOST_PACKED, Field, fields
+from differential.data.codes import MOST_PACKED, BitField, fields
 from differential.kernels.fields import append_field, field
 
 ANY = st.integers(-(1 << 40), 1 << 40)
@@ -44,7 +44,7 @@ def test_a_field_is_bits_of_a_word_and_the_first_one_has_its_sign(
 def test_what_is_packed_in_bounds_comes_back_in_the_order_of_the_rows(data: st.DataObject, count: int) -> None:
     layout = fields(count)
 
-    def item_of(place: Field) -> st.SearchStrategy[int]:
+    def item_of(place: BitField) -> st.SearchStrategy[int]:
         return st.sampled_from([place.least, place.most, 0]) | st.integers(place.least, place.most)
 
     rows = data.draw(st.lists(st.tuples(*map(item_of, layout)), max_size=20))

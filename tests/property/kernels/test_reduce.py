@@ -218,7 +218,7 @@ def test_a_negative_diff_is_reported_at_a_time_where_it_is_negative(
     assert not fault or fault in negative
 
 
-def reduce_in_rounds(state: rounds.State, reduction: Reduction) -> list[Update]:
+def reduce_in_rounds(state: rounds.ReduceState, reduction: Reduction) -> list[Update]:
     """Return what a reduction in Python emits in all rounds, with values in two halves where possible."""
     rows: list[Update] = []
     for number in range(rounds.rounds(state)):

@@ -16,7 +16,7 @@ from tests.thorough import examples
 NONE = np.empty((0, 8), np.int64)
 
 
-def emitted(state: rounds.State) -> tuple[Any, ...]:
+def emitted(state: rounds.ReduceState) -> tuple[Any, ...]:
     """Return what the function receives in each round and what is emitted if it doubles counts; what is pending."""
     found = []
     for number in range(rounds.rounds(state)):
@@ -45,7 +45,7 @@ def test_a_first_batch_alone(rows: dict[tuple[int, int], int], time: list[int], 
     pending = np.empty((0, PENDING_TIME + depth), np.int64)
     assert reduce_first.is_first(batch.table, pending, batch.table, NONE)
     assert emitted(rounds.plan(batch.table, pending, batch.table, NONE, upper)) == emitted(
-        rounds.State(*rounds.plan_rounds(batch.table, pending, batch.table, NONE, upper))
+        rounds.ReduceState(*rounds.plan_rounds(batch.table, pending, batch.table, NONE, upper))
     )
 
 

@@ -17,7 +17,7 @@ from differential.kernels.compile import NOTHING
 from differential.kernels.reduce_layers import PENDING_TIME
 from differential.kernels.reduce_replay import INPUT, OUTPUT
 from differential.kernels.reduce_rounds import (
-    State,
+    ReduceState,
     accumulate_round,
     keys,
     pending,
@@ -51,7 +51,7 @@ REDUCTIONS: dict[str, Reduction] = {"count": count, "halved": halved, "first of 
 class Rounds:
     """The rounds of one call, each compared with what the updates before it mean."""
 
-    def __init__(self, state: State, input: list[Update], output: list[Update], reduction: Reduction) -> None:
+    def __init__(self, state: ReduceState, input: list[Update], output: list[Update], reduction: Reduction) -> None:
         self.state, self.input, self.output, self.reduction = state, input, output, reduction
         self.visited: dict[int, list[Time]] = {}
 

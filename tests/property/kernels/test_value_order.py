@@ -12,7 +12,7 @@ from differential.data.interning import Interner
 from differential.data.strings import TEXT
 from differential.kernels.reduce_rows import SORTED
 from differential.kernels.value_order import CODE, PLACE, in_value_order, sort_values
-from differential.trace.columns import Columns
+from differential.trace.columns import UpdateColumns
 from tests.strategies_batches import rows_of
 from tests.thorough import examples
 
@@ -76,7 +76,7 @@ def test_the_rows_of_each_key_are_in_the_order_of_their_values(data: Any) -> Non
     index = np.arange(count) % 2 if is_timed else np.empty(0, np.int64)
     diffs = np.empty(0, np.int64) if is_plain else np.arange(1, count + 1)
     times = np.array([[3], [5]]) if is_timed else np.array([[3]])
-    head = Columns.of((keys, values.codes, index, diffs, times)).head
+    head = UpdateColumns.of((keys, values.codes, index, diffs, times)).head
     ranks = values.ranks()
     expected = sorted(range(count), key=lambda row: (keys[row], ranks[row]))
     vals, new_index, new_diffs, is_sorted = in_value_order((head,), values.order.ctypes.data)

@@ -9,10 +9,10 @@ import numpy as np
 from hypothesis import given, settings, strategies as st
 
 from differential import Session
-from differential.session.sources import Batch, Target
+from differential.session.sources import SourceBatch, Target
 from differential.session.transaction import Kind
 
-Statement = tuple[Kind, list[tuple[int, int]]]
+RowStatement = tuple[Kind, list[tuple[int, int]]]
 
 
 class Memory:
@@ -21,20 +21,20 @@ class Memory:
     name = "memory"
 
     def __init__(self) -> None:
-        self.batches: list[Sequence[Statement]] = []
+        self.batches: list[Sequence[RowStatement]] = []
         self.is_ended = False
 
     def open(self, target: Target, position: Any) -> Memory:
         return self
 
-    def poll(self) -> Batch | None:
+    def poll(self) -> SourceBatch | None:
         if not self.batches:
             return None
         changes = []
         for kind, rows in self.batches.pop(0):
             columns = tuple(np.array(column, np.int64) for column in zip(*rows))
             changes.append((kind, columns[: {Kind.CLEAR: 0, Kind.DELETE_KEYS: 1}.get(kind, 2)]))
-        return Batch(changes, (), 1)
+        return SourceBatch(changes, (), 1)
 
     def confirm(self, position: Any) -> None:
         pass
@@ -43,7 +43,7 @@ class Memory:
         pass
 
 
-def applied(rows: list[tuple[int, int]], statement: Statement) -> list[tuple[int, int]]:
+def applied(rows: list[tuple[int, int]], statement: RowStatement) -> list[tuple[int, int]]:
     """The oracle: the rows after a statement."""
     kind, given_rows = statement
     if kind is Kind.CLEAR:
@@ -64,7 +64,7 @@ STATEMENTS = st.tuples(st.sampled_from([Kind.INSERT, Kind.UPSERT, Kind.DELETE_KE
 
 @settings(max_examples=10, deadline=None)
 @given(commits=st.lists(st.lists(STATEMENTS, max_size=4), max_size=4))
-def test_statements_of_a_source_happen_in_order(commits: list[list[Statement]]) -> None:
+def test_statements_of_a_source_happen_in_order(commits: list[list[RowStatement]]) -> None:
     source, rows = Memory(), list[tuple[int, int]]()
     with Session() as db:
         table = db.table("table", {"key": int, "value": int}, key="key")

@@ -11,7 +11,7 @@ from hypothesis import given, settings, strategies as st
 
 from differential.kernels.join import DONE, join
 from differential.operators import histories
-from differential.operators.histories import Watches, products
+from differential.operators.histories import CodeWatchers, products
 from differential.trace.batch import Batch, table_of
 from differential.trace.description import Description
 from tests.strategies_batches import times
@@ -53,7 +53,7 @@ def test_the_pieces_of_two_histories_add_up_to_them(depth: int, short: int, monk
     def check(mine: Any, theirs: list[Any]) -> None:
         nonlocal were_cut
         new, past = Batch.build(*mine, whole), tuple(Batch.build(*columns, whole) for columns in theirs)
-        pieces = products(new, past, Watches(len, len))
+        pieces = products(new, past, CodeWatchers(len, len))
         if pieces is not None:
             were_cut += 1
             found: Counter[Any] = Counter()

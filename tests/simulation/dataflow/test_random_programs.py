@@ -7,7 +7,7 @@ import pytest
 from tests.simulation.dataflow.model import simulate
 from tests.simulation.trace import TracedNetwork
 from tests.thorough import examples
-from timely.communication.message import Data, Message, Progress
+from timely.communication.message import Data, Message, ProgressUpdate
 from timely.progress.protocol import Protocol
 from timely.progress.reachability import Tracker
 
@@ -75,7 +75,7 @@ def test_a_worker_that_never_reports_an_end_is_detected(monkeypatch: pytest.Monk
 def test_progress_that_overtakes_the_batches_sent_before_it_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     def overtaken(network: TracedNetwork, sender: int, receiver: int, message: Message) -> None:
         send(network, sender, receiver, message)
-        if isinstance(message, Progress):
+        if isinstance(message, ProgressUpdate):
             queue = network._in_flight[sender, receiver]
             behind = next((place for place, each in enumerate(queue) if isinstance(each, Data)), len(queue) - 1)
             queue.insert(behind, queue.pop())

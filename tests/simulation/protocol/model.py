@@ -28,7 +28,7 @@ from tests.oracle.progress import Graph, step
 from tests.simulation.trace import Trace
 from timely.order import Changes, Time
 from timely.progress.accumulation import Route
-from timely.progress.protocol import Protocol, Statistics
+from timely.progress.protocol import Protocol, ProtocolStatistics
 from timely.progress.reachability import Tracker
 
 Pointstamp = tuple[int, Time]
@@ -184,8 +184,8 @@ class Cluster:
             assert not site.protocol.holding, f"worker {worker} keeps something back"
             assert not any(site.tracker.frontier(place) for place in range(len(self.graph.lengths)))
 
-    def statistics(self) -> Statistics:
-        return Statistics(*map(sum, zip(*(site.protocol.statistics() for site in self.sites))))
+    def statistics(self) -> ProtocolStatistics:
+        return ProtocolStatistics(*map(sum, zip(*(site.protocol.statistics() for site in self.sites))))
 
 
 class Run:

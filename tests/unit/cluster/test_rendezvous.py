@@ -17,10 +17,10 @@ import zmq
 from tests.unit.communication.networks import free_ports, together
 from timely.cluster.head import Head
 from timely.cluster.lifeline import GONE
-from timely.cluster.lines import Lines
+from timely.cluster.lines import LineConnection
 from timely.cluster.member import Member
-from timely.cluster.place import Place
-from timely.cluster.seal import Keyed
+from timely.cluster.place import ProcessPlace
+from timely.cluster.seal import KeyPairSeal
 from timely.config import Config
 from timely.errors import PeerFailed, TransportError
 
@@ -35,7 +35,9 @@ class Meeting:
         self.config = Config(rendezvous_seconds=seconds)
         self.run = os.urandom(4).hex()
         ports = tuple(free_ports(2))
-        self.places = [Place(each, processes, "127.0.0.1", self.run, ports, returns) for each in range(processes)]
+        self.places = [
+            ProcessPlace(each, processes, "127.0.0.1", self.run, ports, returns) for each in range(processes)
+        ]
         self.found: dict[int, tuple[Any, ...]] = {}
         self.fates: list[Fates] = [SimpleQueue() for _ in range(processes)]
 
@@ -47,21 +49,21 @@ class Meeting:
             self.fates[process].put(fate)
 
         if process == 0:
-            self.found[0] = Head(place, config, Keyed(*keys), keys, declare).host(deadline)
+            self.found[0] = Head(place, config, KeyPairSeal(*keys), keys, declare).host(deadline)
         else:
-            self.found[process] = Member(place, config, Keyed(*keys), keys, declare).attend(deadline)[:2]
+            self.found[process] = Member(place, config, KeyPairSeal(*keys), keys, declare).attend(deadline)[:2]
 
-    def connect(self) -> Lines:
+    def connect(self) -> LineConnection:
         """Return a connection to process 0, as soon as that listens."""
         end = clock.monotonic() + 10
         while True:
             try:
-                return Lines(socket.create_connection(("127.0.0.1", self.places[0].ports[0]), 5))
+                return LineConnection(socket.create_connection(("127.0.0.1", self.places[0].ports[0]), 5))
             except OSError:
                 assert clock.monotonic() < end, "process 0 does not listen after 10 s"
                 clock.sleep(0.01)
 
-    def introduction(self, process: int, lines: Lines, **changes: Any) -> bytes:
+    def introduction(self, process: int, lines: LineConnection, **changes: Any) -> bytes:
         """Return how a process introduces itself on a connection, without the seal."""
         _, run, challenge = lines.receive()[0].decode().split(" ")
         introduction = {
@@ -101,7 +103,7 @@ def test_strangers_are_counted_and_do_not_keep_processes_apart() -> None:
         silent.append(meeting.connect())
         meeting.attend(1)
 
-    silent: list[Lines] = []
+    silent: list[LineConnection] = []
     assert together([lambda: meeting.attend(0), disturb]) == [None, None]
     assert meeting.found[0] == meeting.found[1]
     silent[0].close()
@@ -146,7 +148,7 @@ def test_an_introduction_that_was_recorded_is_refused() -> None:
 
     def replay() -> None:
         former = meeting.connect()
-        line = Keyed(*KEYS).sealed(meeting.introduction(2, former, challenge="of another connection"))
+        line = KeyPairSeal(*KEYS).sealed(meeting.introduction(2, former, challenge="of another connection"))
         former.send(line)
         with pytest.raises(EOFError):
             former.receive()
@@ -173,7 +175,7 @@ def test_a_process_that_ends_while_others_wait_is_named_by_all_at_once() -> None
 
     def come_and_go() -> None:
         lines = meeting.connect()
-        lines.send(Keyed(*KEYS).sealed(meeting.introduction(2, lines)))
+        lines.send(KeyPairSeal(*KEYS).sealed(meeting.introduction(2, lines)))
         clock.sleep(0.3)
         lines.close()
 
@@ -189,7 +191,7 @@ def test_a_process_that_the_system_starts_again_is_awaited() -> None:
 
     def come_and_return() -> None:
         lines = meeting.connect()
-        lines.send(Keyed(*KEYS).sealed(meeting.introduction(2, lines)))
+        lines.send(KeyPairSeal(*KEYS).sealed(meeting.introduction(2, lines)))
         clock.sleep(0.1)
         lines.close()
         meeting.attend(2)
@@ -207,7 +209,7 @@ def test_the_end_of_a_process_is_passed_on_to_all_others() -> None:
 
     def come_and_end() -> None:
         lines = meeting.connect()
-        lines.send(Keyed(*KEYS).sealed(meeting.introduction(2, lines)))
+        lines.send(KeyPairSeal(*KEYS).sealed(meeting.introduction(2, lines)))
         while not lines.receive():
             pass
         lines.close()

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, strategies as st
 
-from timely.cluster.seal import Keyed
+from timely.cluster.seal import KeyPairSeal
 from timely.errors import TransportError
 
-SEAL = Keyed(b"p" * 40, b"s" * 40)
+SEAL = KeyPairSeal(b"p" * 40, b"s" * 40)
 
 
 @given(st.binary())

@@ -13,8 +13,8 @@ import pytest
 from tests.strategies_communication import same_message
 from tests.unit.communication.networks import KINDS, collect, exchange, network, until
 from timely.communication.allocator import Allocator, broadcast
-from timely.communication.codec import Encoder
-from timely.communication.message import Data, Failure, Goodbye, Progress, Shape
+from timely.communication.codec import MessageEncoder
+from timely.communication.message import Data, Failure, Goodbye, ProgressUpdate, Shape
 from timely.communication.sockets import SocketAllocator
 from timely.data.container import Columns
 from timely.errors import PeerFailed
@@ -37,8 +37,8 @@ def sleeping(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[list[Al
         yield made
 
 
-def change(number: int) -> Progress:
-    return Progress(0, ((number, (0,), 1),))
+def change(number: int) -> ProgressUpdate:
+    return ProgressUpdate(0, ((number, (0,), 1),))
 
 
 def megabyte(number: int = 0) -> Data:
@@ -74,10 +74,10 @@ def test_progress_is_counted_by_its_bytes_where_it_is_encoded(allocators: list[A
     sizes = []
     for changes in (1, 200):
         before = first.progress_bytes
-        first.send(far.index, Progress(0, ((0, (0,), 1),) * changes))
+        first.send(far.index, ProgressUpdate(0, ((0, (0,), 1),) * changes))
         sizes.append(first.progress_bytes - before)
     if far.process != first.process and isinstance(first, SocketAllocator):
-        frames = Encoder(0, first._config.generation).encode(change(0), far.index)
+        frames = MessageEncoder(0, first._config.generation).encode(change(0), far.index)
         assert sizes[0] == pytest.approx(sum(map(len, frames)), abs=4)
         assert 200 * 4 < sizes[1] - sizes[0] < 200 * 12
     else:
@@ -94,7 +94,7 @@ def test_messages_arrive_unchanged(allocators: list[Allocator]) -> None:
         Data(1, 2, (3, 4), Columns((big, big * 0.5, big.astype(np.int8)))),
         Data(1, 2, (3, 4), Columns((np.array([True, False]), np.array(["a", "wörter"], np.dtypes.StringDType())))),
         Data(1, 2, (3,), [("text", 1, None), [b"bytes", 2.5]]),
-        Progress(1, ((7, (2**61, 0), -3),)),
+        ProgressUpdate(1, ((7, (2**61, 0), -3),)),
         Shape(2, b"digest", ("map", "filter")),
     ]
     for message in messages:

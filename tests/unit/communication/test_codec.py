@@ -16,18 +16,27 @@ from timely.communication.codec import (
     MAX_DEPTH,
     MAX_FRAMES,
     PROTOCOL,
-    Encoder,
     Hello,
+    MessageEncoder,
     PlainPacker,
     WireMessage,
     decode,
     unpack_plain,
 )
-from timely.communication.message import Answer, Data, Failure, Goodbye, Progress, Question, Shape, Taken
+from timely.communication.message import (
+    Data,
+    Failure,
+    Goodbye,
+    ProgressUpdate,
+    Shape,
+    StallAnswer,
+    StallQuestion,
+    Taken,
+)
 from timely.data.container import Columns
 from timely.errors import DataError, FrameError
 
-ENCODER = Encoder(sender=0, generation="g")
+ENCODER = MessageEncoder(sender=0, generation="g")
 
 
 def data(*columns: np.ndarray) -> Data:
@@ -40,7 +49,7 @@ def records(*values: object) -> Data:
 
 @pytest.mark.parametrize("time", [(-1,), (0, 2**62 + 1), (2**64 - 1,), (True,), (0.0,)])
 def test_a_time_of_no_scope_is_refused(time: tuple[int, ...]) -> None:
-    for message in (Data(0, 1, time, [1]), Progress(0, ((0, time, 1),))):
+    for message in (Data(0, 1, time, [1]), ProgressUpdate(0, ((0, time, 1),))):
         with pytest.raises(FrameError, match="is not a timestamp"):
             decode(ENCODER.encode(message, 1))
 
@@ -104,7 +113,7 @@ def test_times_may_be_numpy_integers() -> None:
     time = (np.int64(2), np.int64(3))
     for message, plain in [
         (Data(0, 1, time, [5]), Data(0, 1, (2, 3), [5])),
-        (Progress(0, ((4, time, np.int64(-1)),)), Progress(0, ((4, (2, 3), -1),))),
+        (ProgressUpdate(0, ((4, time, np.int64(-1)),)), ProgressUpdate(0, ((4, (2, 3), -1),))),
     ]:
         assert decode(ENCODER.encode(message, 1)).message == plain
     with pytest.raises(TypeError, match="cannot be interpreted as an integer"):
@@ -142,7 +151,7 @@ def test_a_list_that_contains_itself_is_refused() -> None:
 
 
 def test_a_refused_record_does_not_spoil_the_next_message() -> None:
-    encoder = Encoder(0, "g")
+    encoder = MessageEncoder(0, "g")
     with pytest.raises(DataError):
         encoder.encode(records(("key", object())), 1)
     assert decode(encoder.encode(records(("key", 1)), 1)).message == records(("key", 1))
@@ -220,7 +229,7 @@ def test_a_superfluous_frame_is_refused(message: WireMessage) -> None:
 )
 def test_malformed_changes_are_refused(changes: tuple[object, ...]) -> None:
     with pytest.raises(FrameError):
-        decode(ENCODER.encode(Progress(0, changes), 1))  # type: ignore[arg-type]
+        decode(ENCODER.encode(ProgressUpdate(0, changes), 1))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("number", [-1, 1 << 48, True, 1.0, "1"])
@@ -243,9 +252,9 @@ def test_numbers_have_up_to_48_bits() -> None:
         Taken((3,)),  # type: ignore[arg-type]
         Shape(0, "digest", ()),  # type: ignore[arg-type]
         Shape(0, b"digest", (b"map",)),  # type: ignore[arg-type]
-        Answer(0, ("one", 2)),  # type: ignore[arg-type]
-        Answer(0, "one"),  # type: ignore[arg-type]
-        Question(0, 1, -2, (3,)),
+        StallAnswer(0, ("one", 2)),  # type: ignore[arg-type]
+        StallAnswer(0, "one"),  # type: ignore[arg-type]
+        StallQuestion(0, 1, -2, (3,)),
         Failure(0, b"text"),  # type: ignore[arg-type]
         Hello(1, 1, 1, 1, 1, "every"),  # type: ignore[arg-type]
     ],

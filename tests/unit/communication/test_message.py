@@ -7,7 +7,7 @@ from sys import getsizeof
 import numpy as np
 import pytest
 
-from timely.communication.message import Data, Goodbye, Message, Progress, weight
+from timely.communication.message import Data, Goodbye, Message, ProgressUpdate, weight
 from timely.data.container import Columns
 
 
@@ -17,7 +17,7 @@ from timely.data.container import Columns
         (Data(0, 1, (2,), Columns((np.arange(10), np.zeros(10, np.int8)))), 90),
         (Data(0, 1, (2,), ["a record", "another"]), 16 + getsizeof("a record") + getsizeof("another")),
         (Data(0, 1, (2,), Columns((np.arange(0),))), 0),
-        (Progress(0, ((1, (2,), 3),)), 0),
+        (ProgressUpdate(0, ((1, (2,), 3),)), 0),
         (Goodbye(0, 1), 0),
     ],
 )

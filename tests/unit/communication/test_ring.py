@@ -20,8 +20,8 @@ from hypothesis import given, settings, strategies as st
 from tests.strategies_communication import same_message
 from tests.unit.communication.networks import Arrived, collect, connected, ipc_configs, until
 from timely.communication.allocator import broadcast
-from timely.communication.inbox import ARE_POSSIBLE, Inbox, Outlet
-from timely.communication.message import Data, Failure, Goodbye, Message, Progress
+from timely.communication.inbox import ARE_POSSIBLE, Inbox, RingOutlet
+from timely.communication.message import Data, Failure, Goodbye, Message, ProgressUpdate
 from timely.communication.ring import MESSAGE_BYTES, PAGE, RING_BYTES, RingReader, RingWriter, words_of
 from timely.data.container import Columns
 from timely.errors import FrameError, PeerFailed
@@ -123,9 +123,9 @@ def test_an_offer_that_does_not_lead_to_the_memory_is_not_accepted(change: str) 
             "nonsense": "a/b",
         }
         before = len(os.listdir("/proc/self/fd"))
-        assert Outlet.open(offers[change]) is None
+        assert RingOutlet.open(offers[change]) is None
         assert len(os.listdir("/proc/self/fd")) == before
-        accepted = Outlet.open(inbox.offer(1))
+        accepted = RingOutlet.open(inbox.offer(1))
         assert accepted is not None
         accepted.close()
         assert len(os.listdir("/proc/self/fd")) == before
@@ -149,11 +149,11 @@ def test_the_memory_has_no_name_cannot_shrink_and_is_its_owners_alone() -> None:
 
 ANOTHER_ACCOUNT = """
 import os, sys
-from timely.communication.inbox import Outlet
+from timely.communication.inbox import RingOutlet
 os.setgroups([])
 os.setgid(65534)
 os.setuid(65534)
-print(Outlet.open(sys.argv[1]))
+print(RingOutlet.open(sys.argv[1]))
 """
 
 
@@ -171,7 +171,7 @@ def test_another_account_cannot_open_the_memory() -> None:
 
 def message(kind: int, size: int) -> Message:
     if kind == 0:
-        return Progress(0, ((size, (kind,), 1),))
+        return ProgressUpdate(0, ((size, (kind,), 1),))
     return Data(0, size, (0,), Columns((np.arange(size), np.arange(size) * 0.5)))
 
 

@@ -10,15 +10,15 @@ import pytest
 
 from benchmarks import simulated
 from benchmarks.simulated import SimulatedNetwork
-from timely.communication.message import Message, Progress
+from timely.communication.message import Message, ProgressUpdate
 from timely.errors import StalledError
 
 WEIGHT = 64
 PEERS, EACH = 3, 5
 
 
-def change(number: int) -> Progress:
-    return Progress(0, ((number, (0,), 1),))
+def change(number: int) -> ProgressUpdate:
+    return ProgressUpdate(0, ((number, (0,), 1),))
 
 
 def crowded(seed: int) -> SimulatedNetwork:

@@ -32,13 +32,13 @@ from tests.unit.communication.networks import (
 )
 from timely.communication import sockets
 from timely.communication.allocator import Allocator, broadcast
-from timely.communication.codec import MAX_FRAMES, Ack, Encoder, Hello, decode
+from timely.communication.codec import MAX_FRAMES, Ack, Hello, MessageEncoder, decode
 from timely.communication.curve import make_keys
 from timely.communication.doorbell import Doorbell
 from timely.communication.ends import SharedContext, bind_pull, connect_push
 from timely.communication.link import Link
 from timely.communication.meeting import ACCEPTED_OF_TIMEOUT, SILENCE_SECONDS
-from timely.communication.message import Data, Failure, Goodbye, Progress, Shape
+from timely.communication.message import Data, Failure, Goodbye, ProgressUpdate, Shape
 from timely.communication.notes import REPORT_VARIABLE, Notes
 from timely.communication.sockets import SocketAllocator, socket_allocators
 from timely.communication.thread import Mailbox
@@ -48,7 +48,7 @@ from timely.config import Config
 from timely.data.container import Columns
 from timely.errors import ConfigError, DataError, PeerFailed, PeerLost, TransportError
 
-CHANGE = Progress(0, ((1, (0,), 1),))
+CHANGE = ProgressUpdate(0, ((1, (0,), 1),))
 
 
 def pour(endpoint: str, messages: list[list[bytes]]) -> None:
@@ -131,7 +131,7 @@ def test_an_interrupt_while_sockets_are_made_does_not_wait_for_one_that_nobody_k
         raise KeyboardInterrupt
 
     if at == "inside":
-        monkeypatch.setattr(sockets, "Watch", interrupted)
+        monkeypatch.setattr(sockets, "LinkWatch", interrupted)
     else:
         inner = sockets.SocketAllocator
         several = iter([inner, interrupted])
@@ -274,7 +274,7 @@ def test_a_peer_that_breaks_off_between_its_hello_and_its_answer_is_named_long_b
     with zmq.Context() as context:
         listens = context.socket(zmq.PULL)
         listens.bind(second.endpoint(1))
-        hello = Encoder(1, "test").encode(Hello(2, 1, 1, False, 77, "process"), 0)
+        hello = MessageEncoder(1, "test").encode(Hello(2, 1, 1, False, 77, "process"), 0)
         pour(first.endpoint(0), [[bytes(frame) for frame in hello]])
         leaving = Timer(0.5, listens.close, (0,))
         leaving.start()
@@ -350,7 +350,7 @@ def test_the_launchers_report_of_a_missing_peer_ends_the_meeting(
 
 def test_a_leftover_of_another_generation_does_not_disturb_a_meeting(tmp_path: Path) -> None:
     settings = ipc_configs(tmp_path)
-    hello = Encoder(1, "older").encode(Hello(2, 1, 1, False, 1, "process"), 0)
+    hello = MessageEncoder(1, "older").encode(Hello(2, 1, 1, False, 1, "process"), 0)
     (first,) = socket_allocators(settings[0])
     pour(settings[0].endpoint(0), [[bytes(frame) for frame in hello]])
     (second,) = socket_allocators(settings[1])
@@ -364,7 +364,7 @@ def refused_first(first: Config, second: Config) -> list[BaseException | None]:
     """Return why two peers do not meet if the second refuses the first before the first listens to it."""
     allocators = socket_allocators(first) + socket_allocators(second)
     hello = Hello(first.processes, first.workers, 1, False, 1, first.accumulation)
-    pour(first.endpoint(1), [[bytes(frame) for frame in Encoder(0, first.generation).encode(hello, 1)]])
+    pour(first.endpoint(1), [[bytes(frame) for frame in MessageEncoder(0, first.generation).encode(hello, 1)]])
     errors: list[BaseException | None] = []
     for allocator in reversed(allocators):
         errors += together([allocator.connect])
@@ -424,11 +424,11 @@ def test_runs_follow_each_other_at_the_same_addresses(tmp_path: Path) -> None:
         for run in range(5):
             (allocator,) = socket_allocators(replace(config, generation=f"run {run}"))
             allocator.connect()
-            broadcast(allocator, Progress(run, ()))
+            broadcast(allocator, ProgressUpdate(run, ()))
             broadcast(allocator, Goodbye(allocator.index, 0))
             arrived = collect(allocator, 1)
             until(lambda: bool(allocator.farewells), [allocator])  # noqa: B023
-            assert arrived == [(1 - allocator.index, Progress(run, ()))]
+            assert arrived == [(1 - allocator.index, ProgressUpdate(run, ()))]
             allocator.close()
 
     assert together([lambda: runs(settings[0]), lambda: runs(settings[1])]) == [None, None]
@@ -440,17 +440,17 @@ def test_runs_follow_each_other_at_the_same_addresses(tmp_path: Path) -> None:
 def garbage(seed: int) -> list[list[bytes]]:
     """Return messages that must be refused: noise, damaged frames, and frames for or from another worker or run."""
     rng = random.Random(seed)
-    good = [bytes(frame) for frame in Encoder(1, "test").encode(Failure(1, "not sent by worker 1"), 0)]
+    good = [bytes(frame) for frame in MessageEncoder(1, "test").encode(Failure(1, "not sent by worker 1"), 0)]
     damaged = [[good[0][:cut]] for cut in range(1, len(good[0]))]
     noise = [[rng.randbytes(rng.randrange(200)) for _ in range(rng.randrange(1, 5))] for _ in range(50)]
     foreign = [
-        Encoder(1, "other").encode(Failure(1, "of another cluster"), 0),
-        Encoder(0, "test").encode(Failure(0, "from oneself"), 0),
-        Encoder(1, "test").encode(Failure(0, "in another's name"), 0),
-        Encoder(1, "test").encode(Failure(1, "for another"), 1),
-        Encoder(70, "test").encode(CHANGE, 0),
-        Encoder(70, "other").encode(Hello(2, 1, 1, False, 1, "process"), 0),
-        [*Encoder(1, "test").encode(CHANGE, 0), b"buffer"],
+        MessageEncoder(1, "other").encode(Failure(1, "of another cluster"), 0),
+        MessageEncoder(0, "test").encode(Failure(0, "from oneself"), 0),
+        MessageEncoder(1, "test").encode(Failure(0, "in another's name"), 0),
+        MessageEncoder(1, "test").encode(Failure(1, "for another"), 1),
+        MessageEncoder(70, "test").encode(CHANGE, 0),
+        MessageEncoder(70, "other").encode(Hello(2, 1, 1, False, 1, "process"), 0),
+        [*MessageEncoder(1, "test").encode(CHANGE, 0), b"buffer"],
     ]
     return [*damaged, *noise, *[[bytes(frame) for frame in frames] for frames in foreign]]
 
@@ -472,7 +472,7 @@ def test_malformed_and_foreign_frames_are_refused_counted_and_change_nothing(kin
 def test_only_a_little_of_a_long_refused_frame_is_kept(tmp_path: Path) -> None:
     settings = ipc_configs(tmp_path)
     with connected(settings) as (first, second):
-        pour(settings[0].endpoint(0), [[bytes(Encoder(1, "x" * 1_000_000).encode(CHANGE, 0)[0])]])
+        pour(settings[0].endpoint(0), [[bytes(MessageEncoder(1, "x" * 1_000_000).encode(CHANGE, 0)[0])]])
         until(lambda: first.refused == 1, [first, second])
         assert first.last_refusal.startswith("generation 'xxx")
         assert len(first.last_refusal) == 1000
@@ -484,7 +484,7 @@ def test_repeated_and_premature_messages_are_refused_and_counted(tmp_path: Path)
         second.send(0, CHANGE)
         second.send(0, Goodbye(1, 0))
         until(lambda: bool(first.farewells), [first])
-        recorded = [Encoder(1, "test").encode(CHANGE, 0, number) for number in (1, 2, 0, 4)]
+        recorded = [MessageEncoder(1, "test").encode(CHANGE, 0, number) for number in (1, 2, 0, 4)]
         pour(settings[0].endpoint(0), [[bytes(frame) for frame in frames] for frames in recorded])
         until(lambda: first.refused == 4, [first, second])
         second.send(0, CHANGE)
@@ -498,7 +498,9 @@ def test_a_repeated_acknowledgement_makes_no_room(tmp_path: Path) -> None:
         for _ in range(100):
             first.send(1, batch)
         link = first._links[1]  # type: ignore[attr-defined]
-        pour(settings[0].endpoint(0), [[bytes(Encoder(1, "test").encode(Ack(1 << 18), 0)[0])] for _ in range(20)])
+        pour(
+            settings[0].endpoint(0), [[bytes(MessageEncoder(1, "test").encode(Ack(1 << 18), 0)[0])] for _ in range(20)]
+        )
         until(lambda: link.acknowledged > 0, [first])
         for _ in range(20):
             first.receive()
@@ -1156,8 +1158,8 @@ def test_a_description_larger_than_a_frame_is_refused_by_its_name(tmp_path: Path
     with connected(ipc_configs(tmp_path, frame_bytes=1 << 16)) as (first, _):
         with pytest.raises(DataError, match=r"^the description of dataflow 3, .*; set TIMELY_FRAME_BYTES"):
             first.send(1, Shape(3, b"digest", ("operator" * 1000,) * 10))
-        with pytest.raises(DataError, match=r"^a message of kind Progress of \d+ bytes"):
-            first.send(1, Progress(0, CHANGE.changes * 20_000))
+        with pytest.raises(DataError, match=r"^a message of kind ProgressUpdate of \d+ bytes"):
+            first.send(1, ProgressUpdate(0, CHANGE.changes * 20_000))
 
 
 def test_a_process_that_is_asked_to_end_does_not_report_peers_that_are_gone(tmp_path: Path) -> None:

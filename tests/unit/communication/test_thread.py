@@ -10,10 +10,10 @@ from typing import Any, cast
 
 import pytest
 
-from timely.communication.message import Progress
+from timely.communication.message import ProgressUpdate
 from timely.communication.thread import Bell, thread_allocators
 
-CHANGE = Progress(0, ((1, (0,), 1),))
+CHANGE = ProgressUpdate(0, ((1, (0,), 1),))
 WEIGHT = 64
 LONG = 20.0
 """More seconds than anything immediate takes, however busy the machine is."""

@@ -14,7 +14,7 @@ import pytest
 import zmq
 
 from timely.communication import watch
-from timely.communication.watch import GRACE_SECONDS, REPORT_SECONDS, Watch, heartbeat
+from timely.communication.watch import GRACE_SECONDS, REPORT_SECONDS, LinkWatch, heartbeat
 
 
 class Watched:
@@ -28,7 +28,7 @@ class Watched:
         self.listener: Any = SimpleNamespace(monitor=context.socket(zmq.PAIR))
         self.context = context
         self.wakes: list[None] = []
-        self.watch: Any = Watch(
+        self.watch: Any = LinkWatch(
             self.links, self.listener, lambda: self.wakes.append(None), lambda link: described[link.peer]
         )
 
@@ -154,7 +154,7 @@ def test_a_socket_error_ends_the_thread_silently_only_if_the_socket_was_closed_m
     monkeypatch.setattr(zmq, "Poller", Poller)
     monkeypatch.setattr(threading, "excepthook", lambda hook: raised.append(hook.exc_type.__name__))
     listener: Any = SimpleNamespace(monitor=Monitor(is_closed))
-    made: Any = Watch([], listener, lambda: None, lambda link: None)
+    made: Any = LinkWatch([], listener, lambda: None, lambda link: None)
     closed.set()
     made._thread.join(10)
     made._ended.close()

@@ -10,7 +10,7 @@ import pytest
 import differential.data.codes as codes_module
 import differential.data.interning as interning_module
 from differential import Collection, Updates, new_input, replay_into
-from differential.capture import Changes, Statement
+from differential.capture import CapturedUpdates, Statement
 from differential.data.codes import Encoder
 from differential.data.interning import Codes, Interner, interner_of
 from timely import Antichain, Worker, execute
@@ -217,8 +217,8 @@ def test_the_table_stays_small_when_a_capture_is_only_read_back(monkeypatch: pyt
         for epoch in range(epochs):
             (names,) = text(*(f"{epoch} {number}" for number in range(per_epoch)))
             upper = Antichain([(epoch + 1,)] if epoch < epochs - 1 else [])
-            queue.push(Changes(Updates.at((epoch,), (names, names))))
-            queue.push(Changes(Updates.at((epoch,), (names, names))))
+            queue.push(CapturedUpdates(Updates.at((epoch,), (names, names))))
+            queue.push(CapturedUpdates(Updates.at((epoch,), (names, names))))
             queue.push(Statement(Antichain([(epoch,)]), upper, (((epoch,), per_epoch),)))
             worker.step_while(lambda reached=epoch + 1: probe.less_than(reached))
         queue.close()

@@ -10,7 +10,7 @@ import pytest
 import differential.data.interning as interning
 from differential import Collection, Variable, example, new_input
 from differential.data.interning import interner_of
-from differential.delta import AltNeu, Prefixes, Relation, extend, half_join
+from differential.delta import AltNeu, CollectionIndex, Prefixes, extend, half_join
 from differential.graphs import motif, triangles
 from timely import Scope, Worker, execute_directly
 from timely.errors import BuildError, OperatorError
@@ -154,7 +154,7 @@ def test_the_keys_that_were_looked_up_are_forgotten(monkeypatch: pytest.MonkeyPa
 
 def test_values_of_different_kinds_cannot_be_the_same() -> None:
     def program(scope: Scope) -> Collection:
-        whole, parts = Relation(Collection.of(scope, 1, 2)), Relation(Collection.of(scope, 1, 2.5))
+        whole, parts = CollectionIndex(Collection.of(scope, 1, 2)), CollectionIndex(Collection.of(scope, 1, 2.5))
         nodes = Prefixes.of(Collection.of(scope, 1))
         return extend(nodes, [whole.extension(0), parts.extension(0)]).results()
 

@@ -29,7 +29,7 @@ from differential.durable import (
     writer,
 )
 from differential.durable.objects import Objects
-from differential.durable.places import Place
+from differential.durable.places import Stores
 from timely import Config, Worker, execute, execute_directly
 from timely.errors import BuildError, ConfigError, DataError, FencedError, OperatorError, StateError, StoreError
 from timely.lowlevel import typed
@@ -42,7 +42,7 @@ def counts(collection: Collection) -> Collection:
 
 
 def program(
-    where: str | Place,
+    where: str | Stores,
     epochs: int,
     change: Step,
     define: Callable[[Collection], Collection] = counts,
@@ -101,14 +101,14 @@ def expected(epochs: int) -> list[tuple[tuple[int, int], int, int]]:
     return sorted(update for update in found if update[2])
 
 
-def updates(where: str | Place, name: str = "answer") -> list[tuple[tuple[Any, ...], int, int]]:
+def updates(where: str | Stores, name: str = "answer") -> list[tuple[tuple[Any, ...], int, int]]:
     place = Directory(where) if isinstance(where, str) else where
     table = Shard(name, place.store(name)).updates()
     return sorted((tuple(record), time, diff) for *record, time, diff in zip(*(c.to_pylist() for c in table.columns)))
 
 
 @pytest.fixture(params=["directory", "objects"])
-def where(request: pytest.FixtureRequest, tmp_path: Path) -> str | Place:
+def where(request: pytest.FixtureRequest, tmp_path: Path) -> str | Stores:
     return str(tmp_path / "state") if request.param == "directory" else Objects(obstore.store.MemoryStore(), "state")
 
 
@@ -116,7 +116,7 @@ def where(request: pytest.FixtureRequest, tmp_path: Path) -> str | Place:
     ("keep", "flush", "ahead"), [(None, None, False), (0, "1ms", False), (2, None, True), (0, "1ms", True)]
 )
 def test_a_program_goes_on_where_it_stopped(
-    where: str | Place, keep: int | None, flush: str | None, ahead: bool
+    where: str | Stores, keep: int | None, flush: str | None, ahead: bool
 ) -> None:
     begun = 0
     for epochs in (4, 4, 5, 11):

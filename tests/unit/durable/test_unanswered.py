@@ -53,7 +53,7 @@ class Silent(Directory):
 @pytest.fixture
 def watched(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
-    monkeypatch.setattr(unanswered, "watch", unanswered.Watch(unanswered.SECONDS, made.now, made.sleep))
+    monkeypatch.setattr(unanswered, "watch", unanswered.OverdueWatch(unanswered.SECONDS, made.now, made.sleep))
     return made
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from differential.jobs.lines import Line, followed, lines
+from differential.jobs.lines import TextLine, followed, lines
 from timely.errors import DataError
 
 TEXTS = st.lists(st.text(st.characters(exclude_categories=("Cs",), exclude_characters="\n\r")), max_size=6)
@@ -37,8 +37,8 @@ def test_every_line_is_read(tmp_path: Path, given: list[str], end: str, is_ended
 def test_a_line_has_its_file_and_number(tmp_path: Path) -> None:
     path = tmp_path / "text"
     path.write_text("a\nb\n")
-    assert list(lines(str(path))) == [Line(str(path), 1, "a"), Line(str(path), 2, "b")]
-    assert str(Line("file", 7, "x" * 200).fault("is long")) == f"file, line 7: is long: '{'x' * 120}...'"
+    assert list(lines(str(path))) == [TextLine(str(path), 1, "a"), TextLine(str(path), 2, "b")]
+    assert str(TextLine("file", 7, "x" * 200).fault("is long")) == f"file, line 7: is long: '{'x' * 120}...'"
 
 
 def test_a_text_is_followed_as_whole_lines(tmp_path: Path) -> None:
@@ -47,13 +47,13 @@ def test_a_text_is_followed_as_whole_lines(tmp_path: Path) -> None:
     first.write_text("a\n")
     second.write_text("1\n2")
     following = followed([str(first), str(second)])
-    assert [next(following) for _ in range(3)] == [Line(str(first), 1, "a"), Line(str(second), 1, "1"), None]
+    assert [next(following) for _ in range(3)] == [TextLine(str(first), 1, "a"), TextLine(str(second), 1, "1"), None]
     with open(second, "a") as file:
         file.write("2\n3\n")
-    assert [next(following) for _ in range(3)] == [Line(str(second), 2, "22"), Line(str(second), 3, "3"), None]
+    assert [next(following) for _ in range(3)] == [TextLine(str(second), 2, "22"), TextLine(str(second), 3, "3"), None]
     with open(first, "ab") as file:
         file.write(b"b\n\xff\n")
-    assert next(following) == Line(str(first), 2, "b")
+    assert next(following) == TextLine(str(first), 2, "b")
     with pytest.raises(DataError, match="first, line 3: not UTF-8 text"):
         next(following)
 
@@ -67,10 +67,10 @@ def test_a_pipe_ends_where_a_file_does_not(tmp_path: Path) -> None:
         following = followed(["-"])
         assert next(following) is None
         os.write(writing, b"a\nb")
-        assert next(following) == Line("standard input", 1, "a")
+        assert next(following) == TextLine("standard input", 1, "a")
         assert next(following) is None
         os.close(writing)
-        assert list(following) == [Line("standard input", 2, "b")]
+        assert list(following) == [TextLine("standard input", 2, "b")]
     finally:
         os.dup2(kept, 0)
         os.close(kept)

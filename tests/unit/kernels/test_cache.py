@@ -24,7 +24,7 @@ from differential.kernels import (
     store as stores,
     turn as turns,
 )
-from differential.kernels.cache import Entry, compilers, environment, toolchain
+from differential.kernels.cache import CacheEntry, compilers, environment, toolchain
 from differential.kernels.compile import Ints, Kernel, bare, inner, kernel
 from differential.kernels.processor import Processor
 
@@ -71,19 +71,19 @@ def counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Compiled:
     monkeypatch.setattr(turns, "_PATIENCE", 600.0)  # this machine may be slow, which is reported too
     monkeypatch.setattr(compiling, "_KERNELS", [])
     numbers = Compiled()
-    compile, load = Kernel.object_codes, Entry.load
+    compile, load = Kernel.object_codes, CacheEntry.load
 
     def compile_counted(one: Kernel, processors: list[Processor]) -> list[bytes]:
         numbers.compiled += 1
         return compile(one, processors)
 
-    def load_counted(entry: Entry) -> object:
+    def load_counted(entry: CacheEntry) -> object:
         loaded = load(entry)
         numbers.loaded += loaded is not None
         return loaded
 
     monkeypatch.setattr(Kernel, "object_codes", compile_counted)
-    monkeypatch.setattr(Entry, "load", load_counted)
+    monkeypatch.setattr(CacheEntry, "load", load_counted)
     return numbers
 
 
@@ -92,7 +92,7 @@ def answer() -> int:
     return kernel(tiny)(np.arange(5))
 
 
-def entry_of(function: Callable[..., object] = tiny) -> Entry:
+def entry_of(function: Callable[..., object] = tiny) -> CacheEntry:
     """Return what is kept of a function as a kernel."""
     made = kernel(function)
     assert isinstance(made, Kernel)
@@ -161,7 +161,7 @@ def test_an_entry_with_a_wrong_digest_is_not_linked(
 ) -> None:
     answer()
     entry().write_bytes(entry().read_bytes() + b".")
-    monkeypatch.setattr(Entry, "load", lambda read: pytest.fail("linked") if read._payload else None)
+    monkeypatch.setattr(CacheEntry, "load", lambda read: pytest.fail("linked") if read._payload else None)
     assert answer() == 30
 
 

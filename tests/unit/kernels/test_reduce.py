@@ -37,7 +37,7 @@ def table_of_pending(keys: Any, vals: Any, times: Any) -> Any:
     return np.column_stack([keys, vals if len(vals) else 0 * keys, times])
 
 
-def visits(state: rounds.State) -> list[list[int]]:
+def visits(state: rounds.ReduceState) -> list[list[int]]:
     """Return the interesting times of all groups, one group after the other."""
     times: list[list[int]] = state.times.tolist()
     return times[state.groups[0, 0] :]
@@ -594,7 +594,7 @@ def test_a_plan_of_nothing_has_no_rounds() -> None:
     assert len(rounds.pending(state)) == 0
 
 
-def plan(new: list[Update], past: list[Update], emitted: list[Update], upper: list[Time]) -> rounds.State:
+def plan(new: list[Update], past: list[Update], emitted: list[Update], upper: list[Time]) -> rounds.ReduceState:
     """Return the plan for new rows, each other row in a layer of its own."""
     depth = len(new[0][2])
     fresh, older, output = Layers([new], depth), *(Layers([[row] for row in rows], depth) for rows in (past, emitted))

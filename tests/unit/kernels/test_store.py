@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from differential.kernels import store as stores
-from differential.kernels.store import Store
+from differential.kernels.store import KernelStore
 
 NAME = "tiny.kernel"
 KEY = "a kernel, for a processor"
@@ -40,9 +40,9 @@ def open_path() -> Iterator[Path]:
 
 
 @pytest.fixture
-def store(open_path: Path) -> Store:
+def store(open_path: Path) -> KernelStore:
     """A store that holds one entry."""
-    made = Store(open_path / "cache", open_path / "cache" / "timely-dataflow" / "kernels")
+    made = KernelStore(open_path / "cache", open_path / "cache" / "timely-dataflow" / "kernels")
     made.write(NAME, KEY, PAYLOAD)
     return made
 
@@ -60,14 +60,14 @@ def another_user() -> Iterator[None]:
             os.seteuid(before)
 
 
-def own(store: Store) -> None:
+def own(store: KernelStore) -> None:
     """Give a store to the user of `another_user`."""
     if os.geteuid() == 0:
         for path in (store.root, *store.root.rglob("*")):
             os.chown(path, STRANGER, -1, follow_symlinks=False)
 
 
-def test_a_written_entry_is_read(store: Store, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_written_entry_is_read(store: KernelStore, capsys: pytest.CaptureFixture[str]) -> None:
     assert store.has(NAME)
     assert store.read(NAME, KEY) == PAYLOAD
     assert not store.has("other.kernel")
@@ -75,14 +75,14 @@ def test_a_written_entry_is_read(store: Store, capsys: pytest.CaptureFixture[str
     assert capsys.readouterr().err == ""
 
 
-def test_directories_and_entries_are_for_this_user_alone(store: Store) -> None:
+def test_directories_and_entries_are_for_this_user_alone(store: KernelStore) -> None:
     assert [stat.S_IMODE(path.stat().st_mode) for path in (store.root, store.directory.parent, store.directory)] == [
         0o700
     ] * 3
     assert stat.S_IMODE((store.directory / NAME).stat().st_mode) == 0o600
 
 
-def test_an_entry_is_replaced_as_a_whole(store: Store) -> None:
+def test_an_entry_is_replaced_as_a_whole(store: KernelStore) -> None:
     store.write(NAME, KEY, b"renewed")
     assert store.read(NAME, KEY) == b"renewed"
     assert [path.name for path in store.directory.iterdir()] == [NAME]
@@ -143,7 +143,7 @@ DAMAGES: list[tuple[Callable[[Path], None], str]] = [
 
 @pytest.mark.parametrize(("damage", "reason"), DAMAGES, ids=[damage.__name__ for damage, _ in DAMAGES])
 def test_a_damaged_entry_is_reported_once_and_removed(
-    damage: Callable[[Path], None], reason: str, store: Store, capsys: pytest.CaptureFixture[str]
+    damage: Callable[[Path], None], reason: str, store: KernelStore, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = store.directory / NAME
     damage(path)
@@ -157,7 +157,7 @@ def test_a_damaged_entry_is_reported_once_and_removed(
 
 @pytest.mark.parametrize("part", ["mark", "digest", "key", "payload", "end"])
 @pytest.mark.parametrize("bit", [0, 7])
-def test_one_flipped_bit_is_noticed_wherever_it_is(part: str, bit: int, store: Store) -> None:
+def test_one_flipped_bit_is_noticed_wherever_it_is(part: str, bit: int, store: KernelStore) -> None:
     path = store.directory / NAME
     content = bytearray(path.read_bytes())
     places = {"mark": 3, "digest": 30, "key": content.index(KEY.encode()), "payload": -300, "end": -1}
@@ -167,18 +167,18 @@ def test_one_flipped_bit_is_noticed_wherever_it_is(part: str, bit: int, store: S
     assert not path.exists()
 
 
-def test_an_entry_of_another_key_is_not_read(store: Store, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_entry_of_another_key_is_not_read(store: KernelStore, capsys: pytest.CaptureFixture[str]) -> None:
     assert store.read(NAME, KEY + " of another kind") is None
     assert "is of another kernel" in capsys.readouterr().err
 
 
-def test_a_key_that_continues_another_one_is_another(store: Store) -> None:
+def test_a_key_that_continues_another_one_is_another(store: KernelStore) -> None:
     store.write(NAME, KEY, b"")
     assert store.read(NAME, KEY[:-1]) is None
 
 
 def test_an_entry_that_another_process_has_renewed_is_not_removed(
-    store: Store, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    store: KernelStore, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = store.directory / NAME
     cut(path)
@@ -196,7 +196,7 @@ def test_an_entry_that_another_process_has_renewed_is_not_removed(
 
 
 def test_an_entry_that_another_process_has_removed_is_reported_by_that_one(
-    store: Store, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    store: KernelStore, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = store.directory / NAME
     cut(path)
@@ -211,7 +211,9 @@ def test_an_entry_that_another_process_has_removed_is_reported_by_that_one(
     assert capsys.readouterr().err == ""
 
 
-def test_a_directory_with_files_in_place_of_an_entry_stays(store: Store, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_directory_with_files_in_place_of_an_entry_stays(
+    store: KernelStore, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = store.directory / NAME
     made_a_directory(path)
     (path / "somebody's").write_text("text")
@@ -225,7 +227,7 @@ def test_a_directory_with_files_in_place_of_an_entry_stays(store: Store, capsys:
 
 
 def test_an_entry_without_permission_to_read_it_is_reported_and_removed(
-    store: Store, capsys: pytest.CaptureFixture[str]
+    store: KernelStore, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = store.directory / NAME
     path.chmod(0)
@@ -237,14 +239,14 @@ def test_an_entry_without_permission_to_read_it_is_reported_and_removed(
 
 
 @needs_root
-def test_an_entry_of_another_user_is_not_read(store: Store, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_entry_of_another_user_is_not_read(store: KernelStore, capsys: pytest.CaptureFixture[str]) -> None:
     os.chown(store.directory / NAME, STRANGER, -1)
     assert store.read(NAME, KEY) is None
     assert f"belongs to another user ({STRANGER}); this kernel is compiled again" in capsys.readouterr().err
 
 
 @needs_root
-def test_an_entry_that_belongs_to_root_is_read(store: Store, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_entry_that_belongs_to_root_is_read(store: KernelStore, capsys: pytest.CaptureFixture[str]) -> None:
     for path in (store.root, *store.root.rglob("*")):
         path.chmod(0o755 if path.is_dir() else 0o644)
     long_ago = clock.time() - 50 * 86_400
@@ -265,7 +267,7 @@ UNSAFE = [
 
 @pytest.mark.parametrize(("part", "mode", "whose"), UNSAFE)
 def test_a_directory_to_which_others_can_write_is_not_used(
-    part: str, mode: int, whose: str, store: Store, capsys: pytest.CaptureFixture[str]
+    part: str, mode: int, whose: str, store: KernelStore, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = store.root / part
     path.chmod(mode)
@@ -285,18 +287,20 @@ def test_a_directory_to_which_others_can_write_is_not_used(
 
 @needs_root
 @pytest.mark.parametrize("part", ["", "timely-dataflow", "timely-dataflow/kernels"])
-def test_a_directory_of_another_user_is_not_used(part: str, store: Store, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_directory_of_another_user_is_not_used(
+    part: str, store: KernelStore, capsys: pytest.CaptureFixture[str]
+) -> None:
     os.chown(store.root / part, STRANGER, -1)
     assert store.read(NAME, KEY) is None
     assert f"{store.root / part} belongs to another user ({STRANGER}); " in capsys.readouterr().err
 
 
-def test_the_directory_may_be_in_a_shared_one_in_which_no_other_user_can_rename_it(store: Store) -> None:
+def test_the_directory_may_be_in_a_shared_one_in_which_no_other_user_can_rename_it(store: KernelStore) -> None:
     store.root.chmod(0o1777)
     assert store.read(NAME, KEY) == PAYLOAD
 
 
-def test_the_users_cache_directory_may_be_a_link(store: Store) -> None:
+def test_the_users_cache_directory_may_be_a_link(store: KernelStore) -> None:
     elsewhere = store.root.parent / "elsewhere"
     store.root.rename(elsewhere)
     store.root.symlink_to(elsewhere)
@@ -304,7 +308,7 @@ def test_the_users_cache_directory_may_be_a_link(store: Store) -> None:
 
 
 @needs_root
-def test_no_link_of_another_user_is_followed(store: Store, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_link_of_another_user_is_followed(store: KernelStore, capsys: pytest.CaptureFixture[str]) -> None:
     elsewhere = store.root.parent / "elsewhere"
     store.root.rename(elsewhere)
     store.root.symlink_to(elsewhere)
@@ -315,7 +319,7 @@ def test_no_link_of_another_user_is_followed(store: Store, capsys: pytest.Captur
 
 @pytest.mark.parametrize("part", ["timely-dataflow", "timely-dataflow/kernels"])
 def test_no_link_below_the_users_cache_directory_is_followed(
-    part: str, store: Store, capsys: pytest.CaptureFixture[str]
+    part: str, store: KernelStore, capsys: pytest.CaptureFixture[str]
 ) -> None:
     elsewhere = store.root / "elsewhere"
     (store.root / part).rename(elsewhere)
@@ -326,13 +330,15 @@ def test_no_link_below_the_users_cache_directory_is_followed(
 
 def test_a_file_in_place_of_the_directory_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "file").write_text("")
-    store = Store(tmp_path / "file", tmp_path / "file")
+    store = KernelStore(tmp_path / "file", tmp_path / "file")
     store.write(NAME, KEY, PAYLOAD)
     assert store.read(NAME, KEY) is None
     assert len(capsys.readouterr().err.splitlines()) == 1
 
 
-def test_a_read_only_directory_is_read_and_reported_once(store: Store, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_read_only_directory_is_read_and_reported_once(
+    store: KernelStore, capsys: pytest.CaptureFixture[str]
+) -> None:
     own(store)
     store.directory.chmod(0o555)
     with another_user():
@@ -349,13 +355,13 @@ def test_a_read_only_directory_is_read_and_reported_once(store: Store, capsys: p
 def test_a_directory_that_cannot_be_made_is_reported(open_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     open_path.chmod(0o555)
     with another_user():
-        assert not Store(open_path / "cache", open_path / "cache").is_usable()
+        assert not KernelStore(open_path / "cache", open_path / "cache").is_usable()
     open_path.chmod(0o755)
     assert f"{open_path / 'cache'}: Permission denied" in capsys.readouterr().err
 
 
 def test_a_full_disk_is_reported_once_and_holds_no_partial_entry(
-    store: Store, capsys: pytest.CaptureFixture[str]
+    store: KernelStore, capsys: pytest.CaptureFixture[str]
 ) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
@@ -376,7 +382,7 @@ def test_a_file_system_without_room_is_reported(tmp_path: Path, capsys: pytest.C
     if subprocess.run(command, capture_output=True, timeout=30, check=False).returncode:
         pytest.skip("no file system can be mounted here")
     try:
-        store = Store(tmp_path, tmp_path)
+        store = KernelStore(tmp_path, tmp_path)
         store.write(NAME, KEY, PAYLOAD)
         assert list(tmp_path.iterdir()) == []
         assert f"{tmp_path}: No space left on device" in capsys.readouterr().err
@@ -389,7 +395,7 @@ def age(path: Path, days: float) -> None:
     os.utime(path, (moment, moment))
 
 
-def test_entries_that_have_long_been_unused_are_removed_when_another_is_written(store: Store) -> None:
+def test_entries_that_have_long_been_unused_are_removed_when_another_is_written(store: KernelStore) -> None:
     names = {"unused.kernel": 91, "used.kernel": 89, "cut-off.partial": 2, "half.partial": 0.5, "another's.txt": 900}
     for name, days in names.items():
         (store.directory / name).write_bytes(b"")
@@ -401,14 +407,14 @@ def test_entries_that_have_long_been_unused_are_removed_when_another_is_written(
     assert left == {NAME, "used.kernel", "half.partial", "another's.txt", "new.kernel"}
 
 
-def test_an_entry_that_is_read_counts_as_used(store: Store) -> None:
+def test_an_entry_that_is_read_counts_as_used(store: KernelStore) -> None:
     age(store.directory / NAME, 100)
     assert store.read(NAME, KEY) == PAYLOAD
     store.write("new.kernel", KEY, PAYLOAD)
     assert store.read(NAME, KEY) == PAYLOAD
 
 
-def test_reading_writes_nothing_more_often_than_daily(store: Store) -> None:
+def test_reading_writes_nothing_more_often_than_daily(store: KernelStore) -> None:
     age(store.directory / NAME, 0.5)
     before = (store.directory / NAME).stat().st_mtime_ns
     store.read(NAME, KEY)
@@ -418,15 +424,15 @@ def test_reading_writes_nothing_more_often_than_daily(store: Store) -> None:
 def test_a_relative_cache_home_is_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/home/ada")
     expected = Path("/home/ada/.cache/timely-dataflow/kernels")
-    assert Store.of_user({"XDG_CACHE_HOME": "here"}).directory == expected
-    assert Store.of_user({"DIFFERENTIAL_CACHE_DIR": "", "NUMBA_CACHE_DIR": ""}).directory == expected
+    assert KernelStore.of_user({"XDG_CACHE_HOME": "here"}).directory == expected
+    assert KernelStore.of_user({"DIFFERENTIAL_CACHE_DIR": "", "NUMBA_CACHE_DIR": ""}).directory == expected
 
 
 def test_our_variable_precedes_numbas_and_numbas_precedes_the_users() -> None:
     environ = {"XDG_CACHE_HOME": "/x", "NUMBA_CACHE_DIR": "/n", "DIFFERENTIAL_CACHE_DIR": "/d"}
-    assert Store.of_user(environ).directory == Path("/d")
+    assert KernelStore.of_user(environ).directory == Path("/d")
     del environ["DIFFERENTIAL_CACHE_DIR"]
-    assert Store.of_user(environ).directory == Path("/n/timely-dataflow")
+    assert KernelStore.of_user(environ).directory == Path("/n/timely-dataflow")
 
 
 def test_without_a_home_directory_nothing_is_cached(
@@ -434,6 +440,6 @@ def test_without_a_home_directory_nothing_is_cached(
 ) -> None:
     monkeypatch.setattr(os.path, "expanduser", lambda path: path)
     monkeypatch.chdir(tmp_path)
-    assert not Store.of_user({}).is_usable()
+    assert not KernelStore.of_user({}).is_usable()
     assert list(tmp_path.iterdir()) == []
     assert "no home directory is known" in capsys.readouterr().err

@@ -14,8 +14,8 @@ import pytest
 import timely.live.jobs as live_jobs
 import timely.observe.presence as observe_presence
 from timely.errors import ConfigError, TransportError
-from timely.live.client import View, events
-from timely.live.jobs import FILE, Job, Run, job_of, others, page_at, pages
+from timely.live.client import JobView, events
+from timely.live.jobs import FILE, LiveJob, RunProcesses, job_of, others, page_at, pages
 from timely.observe.presence import Presence, note as note_process, socket_of
 from timely.run.live import serve_live
 
@@ -94,7 +94,7 @@ def test_processes_of_one_run_are_one_job_wherever_their_directories_are(place: 
     process(place, "dddddddd", 105, {"r": 2})
     for name in ("101", "103", "99"):
         run = job_of(name)
-        assert isinstance(run, Run)
+        assert isinstance(run, RunProcesses)
         assert [each.pid for each in run.members] == [103, 101], "the dead one is not shown"
     assert run.find().keys() == {0, 1}
     alive.discard(103)
@@ -110,7 +110,7 @@ def test_without_a_name_there_must_be_one_job(place: Path, alive: set[int]) -> N
         job_of(None)
     process(place, "aaaaaaaa", 101, {})
     only = job_of(None)
-    assert isinstance(only, Run)
+    assert isinstance(only, RunProcesses)
     assert [*only.find()] == [0]
     process(place, "bbbbbbbb", 102, {"r": 0})
     with pytest.raises(
@@ -132,11 +132,11 @@ def test_a_process_finds_the_others_of_its_run(place: Path, alive: set[int], mon
 
 
 def test_an_address_needs_its_token_unless_the_job_is_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert page_at("http://127.0.0.1:8400/?token=abc") == Job("http://127.0.0.1:8400/", "abc", ())
+    assert page_at("http://127.0.0.1:8400/?token=abc") == LiveJob("http://127.0.0.1:8400/", "abc", ())
     with pytest.raises(ConfigError, match="shows nothing without its token"):
         page_at("example.org:8400")
     monkeypatch.setenv("TIMELY_LIVE_TOKEN", "xyz")
-    assert page_at("https://example.org") == Job("https://example.org/", "xyz", ())
+    assert page_at("https://example.org") == LiveJob("https://example.org/", "xyz", ())
     for wrong in ("ftp://example.org", "127.0.0.1:99999", "127.0.0.1:x", "http://[::1", "http://"):
         with pytest.raises(ConfigError, match="is not an address"):
             page_at(wrong)
@@ -149,8 +149,8 @@ def test_a_viewer_is_told_why_a_page_does_not_answer() -> None:
         assert port is not None
         assert page_at(f"localhost:{port[1]}").url == url
         with pytest.raises(TransportError, match="status 401: open the address"):
-            next(events(Job(url, "wrong", ())))
-        view = View()
+            next(events(LiveJob(url, "wrong", ())))
+        view = JobView()
         for event, data in events(page_at(page.url)):
             if view.take(event, data) and view.ticks == 2:
                 break
@@ -158,7 +158,7 @@ def test_a_viewer_is_told_why_a_page_does_not_answer() -> None:
     finally:
         page.close()
     with pytest.raises(TransportError, match="has the job ended"):
-        next(events(Job(url, "wrong", ())))
+        next(events(LiveJob(url, "wrong", ())))
 
 
 def test_a_page_that_is_closed_leaves_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -186,10 +186,10 @@ def test_a_page_with_a_certificate_of_its_own_is_shown_to_its_user_and_to_others
         for name in (page.url, url):
             assert next(events(page_at(name)))[0] == "tick"
         with pytest.raises(TransportError, match=r"is not trusted here .*SSL_CERT_FILE"):
-            next(events(Job(url, token, ())))
+            next(events(LiveJob(url, token, ())))
         monkeypatch.setenv("SSL_CERT_FILE", certificate)
-        assert next(events(Job(url, token, ())))[0] == "tick"
+        assert next(events(LiveJob(url, token, ())))[0] == "tick"
         with pytest.raises(TransportError, match="cannot read the certificate"):
-            next(events(Job(url, token, (), str(tmp_path / "absent"))))
+            next(events(LiveJob(url, token, (), str(tmp_path / "absent"))))
     finally:
         page.close()

@@ -20,8 +20,8 @@ from timely.live.latency import Epochs, _Front, quantiles
 from timely.live.looking import NANOSECONDS, QUEUED, RECEIVED, RUNS, Looking, held, shapes
 from timely.live.neighbours import _decode, _encode
 from timely.live.rows import decoded
-from timely.live.shape import Shape, shape_from
-from timely.live.state import Changes, State, frontier_text
+from timely.live.shape import Diagram, shape_from
+from timely.live.state import JobState, StateChanges, frontier_text
 from timely.progress.antichain import Antichain
 
 EPOCH = 20_000
@@ -58,7 +58,7 @@ def test_a_state_has_what_operators_did_and_sends_only_what_changes() -> None:
     def program(worker: Worker) -> None:
         numbers, probe = chain(worker)
         look = Looking(0)
-        state, changes = State(), None
+        state, changes = JobState(), None
         begin(look, worker)
         for epoch in range(1, 6):
             numbers.send(epoch)
@@ -67,7 +67,7 @@ def test_a_state_has_what_operators_did_and_sends_only_what_changes() -> None:
             seen = [look.look()]
             if state.unknown(seen):
                 state.add_shapes(shapes())
-                changes = Changes(state)
+                changes = StateChanges(state)
             assert state.take(seen) == set()
         assert changes is not None
         shape = state.dataflows[0].shape
@@ -338,7 +338,7 @@ def test_epochs_beyond_a_number_are_not_measured_until_somebody_looks() -> None:
 
 @pytest.mark.composed
 def test_a_shape_has_nested_scopes_and_what_meets_there() -> None:
-    found: list[Shape] = []
+    found: list[Diagram] = []
 
     def program(worker: Worker) -> None:
         with worker.dataflow("outer") as scope, scope.iterative("loop") as loop:

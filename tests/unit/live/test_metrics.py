@@ -18,14 +18,14 @@ from prometheus_client.parser import text_string_to_metric_families as parse_tex
 from tests.api.modules import ROOT
 from timely import Config, Worker, execute, new_input
 from timely.live.figures import EPOCHS, FIGURES
-from timely.live.jobs import Job, page_at
+from timely.live.jobs import LiveJob, page_at
 from timely.run.live import serve_live
 
 Values = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 
 
 @contextmanager
-def fed() -> Iterator[tuple[Job, Queue[int]]]:
+def fed() -> Iterator[tuple[LiveJob, Queue[int]]]:
     """Run a dataflow on two workers; yield its page, and a queue of how many records to send, each in an epoch."""
     orders: Queue[int] = Queue()
 
@@ -59,7 +59,7 @@ def _next(orders: Queue[int]) -> int:
     return 0 if orders.empty() else orders.get()
 
 
-def scrape(job: Job, accept: str = "text/plain") -> tuple[str, str]:
+def scrape(job: LiveJob, accept: str = "text/plain") -> tuple[str, str]:
     headers = {"Authorization": f"Bearer {job.token}", "Accept": accept}
     with urllib.request.urlopen(urllib.request.Request(f"{job.url}metrics", headers=headers), timeout=20) as answer:
         return answer.read().decode(), answer.headers["content-type"]

@@ -14,8 +14,8 @@ import pytest
 
 from timely.live import neighbours, watching
 from timely.live.neighbours import Neighbour, converse
-from timely.live.notes import Notes
-from timely.live.state import State
+from timely.live.notes import Warnings
+from timely.live.state import JobState
 from timely.live.watching import Watching
 
 
@@ -63,7 +63,7 @@ def test_processes_that_begin_and_end_are_looked_at_for_as_long_as_they_are_foun
     monkeypatch.setattr(watching, "PERIOD", 0.01)
     places: dict[int, Path | None] = {1: None}
 
-    async def until(state: State, condition: Callable[[], bool]) -> None:
+    async def until(state: JobState, condition: Callable[[], bool]) -> None:
         end = clock.monotonic() + 20
         while not condition():
             assert clock.monotonic() < end, (state.silent, places)
@@ -86,7 +86,7 @@ def test_processes_that_begin_and_end_are_looked_at_for_as_long_as_they_are_foun
 def test_the_warnings_of_a_late_look_are_not_lost_when_something_else_is_asked_meanwhile(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    encode, held_up, notes = neighbours._encode, Event(), Notes()
+    encode, held_up, notes = neighbours._encode, Event(), Warnings()
     monkeypatch.setattr(neighbours, "PATIENCE", 0.05)
     monkeypatch.setattr(neighbours, "_encode", lambda seen: held_up.wait(20) and encode(seen))
     monkeypatch.setattr(neighbours, "current", lambda: notes)

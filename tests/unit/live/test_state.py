@@ -10,21 +10,21 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from timely.live.client import View
+from timely.live.client import JobView
 from timely.live.figures import FIGURES
 from timely.live.latency import Epoch
 from timely.live.looking import NANOSECONDS, RECEIVED, ROWS, DataflowSeen, ProcessSeen, WorkerSeen
 from timely.live.rows import decoded, encoded
-from timely.live.shape import Box, Node, Shape
-from timely.live.state import REMEMBERED, Changes, State
+from timely.live.shape import Box, Diagram, DiagramNode
+from timely.live.state import REMEMBERED, JobState, StateChanges
 from timely.live.top import parts
 from timely.progress.antichain import Antichain
 
 
-def shape(dataflow: int) -> Shape:
+def shape(dataflow: int) -> Diagram:
     """Return the shape of a dataflow of one operator."""
-    node = Node("count", 0, "job.py:3", "operator", True)
-    return Shape(dataflow, f"question {dataflow}", [Box("question", -1, False)], [node], [])
+    node = DiagramNode("count", 0, "job.py:3", "operator", True)
+    return Diagram(dataflow, f"question {dataflow}", [Box("question", -1, False)], [node], [])
 
 
 def look(
@@ -40,13 +40,13 @@ def look(
     return [ProcessSeen(0, 1, [WorkerSeen(0, "waits", "", dataflows)], epochs or {})]
 
 
-def state_of(*dataflows: int) -> State:
-    state = State()
+def state_of(*dataflows: int) -> JobState:
+    state = JobState()
     state.add_shapes(map(shape, dataflows))
     return state
 
 
-def figure(state: State, name: str) -> float:
+def figure(state: JobState, name: str) -> float:
     """Return the sum of the samples of a figure."""
     (found,) = [each for each in FIGURES if each.name == name]
     return sum(value for _, value in found.samples(state))
@@ -79,7 +79,7 @@ def test_what_a_worker_has_done_counts_after_its_dataflow_is_over() -> None:
 
 def test_an_epoch_is_shown_once_though_its_dataflow_is_over() -> None:
     state = state_of(0)
-    changes = Changes(state)
+    changes = StateChanges(state)
     state.take(look({0: 1}, {0: [Epoch(Antichain(), 0, 2000)]}))
     assert changes.as_data([])["dataflows"]["0"]["epochs"] == [1, 2000, 2000, 2000]
     assert state.take(look({})) == {0}
@@ -88,8 +88,8 @@ def test_an_epoch_is_shown_once_though_its_dataflow_is_over() -> None:
 
 
 def test_a_dataflow_that_is_over_is_done_though_nobody_saw_its_last_frontier() -> None:
-    state, view = state_of(0), View()
-    changes = Changes(state)
+    state, view = state_of(0), JobView()
+    changes = StateChanges(state)
     view.take("shape", shape(0).as_data())
     view.take("tick", changes.as_data([], state.take(look({0: 1}, frontier=4))))
     assert view.dataflows[0].frontiers == {0: "4"}
@@ -98,8 +98,8 @@ def test_a_dataflow_that_is_over_is_done_though_nobody_saw_its_last_frontier() -
 
 
 def test_dataflows_that_are_over_are_forgotten_but_for_the_last_ones() -> None:
-    state, view = state_of(0), View()
-    changes = Changes(state)
+    state, view = state_of(0), JobView()
+    changes = StateChanges(state)
     view.take("shape", shape(0).as_data())
     for question in range(1, 100):
         state.add_shapes([shape(question)])
@@ -128,7 +128,7 @@ def test_a_process_that_has_never_answered_is_shown_as_one_that_does_not() -> No
     _, (index, process, pid, *numbers, silent) = state.worker_rows()
     assert (index, process, pid, *numbers) == ("?", 1, "?", 0.0, 0, 0, "", "")
     assert silent >= 4
-    view = View()
+    view = JobView()
     view.workers = state.worker_rows()
     console = Console(file=StringIO(), width=100)
     for part in parts(view):

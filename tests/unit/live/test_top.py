@@ -7,7 +7,7 @@ from io import StringIO
 import numpy as np
 import pytest
 
-from timely.live.client import View
+from timely.live.client import JobView
 from timely.live.rows import encoded
 from timely.live.top import parts
 
@@ -17,7 +17,7 @@ pytest.importorskip("rich")
 def test_numbers_keep_their_width_and_texts_are_cut_off() -> None:
     from rich.console import Console
 
-    view = View()
+    view = JobView()
     where = "/home/somebody/" + "directory/" * 20 + "program.py:12"
     view.workers = [[0, 0, 4194303, 0.25, 1234.0, 7, "waits for messages", where, 0.0]]
     console = Console(file=StringIO(), width=100)
@@ -37,7 +37,7 @@ def test_numbers_keep_their_width_and_texts_are_cut_off() -> None:
 def test_the_line_of_an_operator_is_seen_in_a_narrow_terminal() -> None:
     from rich.console import Console
 
-    view = View()
+    view = JobView()
     node = {
         "name": "join_map",
         "scope": 0,

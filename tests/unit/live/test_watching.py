@@ -11,7 +11,7 @@ import pytest
 
 from timely.live import watching as module
 from timely.live.looking import Looking, ProcessSeen
-from timely.live.notes import KEPT, Notes
+from timely.live.notes import KEPT, Warnings
 from timely.live.watching import Here, Viewer, Watching
 from timely.observe.notices import notify
 
@@ -39,7 +39,7 @@ def test_a_look_that_fails_is_noted_and_the_next_one_is_made(monkeypatch: pytest
     monkeypatch.setattr(Looking, "look", sometimes)
 
     async def watch() -> list[dict[str, Any]]:
-        watching = Watching(Here(0, Notes()), dict)
+        watching = Watching(Here(0, Warnings()), dict)
         viewer = watching.join()
         await asyncio.sleep(0.5)
         await watching.close()
@@ -53,7 +53,7 @@ def test_a_viewer_that_does_not_read_is_sent_away_and_others_go_on(monkeypatch: 
     monkeypatch.setattr(module, "PERIOD", 0.01)
 
     async def watch() -> None:
-        watching = Watching(Here(0, Notes()), dict)
+        watching = Watching(Here(0, Warnings()), dict)
         slow, quick = watching.join(), watching.join()
         received = 0
         for _ in range(40):
@@ -74,7 +74,7 @@ def test_looking_ends_with_the_last_viewer(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(Looking, "close", lambda self: closed.append(self))
 
     async def watch() -> None:
-        watching = Watching(Here(0, Notes()), dict)
+        watching = Watching(Here(0, Warnings()), dict)
         for turn in range(2):
             viewer = watching.join()
             await asyncio.sleep(0.1)
@@ -95,7 +95,7 @@ def test_warnings_and_notices_are_kept_but_not_the_secret(
     with warnings.catch_warnings():
         warnings.simplefilter("always")
         monkeypatch.setattr(warnings, "showwarning", before)
-        notes = Notes("the secret")
+        notes = Warnings("the secret")
         warnings.warn("an odd number", UserWarning, stacklevel=1)
         notify("nothing moves")
         notify("open it with the secret")
@@ -117,7 +117,7 @@ def test_warnings_and_notices_are_kept_but_not_the_secret(
 
 def test_whoever_waits_for_a_look_receives_the_state_when_looking_ends() -> None:
     async def watch() -> None:
-        watching = Watching(Here(0, Notes()), dict)
+        watching = Watching(Here(0, Warnings()), dict)
         first = asyncio.ensure_future(watching.look_for(5.0))
         await asyncio.sleep(0.01)
         assert not first.done()

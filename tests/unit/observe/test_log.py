@@ -413,7 +413,7 @@ def test_invalid_intervals_are_refused(make: Callable[[Scope], object], complain
         execute_directly(program)
 
 
-@pytest.mark.parametrize("kind", [kinds.MESSAGES, "Parked", kinds.Event, kinds.Parked(0, 0)])
+@pytest.mark.parametrize("kind", [kinds.MESSAGES, "Parked", kinds.LogEvent, kinds.Parked(0, 0)])
 @pytest.mark.parametrize(
     "ask",
     [

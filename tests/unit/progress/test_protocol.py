@@ -4,7 +4,7 @@ import pytest
 
 from timely.progress.accumulation import Route
 from timely.progress.graph import Edge
-from timely.progress.protocol import Protocol, Statistics
+from timely.progress.protocol import Protocol, ProtocolStatistics
 from timely.progress.reachability import Tracker
 from timely.progress.summary import PathSummary
 
@@ -53,7 +53,7 @@ def test_demand_mode_holds_back_changes_that_move_no_frontier() -> None:
     assert protocol.flush() is None, "nothing has changed that could make it due"
     assert protocol.holding
     assert not protocol.dirty
-    assert protocol.statistics() == Statistics(0, 0, 0, 0, flushes_held=1, updates_held=2)
+    assert protocol.statistics() == ProtocolStatistics(0, 0, 0, 0, flushes_held=1, updates_held=2)
 
 
 def test_a_dropped_capability_is_sent_with_everything_made_under_it() -> None:
@@ -77,9 +77,9 @@ def test_batches_sent_and_received_are_counted() -> None:
         second.receive(0, batch)
     first.count_bytes(50)
     first.count_bytes(30)
-    assert first.statistics() == Statistics(2, 6, 0, 0, 0, 0, bytes_sent=80)
+    assert first.statistics() == ProtocolStatistics(2, 6, 0, 0, 0, 0, bytes_sent=80)
     second.update(INPUT, (0,), -1)
-    assert second.statistics() == Statistics(0, 0, 2, 6, 0, updates_held=1)
+    assert second.statistics() == ProtocolStatistics(0, 0, 2, 6, 0, updates_held=1)
 
 
 def test_a_workers_own_tracker_receives_changes_when_its_peers_do() -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from timely.config import Config
-from timely.live.jobs import Run, job_of
+from timely.live.jobs import RunProcesses, job_of
 from timely.observe.presence import Presence, presences
 from timely.run import answering
 from timely.run.answering import answer_looks, own_runs
@@ -115,7 +115,7 @@ def test_whoever_connects_receives_answers(tmp_path: Path, monkeypatch: pytest.M
             connection.sendall(b"look\n")
             assert answers.readline() == f"[[{presence.pid}, [], []], []]\n".encode()
             run = job_of(str(presence.pid))
-            assert isinstance(run, Run)
+            assert isinstance(run, RunProcesses)
             assert run.find() == {0: presence.socket}
         process.communicate("", timeout=30)
 

@@ -19,7 +19,7 @@ import pytest
 from tests.unit.communication.networks import collect, free_ports, ipc_configs, together
 from timely import new_input
 from timely.communication.allocator import broadcast
-from timely.communication.message import Progress
+from timely.communication.message import ProgressUpdate
 from timely.config import Config
 from timely.dataflow.probe import Probe
 from timely.errors import (
@@ -220,7 +220,7 @@ def test_processes_wait_for_each_other_before_they_leave(tmp_path: Path) -> None
     ends = threading.Event()
 
     def quick(worker: Worker) -> None:
-        broadcast(worker.allocator, Progress(7, ()))
+        broadcast(worker.allocator, ProgressUpdate(7, ()))
         ends.set()
 
     def slow(worker: Worker) -> None:
@@ -229,7 +229,7 @@ def test_processes_wait_for_each_other_before_they_leave(tmp_path: Path) -> None
         received.extend(collect(worker.allocator, 1))
 
     assert cluster(tmp_path, quick, slow) == [None, None]
-    assert received == [(0, Progress(7, ()))]
+    assert received == [(0, ProgressUpdate(7, ()))]
 
 
 def test_a_farewell_that_waits_for_room_is_sent_before_leaving(tmp_path: Path) -> None:

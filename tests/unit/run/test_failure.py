@@ -9,7 +9,7 @@ from types import TracebackType
 import pytest
 
 from timely.capture.file import EventFileWriter
-from timely.communication.codec import Encoder
+from timely.communication.codec import MessageEncoder
 from timely.communication.message import Failure
 from timely.communication.notes import REPORT_VARIABLE
 from timely.config import Config
@@ -90,7 +90,7 @@ def test_an_error_described_in_one_line_names_the_place_where_it_was_raised() ->
 
 @pytest.mark.parametrize("error", [DataError("x" * 100_000), ValueError("\U0001f9fc" * 100_000)])
 def test_a_very_long_error_is_truncated_to_fit_into_the_smallest_frame(error: Exception) -> None:
-    (header,) = Encoder(0, "run").encode(Failure(0, describe(caught(error))), 1)
+    (header,) = MessageEncoder(0, "run").encode(Failure(0, describe(caught(error))), 1)
     assert len(header) < 1 << 16
     assert "..." in describe(error)
 

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from timely.live import top
-from timely.live.client import View
-from timely.live.jobs import Job
+from timely.live.client import JobView
+from timely.live.jobs import LiveJob
 from timely.run import cli
 
 NAME = "d\xe4ta\U0001f4a5"
@@ -31,10 +31,10 @@ timely.execute(program)
 def command(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """A command that prints a name that is not ASCII."""
 
-    def events(job: Job) -> Iterator[tuple[str, Any]]:
+    def events(job: LiveJob) -> Iterator[tuple[str, Any]]:
         yield "tick", None
 
-    def take(view: View, event: str, data: Any) -> bool:
+    def take(view: JobView, event: str, data: Any) -> bool:
         view.ticks = 100
         view.workers = [[0, 0, 4711, 0.25, 1.0, 7, NAME, NAME, 0.0]]
         return True
@@ -43,9 +43,9 @@ def command(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.
     script.write_text(SCRIPT)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
-    monkeypatch.setattr(top, "job_of", lambda name: Job("", "", ()))
+    monkeypatch.setattr(top, "job_of", lambda name: LiveJob("", "", ()))
     monkeypatch.setattr(top, "events", events)
-    monkeypatch.setattr(View, "take", take)
+    monkeypatch.setattr(JobView, "take", take)
     name: str = request.param
     if name == "top":
         pytest.importorskip("rich")

@@ -10,7 +10,7 @@ import pytest
 
 from timely.run import restart
 from timely.run.cli import main
-from timely.run.restart import Outcome, with_restarts
+from timely.run.restart import RunOutcome, with_restarts
 
 ENDING = (signal.SIGINT, signal.SIGTERM)
 
@@ -34,8 +34,8 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return found
 
 
-def outcomes(*given: tuple[int, bool]) -> Iterator[Outcome]:
-    return iter([Outcome(*each) for each in given])
+def outcomes(*given: tuple[int, bool]) -> Iterator[RunOutcome]:
+    return iter([RunOutcome(*each) for each in given])
 
 
 @pytest.mark.parametrize(
@@ -71,9 +71,9 @@ def test_pauses_double_up_to_half_a_minute_and_begin_again_after_a_healthy_run(
     monkeypatch.setattr(restart.clock, "monotonic", lambda: now[0])
     runs = iter([1.0] * 8 + [61.0] + [1.0] * 2)
 
-    def run() -> Outcome:
+    def run() -> RunOutcome:
         now[0] += next(runs)
-        return Outcome(1, True)
+        return RunOutcome(1, True)
 
     assert with_restarts(run, 10, signals[0], ENDING) == 1
     assert pauses == [0.5, 1, 2, 4, 8, 16, 30, 30, 0.5, 1]
@@ -82,7 +82,7 @@ def test_pauses_double_up_to_half_a_minute_and_begin_again_after_a_healthy_run(
 def test_a_signal_ends_a_pause_and_the_run(signals: tuple[socket.socket, socket.socket]) -> None:
     receiver, sender = signals
     sender.send(bytes([signal.SIGCHLD, signal.SIGTERM]))
-    assert with_restarts(lambda: Outcome(137, True), 5, receiver, ENDING) == 128 + signal.SIGTERM
+    assert with_restarts(lambda: RunOutcome(137, True), 5, receiver, ENDING) == 128 + signal.SIGTERM
 
 
 @pytest.mark.parametrize(

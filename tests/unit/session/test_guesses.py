@@ -9,11 +9,11 @@ import pytest
 
 from differential import Session
 from differential.collection import Collection
-from differential.session import Groups, Relation, Table, View
+from differential.session import GroupBy, Relation, Table, View
 from differential.session.guesses import GROUPS, RELATION, SESSION, TABLE
 from timely.errors import DataError, SessionError
 
-GUESSES = {Relation: RELATION, Groups: GROUPS, Table: TABLE, View: TABLE, Session: SESSION}
+GUESSES = {Relation: RELATION, GroupBy: GROUPS, Table: TABLE, View: TABLE, Session: SESSION}
 FUNCTIONS = {"len", "table", "reduce", "top_k", "count", "select", "transaction", "left_join"}
 
 
@@ -22,7 +22,7 @@ def test_a_guess_is_no_name_and_names_methods_that_exist(owner: type) -> None:
     for name, meaning in GUESSES[owner].items():
         assert not hasattr(owner, name), name
         for method in re.findall(r"(\w+)\(", meaning):
-            assert any(hasattr(each, method) for each in (Session, Table, Relation, Groups, Collection)) or (
+            assert any(hasattr(each, method) for each in (Session, Table, Relation, GroupBy, Collection)) or (
                 method in FUNCTIONS
             ), (name, method)
 

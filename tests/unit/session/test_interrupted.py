@@ -22,7 +22,7 @@ from differential.session.call import Call
 from differential.session.catalog import Catalog
 from differential.session.engine import Engine
 from differential.session.site import Site
-from differential.session.storage import Storage
+from differential.session.storage import SessionStorage
 
 HOME = str(Path(package.__file__).parent)
 Place = tuple[str, int, str]
@@ -260,23 +260,23 @@ def test_a_commit_that_only_the_disk_has_ends_the_storage(
     kind = Kind(True, True, True)
     case, expected = Case(kind, tmp_path / "case"), references(kind, tmp_path)
 
-    def again(storage: Storage, number: int) -> None:
+    def again(storage: SessionStorage, number: int) -> None:
         monkeypatch.undo()
         raise SystemExit(143)
 
     def refused(engine: Engine, call: Call[Any]) -> None:
         monkeypatch.undo()
         if comes_again:
-            monkeypatch.setattr(Storage, "fail_beyond", again)
+            monkeypatch.setattr(SessionStorage, "fail_beyond", again)
         raise SystemExit(143)
 
-    submit, commit = Engine.submit, Storage.commit
+    submit, commit = Engine.submit, SessionStorage.commit
 
-    def committed(storage: Storage, *arguments: Any) -> None:
+    def committed(storage: SessionStorage, *arguments: Any) -> None:
         commit(storage, *arguments)
         monkeypatch.setattr(Engine, "submit", refused)
 
-    monkeypatch.setattr(Storage, "commit", committed)
+    monkeypatch.setattr(SessionStorage, "commit", committed)
     with pytest.raises(SystemExit):
         case.db.commit()
     assert Engine.submit is submit

@@ -49,7 +49,7 @@ WRONG = [
     ),
     (
         lambda t: t.o.group_by("c").window(tumbling(10), at="x").count(),
-        r"'Groups' object has no attribute 'window': window\(\.\.\.\) comes before group_by\('column'\)",
+        r"'GroupBy' object has no attribute 'window': window\(\.\.\.\) comes before group_by\('column'\)",
     ),
     (
         lambda t: t.v.window(tumbling(10), at="at").filter(lambda r: r.at > 1),
@@ -57,7 +57,7 @@ WRONG = [
     ),
     (
         lambda t: t.o.group_by("c").select("id"),
-        r"'Groups' object has no attribute 'select': select\(\.\.\.\) comes before window\(\.\.\.\) and group_by",
+        r"'GroupBy' object has no attribute 'select': select\(\.\.\.\) comes before window\(\.\.\.\) and group_by",
     ),
     (
         lambda t: t.o.window(tumbling(10), at="x").count(),

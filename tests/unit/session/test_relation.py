@@ -16,7 +16,7 @@ from differential import Collection, Session, example, graphs
 from differential.errors import BuildError, DataError, SessionError, TimelyError
 from differential.graphs import bfs
 from differential.session import Relation
-from differential.session.relation import Index
+from differential.session.relation import IndexedRelation
 from differential.session.row import by_row
 from timely import Scope, rowwise
 from timely.lowlevel import typed, user_origin
@@ -315,7 +315,7 @@ def test_operators_whose_records_are_those_of_a_collection_keep_its_names(make: 
     ],
 )
 @pytest.mark.parametrize("is_in_loop", [False, True])
-def test_the_index_of_a_relation_keeps_its_names(make: Callable[[Index], Relation], is_in_loop: bool) -> None:
+def test_the_index_of_a_relation_keeps_its_names(make: Callable[[IndexedRelation], Relation], is_in_loop: bool) -> None:
     def build(scope: Scope) -> Any:
         index = orders(scope).arrange_by_key()
         with scope.iterative() as inner:

@@ -357,7 +357,7 @@ def test_durable_views_are_appended_to_by_each_commit(tmp_path: Path) -> None:
 
 
 def test_a_durable_view_that_a_crash_left_behind_is_completed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from differential.session.storage import Storage
+    from differential.session.storage import SessionStorage
 
     with session(tmp_path) as db:
         table: Any = db.table("numbers", {"x": [1]})
@@ -365,7 +365,7 @@ def test_a_durable_view_that_a_crash_left_behind_is_completed(tmp_path: Path, mo
         db.commit()
         table.insert(x=2)
         with monkeypatch.context() as patched:
-            patched.setattr(Storage, "publish", lambda *_: (_ for _ in ()).throw(Full))
+            patched.setattr(SessionStorage, "publish", lambda *_: (_ for _ in ()).throw(Full))
             with pytest.raises(Full):
                 db.commit()
     assert shard(tmp_path, "copy").read() == {(1,): 1}

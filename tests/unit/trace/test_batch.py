@@ -8,7 +8,7 @@ import pytest
 from differential.kernels.compile import NOTHING
 from differential.kernels.times import in_advance
 from differential.trace.batch import Batch, frontier_table, table_of
-from differential.trace.columns import Columns
+from differential.trace.columns import UpdateColumns
 from differential.trace.description import Description
 from tests.invariants import check
 from timely.progress.antichain import Antichain
@@ -103,6 +103,6 @@ def test_a_frontier_becomes_a_table() -> None:
 def test_a_broken_invariant_is_named(change: dict[str, np.ndarray], words: str) -> None:
     rows = dict(zip(("keys", "vals", "time_index", "diffs", "times"), _batch().columns.rows)) | change
     columns = rows["keys"], rows["vals"], rows["time_index"], rows["diffs"], rows["times"]
-    batch = Batch(Columns.of(columns), Description(LOWER, UPPER, LOWER))
+    batch = Batch(UpdateColumns.of(columns), Description(LOWER, UPPER, LOWER))
     with pytest.raises(AssertionError, match=words):
         check(batch)

@@ -17,7 +17,7 @@ from differential.trace.claims import Claim
 from differential.trace.description import Description
 from differential.trace.entered import Entered
 from differential.trace.handle import TraceHandle
-from differential.trace.reader import Reader
+from differential.trace.reader import TraceReader
 from differential.trace.spine import Spine
 from tests.invariants import check
 from timely.errors import TimelyError
@@ -319,7 +319,7 @@ def test_a_reader_two_scopes_further_in_sees_two_more_coordinates(spine: Spine) 
 
 @pytest.mark.parametrize("levels", [1, 2])
 def test_a_promise_made_in_an_inner_scope_is_about_the_outer_coordinates(levels: int) -> None:
-    handle: Reader = TraceHandle(Spine(3))
+    handle: TraceReader = TraceHandle(Spine(3))
     for _ in range(levels):
         handle = Entered(handle)
     handle.set_logical_compaction(Antichain([(4, 1, 2, *[7] * levels), (5, 0, 1, *[3] * levels)]))

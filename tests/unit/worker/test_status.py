@@ -16,7 +16,7 @@ import pytest
 
 from differential import Collection
 from timely import Activator, Capability, Config, Pipeline, Worker, execute, execute_directly, new_input, source
-from timely.observe.activity import IN_PROGRAM, PARKED, STEPPING, Status
+from timely.observe.activity import IN_PROGRAM, PARKED, STEPPING, WorkerStatus
 from timely.order import Time
 from timely.origin import Origin
 from timely.run import signals
@@ -38,7 +38,7 @@ def test_a_worker_is_known_while_it_runs_and_no_longer() -> None:
 
 
 def test_a_worker_in_the_users_program_is_seen_at_its_line() -> None:
-    seen: list[Status] = []
+    seen: list[WorkerStatus] = []
 
     def program(worker: Worker) -> int:
         thread = Thread(target=lambda: seen.append(status(worker)))
@@ -48,7 +48,7 @@ def test_a_worker_in_the_users_program_is_seen_at_its_line() -> None:
 
     line = execute_directly(program)
     name = f"worker 0 of 1 (process 0, pid {os.getpid()})"
-    assert seen == [Status(name, IN_PROGRAM, None, Origin(__file__, line), seen[0].seconds)]
+    assert seen == [WorkerStatus(name, IN_PROGRAM, None, Origin(__file__, line), seen[0].seconds)]
     assert str(seen[0]) == f"{name} is in the program, at {__file__}:{line}"
 
 

@@ -16,14 +16,14 @@ from timely.dataflow.operator import Logic
 from timely.dataflow.ports import OutputPort
 from timely.dataflow.streams import S, ScopeCore
 from timely.errors import BuildError
-from timely.observe.events import Event, Parked, ScheduleStopped, Unparked, check_kind
+from timely.observe.events import LogEvent, Parked, ScheduleStopped, Unparked, check_kind
 from timely.observe.log import Log
 
 AT_ONCE = 4096
 """How many records of sleep are sent although nothing runs that is logged."""
 
 
-def log_stream(scope: ScopeCore[S], kind: type[Event], *, interval: float = 0.1, name: str = "log") -> S:
+def log_stream(scope: ScopeCore[S], kind: type[LogEvent], *, interval: float = 0.1, name: str = "log") -> S:
     """Return the stream of this worker's records of one kind (see `timely.observe.events`), a column for each field.
 
     Epoch k holds what happened in the k-th interval of `interval` seconds since the worker was made. Fields that are
@@ -70,7 +70,7 @@ class LogSource:
     then has the log flushed, then sends, so it has all records from before that time.
     """
 
-    def __init__(self, kind: type[Event], interval: int, log: Log, output: OutputPort, activate: Activator) -> None:
+    def __init__(self, kind: type[LogEvent], interval: int, log: Log, output: OutputPort, activate: Activator) -> None:
         self._kind = kind
         self._interval = interval
         self._log = log

@@ -6,7 +6,7 @@ import os
 import sys
 
 from timely.cluster import kubernetes
-from timely.cluster.place import Place
+from timely.cluster.place import ProcessPlace
 from timely.run import cli
 
 index, pods, head_port, health_port = map(int, sys.argv[1:5])
@@ -15,7 +15,7 @@ os.environ["TIMELY_PROCESSES"] = str(pods)
 os.environ["HOSTNAME"] = f"pod-{index}"
 
 
-def nearby(environ: dict[str, str]) -> Place:
+def nearby(environ: dict[str, str]) -> ProcessPlace:
     """Return the place of a pod, but with process 0 where this machine finds it."""
     return place_of(environ)._replace(head="127.0.0.1", ports=(head_port,))
 

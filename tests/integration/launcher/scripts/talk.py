@@ -8,7 +8,7 @@ import sys
 import time
 
 from timely.communication.allocator import broadcast
-from timely.communication.message import Progress
+from timely.communication.message import ProgressUpdate
 from timely.errors import DataError
 from timely.run.execute import execute
 
@@ -37,7 +37,7 @@ def misbehave():
 
 def build(worker):
     allocator = worker.allocator
-    broadcast(allocator, Progress(99, ((worker.index, (0,), 1),)))
+    broadcast(allocator, ProgressUpdate(99, ((worker.index, (0,), 1),)))
     received = set()
     while len(received) < worker.peers - 1:
         received |= {sender for sender, _ in allocator.receive()}

@@ -16,7 +16,7 @@ from random import Random
 import numpy as np
 
 from differential import Collection, Variable, innermost, new_input, new_upsert_input, replay_into
-from differential.delta import AltNeu, Prefixes, Relation, extend
+from differential.delta import AltNeu, CollectionIndex, Prefixes, extend
 from differential.graphs import triangles
 from timely import execute
 from timely.capture import EventQueue
@@ -199,7 +199,7 @@ def paths_by_half_joins(scope, left, right):
 
 
 def paths_by_extension(scope, left, right):
-    lefts, rights = Relation(left), Relation(right)
+    lefts, rights = CollectionIndex(left), CollectionIndex(right)
     first = extend(Prefixes.of(left), [rights.extension(0, AltNeu.of(1, changing=0))])
     second = extend(Prefixes.of(right), [lefts.extension(0, AltNeu.of(0, changing=1))])
     return first.concat(second.map(lambda k, w, v: (k, v, w))).results()

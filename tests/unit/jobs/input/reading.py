@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from differential.jobs.input import Edges, Faults, Graph, Layout, open_graph
+from differential.jobs.input import EdgeBatch, Faults, InputLayout, OpenedGraph, open_graph
 
-PLAIN = Layout()
+PLAIN = InputLayout()
 
 
-def shares(graph: Graph, peers: int) -> list[list[Edges]]:
+def shares(graph: OpenedGraph, peers: int) -> list[list[EdgeBatch]]:
     """Return the batches of each share, and check their columns and what they report."""
     reported: list[int] = []
     found = [list(graph.share(index, peers, reported.append)) for index in range(peers)]
@@ -27,7 +27,7 @@ def shares(graph: Graph, peers: int) -> list[list[Edges]]:
     return found
 
 
-def rows(graph: Graph, peers: int = 1) -> list[tuple[Any, ...]]:
+def rows(graph: OpenedGraph, peers: int = 1) -> list[tuple[Any, ...]]:
     """Return the rows of all shares, sorted, with the text of names."""
     found: list[tuple[Any, ...]] = []
     for edges in (each for share in shares(graph, peers) for each in share):
@@ -38,12 +38,14 @@ def rows(graph: Graph, peers: int = 1) -> list[tuple[Any, ...]]:
     return sorted(found)
 
 
-def read(path: Path | str, layout: Layout = PLAIN, peers: int = 1) -> list[tuple[Any, ...]]:
+def read(path: Path | str, layout: InputLayout = PLAIN, peers: int = 1) -> list[tuple[Any, ...]]:
     """Return the rows of a file that has no faults."""
     return rows(open_graph(str(path), layout, Faults()), peers)
 
 
-def with_faults(path: Path, layout: Layout = PLAIN, peers: int = 1) -> tuple[list[tuple[Any, ...]], dict[int, str]]:
+def with_faults(
+    path: Path, layout: InputLayout = PLAIN, peers: int = 1
+) -> tuple[list[tuple[Any, ...]], dict[int, str]]:
     """Return the rows of a file, and the reasons of faults by line."""
     faults = Faults("report")
     found = rows(open_graph(str(path), layout, faults), peers)

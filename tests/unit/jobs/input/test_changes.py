@@ -13,7 +13,17 @@ import pyarrow.parquet
 import pytest
 from hypothesis import given, strategies as st
 
-from differential.jobs.input import Change, Changes, Faults, Layout, Names, blocks, open_changes, open_graph, parse
+from differential.jobs.input import (
+    EpochChange,
+    Faults,
+    InputLayout,
+    Names,
+    OpenedChanges,
+    blocks,
+    open_changes,
+    open_graph,
+    parse,
+)
 from differential.jobs.input.faults import Policy
 from tests.unit.jobs.input.reading import PLAIN
 from timely.errors import DataError
@@ -21,7 +31,7 @@ from timely.errors import DataError
 DEBIAN = Path(__file__).resolve().parents[4] / "examples" / "data"
 
 
-def plain(change: Change | None, names: Names | None = None) -> tuple[Any, ...]:
+def plain(change: EpochChange | None, names: Names | None = None) -> tuple[Any, ...]:
     """Return a change as epoch, line and rows."""
     assert change is not None
     source, target, weight = change.source.tolist(), change.target.tolist(), change.weight
@@ -31,11 +41,11 @@ def plain(change: Change | None, names: Names | None = None) -> tuple[Any, ...]:
     return change.epoch, change.line, list(zip(change.diff.tolist(), source, target, *weights))
 
 
-def read(changes: Changes, names: Names | None = None) -> list[tuple[Any, ...]]:
+def read(changes: OpenedChanges, names: Names | None = None) -> list[tuple[Any, ...]]:
     return [plain(each, names) for each in changes.epochs()]
 
 
-def of(path: Path, layout: Layout = PLAIN, names: Names | None = None, **more: Any) -> list[tuple[Any, ...]]:
+def of(path: Path, layout: InputLayout = PLAIN, names: Names | None = None, **more: Any) -> list[tuple[Any, ...]]:
     return read(open_changes(str(path), names, layout, Faults(), **more), names)
 
 
@@ -74,7 +84,7 @@ def test_rows_of_an_epoch_are_a_change(
         path.write_text("\n".join(lines))
         names = Names()
         names.begin(pa.array(["b", "a", "z"]))
-        assert of(path, Layout(separator="tab"), names) == expected
+        assert of(path, InputLayout(separator="tab"), names) == expected
         firsts = list(dict.fromkeys(name for row in found for name in row[2:]))
         assert names.text(range(3, len(names))) == [name for name in firsts if name not in ("a", "b", "z")]
 
@@ -103,25 +113,25 @@ def test_forms(tmp_path: Path, text: str, expected: list[Any]) -> None:
 def test_layouts_of_graphs_with_other_separators_and_headers(tmp_path: Path) -> None:
     path = tmp_path / "changes"
     path.write_text("+ 1 2\n- 1 2\n")
-    assert of(path, Layout(separator="comma", header=True)) == [(1, 1, [(1, 1, 2)]), (2, 2, [(-1, 1, 2)])]
+    assert of(path, InputLayout(separator="comma", header=True)) == [(1, 1, [(1, 1, 2)]), (2, 2, [(-1, 1, 2)])]
     path.write_text("* 1 2\n- 1 2\n")
     with pytest.raises(DataError, match=r"line 1: the sign is not \+ or -"):
-        of(path, Layout(header=True))
+        of(path, InputLayout(header=True))
 
 
 def test_weights(tmp_path: Path) -> None:
     path = tmp_path / "changes"
     path.write_text("+ 1 2 7\n- 1 2 8\n")
-    assert of(path, Layout(weight="3")) == [(1, 1, [(1, 1, 2, 7)]), (2, 2, [(-1, 1, 2, 8)])]
-    (change, _) = open_changes(str(path), None, Layout(weight="3"), Faults(), weight="float").epochs()
+    assert of(path, InputLayout(weight="3")) == [(1, 1, [(1, 1, 2, 7)]), (2, 2, [(-1, 1, 2, 8)])]
+    (change, _) = open_changes(str(path), None, InputLayout(weight="3"), Faults(), weight="float").epochs()
     assert change is not None
     assert change.weight is not None
     assert change.weight.dtype.kind == "f"
     path.write_text("epoch sign a b cost x\n1 + 1 2 9 8\n")
-    assert of(path, Layout(weight="x")) == [(1, 2, [(1, 1, 2, 8)])]
+    assert of(path, InputLayout(weight="x")) == [(1, 2, [(1, 1, 2, 8)])]
     path.write_text("+ 1 2\n")
     with pytest.raises(DataError, match=r"has no weights, but the edges do: a change is a line \[EPOCH\]"):
-        of(path, Layout(weight="3"))
+        of(path, InputLayout(weight="3"))
 
 
 @pytest.mark.lengthy
@@ -210,10 +220,10 @@ def test_changes_without_a_weight_are_faults(tmp_path: Path, good: int) -> None:
     path = tmp_path / "changes"
     path.write_text("+ 1 2\n+ 2 3\n" + "+ 3 4 7\n" * good)
     faults = Faults("report")
-    assert read(open_changes(str(path), None, Layout(weight="3"), faults)) == [(1, 3, [(1, 3, 4, 7)])] * good
+    assert read(open_changes(str(path), None, InputLayout(weight="3"), faults)) == [(1, 3, [(1, 3, 4, 7)])] * good
     assert [fault.line for fault in faults.take()] == [1, 2]
     with pytest.raises(DataError, match="has no weights" if not good else "line 1: has 3 columns instead of 4"):
-        of(path, Layout(weight="3"))
+        of(path, InputLayout(weight="3"))
 
 
 @pytest.mark.parametrize("data", [b"\0\1\n", "+ 1 2\n".encode("utf-16")])
@@ -238,7 +248,7 @@ def test_changes_in_tables(tmp_path: Path, format: str) -> None:
         write(path, table, format)
         names = Names()
         expected = [(1, 1, [(1, "x", "y"), (-1, "y", "x")]), (4, 3, [(1, "x", "x")])]
-        assert of(path, Layout(time=time), names) == expected
+        assert of(path, InputLayout(time=time), names) == expected
         assert names.text([0, 1]) == ["x", "y"]
 
 
@@ -262,7 +272,7 @@ def test_faults_in_tables(tmp_path: Path) -> None:
     }
     write(path, pa.table(columns), "parquet")
     faults = Faults("report")
-    found = read(open_changes(str(path), None, Layout(weight="w"), faults))
+    found = read(open_changes(str(path), None, InputLayout(weight="w"), faults))
     assert found == [(2, 1, [(1, 1, 1, 1)])]
     assert {fault.line: fault.reason for fault in faults.take()} == {
         2: "the sign is not + or -, or 1 or -1",

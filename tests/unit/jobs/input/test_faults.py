@@ -13,7 +13,7 @@ import pyarrow.parquet
 import pytest
 from hypothesis import given, strategies as st
 
-from differential.jobs.input import Fault, Faults, Layout, blocks, open_graph, parse
+from differential.jobs.input import Fault, Faults, InputLayout, blocks, open_graph, parse
 from tests.unit.jobs.input.reading import PLAIN, rows, with_faults
 from timely.errors import BuildError, DataError
 
@@ -51,7 +51,7 @@ def test_every_line_is_a_row_or_a_fault_or_neither(found: list[bytes], peers: in
         path = Path(directory) / "graph"
         data = b"\n".join(lines)
         path.write_bytes(gzip.compress(data) if packed else data)
-        read, reasons = with_faults(path, Layout(separator="tab", names=False, header=False), peers)
+        read, reasons = with_faults(path, InputLayout(separator="tab", names=False, header=False), peers)
     assert read == sorted(GOOD[line] for line in lines if line in GOOD)
     assert reasons == {number: BAD[line] for number, line in enumerate(lines, 1) if line in BAD}
 
@@ -96,7 +96,7 @@ def test_faults_among_names(tmp_path: Path, line: bytes, reason: str, count: int
 def test_faults_among_weights(tmp_path: Path, count: int, weight: str, line: bytes, reason: str) -> None:
     path = tmp_path / "graph"
     path.write_bytes(b"1 2 3\n" * count + line + b"\n4 5 6\n")
-    found, reasons = with_faults(path, Layout(weight=weight))
+    found, reasons = with_faults(path, InputLayout(weight=weight))
     assert found == [(1, 2, 3)] * count + [(4, 5, 6)]
     assert reasons == {count + 1: reason}
 
@@ -105,8 +105,8 @@ def test_a_fraction_after_a_head_without_any(tmp_path: Path) -> None:
     path = tmp_path / "graph"
     path.write_text("1 2 3\n" * 20_000 + "4 5 0.5\n")
     with pytest.raises(DataError, match=r"line 20001: the weight is not a 64-bit integer.*`--weight 3:float` reads"):
-        rows(open_graph(str(path), Layout(weight="3"), Faults()))
-    assert len(with_faults(path, Layout(weight="3:float"))[0]) == 20_001
+        rows(open_graph(str(path), InputLayout(weight="3"), Faults()))
+    assert len(with_faults(path, InputLayout(weight="3:float"))[0]) == 20_001
 
 
 @pytest.mark.parametrize("peers", [1, 2])
@@ -141,7 +141,7 @@ def test_rows_of_a_table_without_nodes(tmp_path: Path) -> None:
 def test_rows_of_a_table_without_names(tmp_path: Path) -> None:
     path = tmp_path / "graph"
     pa.parquet.write_table(pa.table({"a": ["x", None, ""], "b": ["y", "z", "w"], "w": [1.0, 2.0, 3.0]}), path)
-    found, reasons = with_faults(path, Layout(weight="w"))
+    found, reasons = with_faults(path, InputLayout(weight="w"))
     assert found == [("x", "y", 1.0)]
     assert reasons == {2: "the source is missing", 3: "the source is not a name"}
 

@@ -13,8 +13,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from differential.jobs.input import Change, Faults, Layout, Names, changes, open_changes, open_graph, source
-from differential.jobs.input.follow import Followed as Text, Piece
+from differential.jobs.input import EpochChange, Faults, InputLayout, Names, changes, open_changes, open_graph, source
+from differential.jobs.input.follow import ArrivedLines, Followed as Text
 from tests.unit.jobs.input.reading import PLAIN, rows
 from tests.unit.jobs.input.test_changes import plain
 from timely.errors import DataError
@@ -39,7 +39,7 @@ class Followed:
                 found.append(plain(each, self.names))
         return found
 
-    def rest(self) -> Iterator[Change | None]:
+    def rest(self) -> Iterator[EpochChange | None]:
         return self._epochs
 
     def close(self) -> None:
@@ -138,7 +138,7 @@ def test_a_line_that_is_appended_just_before_a_file_is_replaced_is_read(
     path = tmp_path / "changes"
     path.write_text("+ 1 2\n")
     followed = Text(str(path))
-    assert followed.poll() == Piece(b"+ 1 2\n", 1)
+    assert followed.poll() == ArrivedLines(b"+ 1 2\n", 1)
     stat = os.stat
 
     def replacing(*arguments: Any, **options: Any) -> os.stat_result:
@@ -150,7 +150,7 @@ def test_a_line_that_is_appended_just_before_a_file_is_replaced_is_read(
 
     monkeypatch.setattr(os, "stat", replacing)  # called when the end has been read
     found = [followed.poll() for _ in range(4)]
-    assert [each for each in found if each is not None] == [Piece(b"+ 3 4\n", 2), Piece(b"+ 5 6\n", 1)]
+    assert [each for each in found if each is not None] == [ArrivedLines(b"+ 3 4\n", 2), ArrivedLines(b"+ 5 6\n", 1)]
     followed.close()
 
 
@@ -242,7 +242,7 @@ def test_a_graph_on_standard_input_is_read_by_the_first_worker(standard_input: i
     os.write(standard_input, data)
     os.close(standard_input)
     faults = Faults("report")
-    graph = open_graph("-", Layout(names=False), faults)
+    graph = open_graph("-", InputLayout(names=False), faults)
     assert graph.label == "standard input"
     assert graph.total is None
     assert list(graph.share(1, 2)) == []

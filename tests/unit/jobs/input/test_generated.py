@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from differential.jobs.input import Faults, Layout, generate, open_graph
+from differential.jobs.input import Faults, InputLayout, generate, open_graph
 from tests.unit.jobs.input.reading import PLAIN, read
 from timely.errors import DataError
 
@@ -60,4 +60,4 @@ def test_texts_that_describe_no_graph(text: str, reason: str) -> None:
 
 def test_generated_graphs_have_nodes_alone() -> None:
     with pytest.raises(DataError, match="neither weights nor times"):
-        open_graph("random:5,5", Layout(weight="3"), Faults())
+        open_graph("random:5,5", InputLayout(weight="3"), Faults())

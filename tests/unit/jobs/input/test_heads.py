@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from differential.jobs.input import Faults, Layout, blocks, open_graph
+from differential.jobs.input import Faults, InputLayout, blocks, open_graph
 from tests.unit.jobs.input.reading import PLAIN, read, rows, with_faults
 from timely.errors import DataError
 
@@ -54,20 +54,20 @@ def test_forms(tmp_path: Path, text: str, expected: list[Any]) -> None:
 @pytest.mark.parametrize(
     ("text", "layout", "expected"),
     [
-        ("a b\nc d\n", Layout(header=True), [("c", "d")]),
-        ("a b\n1 2\n", Layout(header=False, names=True), [("1", "2"), ("a", "b")]),
-        ("1 2\n3 4\n", Layout(names=True), [("1", "2"), ("3", "4")]),
-        ("1 2\n3 4\n", Layout(header=True), [(3, 4)]),
-        ("source,target\n", Layout(header=True), []),
-        ("source,target,cost\n1,2,3\n", Layout(weight="cost"), [(1, 2, 3)]),
-        ("x,y,cost\na,b,3\n", Layout(weight="cost"), [("a", "b", 3)]),
-        ("9 1 2\n8 3 4\n", Layout(time="1"), [(1, 2, 9), (3, 4, 8)]),
-        ("1 2 3\n3 4 0.5\n", Layout(weight="3"), [(1, 2, 3.0), (3, 4, 0.5)]),
-        ("1|2\n3|4\n", Layout(separator="|"), [(1, 2), (3, 4)]),
-        ("a b c\nd e f\n", Layout(separator="space"), [("a", "b"), ("d", "e")]),
+        ("a b\nc d\n", InputLayout(header=True), [("c", "d")]),
+        ("a b\n1 2\n", InputLayout(header=False, names=True), [("1", "2"), ("a", "b")]),
+        ("1 2\n3 4\n", InputLayout(names=True), [("1", "2"), ("3", "4")]),
+        ("1 2\n3 4\n", InputLayout(header=True), [(3, 4)]),
+        ("source,target\n", InputLayout(header=True), []),
+        ("source,target,cost\n1,2,3\n", InputLayout(weight="cost"), [(1, 2, 3)]),
+        ("x,y,cost\na,b,3\n", InputLayout(weight="cost"), [("a", "b", 3)]),
+        ("9 1 2\n8 3 4\n", InputLayout(time="1"), [(1, 2, 9), (3, 4, 8)]),
+        ("1 2 3\n3 4 0.5\n", InputLayout(weight="3"), [(1, 2, 3.0), (3, 4, 0.5)]),
+        ("1|2\n3|4\n", InputLayout(separator="|"), [(1, 2), (3, 4)]),
+        ("a b c\nd e f\n", InputLayout(separator="space"), [("a", "b"), ("d", "e")]),
     ],
 )
-def test_layouts(tmp_path: Path, text: str, layout: Layout, expected: list[Any]) -> None:
+def test_layouts(tmp_path: Path, text: str, layout: InputLayout, expected: list[Any]) -> None:
     path = tmp_path / "graph"
     path.write_text(text)
     assert read(path, layout) == expected
@@ -80,7 +80,7 @@ def test_a_list_of_edges_as_collections_of_networks_have_them(tmp_path: Path) ->
     assert read(path, peers=2) == [(0, 1), (1, 2), (1, 3)]
 
 
-def refusal(path: Path | str, layout: Layout = PLAIN, peers: int = 1) -> str:
+def refusal(path: Path | str, layout: InputLayout = PLAIN, peers: int = 1) -> str:
     with pytest.raises(DataError) as raised:
         rows(open_graph(str(path), layout, Faults()), peers)
     text = str(raised.value)
@@ -122,12 +122,12 @@ def test_lines_in_the_head_that_are_faults(tmp_path: Path) -> None:
         ("3\n1\t2\n", PLAIN, [(1, 2)], {1}),
         ("1\t2\n3\n4\n", PLAIN, [(1, 2)], {2, 3}),
         ("a\tb\nc\n", PLAIN, [("a", "b")], {2}),
-        ("1\t2\t5\n3\t4\n", Layout(weight="3"), [(1, 2, 5)], {2}),
-        ("1\t2\t5\n3\t4\n5\t6\n", Layout(time="3"), [(1, 2, 5)], {2, 3}),
+        ("1\t2\t5\n3\t4\n", InputLayout(weight="3"), [(1, 2, 5)], {2}),
+        ("1\t2\t5\n3\t4\n5\t6\n", InputLayout(time="3"), [(1, 2, 5)], {2, 3}),
     ],
 )
 def test_lines_with_too_few_columns_are_faults_beside_a_single_edge(
-    tmp_path: Path, text: str, layout: Layout, expected: list[Any], bad: set[int], separator: str | None
+    tmp_path: Path, text: str, layout: InputLayout, expected: list[Any], bad: set[int], separator: str | None
 ) -> None:
     path = tmp_path / "graph"
     path.write_text(text)
@@ -142,7 +142,7 @@ def test_a_separator_that_is_given_is_named_where_there_are_too_few_columns(tmp_
     path = tmp_path / "graph"
     path.write_text("1 2\n3 4\n")
     expected = "FILE: an edge needs two columns, but there is only one column with the separator 'tab'"
-    assert refusal(path, Layout(separator="tab")) == expected
+    assert refusal(path, InputLayout(separator="tab")) == expected
 
 
 @pytest.mark.lengthy
@@ -234,13 +234,13 @@ def test_contents_that_are_no_graph(tmp_path: Path, data: bytes, expected: str) 
 @pytest.mark.parametrize(
     ("layout", "expected"),
     [
-        (Layout(weight="4"), "FILE: the weight is to be in column 4, but there are 3 columns"),
-        (Layout(weight="cost"), "FILE: no column is named 'cost'; the columns are 'a', 'b', 'c'"),
-        (Layout(time="2", weight="3"), "FILE: an edge needs two columns besides the weight and the time"),
-        (Layout(time="2", weight="2"), "FILE: column 2 cannot be both the weight and the time"),
+        (InputLayout(weight="4"), "FILE: the weight is to be in column 4, but there are 3 columns"),
+        (InputLayout(weight="cost"), "FILE: no column is named 'cost'; the columns are 'a', 'b', 'c'"),
+        (InputLayout(time="2", weight="3"), "FILE: an edge needs two columns besides the weight and the time"),
+        (InputLayout(time="2", weight="2"), "FILE: column 2 cannot be both the weight and the time"),
     ],
 )
-def test_columns_that_are_not_there(tmp_path: Path, layout: Layout, expected: str) -> None:
+def test_columns_that_are_not_there(tmp_path: Path, layout: InputLayout, expected: str) -> None:
     path = tmp_path / "graph"
     path.write_text("a b c\n1 2 3\n")
     assert refusal(path, layout._replace(header=True)).startswith(expected)
@@ -250,9 +250,9 @@ def test_columns_that_are_not_there(tmp_path: Path, layout: Layout, expected: st
 def test_a_name_of_a_column_needs_a_header(tmp_path: Path) -> None:
     path = tmp_path / "graph"
     path.write_text("1 2 3\n")
-    assert refusal(path, Layout(weight="cost")).startswith("FILE: no header names a column 'cost'")
+    assert refusal(path, InputLayout(weight="cost")).startswith("FILE: no header names a column 'cost'")
     with pytest.raises(DataError, match="separator 'dash' is neither"):
-        open_graph(str(path), Layout(separator="dash"), Faults())
+        open_graph(str(path), InputLayout(separator="dash"), Faults())
 
 
 def whole(suffix: str) -> bytes:
@@ -329,9 +329,11 @@ def test_tables_of_something_else(tmp_path: Path) -> None:
     assert refusal(path) == "FILE: column 'b' holds bool where there should be a name"
     pa.parquet.write_table(pa.table({"a": ["x"], "b": [1]}), path)
     assert read(path) == [("x", "1")]
-    assert refusal(path, Layout(names=False)).endswith("a 64-bit integer; `--names` reads nodes as names")
+    assert refusal(path, InputLayout(names=False)).endswith("a 64-bit integer; `--names` reads nodes as names")
     pa.parquet.write_table(pa.table({"a": [1], "b": [2], "c": ["long"]}), path)
-    assert refusal(path, Layout(weight="3")) == "FILE: column 'c' holds string where there should be a finite number"
+    assert (
+        refusal(path, InputLayout(weight="3")) == "FILE: column 'c' holds string where there should be a finite number"
+    )
     pa.parquet.write_table(pa.table({"a": ["x"]}), path)
     assert refusal(path) == "FILE: an edge needs two columns, but there is only one column"
 
@@ -359,7 +361,7 @@ def test_matrices_that_are_no_graph(tmp_path: Path, lines: list[str], expected: 
 def test_weights_of_a_pattern(tmp_path: Path) -> None:
     path = tmp_path / "graph.mtx"
     path.write_text("%%MatrixMarket matrix coordinate pattern general\n1 1 1\n1 1\n")
-    assert refusal(path, Layout(weight="3")) == "FILE has no weights: it is a pattern matrix"
+    assert refusal(path, InputLayout(weight="3")) == "FILE has no weights: it is a pattern matrix"
 
 
 @pytest.mark.lengthy
@@ -367,4 +369,4 @@ def test_a_short_line_among_two_is_a_fault_and_not_the_form(tmp_path: Path) -> N
     path = tmp_path / "graph"
     path.write_bytes(b"1 2\n3\n4 5\n")
     with pytest.raises(DataError, match="line 2: has 1 column instead of 2: '3'"):
-        rows(open_graph(str(path), Layout(), Faults("stop")))
+        rows(open_graph(str(path), InputLayout(), Faults("stop")))

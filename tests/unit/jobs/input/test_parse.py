@@ -10,20 +10,20 @@ from hypothesis import given, strategies as st
 from differential.jobs.input import parse
 from differential.jobs.input.blocks import BLOCK
 from differential.jobs.input.faults import Fault, Faults
-from differential.jobs.input.form import Column, Form, Kind
+from differential.jobs.input.form import Form, InputColumn, Kind
 from differential.jobs.input.layout import BLANKS
 from differential.jobs.input.parse import Parser
 
 ROWS = [
-    (Column("source", 0, "integer"), Column("target", 1, "integer")),
-    (Column("source", 0, "name"), Column("target", 1, "name")),
-    (Column("source", 1, "integer"), Column("target", 2, "integer"), Column("weight", 0, "float")),
-    (Column("source", 0, "name"), Column("target", 2, "name"), Column("weight", 1, "integer")),
+    (InputColumn("source", 0, "integer"), InputColumn("target", 1, "integer")),
+    (InputColumn("source", 0, "name"), InputColumn("target", 1, "name")),
+    (InputColumn("source", 1, "integer"), InputColumn("target", 2, "integer"), InputColumn("weight", 0, "float")),
+    (InputColumn("source", 0, "name"), InputColumn("target", 2, "name"), InputColumn("weight", 1, "integer")),
     (
-        Column("epoch", 0, "integer"),
-        Column("sign", 1, "sign"),
-        Column("source", 2, "name"),
-        Column("target", 3, "name"),
+        InputColumn("epoch", 0, "integer"),
+        InputColumn("sign", 1, "sign"),
+        InputColumn("source", 2, "name"),
+        InputColumn("target", 3, "name"),
     ),
 ]
 FIELD: dict[Kind, st.SearchStrategy[bytes]] = {
@@ -78,7 +78,9 @@ def parsed(data: bytes, form: Form, patch: pytest.MonkeyPatch, small: int, piece
 @pytest.mark.parametrize("columns", ROWS)
 @pytest.mark.parametrize("separator", ["\t", ",", " ", BLANKS])
 @given(data=st.data())
-def test_blocks_are_read_as_their_lines_are(columns: tuple[Column, ...], separator: str, data: st.DataObject) -> None:
+def test_blocks_are_read_as_their_lines_are(
+    columns: tuple[InputColumn, ...], separator: str, data: st.DataObject
+) -> None:
     form = Form(separator, max(column.place for column in columns) + 1, columns)
     text = data.draw(block(form))
     with pytest.MonkeyPatch.context() as patch:

@@ -15,7 +15,7 @@ import pyarrow.parquet
 import pytest
 from hypothesis import given, strategies as st
 
-from differential.jobs.input import Faults, Layout, blocks, open_graph, parse
+from differential.jobs.input import Faults, InputLayout, blocks, open_graph, parse
 from tests.unit.jobs.input.reading import read, rows
 
 INTEGERS = st.integers(-(2**63), 2**63 - 1) | st.integers(0, 20)
@@ -93,7 +93,7 @@ TABLES = [write_parquet, write_ipc, write_ipc_stream]
 Writer = Callable[[Path, Sequence[Row]], None]
 
 
-def written(write: Writer, found: Sequence[Row], layout: Layout, peers: int) -> list[Row]:
+def written(write: Writer, found: Sequence[Row], layout: InputLayout, peers: int) -> list[Row]:
     """Return what is read of a file after `write` has written it."""
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "graph"
@@ -104,7 +104,7 @@ def written(write: Writer, found: Sequence[Row], layout: Layout, peers: int) -> 
 @pytest.mark.parametrize("write", [*TEXTS, *TABLES, write_npy])
 @given(found=st.lists(st.tuples(INTEGERS, INTEGERS), min_size=1), peers=PEERS)
 def test_integers(write: Writer, found: list[Row], peers: int) -> None:
-    assert written(write, found, Layout(), peers) == sorted(found)
+    assert written(write, found, InputLayout(), peers) == sorted(found)
 
 
 @pytest.mark.lengthy
@@ -112,23 +112,23 @@ def test_integers(write: Writer, found: list[Row], peers: int) -> None:
 @given(found=st.lists(st.tuples(INTEGERS, INTEGERS, INTEGERS, WEIGHTS), min_size=1), peers=PEERS)
 def test_weights_and_times(write: Writer, found: list[Row], peers: int) -> None:
     expected = sorted((source, target, weight, time) for time, source, target, weight in found)
-    assert written(write, found, Layout(weight="4", time="1"), peers) == expected
+    assert written(write, found, InputLayout(weight="4", time="1"), peers) == expected
 
 
 @pytest.mark.lengthy
 @pytest.mark.parametrize("write", [*TEXTS, *TABLES])
 @given(found=st.lists(st.tuples(INTEGERS, INTEGERS, FLOATS), min_size=1), peers=PEERS)
 def test_weights_that_are_fractions(write: Writer, found: list[Row], peers: int) -> None:
-    assert written(write, found, Layout(weight="3:float"), peers) == sorted(found)
+    assert written(write, found, InputLayout(weight="3:float"), peers) == sorted(found)
 
 
 @pytest.mark.lengthy
 @pytest.mark.parametrize("write", [*TEXTS, *TABLES])
 @given(found=st.lists(st.tuples(NAMES, NAMES), min_size=1), peers=PEERS)
 def test_names(write: Writer, found: list[Row], peers: int) -> None:
-    assert written(write, found, Layout(names=True, header=False, separator=SEPARATORS.get(write)), peers) == sorted(
-        found
-    )
+    assert written(
+        write, found, InputLayout(names=True, header=False, separator=SEPARATORS.get(write)), peers
+    ) == sorted(found)
 
 
 SEPARATORS: dict[Any, str] = {write_text: "tab", write_gzip: "comma", write_zstd: "space", write_bzip2: "semicolon"}
@@ -139,7 +139,7 @@ def test_codes_of_names_are_in_the_order_of_names(found: list[Row]) -> None:
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "graph"
         write_text(path, found)
-        graph = open_graph(str(path), Layout(names=True, header=False, separator="tab"), Faults())
+        graph = open_graph(str(path), InputLayout(names=True, header=False, separator="tab"), Faults())
         assert graph.names is not None
         assert list(graph.share(1, 2)) == []
         assert len(rows(graph)) == len(found)
@@ -203,7 +203,7 @@ def test_matrices(field: str, symmetry: str, data: st.DataObject, peers: int) ->
         if field != "pattern":
             kind = float if field == "real" else int
             weighted = sorted((*edge, kind(value)) for edge, value in expected)
-            assert read(path, Layout(weight="3"), peers) == weighted
+            assert read(path, InputLayout(weight="3"), peers) == weighted
 
 
 @pytest.mark.parametrize("names", [["x", "a", "b", "w"], ["x", "a", "a", "w"], ["x.y", "a", "b", "w"]])
@@ -215,4 +215,4 @@ def test_only_the_columns_of_an_edge_are_read(tmp_path: Path, write: Writer, nam
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("tests.unit.jobs.input.test_round_trips.arrow", lambda _: table)
         write(path, [])
-    assert read(path, Layout(weight="w", time="1"), 2) == [(3, 5, 0.5, 1), (4, 6, 1.5, 2)]
+    assert read(path, InputLayout(weight="w", time="1"), 2) == [(3, 5, 0.5, 1), (4, 6, 1.5, 2)]

@@ -20,7 +20,7 @@ from hypothesis import given, settings, strategies as st
 
 from differential import Session
 from differential.session.serving import application, form, outgoing
-from differential.session.serving.outgoing import Cut, Hubs, commit_of
+from differential.session.serving.outgoing import Cut, SessionHubs, commit_of
 from timely.errors import DataError
 from timely.lowlevel import typed
 
@@ -64,7 +64,7 @@ def test_a_reader_that_comes_and_goes_has_what_the_view_has(
     commits: list[list[int]], reads: list[bool], backlog: int
 ) -> None:
     async def program(db: Session) -> None:
-        hub = Hubs(db._catalog, backlog, 1 << 20).of(db._catalog.items["double"])
+        hub = SessionHubs(db._catalog, backlog, 1 << 20).of(db._catalog.items["double"])
         follower = Follower()
         for values, is_read in zip(commits, reads):
             for value in values:
@@ -89,7 +89,7 @@ def test_a_reader_that_comes_and_goes_has_what_the_view_has(
 
 def test_a_reader_that_is_too_slow_is_cut_off_and_the_others_go_on() -> None:
     async def program(db: Session) -> None:
-        hub = Hubs(db._catalog, 1 << 20, 2_000).of(db._catalog.items["numbers"])
+        hub = SessionHubs(db._catalog, 1 << 20, 2_000).of(db._catalog.items["numbers"])
         slow, quick = hub.read(None), hub.read(None)
         await anext(slow)
         await anext(quick)
@@ -109,7 +109,7 @@ def test_a_reader_that_is_too_slow_is_cut_off_and_the_others_go_on() -> None:
 
 def test_the_streams_of_a_view_end_with_it_and_its_marks_begin_anew() -> None:
     async def program(db: Session) -> None:
-        hubs = Hubs(db._catalog, 1 << 20, 1 << 20)
+        hubs = SessionHubs(db._catalog, 1 << 20, 1 << 20)
         hub = hubs.of(db._catalog.items["all"])
         entries = hub.read(None)
         mark = (await anext(entries)).mark
@@ -179,7 +179,7 @@ def test_an_id_with_too_many_digits_is_refused() -> None:
 def test_a_reader_that_came_before_the_first_commit_goes_on_after_a_restart(tmp_path: Path) -> None:
     async def program(db: Session, number: int) -> None:
         numbers = db.table("numbers", {"x": int})
-        hub = Hubs(db._catalog, 1 << 20, 1 << 20).of(db._catalog.items["numbers"])
+        hub = SessionHubs(db._catalog, 1 << 20, 1 << 20).of(db._catalog.items["numbers"])
         if number == 0:
             await follower.read(hub, 0)
         for _ in range(2):
@@ -235,7 +235,7 @@ def test_an_answer_begins_before_there_is_something_to_resume_with(monkeypatch: 
 
 
 def test_a_reader_that_comes_while_the_session_ends_is_asked_to_come_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def read(hub: outgoing.Hub, mark: str | None) -> AsyncIterator[outgoing.Entry]:
+    async def read(hub: outgoing.Hub, mark: str | None) -> AsyncIterator[outgoing.SentMessage]:
         raise outgoing.Cut("the session is no longer served")
         yield
 

@@ -13,7 +13,7 @@ import pytest
 
 from differential import Session
 from differential.session.sources import json_lines, parts
-from differential.session.sources.source import Batch, Position, Target
+from differential.session.sources.source import Position, SourceBatch, Target
 from timely.errors import SessionError
 
 FILES = 30
@@ -179,7 +179,7 @@ def test_a_position_that_is_a_function_is_made_once() -> None:
         made.append(1)
         return "there"
 
-    batch = Batch((), (), position)
+    batch = SourceBatch((), (), position)
     assert not made
     assert (batch.position, batch.position, made) == ("there", "there", [1])
 

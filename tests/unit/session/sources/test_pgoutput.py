@@ -13,8 +13,8 @@ from differential.session.sources.pgoutput import (
     UNCHANGED,
     Commit,
     Keepalive,
-    Relation,
-    Row,
+    RelationMessage,
+    RowMessage,
     Truncate,
     decode,
     place,
@@ -41,16 +41,16 @@ def encoded(values: list[Any]) -> bytes:
 @given(old=VALUES, new=VALUES, kind=st.sampled_from("KO"))
 def test_rows_are_what_was_encoded(old: list[Any], new: list[Any], kind: str) -> None:
     head = struct.pack("!I", 7)
-    assert decode(b"I" + head + b"N" + encoded(new)) == Row(7, None, tuple(new))
-    assert decode(b"D" + head + kind.encode() + encoded(old)) == Row(7, tuple(old), None)
+    assert decode(b"I" + head + b"N" + encoded(new)) == RowMessage(7, None, tuple(new))
+    assert decode(b"D" + head + kind.encode() + encoded(old)) == RowMessage(7, tuple(old), None)
     both = b"U" + head + kind.encode() + encoded(old) + b"N" + encoded(new)
-    assert decode(both) == Row(7, tuple(old), tuple(new))
+    assert decode(both) == RowMessage(7, tuple(old), tuple(new))
 
 
 def test_other_messages_are_decoded() -> None:
     columns = b"\1id\0" + struct.pack("!Ii", 23, -1) + b"\0note\0" + struct.pack("!Ii", 25, -1)
     relation = b"R" + struct.pack("!I", 7) + b"public\0stock\0d" + struct.pack("!H", 2) + columns
-    assert decode(relation) == Relation(7, "public", "stock", "d", ("id", "note"), (23, 25), (True, False))
+    assert decode(relation) == RelationMessage(7, "public", "stock", "d", ("id", "note"), (23, 25), (True, False))
     assert decode(b"C\0" + struct.pack("!QQQ", 5, 6, 0)) == Commit(5, 6)
     assert decode(b"T" + struct.pack("!IBII", 2, 0, 7, 8)) == Truncate((7, 8))
     assert decode(b"Y....") is None

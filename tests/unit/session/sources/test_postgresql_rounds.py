@@ -17,12 +17,12 @@ from timely.errors import StoreError
 pytest.importorskip("psycopg", reason="psycopg is not installed")
 from differential.session.sources import postgresql
 from differential.session.sources.postgresql import Database, TableReader
-from differential.session.sources.postgresql_stream import Column, TableInfo
+from differential.session.sources.postgresql_stream import TableColumn, TableInfo
 
 TABLES = ("a", "b")
 INT4 = 23
 INT4_TYPE = struct.pack("!Ii", INT4, -1)
-INFOS = {table: TableInfo("public", table, "f", (Column("n", "int4", INT4, False),)) for table in TABLES}
+INFOS = {table: TableInfo("public", table, "f", (TableColumn("n", "int4", INT4, False),)) for table in TABLES}
 
 
 def relation(number: int) -> bytes:
