@@ -65,7 +65,7 @@ def page(address: str, width: int = 1280, height: int = 800, scheme: str = "ligh
         browser = driver.chromium.launch(executable_path=path, args=["--no-sandbox"])
         try:
             context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme, **more)
-            context.set_default_timeout(20_000)
+            context.set_default_timeout(40_000)
             opened = context.new_page()
             errors: list[str] = []
             opened.on("pageerror", lambda error: errors.append(str(error)))

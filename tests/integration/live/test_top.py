@@ -32,8 +32,8 @@ def top(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.parametrize("by", ["process", "address"])
 def test_it_prints_what_a_job_does(by: str) -> None:
-    with job("-n", "2", "-w", "2", program="hops.py", seconds="30") as (run, address):
-        end = clock.monotonic() + 25
+    with job("-n", "2", "-w", "2", program="hops.py", seconds="100") as (run, address):
+        end = clock.monotonic() + 80
         while True:  # the page is there before the workers are
             shown = top("--once", str(run.process.pid) if by == "process" else address)
             assert shown.returncode == 0, shown.stderr
@@ -59,7 +59,7 @@ def test_it_shows_who_holds_a_frontier() -> None:
 
 
 def test_in_a_terminal_it_goes_on_until_the_job_ends() -> None:
-    with job(program="hops.py", seconds="8", more=("end",)) as (_, address):
+    with job(program="hops.py", seconds="15", more=("end",)) as (_, address):
         master, slave = pty.openpty()
         shown = subprocess.Popen([sys.executable, "-m", "timely", "top", address], stdout=slave, stderr=slave)
         os.close(slave)
