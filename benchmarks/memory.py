@@ -27,7 +27,7 @@ FLAT = {GROWTH: 1.1}
 CASES = [
     Case("memory 20k epochs", "memory", {"kind": "rows", "epochs": 20_000}, limits=FLAT),
     Case("memory 1M epochs", "memory", {"kind": "rows", "epochs": 1_000_000}, quick=False, limits=FLAT),
-    Case("memory 500k texts", "memory", {"kind": "texts", "epochs": 50}, limits=FLAT),
+    Case("memory 1M texts", "memory", {"kind": "texts", "epochs": 100}, limits=FLAT),
     Case("memory 10M texts", "memory", {"kind": "texts", "epochs": 1000}, quick=False, limits=FLAT),
 ]
 
