@@ -51,12 +51,13 @@ CASES = [
     *[Case(f"text {name}", "text", {"algorithm": name}, limits=TARGETS) for name in ALGORITHMS],
     Case("text wcc, words", "text", {"algorithm": "wcc", "naming": "words"}),
     Case("text wcc, long names", "text", {"algorithm": "wcc", "naming": "long names"}),
+    Case("text wcc, addresses", "text", {"algorithm": "wcc", "naming": "addresses"}),
     Case("text count, words", "text", {"algorithm": "count", "naming": "words"}),
 ]
 
 
 def names(naming: str, nodes: int) -> Names:
-    """Return the names of the nodes, distinct and in the order of text: numbered, of letters, or of 40 characters."""
+    """Return the names of the nodes, distinct and in the order of text: numbered, of letters, or long."""
     text = np.dtypes.StringDType()
     if naming == "numbers":
         return np.array([f"n{number:05d}" for number in range(nodes)], text)
@@ -67,7 +68,8 @@ def names(naming: str, nodes: int) -> Names:
     for number in splitmix(np.arange(2 * nodes)).tolist():
         digits = [number // 26**place % 26 for place in range(6 + number % 7)]
         found.add("".join(letters[digit] for digit in digits))
-    return np.array(sorted(sorted(found, key=hash_of)[:nodes]), text)
+    prefix = "https://en.wikipedia.org/wiki/" if naming == "addresses" else ""
+    return np.array([prefix + word for word in sorted(sorted(found, key=hash_of)[:nodes])], text)
 
 
 def hash_of(word: str) -> int:

@@ -8,10 +8,11 @@ section 6.1; the formulation is that of differential dataflow, CIDR 2013.)
 
 from __future__ import annotations
 
-from differential import Collection
+from differential import Arrangement, Collection
 from differential.graphs.components import by_magnitude
 from differential.graphs.directions import starts, transpose
 from differential.graphs.inputs import check_records
+from differential.graphs.labels import labelled, labels_of_names, with_least_nodes
 from differential.graphs.order import is_same
 from differential.graphs.propagate import propagate
 
@@ -24,7 +25,7 @@ def cyclic_edges(edges: Collection) -> Collection:
     """
     check_records("cyclic_edges", edges=edges)
     edges = on_the_way(edges)
-    return edges.iterate(lambda inner: _trim(_trim(inner, edges), transpose(edges)))
+    return _cyclic(edges, labels_of_names(starts(edges)))
 
 
 def on_the_way(edges: Collection) -> Collection:
@@ -53,16 +54,24 @@ def strongly_connected_components(edges: Collection) -> Collection:
     [((1, 1), 1), ((2, 1), 1)]
     """
     check_records("strongly_connected_components", edges=edges)
-    edges = edges.filter(lambda source, target: ~is_same(source, target))
-    cyclic = cyclic_edges(edges)
-    return propagate(cyclic, cyclic.map(lambda source, _: (source, source)), rounds=by_magnitude)
+    edges = on_the_way(edges.filter(lambda source, target: ~is_same(source, target)))
+    names = labels_of_names(starts(edges))
+    cyclic = _cyclic(edges, names)
+    labels = labelled(cyclic.map(lambda source, _: source), names)
+    return with_least_nodes(propagate(cyclic, labels, rounds=by_magnitude))
 
 
-def _trim(candidates: Collection, edges: Collection) -> Collection:
+def _cyclic(edges: Collection, names: Collection) -> Collection:
+    """Return those on a cycle of edges that are on the way, where `names` are the labels of nodes that have names."""
+    arranged = names.arrange_by_key()
+    return edges.iterate(lambda inner: _trim(_trim(inner, edges, arranged), transpose(edges), arranged))
+
+
+def _trim(candidates: Collection, edges: Collection, names: Arrangement) -> Collection:
     """Return the edges whose ends get the same label when labels flow along the candidates, reversed."""
     # Each label once, so that an edge that comes or goes beside others to its target changes no label.
     targets = starts(transpose(edges))
-    labels = propagate(candidates, targets.map(lambda target: (target, target)), rounds=by_magnitude)
+    labels = propagate(candidates, labelled(targets, names), rounds=by_magnitude)
     return (
         edges.join_map(labels, lambda source, target, label: (target, source, label))
         .join_map(labels, lambda target, source, label, other: (target, source, is_same(label, other)))

@@ -1,19 +1,22 @@
-"""Components of graphs whose nodes are text: labels enter in rounds that depend on each label alone."""
+"""Components of graphs whose nodes are text: labels differ, and enter in rounds that depend on each label alone."""
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from differential import new_input
-from differential.graphs import weakly_connected_components
-from differential.graphs.components import ROUNDS_PER_CLASS, by_magnitude, magnitudes
+from differential import Collection, example, new_input
+from differential.graphs import labels, strongly_connected_components, weakly_connected_components
+from differential.graphs.components import ROUNDS_PER_CLASS, by_magnitude
 from tests.thorough import examples
 from timely import Config, Worker, execute
-from timely.lowlevel import LIMIT
+from timely.errors import OperatorError
+from timely.lowlevel import hash_columns
 
 TEXT = np.dtypes.StringDType()
 NAMES = st.one_of(
@@ -25,25 +28,31 @@ NAMES = st.one_of(
 Edge = tuple[str, str]
 
 
-@settings(deadline=None)
-@given(st.lists(NAMES, min_size=1))
-def test_the_round_of_a_label_depends_on_the_label_alone(names: list[str]) -> None:
-    labels = np.array(names, TEXT)
-    rounds = by_magnitude(labels, labels)
-    assert rounds.tolist() == [
-        by_magnitude(one, one)[0] for one in (labels[row : row + 1] for row in range(len(names)))
-    ]
-    assert magnitudes(labels).min() >= 0
-    assert 0 <= rounds.min()
-    assert rounds.max() <= 63 * ROUNDS_PER_CLASS < LIMIT
-    contents = np.array([name.encode() for name in names], np.object_)
-    assert by_magnitude(contents, contents).tolist() == rounds.tolist()
+@given(st.lists(st.integers(0, 2**63 - 1), min_size=1))
+def test_the_round_of_a_label_depends_on_the_label_alone(labels: list[int]) -> None:
+    rounds = by_magnitude(None, np.array(labels)).tolist()
+    assert rounds == [by_magnitude(None, np.array([label]))[0] for label in labels]
+    assert 0 <= min(rounds) <= max(rounds) <= 64 * ROUNDS_PER_CLASS < Config().report_rounds
 
 
-@given(st.lists(st.integers(0, 10**11), min_size=2, max_size=2))
-def test_names_with_padded_numbers_enter_in_their_order(numbers: list[int]) -> None:
-    one, other = magnitudes(np.array([f"name {number:012d} of a node" for number in numbers], TEXT)).tolist()
-    assert (one < other, one == other) == (numbers[0] < numbers[1], numbers[0] == numbers[1])
+@given(st.lists(NAMES, unique=True), st.integers(1, 20))
+def test_labels_differ_even_if_hashes_do_not(names: list[str], hashes: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        few = functools.partial(_few_hashes, hashes)
+        patch.setattr(labels, "_hash", few)
+        if max(Counter(few(np.array(names, TEXT)).tolist()).values(), default=0) > labels._ALIKE:
+            with pytest.raises(OperatorError, match="more than 8 nodes have the same hash: "):
+                example(lambda scope: labels.labelled(Collection.of(scope, np.array(names, TEXT))))
+            return
+        found = example(lambda scope: labels.labelled(Collection.of(scope, np.array(names, TEXT)))) if names else []
+    assert sorted(name for (name, _), _ in found) == sorted(names)
+    assert len({label for (_, label), _ in found}) == len(names)
+    assert all(label >= 0 and count == 1 for (_, label), count in found)
+
+
+def _few_hashes(count: int, node: Any) -> Any:
+    """Return so few different hashes that many nodes have the same."""
+    return hash_columns((node,)).astype(np.int64) % count * labels._ALIKE
 
 
 def components(edges: Counter[Edge]) -> dict[tuple[str, str], int]:
@@ -70,16 +79,40 @@ def histories(draw: st.DrawFn) -> list[list[tuple[Edge, int]]]:
     return epochs
 
 
+def strong_components(edges: Counter[Edge]) -> dict[tuple[str, str], int]:
+    """Return (node, least node of its component) for components of several nodes, by what each node reaches."""
+    reached = {node: {node} for edge in edges for node in edge}
+    before = None
+    while before != reached:
+        before = {node: set(found) for node, found in reached.items()}
+        for one, other in edges:
+            reached[one] |= reached[other]
+    both = {node: {other for other in found if node in reached[other]} for node, found in reached.items()}
+    return {(node, min(found)): 1 for node, found in both.items() if len(found) > 1}
+
+
+ALGORITHMS = {
+    "weak": (weakly_connected_components, components),
+    "strong": (strongly_connected_components, strong_components),
+}
+
+
 @pytest.mark.lengthy
+@pytest.mark.parametrize("hashes", [None, 3])
+@pytest.mark.parametrize("kind", ALGORITHMS)
 @pytest.mark.parametrize("workers", [1, 2])
 @pytest.mark.timeout(300)
 @settings(deadline=None, max_examples=examples(100))
 @given(epochs=histories())
-def test_components_of_a_changing_graph_of_names_are_right(epochs: list[list[tuple[Edge, int]]], workers: int) -> None:
+def test_components_of_a_changing_graph_of_names_are_right(
+    epochs: list[list[tuple[Edge, int]]], workers: int, kind: str, hashes: int | None
+) -> None:
+    definition, expected = ALGORITHMS[kind]
+
     def program(worker: Worker) -> list[dict[tuple[str, str], int]]:
         with worker.dataflow() as scope:
             session, edges = new_input(scope)
-            output = weakly_connected_components(edges).output()
+            output = definition(edges).output()
         found = []
         for epoch, changes in enumerate(epochs):
             for edge, diff in changes if worker.index == epoch % worker.peers else ():
@@ -96,5 +129,8 @@ def test_components_of_a_changing_graph_of_names_are_right(epochs: list[list[tup
         for edge, diff in changes:
             present[edge] += diff
         present = +present
-        answers.append(components(present))
-    assert execute(program, Config(workers=workers))[0] == answers
+        answers.append(expected(present))
+    with pytest.MonkeyPatch.context() as patch:
+        if hashes is not None:
+            patch.setattr(labels, "_hash", functools.partial(_few_hashes, hashes))
+        assert execute(program, Config(workers=workers))[0] == answers

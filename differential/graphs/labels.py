@@ -1,0 +1,91 @@
+"""Labels of nodes: integers to propagate in place of the nodes, where their order would make propagation slow.
+
+Propagation is fast if the smallest labels enter first and are few (`differential.graphs.components`), which a rule must
+decide by each label alone. Small integers are labels for which their magnitude does. Names are not: those of one graph
+often begin alike, as addresses on the web do, and any rule about characters would let most of them in at once. So a
+node that is no integer is labelled by a hash. Half of all hashes have the largest magnitude, a quarter the next one,
+and so on. What was propagated is the smallest label of each component, and `with_least_nodes` finds its least node.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from differential import Arrangement, Collection, Groups
+from timely.errors import DataError
+from timely.lowlevel import Typed, hash_columns
+
+_ALIKE = 8
+"""How many nodes may have one hash of 60 bits: they are numbered."""
+
+
+def labelled(nodes: Collection, names: Collection | Arrangement | None = None) -> Collection:
+    """Return (node, label) for each of some nodes: integers that differ. An integer is its own label.
+
+    `names` are the `labels_of_names` of these nodes and perhaps of others; without them the nodes must be distinct.
+
+    >>> example(lambda scope: labelled(Collection.of(scope, np.array([7, 5]))))
+    [((5, 5), 1), ((7, 7), 1)]
+    """
+    integers = nodes.filter(_is_integer).map(lambda node: (node, node))
+    if names is None:
+        return integers.concat(labels_of_names(nodes))
+    return integers.concat(nodes.filter(_is_other).join_map(names, lambda node, label: (node, label)))
+
+
+def labels_of_names(nodes: Collection) -> Collection:
+    """Return (node, label) for each of distinct nodes that are no integers.
+
+    >>> example(lambda scope: labels_of_names(Collection.of(scope, np.array([7, 5]))))
+    []
+    """
+    hashed = nodes.filter(_is_other).map(lambda node: (_hash(node), node))
+    moved = hashed.reduce(_numbered, name="alike")  # hardly ever a row: two nodes seldom have one hash
+    return hashed.map(lambda label, node: (node, label)).concat(
+        moved.map(lambda label, node, number: (node, label)).negate(),
+        moved.map(lambda label, node, number: (node, label + number)),
+    )
+
+
+def with_least_nodes(reached: Collection) -> Collection:
+    """Return (node, least node of those with the same label), given (node, label) with labels of `labelled`.
+
+    An integer is its own label, and the label is the least node already.
+
+    >>> example(lambda scope: with_least_nodes(Collection.of(scope, np.array(["b", "a"]), np.array([8, 8]))))
+    [(('a', 'a'), 1), (('b', 'a'), 1)]
+    """
+    members = reached.filter(lambda node, _: _is_other(node)).map(lambda node, label: (label, node)).arrange_by_key()
+    least = members.min()
+    return reached.filter(lambda node, _: _is_integer(node)).concat(
+        members.join_map(least, lambda label, node, least: (node, least))
+    )
+
+
+def _is_integer(node: Any) -> Any:
+    """Return a mask for all rows: whether the nodes are integers, which is the same for all nodes of a graph."""
+    return np.full(len(node), node.dtype.kind in "iu" and not isinstance(node, Typed))
+
+
+def _is_other(node: Any) -> Any:
+    return ~_is_integer(node)
+
+
+def _hash(node: Any) -> Any:
+    """Return a multiple of `_ALIKE`, from 0 on, for each node."""
+    return (hash_columns((node,)) >> np.uint64(4)).astype(np.int64) * _ALIKE
+
+
+def _numbered(groups: Groups) -> Any:
+    """Return (group, node, number) for the nodes that have the same hash as another one, but for the first of these."""
+    size = np.diff(groups.offsets)
+    group = np.flatnonzero(size > 1)
+    if len(group) and size.max() > _ALIKE:
+        alike = groups.values[0][groups.offsets[size.argmax()] :][: _ALIKE + 1]
+        raise DataError(f"more than {_ALIKE} nodes have the same hash: {', '.join(map(repr, alike.tolist()))}")
+    more = size[group] - 1
+    number = np.arange(1, 1 + more.sum()) - np.repeat(np.cumsum(more) - more, more)
+    group = np.repeat(group, more)
+    return group, groups.values[0][groups.offsets[group] + number], number
