@@ -186,15 +186,16 @@ class Spine:
             self.wake()
 
     def tend(self) -> bool:
-        """Do one bounded piece of what makes the trace tidy, if it is not; return whether there was any."""
+        """Do one bounded piece of what makes the trace tidy, if it is not; return whether to call this again."""
         self._is_working = True
         try:
             is_tended = self._tend()
         finally:
             self._is_working = False
             self._forget_left_behind()
-        self._is_awake = is_tended
-        return is_tended
+        # A claim given up here leaves work, for which `untidy` has not called `wake`: the trace was awake.
+        self._is_awake = is_tended or not self._is_tidy
+        return self._is_awake
 
     def consolidate(self) -> None:
         """Make one layer of those that no reader cuts any more, without updates that cancel; this takes linear time."""

@@ -435,6 +435,24 @@ def test_a_forgotten_reader_does_not_prevent_upkeep() -> None:
     assert spine.statistics().rows == 0
 
 
+@pytest.mark.interpreted
+def test_a_reader_forgotten_during_the_last_piece_of_upkeep_leaves_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    spine, reader = purged(20_000)
+    others = [reader.clone()]
+    advance(reader, 2)
+    tend = spine._tend
+
+    def interrupted() -> bool:
+        is_tended = tend()
+        others.clear()  # as if Python's garbage collector had found the reader
+        return is_tended
+
+    monkeypatch.setattr(spine, "_tend", interrupted)
+    while spine.tend():
+        pass
+    assert spine.statistics().rows == 0
+
+
 def test_a_trace_requests_upkeep_once_until_there_is_nothing_to_do() -> None:
     requests: list[None] = []
     spine, reader = purged(20_000)
