@@ -29,6 +29,7 @@ Found(place=array([0]), values=(array([3]),), counts=array([1]))
 
 from __future__ import annotations
 
+import math
 from numbers import Real
 from typing import Any, NamedTuple, Self
 
@@ -219,8 +220,11 @@ class Cursor:
             )
         if not isinstance(limit, Real) or isinstance(limit, bool) or limit != limit:
             raise DataError(f"the key holds integers, and `below` returns those below a number, not {limit!r:.80}")
+        number = limit.item() if isinstance(limit, np.generic) else limit
         try:
-            keys, vals, counts = below(self._batches, limit, self.time)
+            # An integer is less than a number exactly if it is less than the number rounded up.
+            least = math.ceil(max(-1 << 63, min(number, 1 << 63)))
+            keys, vals, counts = below(self._batches, least, self.time)
         except Overflow as fault:
             raise named(fault, self._key, self._value, self.time) from None
         if not self._is_signed:

@@ -45,6 +45,8 @@ def accumulate(batches: Sequence[Batch], time: Time) -> tuple[Ints, Ints, Ints]:
 def below(batches: Sequence[Batch], limit: int, time: Time) -> tuple[Ints, Ints, Ints]:
     """Return what `accumulate` does for the keys less than `limit`. It costs a binary search in each batch, and these.
 
+    `limit` is from -2 ** 63 to 2 ** 63, which all keys are less than.
+
     >>> from differential.trace.description import Description
     >>> columns = np.array([1, 5, 7]), np.array([7, 8, 9]), NOTHING, NOTHING, np.array([[0]])
     >>> batch = Batch.build(*columns, Description(*map(Antichain, ([(0,)], [(1,)], [(0,)]))))
@@ -53,7 +55,9 @@ def below(batches: Sequence[Batch], limit: int, time: Time) -> tuple[Ints, Ints,
     """
     parts: list[Rows] = []
     for batch, past in _seen(batches, time):
-        rows: slice | Ints = slice(0, int(np.searchsorted(batch.keys, limit)))
+        # NumPy would convert all keys to floats, which rounds them, if the limit were not an integer of 64 bits.
+        end = len(batch.keys) if limit == 1 << 63 else int(batch.keys.searchsorted(np.int64(limit)))
+        rows: slice | Ints = slice(0, end)
         if len(past) > 1:
             rows = np.flatnonzero(past[batch.time_index[rows]])
         if len(batch.keys[rows]):

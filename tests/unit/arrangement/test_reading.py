@@ -321,6 +321,25 @@ def test_a_cursor_refuses_a_limit_that_is_not_a_number(limit: Any) -> None:
     execute_directly(program)
 
 
+@pytest.mark.parametrize(
+    ("key", "limit"),
+    [((1 << 53) + 3, 2.0**53 + 4), ((1 << 53) + 3, np.float64(2.0**53 + 4)), ((1 << 63) - 1, 1 << 63)],
+)
+def test_keys_that_no_float_equals_are_compared_with_a_limit_exactly(key: int, limit: Any) -> None:
+    def program(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            session, numbers = new_input(scope)
+            trace = numbers.arrange_by_key().trace()
+        session.insert(key, 7)
+        session.advance_to(1)
+        worker.step_while(lambda: trace.upper.less_equal((0,)))
+        assert trace.cursor(0).below(limit).records() == {(key, 7): 1}
+        assert not trace.cursor(0).below(key).records()
+        session.close()
+
+    execute_directly(program)
+
+
 @pytest.mark.parametrize("limit", [2, 2.0, 1.5, np.int8(2), np.float32(1.5), np.array(2)[()]])
 def test_a_limit_may_be_any_number(limit: Any) -> None:
     def program(worker: Worker) -> None:
