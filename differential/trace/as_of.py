@@ -76,6 +76,7 @@ class AsOf(TraceHandle):
         super().set_logical_compaction(frontier.join(self._view.since))
 
     def set_physical_compaction(self, frontier: Antichain) -> None:
+        # Not beyond the view's upper, as what follows has yet to arrive; not before `first`, where the claim began.
         super().set_physical_compaction(frontier.meet(self._view.upper).join(self._view.first))
 
     def allow_compaction(self, frontier: Antichain) -> None:
@@ -83,7 +84,8 @@ class AsOf(TraceHandle):
         self.set_physical_compaction(frontier)
 
     def batches(self) -> tuple[Batch, ...]:
-        # The physical frontier is at or before the view's upper, so the trace can be cut there.
+        # The trace can be cut at the view's upper: at first that is the origin, and after the history has been emitted,
+        # in one run of the importing operator, it is at or after the physical frontier.
         return self._as_seen(super().batches_through(self._view.upper))
 
     def batches_through(self, frontier: Antichain) -> tuple[Batch, ...]:

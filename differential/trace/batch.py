@@ -131,6 +131,7 @@ class Batch:
         Columns are shared, but that of times where `since` cuts the interval. Rows may then agree in key, value and
         time, and be out of the order of times: the result may be read, but not inserted into a trace.
         """
+        # In that case every time is in advance of `lower`, so of `since`, and is its own representative.
         if since.dominates(self.lower) or not len(self):
             return self
         times = advance(self.times, frontier_table(since, self.depth))
@@ -144,6 +145,7 @@ class Batch:
     def enter(self) -> Batch:
         """Return this batch as an inner scope sees it, with one more coordinate, 0, in each time."""
         if self._entered is None:
+            # Kept: all readers in the scope share it, and recognise it by its identity.
             self._entered = Batch(self.columns.entered(), self.description.enter())
         return self._entered
 

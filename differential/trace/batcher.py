@@ -131,13 +131,14 @@ class Batcher:
             try:
                 due = self._few_due(upper)
             except Overflow as fault:
+                # The chunks are as they were: they are cleared only after the kernel has returned.
                 raise at_its_time(fault, [chunk.rows() for chunk in self._chunks], upper) from None
         else:
             due = self._many_due(upper)
             if len(self._chunks) >= self._most:  # loops, which push once a seal, reach this and never the pile
                 self._consolidate()
         if due is None:
-            return None
+            return None  # `upper` stays, so that the next batch begins where the one before has ended
         self.upper = upper
         return Batch(due, Description(lower, upper, self._origin))
 
@@ -160,6 +161,7 @@ class Batcher:
         self._rows = self._last = rows
         self._pile = _PILE
         if rows:
+            # At one time, the kernel returns no least times, and the chunk finds its own at no cost.
             minimum = least.reshape(-1, self.depth) if len(least) else None
             chunks.append(_Chunk(UpdateColumns(rows, times, self.depth, block, None), least=minimum))
         return self._block(due, due_rows, due_times)
@@ -168,7 +170,7 @@ class Batcher:
         """Do the same for one chunk at one time, which is due or not as a whole."""
         (chunk,) = self._chunks
         columns, frontier = chunk.whole(), frontier_table(upper, self.depth)
-        if columns.is_sealed:
+        if columns.is_sealed:  # rows consolidated already need no kernel
             if upper.admits(columns.time()):
                 return None
             block, rows = columns.head, len(columns)
@@ -276,7 +278,7 @@ class _Chunk:
         """Add what is not in advance of `upper` to `due`, and return the rest."""
         if all(map(upper.less_equal, self.least())):
             return self
-        columns = self.columns
+        columns = self.columns  # after `least`, which replaces them if some times are not in use
         if columns.time_count > 1:
             if columns.depth == 1 and self.runs is not None:
                 return self._take_first(upper, due)
@@ -287,6 +289,7 @@ class _Chunk:
         return None
 
     def _in_order_of_time(self) -> _Chunk:
+        # No run is empty, so the least times of runs are those in the table: `least` has dropped times not in use.
         if self.runs is not None:
             return self
         keys, vals, diffs, times, runs = by_time(*self.columns.rows)
@@ -312,10 +315,11 @@ class _Chunk:
         """Return the rows of `runs`, with columns of their own where they are at most half."""
         keys, vals, _, diffs, _ = self.columns.rows
         rest = _Chunk(UpdateColumns.of((keys, vals, NOTHING, diffs, times)), runs, least)
+        # So each copy is paid for by as many rows taken out, and columns are at most twice as long as needed.
         if 2 * len(rest) > len(keys):
             return rest
         keys, vals, _, diffs, _ = rest.rows()
-        after = np.cumsum(runs[:, 1] - runs[:, 0])
+        after = np.cumsum(runs[:, 1] - runs[:, 0])  # `rows` puts the runs one after the other
         bounds = np.column_stack((after - (runs[:, 1] - runs[:, 0]), after))
         return _Chunk(UpdateColumns.of((keys, vals, NOTHING, diffs, times.copy())), bounds, least)
 

@@ -64,7 +64,7 @@ class Claims:
 
     def leave_behind(self, claim: Claim) -> None:
         """Take back `add` when the trace is at rest; called at any moment, in any thread."""
-        self._left_behind.append(claim)
+        self._left_behind.append(claim)  # a deque: any thread may append while the worker's thread pops
 
     def next_left_behind(self) -> Claim | None:
         """Return a claim that was left behind, each once."""

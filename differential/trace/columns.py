@@ -72,6 +72,7 @@ class UpdateColumns:
                 keys, vals, index, diffs, times = self._rows
                 head = self._head = pack_block(keys, vals, index, diffs, times)
             else:
+                # The head consists of addresses, so it must own the arrays: a table may outlive these columns.
                 head = self._head = owning([address_of(*self._rows)], self._rows)[0]
         return head
 
@@ -81,6 +82,7 @@ class UpdateColumns:
         rows = self._rows
         if rows is None:
             assert self._head is not None
+            # Kept: an interner holds weak references to these arrays, by which it knows that their codes are in use.
             rows = self._rows = columns_of(self._head)
         return rows
 

@@ -37,6 +37,7 @@ def accumulate(batches: Sequence[Batch], time: Time) -> tuple[Ints, Ints, Ints]:
     """
     parts: list[Rows] = []
     for batch, past in _seen(batches, time):
+        # With one time there is no time index, and `_seen` yields the batch only if that time is past.
         rows = slice(None) if len(past) == 1 else np.flatnonzero(past[batch.time_index])
         parts.append((batch.keys[rows], *_values_and_diffs(batch, rows)))
     return _summed(parts)
@@ -96,6 +97,7 @@ def lookup(batches: Sequence[Batch], keys: Ints, time: Time, vals: Ints | None =
         place = np.repeat(np.arange(len(keys)), lengths)
         rows = rows_within(first, end)
         if vals is not None:
+            # `_narrowed` leaves other values at both ends, and is not called where all values are 0.
             same = vals[place] == (batch.vals[rows] if len(batch.vals) else 0)
             place, rows = place[same], rows[same]
         if len(past) > 1:
@@ -129,7 +131,7 @@ def _of_one(batches: Sequence[Batch], key: np.int64, time: Time, val: np.int64 |
         if val is not None and len(vals):
             among = vals[first:end]  # they ascend
             first, end = first + int(among.searchsorted(val)), first + int(among.searchsorted(val, "right"))
-        elif val:  # here all values are 0
+        elif val:  # here all values are 0, so another one is not found
             continue
         rows: slice | Ints = slice(first, end)
         past = _past(batch, time)
@@ -150,6 +152,7 @@ def _narrowed(column: Ints, first: Ints, end: Ints, vals: Ints) -> tuple[Ints, I
     if (end - first).max() < SHORT:
         return first, end
     least = _searched(column, first, end, vals, np.less)
+    # From the row found on, fewer than `SHORT` rows are still at most the value, so those sought end within `SHORT`.
     return least, np.minimum(_searched(column, first, end, vals, np.less_equal) + SHORT, end)
 
 

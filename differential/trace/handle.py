@@ -19,6 +19,7 @@ class TraceHandle(TraceReader):
         self.spine = spine
         self._claim = Claim(spine.logical, spine.physical) if claim is None else claim
         self._cut: tuple[tuple[Batch, ...], Antichain, tuple[Batch, ...]] = ((), Antichain(), ())
+        # In this order: `__del__` gives up the claim of a handle that has `is_dropped`, so that must be registered.
         spine.register(self._claim)
         self.is_dropped = False
         """Whether this reader holds nothing back any more; not set if Ctrl-C struck while it was made."""
@@ -89,6 +90,7 @@ class TraceHandle(TraceReader):
             raise TimelyError(f"cannot cut the trace at {frontier}: this reader released cuts before {self.physical}")
         if not frontier.dominates(spine.upper):
             raise TimelyError(f"cannot cut the trace at {frontier}: it holds only the updates up to {spine.upper}")
+        # The spine returns the same tuple while nothing changes, and so a cut of it stays the same.
         known, cut, through = self._cut
         if known is not batches or cut != frontier:
             through = _through(batches, frontier)
@@ -97,6 +99,7 @@ class TraceHandle(TraceReader):
 
     def clone(self) -> TraceHandle:
         self.check()
+        # A claim of its own, because each reader moves its frontiers. This one's still hold, so it may begin at them.
         return TraceHandle(self.spine, Claim(self._claim.logical, self._claim.physical))
 
     def uncut(self) -> TraceHandle:
@@ -147,6 +150,7 @@ def _through(batches: tuple[Batch, ...], frontier: Antichain) -> tuple[Batch, ..
     for batch in batches:
         if batch.upper.dominates(frontier):
             through.append(batch)
+        # A batch without rows may lie across: the spine widens such a batch even where readers may ask to cut.
         elif not frontier.dominates(batch.lower) and len(batch):
             raise TimelyError(f"cannot cut the trace at {frontier}, inside {batch}")
     return tuple(through)

@@ -38,6 +38,7 @@ def log_trace(spine: Spine, output: OutputPort) -> None:
             spine.observer = None
         elif spine.observer is None:
             spine.observer = observer
+            # Whoever adds sizes up begins with what is there; without this the first merges would make them negative.
             for batch in spine.batches():
                 observer.inserted(batch)
 

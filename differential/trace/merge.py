@@ -57,7 +57,7 @@ class Merge:
         self._credit = 0
         self._effort = effort
         self._rows = rows = len(first) + len(second)
-        self._table = table_of((first, second))
+        self._table = table_of((first, second))  # of the sources as they are now; `extend` changes no rows
         self._times, self._place = plan(first.times, second.times, frontier_table(since, first.depth))
         self._state = np.zeros(USED + len(self._times), np.int64)
         has_vals, has_diffs = len(first.vals) or len(second.vals), len(first.diffs) or len(second.diffs)
@@ -84,12 +84,13 @@ class Merge:
         """Earn `fuel` rows of work, done once they are worth a call; return the result when it is complete."""
         self._credit += max(fuel, self._effort)
         if self._credit < min(_PIECE, self.remaining):
-            return None
+            return None  # the credit stays for the next call
         credit, self._credit = self._credit, 0
         if self._settling is None:
             status = self._merge(credit)
             if status == NEEDS_DIFFS:
                 # From now on the kernel writes the diff of every row; those written so far had the diff 1.
+                # The kernel has left its positions in the state, so the second call goes on where the first stopped.
                 (self._columns[3],) = self._storage.empty([self._rows])
                 self._columns[3][: self._state[WRITTEN]] = 1
                 status = self._merge(credit)
@@ -135,6 +136,7 @@ class Merge:
         keys, vals, index, diffs = columns
         times = self._times if len(keys) else no_times(self.first.depth)
         at = self._state[USED:]
+        # The state counts the rows at each time of the plan, and `_finish` has removed just the times that no row has.
         description = self.first.description.through(self.second.description, self._since)
         made = UpdateColumns.of((keys, vals, index, diffs, times)).with_rows_at(at[at != 0] if len(index) else None)
         return Batch(made, description)
@@ -167,6 +169,7 @@ class _Settling:
 
 def alone(layer: Batch, since: Antichain, storage: Storage = MEMORY, effort: int = 0) -> Merge:
     """Return a merge of a batch with nothing, which only advances times."""
+    # Its interval is empty, so it follows the layer, and the result covers the interval of the layer.
     nothing = Batch.empty(Description(layer.upper, layer.upper, layer.since), layer.depth)
     return Merge(layer, nothing, since, storage, effort)
 
@@ -190,6 +193,7 @@ def consolidated(
         return batch
 
     found = [done(layer) if isinstance(layer, Merge) else layer for layer in layers]
+    # Each upper dominates the next, so the batches before the physical frontier are the first ones.
     whole = sum(batch.upper.dominates(physical) for batch in found)
     while whole > 1:
         whole -= 1

@@ -78,10 +78,10 @@ def _piecemeal(parts: list[Rows]) -> Rows | None:
     table = np.concatenate([address_of(*part) for part in parts]).reshape(-1, 8)
     words, first, second, is_by_row, layout, diffs, times, place = plan_words(table)
     if words == UNFIT:
-        return None
+        return None  # all parts are still there for the caller
     start = base = 0
     for number in range(len(table)):
-        part = parts[0]
+        part = parts[0]  # the list is shortened from the front, so this is the part of row `number`
         pack_part(table[number:], 0, start, first, second, place[base:], is_by_row, layout)
         start += len(part[0])
         base += len(part[4])
@@ -89,6 +89,7 @@ def _piecemeal(parts: list[Rows]) -> Rows | None:
     try:
         return unpack_words(first, second, layout, is_by_row, diffs, times)
     except Overflow as fault:
+        # The parts are gone, so `at_its_time` could not find the record in them.
         fault.time = tuple(times[fault.args[2]].tolist())
         raise
 

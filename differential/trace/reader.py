@@ -77,6 +77,7 @@ class TraceReader(ABC):
             known, table = self._table
             if known is batches:
                 return table
+            # Batches are equal only if they are the same object. Mostly one was inserted since.
             if len(batches) == len(known) + 1 and batches[:-1] == known:
                 table = table + (batches[-1].columns.head,)  # noqa: RUF005 (unpacking would make a list first)
                 self._table = batches, table

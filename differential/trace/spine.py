@@ -125,6 +125,7 @@ class Spine:
         self.upper = batch.upper
         if not self._claims.is_abandoned:
             batch = self._storage.keep(batch)
+        # After `keep`, which may copy the columns; also without readers, because the batch is sent on all the same.
         self._announce(batch)
         if self._claims.is_abandoned:
             return batch
@@ -143,7 +144,7 @@ class Spine:
         if layers and not rows and not len(layers[-1]):
             # No reader needs to allow this: a cut inside a batch without updates is as good as one at its end. And
             # readers that run only when there is something to read would never allow it.
-            layers[-1] = self._merged([cast(Batch, layers[-1]), batch])
+            layers[-1] = self._merged([cast(Batch, layers[-1]), batch])  # a merge under way has rows
         else:
             layers.append(batch)
             if known is not None:
@@ -164,7 +165,7 @@ class Spine:
         """Spend `fuel` rows of work on each merge under way; return whether there is more to do."""
         if self._is_merging:
             self._is_merging = False
-            for place, layer in enumerate(self._layers):
+            for place, layer in enumerate(self._layers):  # a merge that is done is replaced in its place
                 if isinstance(layer, Merge):
                     self._is_merging |= not self._work(place, layer, fuel)
         # One more than `TINY_LAYERS`: readers have yet to release the cut before the newest.
@@ -282,7 +283,7 @@ class Spine:
         self.untidy()
         if is_abandoned:
             if self.observer is not None:
-                self.observer.dropped(self.batches())
+                self.observer.dropped(self.batches())  # the sizes that were reported, so that they add up to 0
             self._layers.clear()
             self._batches = ()
 
@@ -307,7 +308,7 @@ class Spine:
 
     def size(self) -> tuple[int, int]:
         """Return how many rows and bytes there are; any thread may ask, for this notes nothing."""
-        return size_of(tuple(self._layers))
+        return size_of(tuple(self._layers))  # a copy, for the worker's thread may replace layers meanwhile
 
     def _merge_tiny(self) -> None:
         """Merge the newest layers at once if there are several of a few rows."""
@@ -363,13 +364,13 @@ class Spine:
         """Return adjacent batches as one; as a merge under way when there are two, and many rows."""
         full = [batch for batch in batches if len(batch)]
         if len(full) <= 1:
-            only = full[0] if full else batches[0]
+            only = full[0] if full else batches[0]  # its times stay as they are, and so does its `since`
             return only.described(batches[0].description.through(batches[-1].description, only.since))
         rows = sum([len(batch) for batch in full])
         self._moved += rows
         if rows <= FEW:
             return self._merged_few(batches)
-        return Merge(batches[0], batches[1], self.logical, self._storage)
+        return Merge(batches[0], batches[1], self.logical, self._storage)  # two: `_merge_tiny` takes few rows
 
     def _replace(self, first: int, after: int, layer: Batch | Merge) -> None:
         """Put a layer in the place of others."""
@@ -394,7 +395,7 @@ class Spine:
 
     def _roll_up(self, rows: int) -> None:
         """Make one of the newest layers of up to `rows` rows, before as many are inserted."""
-        layers, physical = self._layers, self.physical
+        layers, physical = self._layers, self.physical  # `_batches` was cleared by `_insert`
         while len(layers) > 1 and len(layers[-1]) <= rows and len(layers[-2]) <= rows:
             older, newer = self._completed(layers[-2]), self._completed(layers[-1])
             layers[-2:] = [older, newer]
@@ -419,10 +420,7 @@ class Spine:
             distinct = classes(layer, since)
             is_urgent = now >= MANY_TIMES and NEARLY_ALL * distinct <= now
             if is_urgent or (self._until_compaction < 0 and 2 * distinct <= now):
-                self._moved += len(layer)
-                few, effort = len(layer) <= FEW, LEAST_EFFORT if is_urgent else 0
-                compacted = self._merged_few([layer]) if few else alone(layer, since, self._storage, effort)
-                self._replace(place, place + 1, compacted)
+                self._compact(place, layer, since, LEAST_EFFORT if is_urgent else 0)
         if self._until_compaction < 0:
             self._until_compaction = max(_LEAST_PAUSE, sum(map(len, self._layers)))
         times = sum(layer.time_count for layer in self._layers if isinstance(layer, Batch))
@@ -436,9 +434,12 @@ class Spine:
             if isinstance(layer, Batch) and len(layer) > TINY and layer.time_count > 1:
                 since = self.logical if since is None else since
                 if SHARE * minority(layer, since) >= len(layer):
-                    self._moved += len(layer)
-                    few = len(layer) <= FEW
-                    self._replace(
-                        place, place + 1, self._merged_few([layer]) if few else alone(layer, since, self._storage)
-                    )
+                    self._compact(place, layer, since)
                     return
+
+    def _compact(self, place: int, layer: Batch, since: Antichain, effort: int = 0) -> None:
+        """Merge a layer with nothing: at once if it has few rows, else beginning a merge."""
+        self._moved += len(layer)
+        is_few = len(layer) <= FEW
+        merged = self._merged_few([layer]) if is_few else alone(layer, since, self._storage, effort)
+        self._replace(place, place + 1, merged)

@@ -75,12 +75,12 @@ class Storage:
         """Return `batch` with its columns where they belong: the batch itself, or a copy."""
         if self.above is None:
             return batch
-        # No batch has more than four columns, so few rows need no look at how many it has.
+        # No batch has more than four columns (times stay in memory), so few rows need no look at how many it has.
         if not self._is_spilled(4 * _WORD * len(batch)):
             return batch
         sources = [batch.keys, batch.vals, batch.time_index, batch.diffs]
         if not self._is_spilled(_WORD * sum(map(len, sources))) or is_mapped(batch.keys):
-            return batch
+            return batch  # also what a large merge has written into a file
         keys, vals, index, diffs = targets = self.empty([len(source) for source in sources])
         for source, target in zip(sources, targets):
             target[:] = source
@@ -98,7 +98,7 @@ class Storage:
                     os.posix_fallocate(file.fileno(), 0, size)
                 else:
                     file.truncate(size)
-                return mmap.mmap(file.fileno(), size)
+                return mmap.mmap(file.fileno(), size)  # it has a descriptor of its own, so this one may be closed
         except OSError as error:
             where = self.directory or tempfile.gettempdir()
             remedy = "make room there, name another directory (TIMELY_SPILL_DIR, --spill-dir)"
