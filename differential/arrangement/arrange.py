@@ -87,6 +87,7 @@ def new_trace(output: OutputPort, key: Encoder, value: Encoder) -> Spine:
     worker logs what happens to the trace, and keeps it tidy.
     """
     spine = Spine(output.operator.scope.width, Storage.of(output.dataflow.host.config))
+    # Before the first batch: the interner knows which codes are in use from the batches that the spine announces.
     spine.watch = watcher(key, value)
     log_trace(spine, output)
     Upkeep(spine, output, key, value)
@@ -153,11 +154,13 @@ class Arranger:
         return held
 
     def run(self) -> None:
+        # Before a message is taken: all codes are in columns that the interner knows, so a collection may begin.
         self._interner.collect()
         only = None if len(self._sealer.held) else self._input.take_only()
         if only is not None:
             self._answer(*only)
             return
+        # First: the frontier of an input that drains does not cover the messages in its queue.
         self._gather()
         self._sealer.seal(self._batcher, self._input.frontier)
         self._input.operator.waits = bool(self._sealer.held)
@@ -183,6 +186,7 @@ class Arranger:
         if codes is not None:
             keys, vals = codes
             if len(keys) <= FEW and not len(updates.time_index):
+                # No capability is held, so the batcher is empty (`Sealer`).
                 due = self._batcher.seal_at_once(keys, vals, updates.times, updates.diffs, frontier)
                 if due is not NOT_DUE:
                     if due is not None:
@@ -230,10 +234,12 @@ class Sealer:
             return
         if len(batcher):
             for position, time in enumerate(passed):
+                # Each update goes with the last passed time that it is in advance of: for those before, it is not due.
                 upper = Antichain((*frontier, *passed[position + 1 :])) if position + 1 < len(passed) else frontier
                 batch = batcher.seal(upper)
                 if batch is not None:
                     # Readers of the stream share the batch with the trace, and find it there when they receive it.
                     batch = self._spine.insert(batch)
                     self._output.give(self.held[time], cast(Any, batch))
+        # Also after no batch: what was gathered may have cancelled, and would hold the frontier back for nothing.
         self.held.downgrade(batcher.frontier().meet(pending))

@@ -146,6 +146,7 @@ class ArrangementCore(ABC, Generic[C]):
         self.is_in_order = stream.scope.width == 1 and not self.is_advanced
         """Whether each batch has the totally ordered times of its interval, so that it may be answered at once."""
         self._trace = trace
+        # One for each scope, so that all operators in a scope share its stream and its batches.
         self._entered: dict[Scope, Self] = {}
         self._export: Export | None = None
         # Readers clone this handle while the dataflow is built; from then on only they hold the trace back.
@@ -175,7 +176,7 @@ class ArrangementCore(ABC, Generic[C]):
         trace = self._trace
         if not isinstance(trace, TraceHandle):
             raise BuildError("an inner scope has no trace of its own: take that of the arrangement outside")
-        if self._export is None:
+        if self._export is None:  # one for all traces, which follows the stream once
             self._export = Export(self.stream, self.key, self.value, self.keys)
         return self._export, trace.uncut()
 
@@ -225,7 +226,7 @@ class ArrangementCore(ABC, Generic[C]):
 
     def updates_of(self, batch: Batch) -> Updates:
         """Return a batch as updates, decoded."""
-        length = len(batch)
+        length = len(batch)  # given to both, because a column of codes that are all 0 is absent
         columns = (*self.key.decode(batch.keys, length), *self.value.decode(batch.vals, length))
         return Updates(columns, batch.times, batch.time_index, batch.diffs)
 

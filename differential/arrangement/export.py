@@ -42,7 +42,7 @@ class Export:
         self._name = str(dataflow)
         self._stream: Stream | None = stream
         self._guests: list[ImportingOperator] = []
-        dataflow.observe(stream.location)
+        dataflow.observe(stream.location)  # or else the frontier there might not be tracked
         dataflow.when_complete(self._end)
 
     def __str__(self) -> str:
@@ -70,7 +70,7 @@ class Export:
     def attach(self, guest: ImportingOperator) -> None:
         """Pass every batch from now on to `guest`, and wake it whenever the frontier moves."""
         if self._stream is None:
-            return
+            return  # no batch follows, and `frontier` is empty
         if not self._guests:
             self._stream.tee.consumers.append(self)
             self._stream.tee.resolve()
@@ -94,6 +94,7 @@ class Export:
         return self._pass_on
 
     def _pass_on(self, time: Time, batch: AnyBatch) -> None:
+        # The guests queue the same batch. It is in the trace, so nobody writes to it.
         for guest in tuple(self._guests):
             guest.receive(time, cast(Batch, batch))
 

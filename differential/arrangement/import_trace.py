@@ -81,9 +81,11 @@ class Importer:
         initial = capabilities[0]
         self._held.insert(initial)
         initial.drop()
+        # Times are shown in advance of `since`, so all are at or after the meet of its elements.
         first = tuple(map(min, zip(*self._trace.logical.elements)))
         self._queue.extend((first, batch) for batch in self._source.batches())
-        self._source.drop()
+        self._source.drop()  # the queue holds the batches
+        # At once, so that each batch sealed later comes exactly once, after the history.
         self._export.attach(self)
         return self._run
 
@@ -107,6 +109,7 @@ class Importer:
         queue, held = self._queue, self._held
         while queue:
             time, batch = queue.popleft()
+            # Before the batch is sent: what receives it may look it up in the trace.
             shown = self._trace.receive(batch)
             covering = held.covering(time)
             if covering.time == time:
@@ -114,6 +117,7 @@ class Importer:
             else:
                 with covering.delayed(time) as capability:
                     self._output.give(capability, cast(AnyBatch, shown))
+        # After the queue, which has every batch at a time that this frontier has passed.
         held.downgrade(self._export.frontier)
         # From now on this handle would hold the trace back for nobody: the readers here have handles of their own.
         self._trace.drop()

@@ -184,7 +184,7 @@ class Cursor:
         """Return how often each of some records occurs, no two of which are equal."""
         place, _, found = self._look_up(keys, vals)
         counts = np.zeros(len(keys), np.int64)
-        counts[place] = found
+        counts[place] = found  # no place occurs twice: a row of `lookup` is a key and a value
         return counts
 
     def _look_up(self, keys: Codes, vals: Codes | None = None) -> tuple[Codes, Codes, Codes]:
@@ -276,7 +276,7 @@ class TraceCore:
 
     def allow_compaction_to(self, frontier: Antichain | Moment) -> None:
         """Move both frontiers on, or neither. Until the first call the trace keeps all of its history."""
-        physical = self._later(frontier, self.physical, "batches")
+        physical = self._later(frontier, self.physical, "batches")  # raises before the other has moved
         self.set_logical_compaction(frontier)
         self._handle.set_physical_compaction(physical)
 
