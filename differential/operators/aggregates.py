@@ -80,6 +80,7 @@ class Sum:
     def __init__(self, source: ArrangementCore[C], key: Encoder, value: Encoder, result: Encoder) -> None:
         self._value = value
         self._result = result
+        # `LINEAR` requires that all new rows are due, and an imported trace may have some at later times.
         self._integers = BuiltIn(kernels.SUM, 0 if source.is_advanced else kernels.LINEAR)
         self._floats = BuiltIn(kernels.SUM_FLOAT, 0)
         self._exact = InPython(lambda groups: sums_of(groups, key, value, result))

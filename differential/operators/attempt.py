@@ -84,7 +84,7 @@ def _results(updates: Updates, made: Sequence[Outcome]) -> Updates:
     """Return the updates of the rows for which a function has returned columns, with these columns."""
     if not made:
         return updates.take(np.zeros(0, np.int64))
-    if len(made[0].rows) == len(updates):
+    if len(made[0].rows) == len(updates):  # no row has failed
         return updates.with_columns(made[0].columns or ())
     widths = {len(each.columns or ()) for each in made}
     if len(widths) > 1:
@@ -174,4 +174,4 @@ def outcomes(function: Callable[..., Any], columns: tuple[Array, ...]) -> Iterat
         parts = [tried(start, middle), tried(middle, end)]
         if 3 < count <= FEW and all(part.error is not None for part in parts):
             parts = [tried(row, row + 1) for row in range(start, end)]
-        waiting += reversed(parts)
+        waiting += reversed(parts)  # the first rows are popped first

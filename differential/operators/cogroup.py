@@ -62,6 +62,7 @@ def cogroup(left: Keyed[C], right: Keyed[C], function: Callable[[CoGroups], Any]
 
 def _side(groups: Groups, part: int) -> Groups:
     mine = groups.values[-1] == part
+    # Rows keep their order, by group, so lengths alone give the new offsets.
     lengths = np.bincount(groups.index[mine], minlength=len(groups))
     offsets = np.concatenate([[0], np.cumsum(lengths)])
     return Groups(groups.keys, offsets, tuple(column[mine] for column in groups.values[:-1]), groups.counts[mine])

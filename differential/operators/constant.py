@@ -22,6 +22,7 @@ def constant(scope: Scope, columns: tuple[Any, ...]) -> Stream:
         (capability,) = capabilities
 
         def logic() -> None:
+            # Without an output the capability is one that an earlier activation has dropped.
             if scope.index == 0 and capability.output is not None:
                 output.give(capability, cast(Any, updates))
             capability.drop()

@@ -22,6 +22,7 @@ def count(collection: Keyed[C], *, signed: bool = False, name: str = "count") ->
     source = collection.arrange_by_key()
     if source.is_in_order:
         return count_in_order(source, name, signed=signed).as_collection()
+    # `LINEAR` requires that all new rows are due, and an imported trace may have some at later times.
     linear = 0 if source.is_advanced else kernels.LINEAR
     reduction = BuiltIn(kernels.COUNT, (kernels.SIGNED if signed else 0) | linear)
     return reduce_arrangement(

@@ -63,6 +63,7 @@ class CounterInOrder:
             answer = self._answer(batch)
             if len(answer):
                 self._output.give(capability, cast(Any, self._spine.insert(answer)))
+            # Also without an answer: all batches to come are at times in advance of this one's upper.
             self._written.allow_compaction(batch.upper)
 
     def drop(self) -> None:
@@ -90,4 +91,5 @@ class CounterInOrder:
             if isinstance(fault, Overflow):
                 raise too_often(record, where) from None
             raise negative_total(record, total, where) from None
+        # From the upper of the trace on: in between, nothing was counted, or no count has changed.
         return Batch(columns, Description(self._spine.upper, batch.upper, self._spine.origin))

@@ -65,12 +65,14 @@ def threshold(collection: Keyed[C], function: Callable[[Codes], Codes], *, name:
         return result.astype(np.int64)
 
     def in_order(counts: Codes) -> Codes:
+        # A count of 0 is that of a record which is absent before or after its change: it has no function value.
         result = np.zeros(len(counts), np.int64)
         occurs = counts != 0
         if occurs.any():
             result[occurs] = checked(counts[occurs])
         return result
 
+    # Only there an index by key is of use: elsewhere records are counted, and all of their columns are the key.
     if collection.scope.width == 1:
         source = collection.arrange_by_key()
         if source.is_in_order:

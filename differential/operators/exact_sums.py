@@ -51,8 +51,10 @@ def _totals(column: Typed, groups: CodeGroups) -> list[int]:
     array = column.storage if isinstance(of, Decimals) else np.asarray(column)
     numbers = array.view(np.int64) if array.dtype.kind != "O" else None
     if numbers is not None and (of.name != "uint64" or int(numbers.min()) >= 0):
+        # A bound in Python's integers, which do not wrap around: the largest value, count and number of rows.
         most = _magnitude(numbers) * _magnitude(groups.counts) * int(np.diff(groups.offsets).max())
         if most < 1 << 63:
+            # Groups are not empty (`InPython`): of an empty one, `reduceat` would return an item that is not its own.
             totals: list[int] = np.add.reduceat(numbers * groups.counts, groups.offsets[:-1]).tolist()
             return totals
     if isinstance(of, Decimals):
@@ -93,4 +95,5 @@ def _stored(of: LogicalType, totals: Sequence[int], groups: CodeGroups, key: Enc
         return Typed(wide, wide.of_unscaled(list(totals)))
     if of.name == "uint64":
         return Typed(of, of.store(np.array(totals, np.uint64)))
+    # A duration is stored less 1, by which NaT, the least integer, becomes `NULL`, the greatest.
     return Typed(of, np.array(totals, np.int64) - 1)

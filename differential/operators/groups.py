@@ -103,6 +103,7 @@ class InPython:
             try:
                 rows = self._reduce(CodeGroups(rounds.keys(state)[active], offsets, vals, counts))
             except GroupError as error:
+                # The function has numbered only the groups that are not empty (`_reduce`).
                 place = np.flatnonzero(np.diff(offsets))[error.group]
                 raise DataError(str(error), rounds.time_of(state, number, int(place))) from None
             chunk = rounds.settle(state, *rows)
@@ -121,6 +122,7 @@ class InPython:
             return self._function(groups)
         offsets = np.concatenate([[0], np.cumsum(sizes[filled])])
         rows = self._function(CodeGroups(groups.keys[filled], offsets, groups.vals, groups.counts))
+        # An empty group has no values, but a place in the result: `settle` expects one for each group of the round.
         lengths = np.zeros(len(sizes), np.int64)
         lengths[filled] = np.diff(rows.offsets)
         return CodeRows(np.concatenate([[0], np.cumsum(lengths)]), rows.vals, rows.counts)

@@ -77,6 +77,7 @@ def products(new: Batch, past: tuple[Batch, ...], watches: CodeWatchers) -> Iter
     held = _together(
         [_some(batch, rows_within(first[are_hot], end[are_hot])) for batch, (first, end) in zip(long, spans)]
     )
+    # They may be joined over several activations, in between which codes that nothing announces are reclaimed.
     watches.new(rest)
     watches.new(hot)
     watches.past(held)
@@ -108,6 +109,7 @@ def _middle(times: Table, others: Table) -> tuple[int, int] | None:
     if not few or max(few) <= SHORT:
         return None
     coordinate = few.index(max(few))
+    # Both sides have more than `SHORT` values, so some of all are before the middle one, and each cut makes progress.
     both = np.union1d(*values[coordinate])
     return coordinate, int(both[len(both) // 2])
 
@@ -133,7 +135,7 @@ def _onward(batch: Batch, coordinate: int, middle: int, watch: Watch) -> Batch:
     try:
         batch = Batch.build(keys, vals, time_index, diffs, times, batch.description)
     except Overflow:
-        return batch
+        return batch  # equally right: a join with a time of the other part has that one's coordinate in any case
     watch(batch)
     return batch
 

@@ -53,11 +53,12 @@ class Holding:
             for time, updates in by_time(cast(Updates, batch)):
                 if time not in self._waiting:
                     self._waiting[time] = []
-                    heappush(self._times, time)
+                    heappush(self._times, time)  # each time once, as `_waiting` has it
                     self._held.insert(right.delayed(time))
                 self._waiting[time].append(updates)
         due = list(self._due(input.frontier))
         for time in due:
+            # A capability held covers each time until the downgrade below, which is up to what still waits.
             for updates in self._waiting.pop(time):
                 output.give(self._held.covering(time), updates)
         if due:

@@ -66,6 +66,7 @@ def _move_on(groups: Groups) -> tuple[Any, ...]:
     index = groups.index
     if len(index) == len(groups):
         return (index, *groups.values)
+    # Fewest attempts first, so that a record keeps the number that is its own hash, whoever moves on to it.
     order = np.lexsort((*(ranks(column) for column in reversed(groups.values)), index))
     attempt, *record = (column[order] for column in groups.values)
     stays = np.zeros(len(order), np.bool_)

@@ -43,6 +43,7 @@ class Pieces:
         self._left: deque[tuple[Capability, Iterator[Updates]]] = deque()
 
     def run(self) -> None:
+        # The right of a message ends with this activation, and its pieces may follow later, by a capability.
         for time, batch in self._input.drain():
             self._left.append((Capability(self._output, time), self._transform(updates_of(batch))))
         rows = 0

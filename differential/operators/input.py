@@ -159,6 +159,7 @@ class InputSession:
     def flush(self) -> None:
         """Send the changes made so far."""
         self._input.refuse_elsewhere("flush()")
+        # First: the input must be at the session's time, at which the changes are sent.
         self._catch_up()
         if self._changes:
             changes, self._changes = self._changes, []
@@ -190,8 +191,8 @@ class InputSession:
         self._input.refuse_elsewhere("advance_to(...)")
         self._waiting += sum([_rows_of(record) for record, _ in self._changes])
         if self._waiting > MOST_WAITING:
-            return False
-        if self._ahead is None:
+            return False  # `flush`, which follows, begins to count anew
+        if self._ahead is None:  # else it was asked for already
             self._host.call(self._catch_up)
         self._later += [(change, now) for change in self._changes]
         self._changes.clear()
@@ -211,6 +212,7 @@ class InputSession:
             if later:
                 self._input.send_owned(self._interned(_gathered_at(later)))
         except BaseException:
+            # So that a later call tries again, in the order of the program's calls.
             self._ahead, self._later = ahead, [*later, *self._later]
             raise
         if not self._input.is_closed:  # by a function that consumes the changes
@@ -352,7 +354,7 @@ def _widened(column: np.ndarray[Any, Any], *, copy: bool = False) -> np.ndarray[
     dtype = column.dtype
     kind = dtype.kind
     if kind == "f":
-        kind_of(column)
+        kind_of(column)  # refuses floats of more than 64 bits
         zero: np.ndarray[Any, Any] = np.zeros(1, dtype.newbyteorder("="))
         one_zero: np.ndarray[Any, Any] = column.astype(zero.dtype, subok=False, copy=False) + zero
         return one_zero

@@ -126,6 +126,7 @@ def iterate(
             raise BuildError(
                 f"{name}: its function must return what the collection becomes, and returned {result!r:.80}"
             )
+        # The body may have returned a collection from outside as it is.
         result, _ = innermost(result, variable.collection)
         variable.set(result)
         return leave(result, collection.scope)

@@ -94,6 +94,7 @@ def _together(left: Keyed[C], right: Keyed[C], name: str) -> tuple[ArrangementCo
             f"{name} (at {user_origin()}): what is in {left.scope.dataflow} cannot be joined with what is in "
             f"{right.scope.dataflow}: import the trace of the other (Arrangement.trace, Trace.import_into)"
         )
+    # Indexed where they are: an inner scope then shares the index outside.
     first, second = left.arrange_by_key(), right.arrange_by_key()
     if first.scope.is_within(second.scope):
         return first, second.enter(first.scope)

@@ -115,6 +115,7 @@ class Joiner:
         if not is_answered:
             self._take_in(mine, theirs, True)
             self._take_in(theirs, mine, False)
+        # After both queues were taken: the frontier of an input that drains does not cover the messages in its queue.
         mine.compact(theirs.input)
         theirs.compact(mine.input)
         operator = self._output.operator
@@ -190,6 +191,7 @@ class Joiner:
         time, batch = only[0], cast(Batch, only[1])
         side.admit(batch)
         if past:
+            # Nothing was left to do, so `_position` is 0.
             pairs, position = self._matched(batch, past, other.table(past), is_left, is_whole=True)
             if pairs is not None:
                 self._output.answer(time, cast(Any, pairs))
@@ -197,7 +199,7 @@ class Joiner:
                 self._todo.append(Pairing(Capability(self._output, time), batch, past, is_left))
                 self._go_on(position)
         side.acknowledge()
-        other.acknowledge()
+        other.acknowledge()  # its queue is empty, so all that its trace holds has arrived
         return True
 
     def _match(self) -> int:
@@ -239,6 +241,7 @@ class Joiner:
             )
         except Overflow as fault:
             raise self._too_often(fault.args[0], *(((new,), past) if new_is_left else (past, (new,)))) from None
+        # Only at the beginning: the products stand for all pairs, so none of these may have been emitted.
         if onward >= 0 and is_whole and not self._position:
             mine, theirs = (self._left, self._right) if new_is_left else (self._right, self._left)
             watches = CodeWatchers(watcher(mine.key, mine.value), watcher(theirs.key, theirs.value))
@@ -283,6 +286,7 @@ class Side:
         """Return the batches acknowledged so far, none if none has rows."""
         if self._released:
             return ()
+        # Not all that the trace holds: what is beyond is in the queue, and meets the other side when it is taken in.
         batches = self._trace.batches_through(self.acknowledged)
         for batch in batches:
             if len(batch):
@@ -316,6 +320,7 @@ class Side:
             self._trace.set_logical_compaction(frontier)
             self._trace.set_physical_compaction(self.acknowledged)
         else:
+            # No batch follows on the other side that would meet this past. Pairings left to do hold their batches.
             self.drop()
 
     def lags(self, other: InputPort) -> bool:

@@ -71,7 +71,7 @@ class Output:
         self._is_signed = signed
         self._dataflow = scope.dataflow
         self._operator = builder.operator
-        builder.operator.waits = False
+        builder.operator.waits = False  # nothing happens when the frontier moves: who reads asks for it
         builder.build_from(self._gather)
 
     def changes(self) -> list[tuple[Record, Time, int]]:
@@ -85,7 +85,7 @@ class Output:
             self._gather()
             passed = sorted(time for time in self._waiting if not frontier.admits(time))
             if self._width == 1 and not self._is_signed:
-                self._refuse_negative(passed)
+                self._refuse_negative(passed)  # before anything is taken out, so that the next call raises it again
         except DataError as error:
             raise self._operator.failure(error, self._input.time) from error
         result = []

@@ -102,8 +102,10 @@ class Passing:
             for _, batch in input.drain():
                 for time, updates in by_time(cast(Updates, batch)):
                     if time not in self._batches:
+                        # In this activation the message permits its own time and all later ones, such as this.
                         self._held.hold(time)
                     self._batches[time][place].append(updates)
+        # In order, because a step goes on from the state that the step of the epoch before has left.
         due = sorted(time for time in self._batches if self._is_complete(time))
         for time in due:
             moments, watermarks = self._batches.pop(time)

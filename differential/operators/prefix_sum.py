@@ -57,6 +57,7 @@ def prefix_sum(collection: Keyed[C], *, bits: int = 30, name: str = "prefix_sum"
             raise DataError(f"{name}: a position must be an integer from 0 to {(1 << bits) - 1}")
         position = position.astype(np.int64)
         rows, level = np.repeat(np.arange(len(value)), bits + 1), np.tile(levels, len(value))
+        # The nodes of a level, of which there are 2 ** (bits - level), are numbered from that on, as in a heap.
         node = (1 << (bits - level)) | (position[rows] >> level)
         return (rows, *(column[rows] for column in key), node, value[rows])
 

@@ -47,6 +47,7 @@ def reduce_each(
         columns, counts = groups.values, groups.counts
         as_in_python = all(map(_is_as_in_python, columns))
         if not as_in_python:
+            # By group before all else, so that the offsets of the groups still hold.
             order = np.lexsort((*(ranks(column) for column in reversed(columns)), groups.index))
             columns, counts = tuple(column[order] for column in columns), counts[order]
         pairs = list(zip(_rows(columns, len(counts)), counts.tolist()))
@@ -55,6 +56,7 @@ def reduce_each(
         found: list[Any] = []
         for group, key in enumerate(keys):
             values = pairs[bounds[group] : bounds[group + 1]]
+            # The values of a group are distinct, so counts do not decide the order of the pairs.
             returned = _values(function(key, sorted(values) if as_in_python else values), key)
             index += [group] * len(returned)
             found += returned

@@ -123,6 +123,7 @@ class Reducer:
 
     def held_codes(self) -> list[tuple[Encoder, Codes]]:
         """Return the columns of codes held between runs, and what they mean."""
+        # Not those of the batches that wait: the trace that they come from has announced their columns.
         key, value, result = self._meanings
         held: list[tuple[Encoder, Codes]] = [(key, self._pending[:, PENDING_KEY].copy())]
         if self._reduction.by_value:
@@ -141,7 +142,7 @@ class Reducer:
         for time, batch in self._input.drain():
             held.hold(time)
             self._new.append(cast(Batch, batch))
-        upper = self._closed()
+        upper = self._closed()  # after the queue: the frontier of an input that drains does not cover it
         if held.is_any_due(upper):
             for chunk in self._reduced(upper):
                 self._batcher.push_columns(chunk)
@@ -162,6 +163,7 @@ class Reducer:
             return
         chunks = self._reduced(upper)
         is_final = not len(self._pending)
+        # No capability is held, so the batcher is empty, and what is sealed already may pass it by.
         if is_final and len(chunks) == 1 and chunks[0].is_sealed and not upper.admits(chunks[0].time()):
             self._sealer.answer(time, self._batcher.sealed(chunks[0], upper))
         elif chunks or not is_final:
@@ -183,6 +185,7 @@ class Reducer:
 
     def _seal(self, upper: Antichain) -> None:
         """Seal what is not in advance of `upper`; hold capabilities for what is left, and for what is pending."""
+        # A pending time may be one at which the batcher holds nothing, and what is emitted there needs a capability.
         least = CLOSED
         if len(self._pending):
             least = Antichain(map(tuple, minimal(self._pending[:, PENDING_TIME:].copy()).tolist()))
@@ -195,14 +198,13 @@ class Reducer:
 
     def _reduced(self, upper: Antichain) -> list[UpdateColumns]:
         """Reduce the new batches; return the updates that this emits."""
-        # Both are kept until the kernel returns: the tables hold addresses of their columns, and no references.
-        source, written = self._source.batches(), self._written.batches()
         try:
+            # The source's trace already holds the new batches, because they are added to it before they are sent.
             chunks, self._pending = self._reduction(
                 table_of(self._new),
                 self._pending,
-                self._source.table(source),
-                self._written.table(written),
+                self._source.table(self._source.batches()),
+                self._written.table(self._written.batches()),
                 frontier_table(upper, self._batcher.depth),
             )
         except GroupFault as fault:

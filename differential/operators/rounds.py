@@ -52,7 +52,7 @@ class Rounds:
         if round >= self._report:
             late = _first_changes(updates, round)
             if late:
-                self._report = 2 * round
+                self._report = 2 * round  # so a loop that goes on for ever warns a logarithmic number of times
                 self.watched = 0 if limit is not None else self._report
                 self._warn(late)
 

@@ -45,9 +45,11 @@ class Ordered:
             return self._in_order(new, pending, input, output, upper)
         if self._value.kinds is not self._kinds:
             self._kinds = self._value.kinds
+            # Kernels read this by its address, so the attribute keeps the memory. The tables in it do not move, either.
             self._order = np.array([self._k, *self._value.order()])
             self._address = self._order.ctypes.data
             self._by_order = BuiltIn(self._kind, self._address)
+        # The order of values begins after `k`, which is the first item.
         return self._by_order(new, pending, self._sorted.heads(input, self._address + 8), output, upper)
 
 
@@ -59,7 +61,7 @@ class Sorted:
 
     def heads(self, input: Batches, order: int) -> Batches:
         """Return the heads of batches in place of those given, which are kept until the next call."""
-        known = self._known
+        known = self._known  # a pair keeps the head given, so that no other object has its id
         pairs = [known.get(id(head)) or (head, _sorted(head, order)) for head in input]
         self._known = {id(pair[0]): pair for pair in pairs}
         return tuple([pair[1] for pair in pairs])

@@ -75,6 +75,7 @@ class ThresholdInOrder:
             upper = new[-1].upper
             answer = self._answer(new, self._source.table(self._source.batches_through(upper)))
             if len(answer):
+                # The first message has the least time, so it permits the times of all.
                 self._output.give(arrived[0][0], cast(Any, self._spine.insert(answer)))
             self._source.allow_compaction(upper)
 
@@ -110,7 +111,8 @@ class ThresholdInOrder:
         else:
             new_count, old_count = self._function(after), self._function(before)
             change = new_count - old_count
-            wide = np.flatnonzero(((new_count ^ old_count) & (new_count ^ change)) < 0)  # a difference of other sign
+            # A difference wraps around exactly if its terms differ in sign, and it differs in sign from the first.
+            wide = np.flatnonzero(((new_count ^ old_count) & (new_count ^ change)) < 0)
             if len(wide):
                 raise too_often(*self._occurrence(rows, int(wide[0])))
         return Batch.build(keys, vals, time_index, change, times, description)

@@ -73,6 +73,7 @@ class UpsertSession:
         self._input, self.stream = new_stream_input(scope, name=name)
         self._name = name
         self._keys = keys
+        # So the statements of a worker are after those of all workers before it.
         self._first = self._next = scope.index * STATEMENTS
         self._fields, self._key_fields = Fields(), Fields()
         self._sets: list[Change] = []
@@ -243,6 +244,7 @@ class Upserter:
             *columns, order = updates.columns
             keys = self._key.encode(tuple(columns[: self._keys]))
             length = len(keys)
+            # All are alike: `flush` sends both kinds apart, and batches of updates that wait are never joined.
             is_set = not len(updates.diffs) or int(updates.diffs[0]) > 0
             vals = self._value.encode(tuple(columns[self._keys :])) if is_set else NOTHING
             time = np.full(length, updates.times[0, 0])
@@ -257,6 +259,7 @@ class Upserter:
 
     def _push(self, keys: Ints, time: Ints, vals: Ints, present: Array) -> None:
         """Push the difference between each statement and the one before, or the value before, into the batcher."""
+        # Rows are in the order of keys and times, so the statement before is in the row before, if of the same key.
         was, had = np.empty_like(vals), np.empty_like(present)
         was[1:], had[1:] = vals[:-1], present[:-1]
         first = np.ones(len(keys), np.bool_)
@@ -276,6 +279,7 @@ class Upserter:
     def _values(self, keys: Ints) -> tuple[Ints, Array]:
         """Return the value of each of some keys, sorted and distinct, and whether it has one."""
         vals, present = np.zeros(len(keys), np.int64), np.zeros(len(keys), np.bool_)
+        # All that the trace holds is before the statements that are due, so times need not be looked at.
         past = tuple(batch for batch in self._held.batches() if len(batch))
         wanted = Batch(UpdateColumns.of((keys, NOTHING, NOTHING, NOTHING, np.zeros((1, 1), np.int64))), NO_TIMES)
         position = 0

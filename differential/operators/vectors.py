@@ -62,5 +62,6 @@ def vectors(groups: CodeGroups, parts: int) -> Ints:
     number = len(groups.offsets) - 1
     table = np.zeros((number, parts), np.int64)
     index = np.repeat(np.arange(number), np.diff(groups.offsets))
+    # A group has one row for each part at most, because rows are consolidated.
     table[index, groups.vals if len(groups.vals) else 0] = groups.counts
     return table

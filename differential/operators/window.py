@@ -76,13 +76,14 @@ def window(
         check_functions(name, late=late)
     check_whole(name, 1, size=size, slide=slide)
 
-    latest = LIMIT - size - slide
+    latest = LIMIT - size - slide  # what happens then leaves at `LIMIT` at most, after rounding up
 
     def in_bounds(happened: NDArray[Any]) -> None:
         if happened.size and int(happened.max()) > latest:
             raise DataError(f"a time of {name}, {happened.max()}, is too large: its window ends after 2 ** 62")
 
     def bounds(happened: Ints, now: Ints) -> tuple[Ints, Ints]:
+        # -(-a // b) is a / b rounded up: the first multiple at or after.
         first, last = (-(-each // slide) * slide for each in (happened, happened + size))
         return np.maximum(first, now), np.maximum(last, now)
 
