@@ -53,6 +53,7 @@ def extend_locally(prefixes: Collection, offers: Sequence[Offer], *, name: str =
     read: dict[Arrangement, bool] = {}
     for offer in offers:
         refuse_other_keys(name, 1, offer.arrangement)
+        # One reading serves all offers of an arrangement, so it waits as long as the one that sees most.
         read[offer.arrangement] = offer.inclusive or read.get(offer.arrangement, False)
     places = [list(read).index(offer.arrangement) for offer in offers]
 
@@ -105,7 +106,7 @@ class Extensions:
                 raise too_often(prefix.columns, prefix.each_time()[0]) from None
             if len(rows):
                 yield self._piece(order[rows], vals, occurs)
-            if position >= 0:
+            if position >= 0:  # an empty piece, after which other operators run
                 yield self._prefixes.take(rows[:0])
 
     def _piece(self, rows: Ints, vals: Ints, occurs: Ints) -> Updates:

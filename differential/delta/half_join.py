@@ -163,6 +163,7 @@ class Pairs:
         self._function = function
         self._hidden = hidden
         bounds, ranks = rank(initial, past)
+        # Times are numbered by integers here, so those before a time have its number less 1, or less.
         self._bounds = bounds if inclusive else bounds - 1
         least, most = (self._bounds.min(), self._bounds.max()) if len(self._bounds) > 1 else self._bounds[[0, 0]]
         # A batch has its times in their total order, which their numbers keep.
@@ -179,6 +180,7 @@ class Pairs:
             return
         times = np.ascontiguousarray(self._prefixes.times)
         if self._in_part:
+            # A lattice join takes the greater coordinate, so that of a pair is the place of the record's time.
             times = np.column_stack((times, np.full(len(times), NEVER_LATER)))
             ranked = [
                 (batch.keys, batch.vals, batch.time_index, batch.diffs, np.column_stack((batch.times, ranks)))
@@ -188,6 +190,7 @@ class Pairs:
         else:
             past = table_of(self._past)
         rows = np.arange(len(self._codes))
+        # Copies, for arrays in messages may be read-only, and kernels accept none of these.
         index, diffs = self._prefixes.time_index.copy(), self._prefixes.diffs.copy()
         prefixes = consolidate(self._codes, rows, index, diffs, times.copy())
         new, position = table_of_parts([prefixes]), 0
@@ -198,12 +201,14 @@ class Pairs:
                 raise self._too_often(fault.args[0], prefixes) from None
             if len(keys):
                 piece = self._piece(rows if len(rows) else np.zeros(len(keys), np.int64), vals, times, index, diffs)
+                # If no prefix sees any of a few pairs, the next call follows at once.
                 if len(piece) or len(keys) >= ROWS_PER_BATCH:
                     yield piece
 
     def _too_often(self, key: int, prefixes: Rows) -> DataError:
         """Return the error for the first pair of a prefix with that key and a record that occurs too often."""
         keys, rows, index, diffs, times = prefixes
+        # Without the coordinate that `pieces` may have added, which the batches of the past do not have.
         own = keys, rows, index, diffs, times[:, : self._prefixes.times.shape[1]]
         time, row, val = first_wide_pair(key, [own], [batch.columns.rows for batch in self._past])
         prefix, _ = split(tuple(column[row : row + 1] for column in self._prefixes.columns), self._hidden)
@@ -215,7 +220,7 @@ class Pairs:
         if self._in_part:
             when = times[index, -1] if len(index) else times[:, -1]
             seen = np.broadcast_to(when <= (self._bounds[rows] if len(self._bounds) > 1 else self._bounds), rows.shape)
-            times = times[:, :-1].copy()
+            times = times[:, :-1].copy()  # times may now be equal, which updates allow
             if not seen.all():
                 rows, vals, index, diffs = [each[seen] if len(each) else each for each in (rows, vals, index, diffs)]
         length = len(rows)

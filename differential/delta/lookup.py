@@ -159,7 +159,9 @@ class Lookup:
                 self._arrangement.key.learn(prefixes.columns[: self._arrangement.keys])
                 continue
             self._hold(Capability(self._output, time), prefixes, initial_times(prefixes, self._width))
+        # Prefixes that wait are columns, and answers list their codes: a collection may begin.
         self._interner.collect()
+        # The traces have these batches already, so the messages themselves are not needed.
         for reading in self._read:
             for _ in reading.input.drain():
                 pass
@@ -188,6 +190,7 @@ class Lookup:
         used, number = np.unique(index, return_inverse=True)
         times = np.ascontiguousarray(times[used])
         assigned = np.zeros(len(times), np.bool_)
+        # Each time goes with one of the least times at or before it, so that a capability for that permits it.
         for least in minimal(times):
             mine = (times >= least).all(axis=1) & ~assigned
             assigned |= mine
@@ -213,11 +216,12 @@ class Lookup:
                 continue
             capability, prefixes, initial = each.capability, each.prefixes, each.initial
             if not due.all():
+                # Some are due and others are not, so `initial` has a row for each prefix.
                 self._hold(capability.clone(), prefixes.take(~due), initial[~due])
                 prefixes, initial = prefixes.take(due), initial[due]
             if pasts is None:
                 pasts = [tuple([batch for batch in reading.trace.batches() if len(batch)]) for reading in self._read]
-            if not all(pasts):
+            if not all(pasts):  # a result needs a record of every arrangement
                 capability.drop()
                 continue
             answer = self._ask(prefixes, initial, pasts)
@@ -259,6 +263,7 @@ class Lookup:
         """Allow compaction of what no prefix, waiting or to come, can tell apart."""
         if self._is_released:
             return
+        # Answers under way do not count: they hold the batches that they read.
         firsts = [time[0] for time in self._prefixes.frontier.elements]
         firsts += [int(each.initial[:, 0].min()) for each in self._waiting]
         if not firsts:
@@ -275,6 +280,7 @@ class Lookup:
             upper = trace.upper
             if upper is not reading.upper:
                 reading.upper = upper
+                # Whole traces are read, so no batch needs to be kept apart from others.
                 trace.set_physical_compaction(upper)
 
 

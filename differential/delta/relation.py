@@ -80,6 +80,7 @@ class Extension:
 
         def least(_: Any, *columns: Any) -> Any:
             *prefix, number, whose, found = columns
+            # Of several with the fewest the first remains, so exactly one proposes.
             return (*prefix, np.minimum(number, found), np.where(found < number, place, whose))
 
         by_key = prefixes.map(lambda *columns: (columns[self.key], *columns))
@@ -121,6 +122,7 @@ def extend(prefixes: Prefixes, extensions: Sequence[Extension]) -> Prefixes:
 def _step_by_step(prefixes: Prefixes, extensions: Sequence[Extension]) -> Prefixes:
     """Return what `extend` does, by an operator for each question to a relation, where workers share these."""
     counted = prefixes.map(lambda *columns: (*columns, np.iinfo(np.int64).max, -1))
+    # A prefix for which one of the relations has nothing is gone after that one has counted.
     for place, extension in enumerate(extensions):
         counted = extension.count(counted, place)
     extended = [_proposed_by(counted, place, extensions) for place in range(len(extensions))]
