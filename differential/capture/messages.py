@@ -95,6 +95,7 @@ def stated(sources: Iterable[EventSource], width: int = 1) -> Antichain:
                 raise CaptureError(f"{source} holds {event.kind!r}, not a message of a captured collection")
         source.close()
     reached = Antichain([(0,) * width])
+    # Each statement is taken once, so that this ends even if some of them form a circle.
     while reached in chain:
         reached = chain.pop(reached)
     return reached

@@ -209,6 +209,7 @@ def _admit(
     received = builder.add_input(updates, ByRecord(), frontier=True)
     complete = builder.add_input(news, Broadcast())
     (result, collection), (count, counts) = builder.add_output(initial=True), builder.add_output(initial=True)
+    # Without a path what arrives permits nothing: the operator emits by the capabilities that it holds.
     for input in (received, complete):
         for output in (result, count):
             builder.connect(input, output, None)
@@ -221,16 +222,17 @@ def _admit(
             for _, batch in received.drain():
                 new = admission.admit(cast(Updates, batch))
                 if len(new):
+                    # In the activation that emits the updates, so that what the tally counts has been emitted.
                     count.give(counting, counts_of(new))
                     _send(new, held, result)
             for _, batch in complete.drain():
                 for elements in cast(list[tuple[Time, ...]], batch):
                     admission.advance_to(Antichain(elements))
                 held.downgrade(admission.frontier)
-            if not admission.frontier:
+            if not admission.frontier:  # all times are complete, so the sources have nothing new
                 reader.close()
             if not received.frontier:
-                counting.drop()
+                counting.drop()  # no updates follow, so no numbers
 
         return logic
 
@@ -251,6 +253,7 @@ def _send(updates: Updates, held: CapabilitySet, output: OutputPort) -> None:
             updates = updates.take(~rows)
         if not len(updates):
             return
+        # `take` leaves times in the table that no row has any more, and the next capability need not permit these.
         updates = _with_used_times(updates)
 
 
@@ -276,7 +279,7 @@ def _tally(statements: Stream, counts: Stream, name: str) -> Stream:
         emitted = tally.frontier
         capability = capabilities[0]
         if scope.index:
-            capability.drop()
+            capability.drop()  # worker 0 receives all statements and numbers
 
         def logic() -> None:
             nonlocal emitted

@@ -39,6 +39,7 @@ class Seen:
         """Return the positions of the rows that are new, and of those that contradict an earlier one by their diff."""
         order = _sorted(rows)
         ordered = rows[:, order]
+        # The sort is stable, so of equal rows the first is the one that counts as new.
         same = np.zeros(len(order), np.bool_)
         same[1:] = (ordered[:_DIFF, 1:] == ordered[:_DIFF, :-1]).all(axis=0)
         unlike = np.zeros(len(order), np.bool_)

@@ -76,7 +76,7 @@ class Tally:
                     f"{seen[time]} different updates were received at {time}, but {expected.get(time, 0)} were stated: "
                     "the messages are of different runs or contradict each other"
                 )
-            if seen[time] == expected[time]:
+            if seen[time] == expected[time]:  # at least one was seen, so more than none are stated
                 del seen[time], expected[time]
         self._frontier = Antichain((*self.stated, *expected))
         self._settled = True
@@ -98,8 +98,9 @@ class Tally:
             if waiting.parts() != statement.parts():
                 raise CaptureError(f"{waiting!r:.200} and {statement!r:.200} contradict each other")
             return True
-        if self.stated.dominates(lower) and lower.elements:
+        if self.stated.dominates(lower):
             return False
+        # Earlier statements cover this interval. The counts of complete times are gone, and cannot be compared.
         unlike = [time for time, count in statement.counts if self._expected.get(time, count) != count]
         if unlike or not upper.dominates(self.stated):
             raise CaptureError(f"{statement!r:.200} contradicts an earlier one at {unlike[:1] or upper!r:.80}")

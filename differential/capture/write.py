@@ -48,6 +48,7 @@ def capture_into(collection: C, sink: EventSink, *, after: Antichain | None = No
         for capability, batch in input:
             updates = _in_advance(cast(Updates, batch), lower)
             if len(updates):
+                # Before their number: a statement must not count what is not in the sink.
                 sink.push(CapturedUpdates(updates))
                 output.give(capability, counts_of(updates))
         sink.flush()
@@ -84,6 +85,7 @@ class Statements:
         for _, batch in input.drain():
             for time, count in cast(list[tuple[Time, int]], batch):
                 self._counts[time] = self._counts.get(time, 0) + count
+        # The frontier may be behind `lower` at first, where an earlier run has stated more.
         upper = self._lower.join(input.frontier)
         if upper == self._lower:
             return
