@@ -108,6 +108,8 @@ class BitField(NamedTuple):
 
 def fields(count: int) -> list[BitField]:
     """Return the fields of a word of several columns, the first the most significant, whose bits go on above."""
+    # Every word is less than `INTERNED`, 2 ** 62. The bounds of two columns ensure this; with more columns, the first
+    # field is negative.
     if count == 2:
         return [BitField(64, 0, -PACKED_HIGH, PACKED_HIGH - 1), BitField(32, PACKED_LOW, -PACKED_LOW, PACKED_LOW - 1)]
     bits = 63 // count
@@ -191,6 +193,7 @@ class Encoder:
     def compare_with(self, other: Encoder, report: Callable[[], None]) -> None:
         """Call `report` as soon as this encoder and `other` know different kinds."""
         if other is not self:
+            # On both sides, because either may learn its kinds last.
             self._compared[report] = other
             other._compared[report] = self
             self._report_unlike(other, report)
@@ -216,6 +219,7 @@ class Encoder:
                 interner.mark(codes)
             return
         texts = self._strings()
+        # Packed words are less than `INTERNED`. The strings in a tuple are marked when the tuple itself first is.
         interned = codes >= INTERNED
         fresh = interner.mark(codes[interned] - INTERNED)
         for part in (codes[~interned], fresh + INTERNED):
@@ -252,6 +256,7 @@ class Encoder:
                 raise DataError(f"the {self.part} had {before} column(s) and now has {now}")
             kinds = settled(known, kinds, self.part, self.names)
         self.kinds = kinds
+        # It never becomes true again: rows that were interned as tuples may still be there.
         self.ordered = self.ordered and self._orders(kinds)
         for report, other in self._compared.items():
             self._report_unlike(other, report)
@@ -303,6 +308,7 @@ class Encoder:
         layout = fields(len(codes))
         for column, (bits, offset, least, most) in zip(codes, layout):
             column = column if column.flags.carray else column.copy()
+            # The first field has 64 bits, but nothing before it that would have to be shifted.
             outside = append_field(words, column, bits % 64, offset, least, most)
             if outside and outside == len(words):
                 return self._intern_rows(codes, numbers)  # no row fits, as with a column of floats
@@ -311,6 +317,7 @@ class Encoder:
             large = np.zeros(len(words), np.bool_)
             for column, (_, _, least, most) in zip(codes, layout):
                 large |= (column < least) | (column > most)
+            # What was packed for these rows ran into other fields, and is replaced.
             words[large] = self._intern_rows([column[large] for column in codes], numbers)
         return words
 

@@ -49,6 +49,7 @@ class Disk(Protocol):
 
 def replace_file(disk: Disk, path: str, data: bytes) -> None:
     """Write a file in such a way that, even after a crash, it has either all of its new contents or those it had."""
+    # In this order: after a crash the name must not lead to a file whose contents are not on disk.
     disk.write(path + TEMPORARY, data)
     disk.rename(path + TEMPORARY, path)
     disk.sync_directory(os.path.dirname(path) or ".")
@@ -62,6 +63,7 @@ class OsDisk:
         while not os.path.isdir(path):
             missing.append(path)
             path = os.path.dirname(path) or "."
+        # From the outermost on; a directory that is not in its parent on disk is lost with all that is in it.
         for each in reversed(missing):
             os.makedirs(each, exist_ok=True)
             self.sync_directory(os.path.dirname(each) or ".")

@@ -60,7 +60,7 @@ class Fields:
     def _compare(self, record: tuple[Any, ...], types: tuple[type, ...]) -> None:
         columns = [as_column(field) for field in record]
         if not all(column.size for column in columns):
-            return
+            return  # an empty column may be of any kind, so it shows nothing
         kinds = [_kind_of(column) for column in columns]
         shown = [column[0] if column.ndim else field for field, column in zip(record, columns)]
         for position, (known, kind) in enumerate(zip(self._kinds, kinds)):
@@ -72,6 +72,7 @@ class Fields:
                 )
             kinds[position] = known if known == kind else "i"
         self._kinds, self._shown = kinds, self._shown or shown
+        # Scalars of the same types as these need no comparison, except where an integer's size decides its kind.
         self._types = None if not _ARRAYS.isdisjoint(types) or "u" in kinds else types
 
 

@@ -60,6 +60,7 @@ class Interned(ColumnLike):
         self.codes = codes
         self.dtype = dtype
         self._array: Array | None = None
+        # The array that is kept here, not the one that was given: the table refers to it weakly.
         interner.watch_strings(codes)
 
     @property
@@ -79,7 +80,7 @@ class Interned(ColumnLike):
         array = self._array
         if array is None:
             array = self.interner.text(self.codes) if self.dtype.kind == "T" else self.interner.byte_strings(self.codes)
-            array.setflags(write=False)
+            array.setflags(write=False)  # all who ask receive this one
             self._array = array
         if dtype is not None and np.dtype(dtype) != array.dtype:
             return array.astype(dtype)
@@ -92,6 +93,7 @@ class Interned(ColumnLike):
                 return ufunc(one.codes, other.codes)
             column, value = (one, plain_string(other)) if isinstance(one, Interned) else (other, plain_string(one))
             if type(value) is (str if column.dtype.kind == "T" else bytes):
+                # A string without a number is `ABSENT`, which no column has, so it equals none.
                 return ufunc(column.codes, column.interner.number_of(value))
         if ufunc in COMPARISONS and method == "__call__":
             refuse_comparison(*inputs)
@@ -134,7 +136,7 @@ class Interned(ColumnLike):
         return str(np.asarray(self))
 
     def __reduce__(self) -> Any:
-        return np.asarray(self).__reduce__()
+        return np.asarray(self).__reduce__()  # in another process the numbers have no meaning
 
     def tolist(self) -> list[Any]:
         """Return the strings as Python objects, one for each distinct string."""
@@ -163,6 +165,7 @@ class Interned(ColumnLike):
 
     def is_like(self, other: Interned) -> bool:
         """Return whether equal numbers mean equal strings in both columns."""
+        # `TEXT` and `_OBJECT` are the only types, so identity is equality.
         return self.interner is other.interner and self.dtype is other.dtype
 
     def hashes(self) -> NDArray[np.uint64] | None:

@@ -120,7 +120,7 @@ class Interner:
         """Return the number of each row of a column of text or bytes. A string without one receives a number."""
         numbers = _in_parts(len(column), lambda part: self._numbered(self.strings, packed(column[part])))
         if self._collection is not None:
-            self._collection.keep(numbers)
+            self._collection.keep(numbers)  # no column of the snapshot need have them
         return numbers
 
     def find_strings(self, column: Column) -> Codes:
@@ -217,6 +217,7 @@ class Interner:
         if self._collection is None:
             if not self.is_due:
                 return
+            # Numbers from `capacity` on are of later items, which this collection leaves alone.
             self._collection = _Collection(self._snapshot(), self.capacity)
             self._added = self._seen = 0
             self._words_seen = self._words
@@ -246,6 +247,7 @@ class Interner:
 
     def sweep(self, numbers: Codes) -> None:
         """Free numbers that are not in use."""
+        # Each number is in one of the tables, or free already: tables return only those that they had.
         for table in (self.strings, self.tuples):
             self._free.extend(table.remove(numbers).tolist())
         self._words = self.strings.size
@@ -271,6 +273,7 @@ class Interner:
         free, top, most = self._free, self.capacity, len(items.sizes)
         reused = min(most, len(free))
         if reused:
+            # Reversed: the table uses the first ones, which are then the last of `free`, where they are removed.
             again = np.array(free[len(free) - reused :][::-1], np.int64)
             unused = np.concatenate((again, np.arange(top, top + most - reused)))
         else:
@@ -286,6 +289,7 @@ class Interner:
 
     def _snapshot(self) -> list[Held]:
         """Return all columns that may hold numbers, each once."""
+        # The snapshot refers to the columns, so that none is freed before its numbers are marked.
         held: list[Held] = []
         for meaning, reference in self._watched:
             column = reference()
@@ -318,7 +322,7 @@ class _Collection:
         self._row = 0
         self._limit = limit
         self._marked = np.zeros(limit, np.bool_)
-        self._swept = 1
+        self._swept = 1  # the number 0 is never freed
 
     def keep(self, numbers: Codes) -> None:
         """Mark numbers that are in use from now on."""
@@ -383,7 +387,7 @@ def interned_bytes(worker: object) -> int:
 
 def end_interner(worker: object) -> None:
     """Release the table of a worker that has no dataflows left."""
-    interner = _interners.pop(worker, None)
+    interner = _interners.pop(worker, None)  # columns that the program still holds keep the table itself
     if interner is not None:
         interner.end()
 

@@ -40,6 +40,7 @@ def refusing(
     `key` and `value` decode the record; without `value` the error names only the key. The time in it is that of the
     fault; without one, the least that the operator holds or, if it holds none, that of the message that it handles.
     """
+    # An encoder of no columns decodes to none, so that the record is the key alone.
     meaning = Encoder(key.interner, "value", ()) if value is None else value
 
     def named_run() -> None:
@@ -112,6 +113,7 @@ def multiplied(updates: Updates, factors: Ints, *, keys: int | None = None) -> I
         return factors
     products = np.empty(len(factors), np.int64)
     diffs = updates.diffs if len(factors) == len(updates) else np.tile(updates.diffs, len(factors) // len(updates))
+    # It returns the first row whose product does not fit, or a negative number.
     row = multiply(plain(diffs), plain(factors), products)
     if row >= 0:
         fault = updates.take(np.array([row % len(updates)]))

@@ -68,7 +68,7 @@ class Spreading(OfUpdates):
             kinds = tuple([_kind(column) for column in updates.columns])
         if kinds in self._announced:
             return self.spread(updates, peers)
-        self._announced.add(kinds)
+        self._announced.add(kinds)  # this worker's: each worker has an instance of its own, and announces for itself
         return self._spread_and_announce(updates, peers)
 
     def _spread_and_announce(self, updates: Updates, peers: int) -> Parts:

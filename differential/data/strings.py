@@ -111,6 +111,7 @@ def _aligned(contents: list[bytes], tag: int) -> Packed:
     ends = np.cumsum((lengths + (_WORD - 1)) // _WORD)
     starts = np.append(0, ends)
     words = np.zeros(int(starts[-1]), np.int64)
+    # How far the bytes of each string are moved from their place in `data`, so that it starts at a word.
     shifts = starts[:-1] * _WORD - (np.cumsum(lengths) - lengths)
     words.view(np.uint8)[np.arange(len(data)) + np.repeat(shifts, lengths)] = data
     return Packed(words, starts[:-1].copy(), lengths * TAGS + tag)
@@ -135,6 +136,7 @@ class StringTable:
         self._meta = np.zeros((_LEAST_SLOTS, META_WIDTH), np.int64)
         self._arena = np.zeros(_LEAST_SLOTS, np.int64)
         self._state = np.zeros(STATE_WIDTH, np.int64)
+        # The arrays are replaced as they grow. Kernels reach them by way of this one, which is not.
         self._addresses = np.array([self._meta.ctypes.data, self._arena.ctypes.data])
         self.address: int = self._addresses.ctypes.data
         """The address from which kernels reach the strings (see `kernels.strings.is_less`)."""
@@ -215,6 +217,7 @@ class StringTable:
             larger[: len(self._meta)] = self._meta
             self._meta = larger
             self._addresses[0] = larger.ctypes.data
+        # At most half of the slots are taken, so that a search for a string soon ends at an empty one.
         if 2 * (len(self) + strings) > len(self._slots):
             slots = np.zeros(1 << (2 * (len(self) + strings) - 1).bit_length(), np.int64)
             rehash(self._slots, slots)

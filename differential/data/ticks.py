@@ -45,7 +45,7 @@ def ticks(column: Array) -> Ints:
     if array.dtype.kind == "M":
         if np.isnat(array).any():
             raise DataError("an event time is null")
-        return array.view(np.int64)
+        return array.view(np.int64)  # datetime64 is a count of its unit since 1970
     if array.dtype.kind != "i":  # the start of a window may be negative, and the end beyond 2 ** 63
         found = column.type.name if isinstance(column, Typed) else "text" if array.dtype.kind == "T" else array.dtype
         raise DataError(f"event times are integers, dates or timestamps, not {found}")

@@ -115,6 +115,7 @@ class Updates:
         """
         if rounds.dtype.kind == "u" and rounds.size and int(rounds.max()) > most:
             return None
+        # Unsigned rounds are in bounds now, so none becomes negative.
         each = np.full(len(self), int(rounds), np.int64) if not rounds.ndim else rounds.astype(np.int64, order="C")
         times, index = times_at_rounds(plain(self.times), plain(self.time_index), each, most)
         return None if len(self) and not len(times) else Updates(self.columns, times, index, self.diffs)
@@ -225,6 +226,7 @@ class Updates:
         if not _are_coordinates(times):
             raise ValueError("a time that no scope has")
         table = times.reshape(-1, width)
+        # Kernels do not check bounds, so what another process has sent is checked here.
         if len(time_index) or len(table) > 1:
             if len(time_index) != length or not length:
                 raise ValueError("not one time per row")
@@ -261,7 +263,7 @@ register(Updates)  # called, for classes with decorators are compiled to less (s
 
 def plain(column: Ints) -> Ints:
     """Return a column, or a table of times, as kernels take it."""
-    return column if column.flags.carray else column.copy()
+    return column if column.flags.carray else column.copy()  # aligned, contiguous, and writable
 
 
 def updates_of(batch: object) -> Updates:
