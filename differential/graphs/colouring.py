@@ -41,7 +41,9 @@ def _least_free(groups: Groups) -> tuple[Any, Any]:
     order = np.lexsort((groups.values[0], groups.index))
     starts = groups.offsets[:-1]
     place = np.arange(len(order)) - np.repeat(starts, np.diff(groups.offsets))
+    # The distinct values ascend from -1: each is its place less 1 until a colour is missing, and greater after that.
     without_gap = groups.values[0][order] == place - 1
     counts = groups.counts[order]
+    # Of m smaller neighbours, -1 occurs m + 1 times, and all have a colour if there are 2 m + 1 rows in all.
     is_due = 2 * counts[starts] - 1 == np.add.reduceat(counts, starts)
     return np.flatnonzero(is_due), (np.add.reduceat(without_gap.astype(np.int64), starts) - 1)[is_due]

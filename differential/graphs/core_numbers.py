@@ -42,12 +42,15 @@ def core_numbers(edges: Collection) -> Collection:
 
 def _power_of_two(degrees: Any) -> Any:
     """Return the least powers of two that are not less than the given numbers, which are from 1 to 2 ** 53."""
+    # A number is fraction · 2 ** exponent with 1/2 <= fraction < 1, and a power of two has the fraction 1/2.
     fractions, exponents = np.frexp(degrees)
     return np.left_shift(1, exponents.astype(np.int64) - (fractions == 0.5))
 
 
 def _h_index(groups: Groups) -> tuple[Any, Any]:
     """Return, of each group, the largest h such that h of its numbers are h or more."""
+    # In descending order, the numbers up to each one are those that are as large. So h is the greatest of all
+    # min(number, how many there are up to it).
     order = np.lexsort((-groups.values[0], groups.index))
     starts = groups.offsets[:-1]
     so_far = np.cumsum(groups.counts[order])

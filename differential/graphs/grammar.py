@@ -46,6 +46,7 @@ def grammar_reachability(edges: Mapping[str, Collection], productions: Sequence[
         variables = {head: Variable(inner) for head in heads}
         known = {label: collection.enter(inner) for label, collection in outside.items()}
         known |= {head: variable.collection for head, variable in variables.items()}
+        # Every label is a variable before any is defined, since productions may refer to each other in any order.
         made: dict[str, Collection] = {}
         for head, variable in variables.items():
             rows = [_path(known, body) for other, body in productions if other == head]

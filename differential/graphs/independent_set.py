@@ -27,6 +27,7 @@ def independent_set(edges: Collection) -> Collection:
     nodes = starts(ends)
     with edges.scope.iterative("independent set") as inner:
         blocked = Variable(inner)
+        # Once for each edge from a smaller neighbour that is not blocked; a node is taken if there is none.
         waiting = blocked.collection.negate().concat(nodes).join_map(upwards, _neighbour)
         taken = waiting.distinct().negate().concat(nodes).consolidate()
         blocked.set(taken.join_map(upwards, _neighbour).distinct())

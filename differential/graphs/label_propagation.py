@@ -30,6 +30,7 @@ def label_propagation(edges: Collection, *, rounds: int = 10) -> Collection:
     labels = starts(ends).map(lambda node: (node, node))
     for _ in range(rounds):
         votes = labels.join_map(ends, lambda _, label, neighbour: (neighbour, label), keys=2).count()
+        # The least of these has the most votes and, of several labels, is the smallest.
         best = votes.map(lambda node, label, count: (node, -count, label)).min()
         labels = best.map(lambda node, _, label: (node, label))
     return labels

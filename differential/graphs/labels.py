@@ -75,6 +75,7 @@ def _is_other(node: Any) -> Any:
 
 def _hash(node: Any) -> Any:
     """Return a multiple of `_ALIKE`, from 0 on, for each node."""
+    # 60 bits times 8 take 63, so no label is negative. A number below 8 added to one hash does not reach the next.
     return (hash_columns((node,)) >> np.uint64(4)).astype(np.int64) * _ALIKE
 
 

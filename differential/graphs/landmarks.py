@@ -50,7 +50,7 @@ def approximate_distances(edges: Collection, landmarks: Collection | Nodes, pair
     """
     check_records("approximate_distances", edges=edges, pairs=pairs)
     landmarks = nodes_of("approximate_distances", edges, landmarks)
-    there = landmark_distances(transpose(edges), landmarks).map(lambda *columns: columns)
+    there = landmark_distances(transpose(edges), landmarks).map(lambda *columns: columns)  # with the node as the key
     onward = landmark_distances(edges, landmarks)
     wanted = pairs.map(lambda source, target: (source, target), keys=2).distinct().map(lambda *pair: pair)
     to_landmarks = wanted.join_map(

@@ -87,6 +87,7 @@ def _begun_by(
     """Return the changes of occurrences that changed edges make in the place of one edge of the pattern."""
     bound = list(pattern[place])
     others = [(number, edge) for number, edge in enumerate(pattern) if number != place]
+    # Edges between the same two variables bind no other one, so no extension would look at them.
     for number, (source, target) in others:
         if {source, target} == set(bound):
             relation = forward if source == bound[0] else backward
@@ -119,6 +120,7 @@ def _checked(pattern: Pattern) -> int:
         )
     variables = 1 + max((max(edge) for edge in pattern), default=-1)
     reached = set(pattern[0]) if pattern else set()
+    # Each pass reaches the ends of another edge, or nothing is left to reach.
     for _ in pattern:
         for edge in pattern:
             if reached & set(edge):

@@ -22,6 +22,7 @@ def is_same(one: Any, other: Any) -> Any:
     """
     if not (_is_special(one) or _is_special(other)):
         return one == other
+    # Two NaN, or two nulls, are the same; values are if they are equal, and a comparison with a null counts as unequal.
     places = _places(one)
     return (places == _places(other)) & ((places > 0) | fill_null(one == other, False))
 

@@ -116,6 +116,7 @@ def _ranks(
     given, pool = (
         ([jumps], []) if personalisation is None else ([], [jumps.map(lambda node: np.zeros(len(node), np.int64))])
     )
+    # All weights are under one key, 0, and so is the rank that jumps: a join divides it among the nodes.
     totals = weights.explode(lambda key, _, weight: (key, weight)).count().map(_checked_total)
     ranks = nodes.explode(lambda node: (node, unit))
     for _ in range(rounds):
@@ -134,6 +135,7 @@ def _scaled(amount: Any, numerator: Any, denominator: Any) -> Any:
     >>> _scaled(np.array([1 << 62]), 999, 1000).tolist() == [(1 << 62) * 999 // 1000]
     True
     """
+    # With amount = q · denominator + r, this is q · numerator + r · numerator // denominator.
     return amount // denominator * numerator + amount % denominator * numerator // denominator
 
 

@@ -45,7 +45,7 @@ def shortest_distances(edges: Collection, roots: Collection) -> Collection:
                 f"{name_of(length)}, and large integers would be rounded: convert one of them"
             )
         reached = distance + length
-        if (reached < distance).any():
+        if (reached < distance).any():  # no length is negative, so this sum has wrapped around
             raise DataError("shortest_distances: a distance is too large for 64 bits")
         return neighbour, reached
 

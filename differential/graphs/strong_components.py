@@ -24,6 +24,7 @@ def cyclic_edges(edges: Collection) -> Collection:
     [((1, 2), 1), ((2, 1), 1)]
     """
     check_records("cyclic_edges", edges=edges)
+    # On the way every node has an edge from it, so the starts are all nodes.
     edges = on_the_way(edges)
     return _cyclic(edges, labels_of_names(starts(edges)))
 
@@ -64,6 +65,7 @@ def strongly_connected_components(edges: Collection) -> Collection:
 def _cyclic(edges: Collection, names: Collection) -> Collection:
     """Return those on a cycle of edges that are on the way, where `names` are the labels of nodes that have names."""
     arranged = names.arrange_by_key()
+    # `_trim` reverses the edges that remain, so the second one restores the direction that the first has reversed.
     return edges.iterate(lambda inner: _trim(_trim(inner, edges, arranged), transpose(edges), arranged))
 
 
