@@ -285,9 +285,14 @@ class TraceCore:
 
         A trace merges its batches by itself, a little with each insert. Until then, a dataflow that imports it receives
         both updates of a record that was inserted and removed, and its functions receive the record.
+
+        Raises DataError where a record occurs more often than 64 bits hold.
         """
         self._check()
-        self._handle.spine.consolidate()
+        try:
+            self._handle.spine.consolidate()
+        except Overflow as fault:
+            raise named(fault, self._export.key, self._export.value, fault.time) from None
 
     def contents(self, time: Moment, *, signed: bool = False) -> Contents:
         """Return this worker's share of the collection as of `time`, in columns that are the caller's own.

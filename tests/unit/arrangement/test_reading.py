@@ -292,6 +292,25 @@ def test_a_negative_count_of_a_record_is_refused_unless_the_cursor_is_signed() -
     execute_directly(program)
 
 
+def test_consolidating_names_a_record_that_occurs_too_often() -> None:
+    def program(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            session, words = new_input(scope)
+            trace = words.arrange_by_key().trace()
+        for epoch in range(2):
+            session.update("ann", 8, diff=1 << 62)
+            session.advance_to(epoch + 1)
+            worker.step()
+        trace.allow_compaction_to(1)
+        before = trace.batches()
+        with pytest.raises(DataError, match=r"how often \('ann', 8\) occurs does not fit into 64 bits"):
+            trace.consolidate()
+        assert trace.batches() == before
+        session.close()
+
+    execute_directly(program)
+
+
 def test_a_lookup_names_a_record_that_occurs_too_often() -> None:
     def program(worker: Worker) -> None:
         with worker.dataflow() as scope:
