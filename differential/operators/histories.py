@@ -51,6 +51,8 @@ class CodeWatchers(NamedTuple):
 def products(new: Batch, past: tuple[Batch, ...], watches: CodeWatchers) -> Iterator[Product] | None:
     """Return what to join instead of `new` with each batch of `past`; None if no key has a long history in both.
 
+    It is None as well where rows to be added up have a sum that does not fit into 64 bits.
+
     The batches are made as they are asked for, and watched.
 
     >>> from differential.trace.description import Description
@@ -73,10 +75,15 @@ def products(new: Batch, past: tuple[Batch, ...], watches: CodeWatchers) -> Iter
     if not are_hot.any():
         return None
     is_hot = are_hot.repeat(lengths)
-    hot, rest = _some(new, is_hot), _some(new, ~is_hot)
-    held = _together(
-        [_some(batch, rows_within(first[are_hot], end[are_hot])) for batch, (first, end) in zip(long, spans)]
-    )
+    try:
+        hot, rest = _some(new, is_hot), _some(new, ~is_hot)
+        held = _together(
+            [_some(batch, rows_within(first[are_hot], end[are_hot])) for batch, (first, end) in zip(long, spans)]
+        )
+    except Overflow:
+        # Batches of an imported trace may have rows that agree in key, value and time. The pairs of each are joined by
+        # themselves, and whoever adds them up names the record.
+        return None
     # They may be joined over several activations, in between which codes that nothing announces are reclaimed.
     watches.new(rest)
     watches.new(hot)

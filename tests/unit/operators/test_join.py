@@ -7,8 +7,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from differential import Collection, example
+from differential import Collection, example, new_input
 from tests.oracle.grid import on_workers, run
+from timely import Worker, execute_directly
 from timely.errors import OperatorError
 
 LEFT = [((1, 10), (0,), 1), ((2, 20), (1,), 2), ((1, 10), (3,), -1)]
@@ -68,3 +69,28 @@ def test_keys_of_different_kinds_are_refused() -> None:
 def test_keys_that_have_values_are_refused(keep: Callable[[Collection, Collection], Collection]) -> None:
     with pytest.raises(OperatorError, match="the collection of keys has values, too"):
         example(lambda scope: keep(Collection.of(scope, 1, 2), Collection.of(scope, 1, 9)))
+
+
+def test_a_record_with_a_long_history_that_occurs_too_often_is_named() -> None:
+    epochs = 600  # so many pairs that histories are cut
+
+    def program(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            session, records = new_input(scope)
+            trace = records.arrange_by_key().trace()
+        for epoch in range(epochs):
+            session.update_at("ann", epoch, time=epoch)
+        for epoch in range(2):
+            session.update_at("ann", -1, time=epoch, diff=1 << 62)
+        session.close()
+        worker.step_while(lambda: trace.upper)
+        with worker.dataflow() as question:
+            other, collection = new_input(question)
+            answer = trace.import_into(question, since=300).join(collection).consolidate().output()
+        for epoch in range(epochs):
+            other.update_at("ann", epoch, time=epoch)
+        other.close()
+        worker.step_while(lambda: not answer.done())
+
+    with pytest.raises(OperatorError, match=r"how often \('ann', -1, 0\) occurs does not fit into 64 bits"):
+        execute_directly(program)
