@@ -46,6 +46,7 @@ class Barrier:
         if self._input.is_closed:
             raise CapabilityError("the barrier was closed on this worker: no worker waits for it any longer")
         self._input.advance_to(self._input.epoch + 1)
+        # The probe passes the epoch before this time once every worker's input is at it or later, or closed.
         self._worker.step_while(lambda: self._probe.less_than(self._input.time))
 
     def close(self) -> None:

@@ -68,6 +68,7 @@ class Sequencer:
 
     def push(self, command: Any) -> None:
         """Send a command to all workers; raise `DataError` unless it is plain data."""
+        # Packed here, not when it is sent on: so what is not plain data raises at the line that pushes it.
         self._input.send_batch([self._packer.pack(command)])
 
     def __iter__(self) -> Iterator[Any]:

@@ -50,13 +50,17 @@ class Dataflows:
             if dataflow.is_complete:
                 self.drop(index)
                 has_changed = True
+            # An error in `step` skips this: the dataflow stays on the agenda, so that the next step finds what it has
+            # lost.
             dataflow.due.end_turn(not dataflow.is_idle)
         return has_run, has_changed
 
     def drop(self, index: int) -> None:
         """Forget a dataflow, complete or not; do nothing if it does not run."""
+        # Removed first: a callback of `close` that drops the dataflow again finds nothing to do.
         dropped = self.running.pop(index, None)
         if dropped is not None:
+            # Only then may a peer wait for what was dropped: of a complete dataflow nothing is held anywhere.
             if not dropped.is_complete:
                 self._abandoned.append(index)
             dropped.close()
@@ -69,6 +73,7 @@ class Dataflows:
     @property
     def is_idle(self) -> bool:
         """Whether no operator of any dataflow is scheduled."""
+        # A dataflow that is not on the agenda has nothing due (`timely.progress.due`), so it need not be looked at.
         found = [self.running.get(index) for index in self._agenda.numbers()]
         return all(dataflow is None or dataflow.is_idle for dataflow in found)
 

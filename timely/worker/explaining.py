@@ -48,7 +48,7 @@ class Explainer:
             asleep = message.time[0] / 1000 if message.location == EVERYWHERE and message.time else 0.0
             if not asleep or self._has_slept(asleep):
                 self._host.allocator.send(sender, StallAnswer(message.number, tuple(self._held(sender, message))))
-        elif message.number in self._answers:
+        elif message.number in self._answers:  # else the answer is late: `ask` has returned without it
             self._answers[message.number][sender] = message.lines
 
     def ask(self, dataflow: int, location: int, time: Time, patience: float) -> Answers:
@@ -66,6 +66,7 @@ class Explainer:
             with host.activity.during(ASKING):
                 while len(answers) < len(peers) and clock.monotonic() < deadline:
                     allocator.park(min(0.05, max(0.0, deadline - clock.monotonic())))
+                    # This also answers the peers' questions, so two workers that ask each other do not wait in vain.
                     self._take_in()
         finally:
             del self._answers[number]

@@ -55,9 +55,11 @@ class Searches:
         """Take note of a search that begins or ends (see `gc.callbacks`)."""
         if info["generation"] != _FULL:
             return
+        # Python runs one search at a time, whichever thread triggers it, so a start and its end follow each other.
         if phase == "start":
             self._of_everything = self._since >= self._everything
             if self._of_everything:
+                # The search that begins now visits the oldest generation, which these objects join.
                 gc.unfreeze()
             self._begun = self._seconds()
             return

@@ -32,6 +32,7 @@ class Intake:
         moved = False
         for sender, message in self._host.allocator.receive():
             self._deliver(sender, message)
+            # Questions do not count: to ask whether a worker sleeps must not end its sleep.
             moved = moved or not isinstance(message, (StallQuestion, StallAnswer))
         if moved:
             self._host.activity.slept = 0.0
@@ -72,6 +73,7 @@ class Intake:
                 kind = "a batch" if isinstance(message, Data) else "progress"
                 raise FrameError(f"worker {sender} sent {kind} of dataflow {index}, which it has not built")
             self.early.setdefault(index, []).append((sender, message))
+        # Progress of a dataflow that was dropped or is complete is ignored: no operator here waits for it.
         elif isinstance(message, Data):
             # The dataflow is gone, but its sender may not have dropped it yet and counts the batch until it is taken.
             self._host.outstanding.take(sender, index, message.channel, weight_of(message.batch))
@@ -82,5 +84,6 @@ class Intake:
             dataflow = self._dataflows.running.get(index)
             if dataflow is not None:
                 dataflow.arrivals.settle(sender, channel, messages)
+            # Of a dropped dataflow there is nothing to settle: its ledgers owe nothing once it is closed.
             elif index >= self._dataflows.built:
                 raise FrameError(f"worker {sender} took messages of dataflow {index}, which is not built")

@@ -22,6 +22,7 @@ class Requests:
 
     def call(self, function: Callable[[], None]) -> None:
         """Call `function` in the worker's next step."""
+        # In this order: a worker that is woken too early finds no call, and sleeps again.
         self.calls.append(function)
         self._wake()
 
@@ -29,6 +30,7 @@ class Requests:
         """Call `function` in the worker's first step after `seconds`."""
         if not isfinite(seconds):
             raise ValueError(f"call_after takes a finite number of seconds, not {seconds}")
+        # The number orders timers of one moment, since functions do not compare.
         timer = (clock.monotonic() + seconds, next(self._numbers), function)
         self.call(lambda: heappush(self.timers, timer))  # only the worker's thread may change the heap
 
@@ -40,6 +42,7 @@ class Requests:
             left -= 1
             self.calls.popleft()()
             has_run = True
+        # This ends: a timer that one of these sets enters the heap by a call, in a later step.
         while self.timers and self.timers[0][0] <= now:
             heappop(self.timers)[2]()
             has_run = True
@@ -47,6 +50,7 @@ class Requests:
 
     def tend(self) -> None:
         """Call the next chore, and keep it for another turn unless it is done."""
+        # Removed first, so a chore that raises is not called again.
         chore = self.chores.popleft()
         if chore():
             self.chores.append(chore)

@@ -47,6 +47,7 @@ class Shapes:
         shape = dataflow.shape()
         digest = hashlib.blake2b("\n".join(map(_compared, shape)).encode(), digest_size=16).digest()
         self._own[dataflow.index] = digest, shape
+        # Before the comparison, which may raise: every peer needs this digest to find the difference itself.
         broadcast(allocator, Shape(dataflow.index, digest, ()))
         for peer in range(allocator.peers):
             theirs = self._early.pop((peer, dataflow.index), None)
@@ -105,6 +106,7 @@ def difference(dataflow: int, worker: int, shape: tuple[str, ...], other: int, o
     advice = "every worker must build the same dataflows in the same order"
     if not others:
         return f"{where}; {advice}"
+    # The last line of a shape is the digest of its wiring, which means nothing to people.
     for line, other_line in zip_longest(lines[:-1], other_lines[:-1]):
         if line is None or other_line is None or _compared(line) != _compared(other_line):
             return f"{where}: {_shown(line, first)}, {_shown(other_line, second)}; {advice}"

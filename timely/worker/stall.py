@@ -99,6 +99,7 @@ class StallWatch:
                 self._notify(f"no time has become final for {self._seconds:g} s: {line}")
             if watched.loops and not lines:
                 watched.outer = Still(self._seconds)  # nothing of the loop was in a queue at this moment: begin again
+        # `is_due` has just set `since`, because the frontiers differ: the progress of loops is measured from here.
         if now == watched.outer.since:
             watched.loops = progress_of_loops(worker)
             if not watched.loops:

@@ -82,6 +82,7 @@ class Standstill:
             activity.slept = 0.0
             return
         if not activity.slept:
+            # Something has moved since the last sleep, so a standstill is to be reported again (`_look` sets `inf`).
             self._due = self._seconds
         begun = clock.monotonic()
         park(None if self._due == inf else max(0.0, self._due - activity.slept))
@@ -102,6 +103,7 @@ class Standstill:
         """
         if self._host.peers > 1 or self._seconds == inf or not self.has_lasted(0.0):
             return False
+        # Not `search_everything`, which does nothing in a process whose searches are not kept short.
         thaw()
         gc.collect()  # a forgotten capability that it finds wakes the worker, which drops it
         return self.has_lasted(0.0)
@@ -109,6 +111,7 @@ class Standstill:
     def _look(self) -> None:
         """Report the standstill if it is one and this worker is the one to do so; else look again after as long."""
         host = self._host
+        # Before all else: a sleep that has lasted as long as `_due` would make every later `park` return at once.
         self._due += self._seconds
         if self.has_lasted(self._seconds):
             search_everything()  # a forgotten capability that it finds wakes its worker, which drops it
@@ -126,6 +129,8 @@ class Standstill:
 
         Nothing if one has not, or if a worker before this one runs the dataflow, too, and so reports it.
         """
+        # Half, since workers do not fall asleep at the same moment. Rounded up, since a peer answers 0 even if it is
+        # awake.
         asleep = (ceil(self._seconds / 2 * 1000),)
         answers = self._host.explainer.ask(dataflow.index, EVERYWHERE, asleep, PATIENCE)
         before = [peer for peer in answers.lines if peer < self._host.index]

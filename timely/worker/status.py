@@ -46,6 +46,7 @@ def running(worker: Worker) -> Iterator[None]:
 
 def running_workers() -> list[Worker]:
     """Return the workers of this process, in the order of their indices."""
+    # `sorted` copies the set in one step, before it looks at a worker, so other threads may add and remove some.
     return sorted(_running, key=lambda worker: worker.index)
 
 

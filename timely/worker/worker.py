@@ -118,7 +118,7 @@ class Worker:
         finally:
             self._is_building = False
         self._dataflows.add(dataflow)
-        self.shapes.announce(dataflow)
+        self.shapes.announce(dataflow)  # first: a peer's early messages are for its own dataflow, which may differ
         self._intake.deliver_early(dataflow)
 
     @property
