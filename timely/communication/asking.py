@@ -83,6 +83,7 @@ class AnsweringSocket:
     def close(self) -> None:
         """End the thread, and close the socket. Questions that are kept are not answered."""
         if not self._is_closed:
+            # In this order: the thread looks at this once after each ring.
             self._is_closed = True
             self._bell.ring()
             self._thread.join()
@@ -100,6 +101,7 @@ class AnsweringSocket:
         poller.register(self._socket, zmq.POLLIN)
         while not self._is_closed:
             poller.poll(int(1000 * PATIENCE) if self._waiting else None)
+            # Before the questions are looked at, so that a ring from now on ends the next poll.
             self._bell.clear()
             with suppress(zmq.Again):
                 while True:
@@ -115,6 +117,7 @@ class AnsweringSocket:
                     self._send(client, found or ())
 
     def _send(self, client: bytes, frames: Sequence[bytes]) -> None:
+        # The empty frame is there because an answer may have no frames, but a message must have one.
         with suppress(zmq.ZMQError):  # the client is gone
             self._socket.send_multipart([client, b"", *frames], zmq.NOBLOCK)
 
@@ -145,7 +148,7 @@ class AskingSocket:
             raise ConfigError(f"{address!r:.200} is not an address to ask: {error}") from None
 
     def ask(self, question: bytes, seconds: float) -> Answer:
-        """Return the frames of the answer, which are none while there is no answer; None if the server does not reply.
+        """Return the frames of the answer: no frames while there is no answer, None if the server does not reply.
 
         Waits at most `seconds`; returns None at once if `interrupt` is called. Raises ConfigError if the server refuses
         the keys.

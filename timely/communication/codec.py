@@ -109,6 +109,7 @@ class MessageEncoder:
 
     def __init__(self, sender: int, generation: str) -> None:
         self._origin = (generation, sender)
+        # The text of an error may hold surrogates, which must not keep a `Failure` from being sent.
         self._pack = msgpack.Packer(autoreset=True, unicode_errors="replace", default=index).pack
         self._plain = PlainPacker().pack
 
@@ -121,6 +122,8 @@ class MessageEncoder:
     def _encode_data(self, message: Data, receiver: int, number: int) -> Frames:
         dataflow, channel, time, batch = message
         kind, meta, buffers = container.encode(batch)
+        # No copies, though ZeroMQ may read the memory after this returns: a batch is immutable, and a view keeps its
+        # array.
         views = [buffer.data for buffer in buffers]
         size = sum([view.nbytes for view in views])
         inline = views if size <= INLINE_BYTES else None
@@ -143,6 +146,7 @@ class PlainPacker:
         """Return the packed bytes; raise `DataError` naming the type of what is not plain data."""
         if depth == MAX_DEPTH:
             raise DataError(f"a record cannot be sent to another process: it nests tuples more than {MAX_DEPTH} deep")
+        # A packer for each depth: `_special` packs a tuple while the packer around it is still at work.
         if depth == len(self._levels):
             packer = msgpack.Packer(
                 autoreset=True,
@@ -164,6 +168,7 @@ class PlainPacker:
         if type(value) is tuple:
             return msgpack.ExtType(_TUPLE, self.pack(list(value), depth + 1))
         if type(value) is int:
+            # One bit more than the magnitude has, for the sign.
             return msgpack.ExtType(_INTEGER, value.to_bytes(value.bit_length() // 8 + 1, "little", signed=True))
         if isinstance(value, np.generic) and isinstance(value.item(), _ITEMS.get(value.dtype.kind, ())):
             return value.item()

@@ -21,7 +21,7 @@ class Doorbell:
         return self._receiver.fileno()
 
     def ring(self) -> None:
-        if not self._rung:
+        if not self._rung:  # one byte ends the poll; another would cost a system call for each message
             self._rung = True
             with suppress(OSError):  # closed
                 self._sender.send(b"\0")

@@ -23,6 +23,7 @@ def bindable(endpoint: str) -> str:
         return endpoint
     host, port = split_tcp(endpoint)
     found = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM)
+    # An address of IPv4 if there is one: False orders before True.
     *_, address = min(found, key=lambda entry: entry[0] != socket.AF_INET)
     return f"tcp://{bracketed(str(address[0]))}:{port}"
 
@@ -35,6 +36,7 @@ def is_here(endpoint: str) -> bool:
         return False
     for family, kind, protocol, _, address in found:
         with socket.socket(family, kind, protocol) as probe, suppress(OSError):
+            # The system permits this only for an address of this machine.
             probe.bind(address)
             return True
     return False

@@ -47,6 +47,7 @@ class SharedContext:
             self._users -= 1
             last = self._users == 0
         if last:
+            # Before `term`, which waits until all sockets of the context are closed, that of the authenticator, too.
             if self._authenticator is not None:
                 self._authenticator.close()
             if not self._is_abandoned:
@@ -81,6 +82,8 @@ def bind_pull(pull: zmq.Socket[bytes], config: Config, worker: int) -> None:
     """Let a socket receive what is sent to a worker of this process; raise `TransportError` if it cannot listen."""
     endpoint = config.endpoint(worker)
     _protect(pull, config, endpoint, is_server=True)
+    # Options count for what is bound afterwards. No bound on messages: a heartbeat must not wait behind them, and the
+    # window of each `Link` bounds what peers send.
     pull.maxmsgsize = config.frame_bytes
     pull.rcvhwm = 0
     try:
@@ -95,7 +98,7 @@ def bind_pull(pull: zmq.Socket[bytes], config: Config, worker: int) -> None:
 def connect_push(push: zmq.Socket[bytes], config: Config, worker: int) -> None:
     """Let a socket send to a worker of another process, as soon as and as long as that worker listens."""
     endpoint = config.endpoint(worker)
-    push.sndhwm = 0
+    push.sndhwm = 0  # no bound: the window of the `Link` is one, and no acknowledgement may be dropped
     push.reconnect_ivl = 20
     push.reconnect_ivl_max = 500
     heartbeat(push, config.peer_timeout)

@@ -72,6 +72,8 @@ class Inbox:
         self._bell, self._ringer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         os.fchmod(self._file, 0o600)
         os.ftruncate(self._file, _SLOT * len(peers))
+        # After the size is set, which is final then: if the file shrank, an access by a peer would end the peer
+        # (SIGBUS).
         fcntl.fcntl(self._file, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
         self.readers = {
             peer: RingReader(mmap(self._file, _SLOT, offset=_SLOT * slot)) for peer, slot in self._slots.items()
@@ -134,6 +136,7 @@ class RingOutlet:
                 return None
             # For reading, too: a pipe that its receiver has closed by ending would raise SIGPIPE in this process.
             opened.append(os.open(f"{directory}/{int(ringer)}", os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC))
+            # `mmap` keeps a descriptor of its own, so both of these are closed below.
             return RingOutlet(RingWriter(mmap(opened[0], _SLOT, offset=end - _SLOT)), os.dup(opened[1]))
         except (OSError, ValueError):
             return None
@@ -148,6 +151,8 @@ class RingOutlet:
             return False
         self._fence.pass_through()
         if writer.is_receiver_asleep:
+            # In this order: once the bell rings the receiver may set its flag to sleep again, which this must not
+            # clear.
             writer.note_woken()
             with suppress(OSError):  # the pipe is full, so the receiver wakes; or the receiver has ended
                 os.write(self._bell, b"\0")

@@ -227,11 +227,12 @@ class Link:
     def observe(self, event: int, now: float) -> None:
         """Record an event of the connection. Called by the watch."""
         self.accepted_at = now if event == zmq.EVENT_CONNECTED else None
+        # Not when the connection is made: the peer's system accepts it even while the peer is stopped.
         if event == zmq.EVENT_HANDSHAKE_SUCCEEDED:
             self.connected = True
         elif event == zmq.EVENT_DISCONNECTED:
             # Before both have met, a connection that breaks may be one to an earlier run, and is not a loss.
-            if self.met and self.lost_at is None:
+            if self.met and self.lost_at is None:  # looked at before `connected` changes, on which `met` depends
                 self.lost_at = now
             self.connected = False
             self.broke_at = now

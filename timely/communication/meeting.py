@@ -130,6 +130,7 @@ class Meeting:
         try:
             self._compare(sender, hello)
         except TransportError:
+            # The sender of an answer has had a hello from here, by which it finds the same reason.
             if link is not None and not hello.answer:
                 link.pid = hello.pid
                 self._send_hello(link, answer=True)

@@ -44,17 +44,17 @@ class Notes:
     def write_fate(self, process: int, text: str) -> None:
         """Note for its peers what has become of a process; an empty text withdraws the note."""
         path = self._directory / f"fate.{process}"
-        with suppress(OSError):  # say the disk is full: then its peers wait as long as without a note
+        with suppress(OSError):  # such as a full disk: then its peers wait as long as without a note
             if text:
                 complete = path.with_suffix(".new")
                 complete.write_text(text)
-                complete.replace(path)
+                complete.replace(path)  # in one step, so that no process reads a part of it
             else:
                 path.unlink(missing_ok=True)
 
 
 def begin_to_end() -> None:
-    """Tell the launcher, if there is one, that this process has begun to end in order."""
+    """Note for the launcher, if there is one, that this process has begun to end in order."""
     report = os.environ.get(REPORT_VARIABLE)
     if report:
         with suppress(OSError):  # the launcher has ended and removed its directory

@@ -92,6 +92,7 @@ class RingWriter(_End):
         at = (head >> 3) % _WORDS
         skipped = _WORDS - at if at + size > _WORDS else 0
         end = head + 8 * (skipped + size)
+        # TAIL only grows, so an old value of it shows less room than there is, never more.
         if end - words[TAIL] > RING_BYTES:
             return False
         if skipped:  # what is left before the end of the memory counts as written, and as taken
@@ -155,6 +156,7 @@ class RingReader(_End):
         size, count = words[_FIRST + at], words[_FIRST + at + 2]
         if not (0 < count and _FIXED + count <= size <= _WORDS - at):
             raise FrameError("a damaged record in shared memory")
+        # Copied before they are checked: the sender can still write to the memory.
         lengths = words[_FIRST + at + _FIXED : _FIRST + at + _FIXED + count].tolist()
         place = PAGE + 8 * (at + _FIXED + count)
         end = PAGE + 8 * (at + size)

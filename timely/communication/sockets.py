@@ -167,6 +167,7 @@ class SocketAllocator(Allocator):
         size = sum(map(size_of, frames))
         if size > self._config.frame_bytes or len(frames) > MAX_FRAMES:
             check_frames(message, frames, self._config.frame_bytes)
+        # Only here: a message that `check_frames` refuses must leave no gap in the numbers.
         # A failure has no number of its own, because it may arrive before messages sent earlier that are queued.
         if not overtakes:
             link.next_number += 1
@@ -270,6 +271,7 @@ class SocketAllocator(Allocator):
         if isinstance(message, (Failure, Goodbye)) and message.worker != sender:
             raise FrameError(f"worker {sender} sent a message in the name of worker {message.worker}")
         if not isinstance(message, (Hello, Ack, Failure)):
+            # For a message from the ring this does nothing, since it is the next one: so the recursion ends.
             self._take_from_ring(link, number, arrived)  # what it sent before
             # A connection loses and repeats nothing, so the messages of a peer come with consecutive numbers.
             if number != link.last_number + 1:
@@ -283,7 +285,7 @@ class SocketAllocator(Allocator):
         own.parked = True  # before the last look at `items`: see `Mailbox`
         try:
             if not (own.items or self._early or self._has_room_again() or self._spin(timeout)):
-                self._rings.set_asleep(True)
+                self._rings.set_asleep(True)  # before the last look at the rings: see `inbox`
                 if not self._rings.is_ready():
                     self._wait(timeout)
         finally:
@@ -333,6 +335,7 @@ class SocketAllocator(Allocator):
 
     def _poll(self, seconds: float) -> bool:
         """Sleep until there is a message or a ring; return whether there is one."""
+        # Rounded up: less than a millisecond would become 0, and the caller would poll without sleeping.
         ready = zmq.zmq_poll(self._polled, ceil(seconds * 1000))
         for end, _ in ready:
             if end == self._doorbell.fileno():
@@ -414,6 +417,7 @@ def socket_allocators(config: Config, is_ending: Callable[[], bool] = lambda: Fa
     links = config.workers * (config.peers - config.workers)
     config = replace(config, rings=reserve(links, config.workers, config.rings))
     local = range(config.first_worker, config.first_worker + config.workers)
+    # A link has its socket and the two of its monitor, and so has a listener; the rest is to spare.
     context = SharedContext(16 + config.workers * (4 + 3 * config.peers), config.curve_dir)
     doorbells = [Doorbell() for _ in local]
     mailboxes = {index: Mailbox(config.peers, doorbell.ring) for index, doorbell in zip(local, doorbells)}

@@ -63,6 +63,7 @@ class Mailbox:
     def put(self, sender: int, message: Message) -> int:
         """Append a message; return its weight."""
         size = weight(message)
+        # Counted first: otherwise the owner may take the item before, and `owed` is negative for a moment.
         self.sent[sender] += size
         self.items.append((sender, message, size))
         if self.parked:
@@ -77,6 +78,8 @@ class Mailbox:
             sender, message, size = items.popleft()
             taken[sender] += size
             arrived.append((sender, message))
+        # After `taken` was updated, so a sender that registers too late for this finds the room itself. Only the owner
+        # removes entries, so `popitem` finds one.
         while self.waiting:
             self.waiting.popitem()[1]()
         return arrived
@@ -116,12 +119,13 @@ class ThreadAllocator(Allocator):
         own.parked = True  # before the last look at `items`: see `Mailbox`
         if not own.items and not self._has_room_again():
             self._bell.wait(timeout)
-        own.parked = False
+        own.parked = False  # an interrupt skips this: then senders ring in vain until the next `park`
 
     def _has_room_again(self) -> bool:
         """Register to be woken when peers take what is queued for them; return whether they just did."""
         if not self.congested:
             return False
+        # Registered before the second look at the backlog, so that no mailbox becomes empty unnoticed in between.
         for mailbox in self._mailboxes:
             mailbox.waiting[self.index] = self._bell.ring
         return not self.congested

@@ -35,6 +35,7 @@ class Waiting:
                 return
             self._lines = int((now - self._begun) / WAITING_SECONDS)
             peers = {link.peer: f"{link}: {link.state(now)}" for links in self._missing.values() for link in links}
+        # Outside of the lock, since whatever listens to notices may take long.
         listed = "; ".join(peers[peer] for peer in sorted(peers))
         seconds = self._lines * WAITING_SECONDS
         notify(f"process {self._process} has waited {seconds:g} s for its peers; {listed}")

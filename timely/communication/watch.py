@@ -67,6 +67,7 @@ class LinkWatch:
         """End the thread, then record all events up to now."""
         self._ended.ring()
         self._thread.join()
+        # The thread has ended, so this one may read the monitors: one thread at a time may use a socket of ZeroMQ.
         self._ended.close()
         self._record_events()
 
