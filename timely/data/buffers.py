@@ -130,6 +130,7 @@ def _named(dtype: str) -> np.dtype[Any]:
 
 def _check_lengths(lengths: Array, size: int) -> None:
     """Raise `ValueError` unless pieces of these lengths add up to `size` bytes."""
+    # One by one first: a sum of larger numbers could wrap around to `size`.
     if len(lengths) and (int(lengths.min()) < 0 or int(lengths.max()) > size):
         raise ValueError("text lengths out of range")
     if int(np.cumsum(lengths)[-1] if len(lengths) else 0) != size:

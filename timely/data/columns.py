@@ -93,6 +93,7 @@ def _are_columns(values: tuple[Any, ...], length: int | None) -> bool:
         if value.ndim != 1:
             return False
         dtype = value.dtype
+        # NumPy has one object for this type, so identity finds most columns; others are compared by kind.
         if dtype is not _INT64:
             kind = dtype.kind
             if kind not in _KINDS or (kind == "T" and dtype != TEXT) or (kind == "f" and _has_odd_nan(value)):
@@ -203,6 +204,7 @@ def _of_one_kind(parts: Sequence[Array], what: str) -> Sequence[Array]:
                 f"{what} holds {_first_of(one)} in one batch and {_first_of(others[0])} in another: convert one"
             )
         parts = [_as_signed(part) for part in parts]
+    # The type of a part without rows must not decide that of the whole.
     return [part if len(part) else filled[0][:0] for part in parts]
 
 
@@ -237,6 +239,7 @@ def starts_of_runs(columns: Sequence[Array]) -> NDArray[np.int64]:
     for column in columns:
         differs = column[1:] != column[:-1]
         if column.dtype.kind in "fcmM":
+            # NaN and NaT differ from themselves, so this is False for them: two in succession do not begin a run.
             is_value = column == column
             differs &= is_value[1:] | is_value[:-1]
         is_first[1:] |= differs
@@ -382,6 +385,8 @@ def _of_numbers(items: Sequence[Any], types: set[type]) -> Array:
     column = np.asarray(items)
     if column.dtype.kind in "iub":
         return column
+    # NumPy makes floats, which may be rounded, of whole numbers beside floats, and of some beyond int64 beside others;
+    # of still larger ones it makes objects.
     whole = [int(item) for item in items if isinstance(item, (int, np.integer))] if types - _FLOATS else []
     largest = max(whole, key=abs, default=0)
     if len(whole) == len(items):

@@ -237,6 +237,7 @@ def own_columns(values: Any) -> tuple[Array, ...]:
     >>> own_columns(given)[0] is given
     False
     """
+    # Where `as_columns` does not return the value itself, it has made an array of its own.
     given = values if isinstance(values, tuple) else (values,)
     return tuple([column.copy() if column is value else column for column, value in zip(as_columns(given), given)])
 

@@ -33,6 +33,7 @@ def may_wrap(ufunc: np.ufunc, values: Array) -> bool:
     largest, limit = max(int(values.max()), -int(values.min())), int(np.iinfo(values.dtype).max)
     if ufunc is np.add:
         return largest * len(values) > limit
+    # Each number is below 2 to its bit length, so a product is below 2 to the sum of the bit lengths.
     return largest > 1 and len(values) * largest.bit_length() >= limit.bit_length()
 
 
@@ -49,6 +50,8 @@ def wrapped(ufunc: np.ufunc, groups: Ints, values: Array, size: int) -> Ints:
         largest, most = max(int(values.max()), -int(values.min())), int(np.bincount(groups).max())
         if largest * most <= kind.max:
             return np.empty(0, np.int64)
+        # Sums of halves of 32 bits do not overflow for fewer than 2 ** 31 values. With the carry from the low half, the
+        # high one alone shows whether the sum fits.
         high, low = np.zeros(size, np.int64), np.zeros(size, np.int64)
         np.add.at(high, groups, (values >> 32).astype(np.int64))
         np.add.at(low, groups, (values & _LOW).astype(np.int64))
@@ -57,6 +60,7 @@ def wrapped(ufunc: np.ufunc, groups: Ints, values: Array, size: int) -> Ints:
     magnitudes = np.ones(size)
     with np.errstate(over="ignore", invalid="ignore"):
         np.multiply.at(magnitudes, groups, values.astype(np.float64))
+        # A factor of 2 is more than rounding adds up to. Negated, because a comparison with NaN is False.
         is_doubtful = ~(np.abs(magnitudes) < kind.max / 2)
     found = []
     for group in np.flatnonzero(is_doubtful).tolist():
@@ -118,6 +122,7 @@ def pairs_wrapped(ufunc: np.ufunc, first: Array, second: Array, result: Array) -
     if ufunc is np.add and result.dtype.kind == "u":
         return bool((result < first).any())
     if ufunc is np.add:
+        # A sum overflows exactly if its sign differs from the signs of both numbers.
         return bool((((first ^ result) & (second ^ result)) < 0).any())
     magnitudes = np.abs(first.astype(np.float64) * second.astype(np.float64))
     doubtful = magnitudes >= float(np.iinfo(result.dtype).max) / 2

@@ -8,6 +8,7 @@ from zlib import adler32, crc32
 import numpy as np
 from numpy.typing import NDArray
 
+# 2 ** 64 divided by the golden ratio. It is odd, so a product with it loses nothing.
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 
 

@@ -77,6 +77,8 @@ class InUnits(LogicalType):
 
     def _from_python(self, values: list[Any]) -> Array:
         """Return Python values as an array of times of any unit."""
+        # Exactly this class: subclasses differ, as `datetime` does from `date`, or count nanoseconds, as those of
+        # pandas.
         if set(map(type, values)) <= {self.accepts[0], NoneType}:
             with suppress(TypeError, OverflowError):  # one has to be named: for its zone, or as too large
                 counts = [_NAT if value is None else self._micros(value) for value in values]

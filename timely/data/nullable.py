@@ -27,6 +27,7 @@ class NullableText(LogicalType):
     def store(self, values: Any) -> Array:
         if isinstance(values, np.ndarray) and values.dtype == TEXT:
             stored = values
+            # Not only equal texts: a longer one that begins so would order after a null.
             reserved = np.strings.startswith(stored, LAST)
         else:
             items = values.tolist() if isinstance(values, np.ndarray) else list(values)

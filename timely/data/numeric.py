@@ -26,11 +26,14 @@ def float_codes(column: Array) -> Ints:
     >>> float_codes(np.array([-0.0, 0.0, np.nan, -np.nan])).tolist()
     [0, 0, 9221120237041090560, 9221120237041090560]
     """
+    # The sum makes 0.0 of -0.0.
     floats = column.astype(np.float64) + 0.0
     missing = np.isnan(floats)
     if missing.any():
         floats[missing] = np.nan
     bits = floats.view(np.int64)
+    # The bits of floats order as integers if the sign is 0. If it is 1 they order in reverse, until all other bits are
+    # flipped.
     return bits ^ ((bits >> 63) & _MAGNITUDE)
 
 
@@ -256,6 +259,7 @@ class Decimals(LogicalType):
         whole = int("".join(map(str, digits)) or "0")
         shift = int(exponent) + self.scale
         if shift < 0:
+            # A larger power leaves the same rest, since `whole` has fewer digits, and may take very long to compute.
             whole, rest = divmod(whole, 10 ** min(-shift, len(digits) + 1))
             if rest:
                 raise self.refused(items, row, f"has more than {self.scale} digits after the point")
@@ -290,6 +294,7 @@ class WideDecimals(Decimals):
     def of_cells(self, cells: NDArray[np.uint8]) -> Array:
         """Return the storage of decimals given by their bytes, uint8[rows, width], the least significant first."""
         turned = np.ascontiguousarray(cells[:, ::-1])
+        # A number in two's complement, with the sign bit flipped, is the number plus the offset of `of_unscaled`.
         turned[:, 0] ^= 0x80
         data, width = turned.tobytes(), self.width
         return objects([data[at : at + width] for at in range(0, len(data), width)])
@@ -309,6 +314,7 @@ class WideDecimals(Decimals):
 
     @property
     def _null(self) -> bytes:
+        # One byte more than any value, and none of its bytes less: it orders last.
         return b"\xff" * (self.width + 1)
 
 

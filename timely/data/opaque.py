@@ -20,6 +20,7 @@ from timely.data.logical import Array, LogicalType, objects
 from timely.data.numeric import code_floats, float_codes
 from timely.errors import DataError
 
+# Values order by these tags first. The end is below all of them, so a list precedes every list that it begins.
 _END, _FALSE, _TRUE, _INT, _FLOAT, _TEXT, _BYTES = 0x01, 0x10, 0x11, 0x20, 0x30, 0x40, 0x50
 _DATE, _DATETIME, _INSTANT, _TIME, _DURATION, _LIST, _STRUCT, _NULL = 0x60, 0x61, 0x62, 0x63, 0x64, 0x70, 0x80, 0xFF
 _ZERO = 0x80
@@ -127,6 +128,7 @@ def hashable(value: Any) -> Any:
         return tuple(map(hashable, value))
     if isinstance(value, dict):
         return tuple((name, hashable(value[name])) for name in sorted(value))
+    # One object for all, since Python hashes a NaN by its identity.
     return np.nan if isinstance(value, float) and value != value else value
 
 
@@ -167,6 +169,7 @@ def _encode_scalar(value: Any, output: bytearray) -> None:
     elif isinstance(value, float):
         output.append(_FLOAT)
         code = int(float_codes(np.array([value]))[0])
+        # Shifted to be unsigned, because the bytes of negative numbers would order after all others.
         output += pack(">Q", code + _SIGN)
     elif isinstance(value, str):
         output.append(_TEXT)
@@ -205,12 +208,14 @@ def _encode_int(value: int, output: bytearray) -> None:
     length = (magnitude.bit_length() + 7) // 8
     if length >= _ZERO - 1:
         raise DataError("contains an integer of more than 1000 bits")
+    # A longer number is further from zero: larger if it is positive, and smaller if it is negative.
     output.append(_ZERO + length if value >= 0 else _ZERO - 1 - length)
     data = magnitude.to_bytes(length, "big")
     output += data if value >= 0 else bytes([255 - each for each in data])
 
 
 def _encode_string(data: bytes, output: bytearray) -> None:
+    # The end is 0 and 1, a NUL 0 and 255: so the end orders before a NUL, and a NUL before all other bytes.
     output += data.replace(b"\0", b"\0\xff")
     output += b"\0\1"
 
@@ -221,9 +226,11 @@ def _decode(data: bytes, at: int, depth: int) -> tuple[Any, int]:
     if tag in _SCALARS:
         return _SCALARS[tag], at
     if tag == _FLOAT:
+        # Of a value that is cut off, the end returned is beyond the data, which the callers refuse.
         code = unpack(">Q", data[at : at + 8].ljust(8, b"\0"))[0] - _SIGN
         return float(code_floats(np.array([code], np.int64))[0]), at + 8
     if tag in (_TEXT, _BYTES):
+        # Every 0 before the end is followed by 255.
         end = data.index(b"\0\1", at)
         content = data[at:end].replace(b"\0\xff", b"\0")
         return (content.decode() if tag == _TEXT else content), end + 2

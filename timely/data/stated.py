@@ -21,4 +21,5 @@ def is_stated(column: Array) -> bool:
 
     NumPy makes 64-bit floats of an empty list, and programs make objects of anything, whatever the array is for.
     """
+    # Types that differ only in their metadata are equal.
     return column.dtype not in (np.float64, np.object_) or bool(column.dtype.metadata)

@@ -55,6 +55,7 @@ def from_ascii(lengths: Ints, data: Bytes) -> Array | None:
     ['to', 'be']
     """
     width = int(lengths.max()) if len(lengths) else 0
+    # No NULs: NumPy's `S` drops those at the end of a text.
     if not 0 < width <= WIDE or int(data.max()) > 127 or not data.all():
         return None
     rows = np.zeros((len(lengths), width), np.uint8)
@@ -79,12 +80,14 @@ def text_column(
     ['none', 'o']
     """
     starts = np.cumsum(lengths) - lengths if starts is None else starts
+    # Empty texts own no memory elsewhere, so nothing is lost when their cells are overwritten below.
     column = np.zeros(len(lengths), _TEXT)
     if missing is not None:
         starts, lengths = np.where(missing, 0, starts), np.where(missing, 0, lengths)
     # Bytes of missing rows, or of no row, need not be UTF-8. Then each row is decoded by itself.
     is_utf8 = _is_utf8(starts, lengths, data)
     if missing is not None and stands:
+        # `np.where` has made both arrays above, so they are not the caller's.
         content = np.frombuffer(stands.encode(), np.uint8)
         starts[missing], lengths[missing], data = len(data), len(content), np.append(data, content)
     if not len(column) or not len(data):
@@ -98,12 +101,15 @@ def text_column(
     for first in range(0, len(column), _BLOCK):
         block = slice(first, first + _BLOCK)
         begin, length = starts[block], lengths[block]
+        # The second word of a cell: up to seven further bytes of the text, and in the last byte its length and the
+        # flags.
         ends = eight_bytes(words, np.minimum(begin + WORD, len(data)), np.maximum(length - WORD, 0))
         made = eight_bytes(words, begin, length), ends | (length | flags).astype(np.uint64) << np.uint64(56)
         rows = ~is_long[block]
         if rows.all():
             cells[block, 0], cells[block, 1] = made
         else:
+            # Not the cells of long rows, which refer to their text elsewhere.
             cells[block][rows] = np.stack(made, 1)[rows]
     return column
 
@@ -137,6 +143,7 @@ def _long_column(starts: Ints, lengths: Ints, data: Bytes) -> Array:
 
 def _cells(column: Array) -> Words:
     """Return the memory of a column of text as two words for each row."""
+    # Nothing here refers to the column: the caller keeps it alive for as long as it uses the result.
     memory = (ctypes.c_uint64 * (2 * len(column))).from_address(column.ctypes.data)
     return np.ndarray((len(column), 2), np.uint64, memoryview(memory))
 
@@ -169,6 +176,7 @@ def at_each_byte(data: Bytes) -> Words:
     True
     """
     padded = np.append(data, np.zeros(WORD, np.uint8))
+    # Words that overlap, of which each begins one byte after the one before it; the array keeps `padded` alive.
     return np.ndarray((len(data) + 1,), "<u8", padded, strides=(1,))
 
 

@@ -143,6 +143,7 @@ def fill_null(column: Any, value: Any) -> Any:
     name = column.type.name.removesuffix("?")
     if missing.any():
         filler = typed([value], column.type.name).storage
+        # Row 0 of what is joined below is the filler, which moves every row of the column up by one.
         rows = np.where(missing, 0, np.arange(1, len(column) + 1))
         column = Typed(column.type, _joined([filler, column.storage])[rows])
     return column if name == column.type.name else typed(column, name)
@@ -191,6 +192,7 @@ def _computed(ufunc: np.ufunc, method: Any, inputs: tuple[Any, ...], options: di
     if is_call and not options:
         return _as_times(applied(ufunc, plain))
     made = getattr(ufunc, method)(*plain, **_all_plain(options))
+    # The result would have a number in the place of a null.
     if ufunc not in _KNOWING_NAT and getattr(made, "dtype", OBJECT).kind not in "mM":
         for each in times:
             refuse_nulls(each)
@@ -293,6 +295,7 @@ def _result(values: Array, missing: NDArray[np.bool_], is_strict: bool) -> Typed
 
 def _scattered(of: LogicalType, stored: Array, missing: NDArray[np.bool_]) -> Typed:
     """Return a column with the stored values in the rows that are not missing, and nulls in the others."""
+    # Row 0 of what is joined below is a null, and row n the n-th of the stored values.
     rows = np.where(missing, 0, np.cumsum(~missing))
     return Typed(of, _joined([of.null_storage(1), stored])[rows])
 
@@ -313,6 +316,7 @@ def _logical(function: Any, inputs: tuple[Any, ...]) -> Typed | None:
         return None
     levels = choose(*map(_levels, inputs))
     of = logical_type("bool?")
+    # True, which is level 2, is stored as 1.
     return Typed(of, np.where(levels == 1, of.null_storage(1), levels >> 1))
 
 
@@ -373,6 +377,7 @@ def _where(condition: Any, *chosen: Any) -> Any:
         each if isinstance(each, (ColumnLike, np.ndarray)) and each.ndim else typed([each], of.name) for each in chosen
     ]
     one, other = _alike(columns)
+    # A column of one row is a value for all rows.
     rows = np.arange(len(condition))
     first = rows if len(one) > 1 else np.zeros(len(rows), np.int64)
     second = (rows if len(other) > 1 else np.zeros(len(rows), np.int64)) + len(one)

@@ -48,6 +48,7 @@ class TypedRows(ColumnLike):
                 refuse_nulls(self)
             array = self.type.array(self.storage)
             if array is self.storage:
+                # Only a view becomes read-only: the flags of the storage belong to whoever made it.
                 array = array[:]
             array.setflags(write=False)
             self._array = array
@@ -57,7 +58,7 @@ class TypedRows(ColumnLike):
 
     def __getitem__(self, rows: Any) -> Any:
         if isinstance(rows, slice):
-            return self if rows == _WHOLE else self._of(self.storage[rows])
+            return self if rows == _WHOLE else self._of(self.storage[rows])  # immutable, so it is a view of itself
         if isinstance(rows, TypedRows):
             rows = as_filter(rows)
         if isinstance(rows, (list, np.ndarray)):

@@ -65,15 +65,17 @@ def _fits(times: Any, finest: np.dtype[Any]) -> bool:
 
 def _compared(ufunc: np.ufunc, first: Any, second: Any, finest: np.dtype[Any]) -> Any:
     """Return a comparison of times, of which one side counts in the finest of their units."""
-    is_swapped = first.dtype.str[3:] == finest.str[3:]
-    fine, coarse = (first, second) if is_swapped else (second, first)
+    is_fine_first = first.dtype.str[3:] == finest.str[3:]
+    fine, coarse = (first, second) if is_fine_first else (second, first)
     if fine.dtype.str[3:] != finest.str[3:]:
         raise DataError(f"cannot compare times in {first.dtype} and {second.dtype}; .astype converts one of them")
+    # How many of the finest unit there are in one of the coarse unit.
     ratio = int(np.ones(1, f"m8{coarse.dtype.str[3:]}").astype(finest).astype(np.int64)[0])
     counts, wanted = fine.astype(np.int64), coarse.astype(np.int64)
     below = counts // ratio  # the last count of the coarse unit that is not after the time
     above = below + (counts % ratio != 0)
-    found = _EXACT[ufunc if is_swapped else _REVERSED[ufunc]](below, above, wanted)
+    # `_EXACT` has the finer time on the left, where the program may have the coarser one.
+    found = _EXACT[ufunc if is_fine_first else _REVERSED[ufunc]](below, above, wanted)
     missing = np.isnat(fine) | np.isnat(coarse)
     return np.where(missing, ufunc is np.not_equal, found)
 

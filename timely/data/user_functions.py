@@ -235,6 +235,7 @@ def _kept(value: Any, views: tuple[Array, ...], columns: tuple[Array, ...], limi
             return value.copy()
         return value
     if type(value) is tuple:
+        # If the program holds the tuple, it can reach the arrays in it, so they are copied.
         inner = _limits[2] if getrefcount(value) <= limit_of_tuple else 0
         return tuple([_kept(each, views, columns, inner, 0) for each in value])
     if type(value) is str:

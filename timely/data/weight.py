@@ -33,6 +33,7 @@ def weight_of(batch: Any) -> int:
     if nbytes is not None:
         return nbytes
     seen = batch[:: _stride(len(batch))]
+    # A list has a reference of 8 bytes for each record.
     return 8 * len(batch) + sum(map(_size_of, seen)) * len(batch) // max(1, len(seen))
 
 
