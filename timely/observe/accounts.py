@@ -206,6 +206,7 @@ class Account:
                 account.records_in += event.records
                 account.bytes_in += event.bytes
             elif kind is InlineRan:
+                # Functions in line have numbers of their own, whose complements are below those of operators.
                 account = self._account(event.dataflow, ~event.inline)
                 account.activations += 1
                 account.nanoseconds += event.nanoseconds
@@ -237,6 +238,7 @@ class Account:
     def _end(self, dataflow: int) -> None:
         """Add the costs of a dataflow that has ended to those of the ended dataflows that were built alike."""
         for account in self._running.pop(dataflow, _UNKNOWN).operators.values():
+            # Nothing changes this account any more, so it may become the sum for those built alike.
             known = self._ended.setdefault(account.place, account)
             if known is not account:
                 known.add_dataflow(account)
@@ -294,6 +296,7 @@ def _by_place(accounts: Iterable[OperatorAccount]) -> dict[Place, OperatorAccoun
     for account in accounts:
         known = found.get(account.place)
         if known is None:
+            # A copy, to which the costs of other dataflows and workers are added.
             found[account.place] = replace(account)
         else:
             known.add_dataflow(account)

@@ -56,6 +56,7 @@ class Activity:
         A worker whose thread has ended belongs to the next thread that asks for this.
         """
         own = get_ident()
+        # In this order: the frames of all threads are gathered only for a thread that is not the worker's.
         if self.thread != own and self.thread in sys._current_frames():
             return True
         self.thread = own

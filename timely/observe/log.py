@@ -99,6 +99,7 @@ class Log:
         for kind in kinds:
             check_kind(kind)
         chosen = frozenset(kinds)
+        # What is pending happened before this listener came.
         self.flush()
         wanted = chosen.intersection((*BUILT, CapabilityMade))
         if wanted:
@@ -109,6 +110,7 @@ class Log:
         self._settle()
 
         def stop() -> None:
+            # Before its kinds are no longer wanted: this listener receives what has happened until now.
             self.flush()
             forget()
             self._settle()
@@ -163,6 +165,7 @@ class Log:
         """Pass what is pending to the listeners. What a listener itself records is passed on the next time."""
         if not self.pending:
             return
+        # Exchanged first, since a listener may itself record. The listeners are copied, since it may also end one.
         events, self.pending = self.pending, []
         for listener, kinds in tuple(self._listeners.values()):
             chosen = events if kinds >= self.kinds else [event for event in events if type(event) in kinds]
@@ -225,6 +228,7 @@ class Log:
     def end(self) -> None:
         """Call what waits for the log to be idle. The worker calls this at the program's end."""
         self.flush()
+        # Exchanged first: a callback may end the log again, and each is called once.
         waiting, self._on_end = self._on_end, {}
         for callback in waiting.values():
             callback()

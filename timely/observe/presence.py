@@ -107,6 +107,7 @@ def is_alive(pid: int) -> bool:
         os.kill(pid, 0)
     except (ProcessLookupError, PermissionError, OverflowError):
         return False
+    # The state follows the name of the program, which may itself have spaces and parentheses.
     with suppress(OSError):  # on Linux
         return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[:1] != [b"Z"]
     return True
@@ -128,6 +129,7 @@ def _read(path: Path) -> Presence:
 
 def _has_mode(path: Path, mode: int) -> bool:
     try:
+        # A symbolic link is not followed: its owner could lead to a directory of this user and change it later.
         status = path.lstat()
     except OSError:
         return False
