@@ -55,6 +55,8 @@ class Adjacency:
             return rows, self._counts, slice(None)  # all edges, in their order: a slice avoids copies
         counts = self._counts[slots]
         ends = np.cumsum(counts)
+        # Edges of a source are consecutive, here and in the result: from one to the other their positions differ by a
+        # constant of the source.
         shifts = np.repeat(self._starts[slots] - (ends - counts), counts)
         shifts += np.arange(len(shifts))
         return rows, counts, shifts
@@ -67,6 +69,7 @@ class Adjacency:
         self, edges: Ints | slice, combine: Combination, values: Sequence[Array]
     ) -> tuple[Ints, tuple[Array, ...]]:
         """Return the distinct targets of edges, in order, and the combination of the values sent to each."""
+        # All edges: each of the targets occurs, so none has the identity.
         if isinstance(edges, slice):
             return self._targets, totalled(combine, self._target_slots, values, len(self._targets), self._targets)
         slots, totals = grouped(combine, self._target_slots[edges], values, len(self._targets), self._targets)
@@ -75,6 +78,7 @@ class Adjacency:
 
 def order_of(slots: Ints) -> Ints:
     """Return `np.argsort(slots, kind="stable")` in a third of the time: a radix sort by 16 bits at a time."""
+    # The lowest bits first, since later passes keep the order of equal keys. NumPy sorts 16 bits by radix.
     order = np.argsort(slots.astype(np.uint16), kind="stable")
     for bits in range(16, int(slots.max(initial=0)).bit_length(), 16):
         order = order[np.argsort((slots >> bits).astype(np.uint16)[order], kind="stable")]

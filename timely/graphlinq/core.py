@@ -81,6 +81,7 @@ class GraphCore:
             return self._outer.transpose().enter(self.scope)
         if self._transpose is None:
             self._transpose = type(self)(self.edges.map(_reversed, name="transpose"), partition=self.partition)
+            # So the graph transposed twice is this one, and has no third index.
             self._transpose._transpose = self
         return self._transpose
 
@@ -127,6 +128,8 @@ def load(graph: GraphCore) -> Stream:
             waiting.setdefault(capability.time, []).append(Columns(of_columns(batch)))
             notificator.notify_at(capability)
         for time, _ in notificator:
+            # The notification still holds its capability, so the frontier of `loaded` passes a time only after this, on
+            # all workers.
             layers.add(time, concatenate(waiting.pop(time)).columns)
 
     by = 1 if graph.partition == "source" else 2

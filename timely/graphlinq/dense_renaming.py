@@ -58,6 +58,7 @@ def dense_renaming(names: Stream, *, name: str = "dense_renaming") -> Stream:
         taken += int(counts.sum())
         if given is None:
             return None
+        # `only_new` emits one batch at a time, in the order of buckets.
         buckets, names = given
         starts = np.searchsorted(buckets, buckets)
         return names, firsts[buckets] + np.arange(len(names)) - starts
@@ -97,6 +98,7 @@ def _looked_up(stream: Stream, numbers: Stream, name: str) -> Stream:
 
 def _with_buckets(names: Array) -> tuple[Ints, Array]:
     hashes = hash_columns((names,))
+    # The highest bits, as many as number the buckets, of which there are a power of two.
     return (hashes >> np.uint64(64 - BUCKETS.bit_length() + 1)).astype(np.int64), names
 
 

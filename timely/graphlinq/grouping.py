@@ -116,6 +116,7 @@ def _sorted(
 ) -> tuple[Ints, tuple[Array, ...]]:
     order = np.argsort(slots, kind="stable")
     slots = slots[order]
+    # There is a first row: no rows at all are increasing, and then no caller comes here.
     is_first = np.append(True, slots[1:] != slots[:-1])
     starts = np.flatnonzero(is_first)
     found = slots[starts]

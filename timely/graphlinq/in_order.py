@@ -57,6 +57,7 @@ def in_order(inputs: Sequence[tuple[Stream, Pacts]], compute: Callable[..., Give
                 waiting[capability.time][1][place].append(Columns(of_columns(batch)))
         if not waiting:
             return
+        # Only now: a frontier may have passed times of messages that were still queued, all of which were taken above.
         fronts = [port.frontier.elements for port in ports]
         first = min((elements[0] for elements in fronts if elements), default=None)
         for time in sorted(waiting):

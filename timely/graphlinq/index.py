@@ -52,6 +52,7 @@ class Index:
         """Return the slot of each node, or -1 if it has none."""
         table = self._table
         if table is None:
+            # Not empty: only `_add` gives the table up, and it has nodes to add.
             places = np.minimum(np.searchsorted(self._sorted, nodes), len(self._sorted) - 1)
             return np.where(self._sorted[places] == nodes, self._order[places], -1)
         if not len(nodes):
@@ -77,6 +78,7 @@ class Index:
         first = len(self.nodes)
         self.nodes = np.append(self.nodes, new)
         table = self._table
+        # The new nodes are in order, so the first is the least and the last the greatest.
         if table is not None and new[0] >= 0 and new[-1] < max(SMALL, ROOM * len(self.nodes)):
             if new[-1] >= len(table):
                 grown = np.full(max(int(new[-1]) + 1, 3 * len(table) // 2), -1)

@@ -42,6 +42,8 @@ class Layers:
         layers.append((time, Adjacency(columns)))
         while len(layers) > 1:
             (earlier, before), (_, last) = layers[-2:]
+            # A merged layer has the later time, so no read may come that is not at or after it: such a read would lack
+            # the earlier edges.
             if len(before) > 2 * len(last) or not less_equal(earlier, time) or not self._are_reads_at_or_after(time):
                 return
             both = concatenate([Columns(before.columns()), Columns(last.columns())])

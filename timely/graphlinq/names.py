@@ -45,6 +45,7 @@ class NodeNumbers:
         """Return the number of each name, or -1 if it was not added."""
         found = np.full(len(names), -1)
         for layer, numbers in self._layers:
+            # No layer is empty, and a name is in one layer at most.
             known, asked = of_one_kind((layer, names), _WHAT)
             places = np.minimum(np.searchsorted(known, asked), len(known) - 1)
             found = np.where(known[places] == asked, numbers[places], found)

@@ -109,6 +109,7 @@ class _Vertices:
             for capability, batch in input:
                 round = self._rounds.get(capability.time)
                 if round is None:
+                    # Output 1, `ended`, only has a frontier: it passes a run when nothing of it is left anywhere.
                     outputs = (0, 2) if self._broadcasts else (0,)
                     round = self._rounds[capability.time] = _Round([capability.retain(each) for each in outputs])
                 if place == 2:
@@ -116,6 +117,7 @@ class _Vertices:
                     round.contributions += batch
                 else:
                     round.batches.append(Columns(of_columns(batch)))
+        # Only now that all messages are taken: a frontier may have passed times of messages that were still queued.
         frontiers = [input.frontier for input in self._inputs]
         for time in sorted(self._rounds):
             if not any(frontier.admits(time) for frontier in frontiers):
@@ -131,6 +133,7 @@ class _Vertices:
         if number == 0:
             self._runs[outer] = Run(program, round.batches)
         run = self._runs.get(outer)
+        # Without nodes on this worker there is no run, and messages to it are for nodes that were not given.
         if run is None or (number and not self._goes_on(run, number, round)):
             return
         if program.supersteps is None or number < program.supersteps:
@@ -160,6 +163,7 @@ def _results(placed: Stream, ended: Stream, runs: dict[Time, Run], name: str) ->
             notificator.notify_at(capability)
         for time, due in notificator:
             assert due is not None
+            # The run is there: the frontier of `ended` passes its time only after superstep 0, which makes it.
             output.give(due, runs.pop(time).result())
 
     return placed.binary_notify(ended, Pipeline(), Pipeline(), logic, name=f"{name} results")

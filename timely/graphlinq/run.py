@@ -137,6 +137,7 @@ class Run:
             raise DataError(f"update returned {len(after)} column(s) of state, but init returned {len(before)}")
         is_changed = np.zeros(rows, np.bool_)
         for whole, old, new in zip(self.state, before, after):
+            # `call` returns the column itself where `update` returns it as it was received.
             if new is not old:
                 new = _like(old, new)
                 is_changed |= _differ(old, new)
@@ -179,6 +180,7 @@ class Run:
             return np.empty(0, np.int64), self._silence
         columns = concatenate(batches).columns
         nodes, values = group_nodes(self._program.combine, as_nodes(columns[0]), columns[1:])
+        # In order, as the nodes are: one call included all nodes of the run, so slots increase with them.
         slots = self._index.slots(nodes)
         if len(slots) and slots.min() < 0:
             is_here = slots >= 0

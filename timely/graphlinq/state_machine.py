@@ -108,6 +108,7 @@ def one_each(slots: Ints) -> Iterator[Ints | slice]:
     order = np.argsort(slots, kind="stable")
     is_first = np.append(True, slots[order][1:] != slots[order][:-1])
     starts = np.flatnonzero(is_first)
+    # How many rows before each row, in the order of slots, are of the same slot.
     turns = np.arange(len(slots)) - np.repeat(starts, np.diff(starts, append=len(slots)))
     by_turn = np.argsort(turns, kind="stable")
     yield from np.split(order[by_turn], np.cumsum(np.bincount(turns))[:-1])

@@ -40,6 +40,7 @@ class NodeTable:
         if len(new):
             rows = as_columns(call(self._init, (new,)), len(new))
             if self._columns is None:
+                # Without rows: `_appended` copies the first ones, too, which may be a column of the program.
                 self._columns = tuple(column[:0] for column in rows)
             rows = self._alike(rows)
             self._columns = tuple(_appended(column, known, row) for column, row in zip(self._columns, rows))

@@ -117,6 +117,7 @@ def _along(graph: GraphCore, nodes: Stream, send: Send, is_placed: bool, name: s
             output.give(capability, concatenate(parts))
 
     def logic() -> None:
+        # `loaded` has no messages, and its frontier does not move during an activation.
         frontier = loaded.frontier
         for capability, batch in batches:
             if frontier.admits(capability.time):
@@ -128,9 +129,12 @@ def _along(graph: GraphCore, nodes: Stream, send: Send, is_placed: bool, name: s
                 batches.handle(held.time)
                 with held:
                     give(held, batch)
+        # `with held` has dropped the capability of each batch that was sent.
         waiting[:] = [each for each in waiting if each[0].output is not None]
 
     builder.build_from(logic)
     outer = graph.outermost.scope
+    # A batch that waits holds a capability at this output, so the frontier of `result` shows at which times edges may
+    # still be read.
     layers.watch(result if graph.scope is outer else result.leave(outer))
     return result

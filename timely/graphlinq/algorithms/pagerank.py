@@ -56,6 +56,8 @@ def pagerank(
         superstep: Superstep, rank: Array, degree: Array, weight: Array, change: Array, received: Array
     ) -> tuple[Array, ...]:
         total = superstep.aggregates
+        # All rank starts as the number of nodes. Of it the share 1 - damping jumps, and all of that of nodes without
+        # edges.
         jumping = (1 - damping) * total["nodes"] + damping * total["lost"]
         new = weight * (jumping / total["weight"] if total["weight"] else 0.0) + damping * received
         return new, degree, weight, abs(new - rank)
