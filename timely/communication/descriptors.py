@@ -3,8 +3,9 @@
 A connection to a worker of another process takes five descriptors: its own, that of the connection back, one that wakes
 the thread waiting for the socket, and two for the monitor of the connection. With W workers in each of N processes,
 every process has W W (N - 1) connections. ZeroMQ aborts a process that runs out of descriptors without an error, so
-`reserve` counts them first and raises the limit. With rings, each connection needs one more for the bell at its other
-end, and each worker three more for its memory and its own bell.
+`reserve` counts them first and raises the limit. With rings, each connection needs three more: one for the memory that
+its messages go to, one for that which they come from, since a mapping keeps its file open, and one for the bell at its
+other end. Each worker needs three more for its memory and its own bell.
 
 >>> needed(links=12, workers=4)
 368
@@ -19,7 +20,7 @@ from timely.errors import TransportError
 
 A_LINK = 5
 A_WORKER = 13
-A_RING = 1
+A_RING = 3
 AN_INBOX = 3
 OF_THE_PROGRAM = 256
 

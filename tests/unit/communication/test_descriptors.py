@@ -47,7 +47,7 @@ def test_without_descriptors_for_rings_a_process_does_without_rings(monkeypatch:
         raise ValueError("beyond the hard limit")
 
     monkeypatch.setattr(descriptors.resource, "setrlimit", refused)
-    for most, has_rings in ((392, True), (391, False)):
+    for most, has_rings in ((416, True), (415, False)):
         monkeypatch.setattr(descriptors.resource, "getrlimit", lambda _, most=most: (most, most))
         assert descriptors.reserve(12, 4, True) is has_rings
         assert not descriptors.reserve(12, 4, False)

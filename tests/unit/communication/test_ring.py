@@ -20,6 +20,7 @@ from hypothesis import given, settings, strategies as st
 from tests.strategies_communication import same_message
 from tests.unit.communication.networks import Arrived, collect, connected, ipc_configs, until
 from timely.communication.allocator import broadcast
+from timely.communication.descriptors import needed
 from timely.communication.inbox import ARE_POSSIBLE, Inbox, RingOutlet
 from timely.communication.message import Data, Failure, Goodbye, Message, ProgressUpdate
 from timely.communication.ring import MESSAGE_BYTES, PAGE, RING_BYTES, RingReader, RingWriter, words_of
@@ -32,6 +33,19 @@ needs_rings = pytest.mark.skipif(not ARE_POSSIBLE, reason="rings need Linux on x
 def ring() -> tuple[RingWriter, RingReader]:
     memory = bytearray(PAGE + RING_BYTES)
     return RingWriter(memory), RingReader(memory)
+
+
+@needs_rings
+def test_the_descriptors_that_rings_take_are_all_reserved() -> None:
+    before = len(os.listdir("/proc/self/fd"))
+    inbox = Inbox([1, 2, 3])
+    outlets = [RingOutlet.open(inbox.offer(peer)) for peer in (1, 2, 3)]
+    taken = len(os.listdir("/proc/self/fd")) - before
+    for outlet in outlets:
+        assert outlet is not None
+        outlet.close()
+    inbox.close()
+    assert taken == needed(links=3, workers=1, rings=True) - needed(links=3, workers=1)
 
 
 @settings(max_examples=25, deadline=None)
