@@ -135,6 +135,10 @@ class Run:
         after = as_columns(call(self._program.update, (*before, *values), superstep), rows)
         if len(after) != len(before):
             raise DataError(f"update returned {len(after)} column(s) of state, but init returned {len(before)}")
+        # A view may show another column of the state, which is written below before the view is read.
+        after = tuple(
+            new if new is old or new.base is None else new.copy() for old, new in zip(before, after, strict=True)
+        )
         is_changed = np.zeros(rows, np.bool_)
         for whole, old, new in zip(self.state, before, after):
             # `call` returns the column itself where `update` returns it as it was received.

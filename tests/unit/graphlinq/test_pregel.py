@@ -268,3 +268,21 @@ def test_states_and_messages_of_few_bits_do_not_wrap_round(workers: int, everyon
     assert collected(program, workers) == [(0, 40, True), (1, 81, True), (2, 122, True), (3, 40, True)]
     with pytest.raises(OperatorError, match=r"init returned int8: \d+ \(int64\) does not fit into int8"):
         collected(lambda scope: program(scope, 100), workers)
+
+
+@on_workers
+@pytest.mark.parametrize("everyone", [False, True])
+def test_an_update_may_return_a_column_of_the_state_in_the_place_of_another(workers: int, everyone: bool) -> None:
+    def program(scope: Scope) -> Stream:
+        return Graph(scope.to_stream(share(scope, [(0, 1), (1, 0), (2, 2)]))).pregel(
+            VertexProgram(
+                init=lambda node: (node, node + 10, 0 * node),
+                message=lambda first, second, third: 1 + 0 * first,
+                combine=np.add,
+                update=lambda superstep, first, second, third, received: (second, first, first[:]),
+                supersteps=1,
+                everyone=everyone,
+            )
+        )
+
+    assert collected(program, workers) == [(0, 10, 0, 0), (1, 11, 1, 1), (2, 12, 2, 2)]
