@@ -13,7 +13,7 @@ from timely.dataflow.host import Host
 from timely.errors import FrameError
 from timely.worker.dataflows import Dataflows
 from timely.worker.explaining import Explainer
-from timely.worker.shapes import Shapes
+from timely.worker.shapes import Arrived, Shapes
 
 
 class Intake:
@@ -30,8 +30,9 @@ class Intake:
     def take_in(self) -> bool:
         """Deliver what has arrived, running nothing. Return whether there was more than questions and answers."""
         moved = False
-        for sender, message in self._host.allocator.receive():
-            self._deliver(sender, message)
+        arrived = self._host.allocator.receive()
+        for sender, message in arrived:
+            self._deliver(sender, message, arrived)
             # Questions do not count: to ask whether a worker sleeps must not end its sleep.
             moved = moved or not isinstance(message, (StallQuestion, StallAnswer))
         if moved:
@@ -43,14 +44,15 @@ class Intake:
         for sender, message in self.early.pop(dataflow.index, ()):
             self._deliver(sender, message)
 
-    def _deliver(self, sender: int, message: Message) -> None:
+    def _deliver(self, sender: int, message: Message, arrived: Arrived = ()) -> None:
+        """Deliver a message; `arrived` is all that arrived with it, in which a peer's shape may follow its digest."""
         try:
             if isinstance(message, (Data, ProgressUpdate)):
                 self._dispatch(sender, message)
             elif isinstance(message, Taken):
                 self._settle(sender, message)
             elif isinstance(message, Shape):
-                self._shapes.receive(sender, message)
+                self._shapes.receive(sender, message, arrived)
             else:
                 assert isinstance(message, (StallQuestion, StallAnswer))
                 self._explainer.receive(sender, message)

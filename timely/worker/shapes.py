@@ -14,15 +14,19 @@ from __future__ import annotations
 import hashlib
 import time as clock
 from collections import Counter
+from collections.abc import Sequence
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from timely.communication.allocator import Allocator, broadcast
-from timely.communication.message import Shape
+from timely.communication.message import Message, Shape
 from timely.errors import FrameError, ShapeError
 
 if TYPE_CHECKING:
     from timely.dataflow.dataflow import Dataflow
+
+Arrived = Sequence[tuple[int, Message]]
+"""Senders and messages that have arrived together."""
 
 PATIENCE = 5.0
 """Seconds that a worker whose dataflow differs waits for the other's description."""
@@ -54,10 +58,11 @@ class Shapes:
             if theirs is not None:
                 self._compare(peer, theirs)
 
-    def receive(self, sender: int, theirs: Shape) -> None:
+    def receive(self, sender: int, theirs: Shape, arrived: Arrived = ()) -> None:
         """Compare what a peer built with what was built here, or keep it until that is.
 
-        Raises `ShapeError` if it differs, and `FrameError` if another dataflow of the peer's is next.
+        The peer's whole shape may be in `arrived`, what has arrived together with its digest. Raises `ShapeError` if
+        the shapes differ, and `FrameError` if another dataflow of the peer's is next.
         """
         if theirs.dataflow != self.announced[sender] or theirs.operators:
             raise FrameError(
@@ -65,9 +70,9 @@ class Shapes:
                 f"{self.announced[sender]} is next"
             )
         self.announced[sender] += 1
-        self._compare(sender, theirs)
+        self._compare(sender, theirs, arrived)
 
-    def _compare(self, sender: int, theirs: Shape) -> None:
+    def _compare(self, sender: int, theirs: Shape, arrived: Arrived = ()) -> None:
         own = self._own.get(theirs.dataflow)
         if own is None:
             self._early[sender, theirs.dataflow] = theirs
@@ -80,18 +85,21 @@ class Shapes:
                 del self._own[theirs.dataflow], self._agreed[theirs.dataflow]
             return
         self._allocator.send(sender, Shape(theirs.dataflow, digest, shape))
-        others = self._whole(sender, theirs)
+        others = self._whole(sender, theirs, arrived)
         raise ShapeError(difference(theirs.dataflow, self._allocator.index, shape, sender, others))
 
-    def _whole(self, sender: int, theirs: Shape) -> tuple[str, ...]:
+    def _whole(self, sender: int, theirs: Shape, arrived: Arrived) -> tuple[str, ...]:
         """Wait for a peer's whole shape of a dataflow that differs; return nothing if it does not arrive in time."""
         deadline = clock.monotonic() + PATIENCE
-        while not theirs.operators and clock.monotonic() < deadline:
-            self._allocator.park(0.1)
-            for peer, message in self._allocator.receive():
+        while True:
+            # All else that has arrived is dropped: this worker ends with an error.
+            for peer, message in arrived:
                 if peer == sender and isinstance(message, Shape) and message.dataflow == theirs.dataflow:
                     theirs = message
-        return theirs.operators
+            if theirs.operators or clock.monotonic() >= deadline:
+                return theirs.operators
+            self._allocator.park(0.1)
+            arrived = self._allocator.receive()
 
 
 def difference(dataflow: int, worker: int, shape: tuple[str, ...], other: int, others: tuple[str, ...]) -> str:

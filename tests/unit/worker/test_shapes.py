@@ -103,6 +103,19 @@ def test_the_shape_of_a_peer_that_is_ahead_is_compared_once_the_dataflow_is_buil
     assert received[-1].operators == words("operator 'map' ()").shape()
 
 
+def test_the_shape_of_a_peer_may_arrive_together_with_its_digest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("timely.worker.shapes.PATIENCE", 0.1)
+    first, second = thread_allocators(2)
+    worker = Worker(first, Config(workers=2))
+    with worker.dataflow("words") as scope:
+        scope.to_stream([1])
+    second.send(0, Shape(0, b"digest", ()))
+    second.send(0, Shape(0, b"digest", ("dataflow 'numbers'", "wiring 1f")))
+    with pytest.raises(ShapeError, match="dataflow 'words' on worker 0, dataflow 'numbers' on worker 1"):
+        worker.step()
+    worker.close()
+
+
 @pytest.mark.parametrize(
     "wrong", [Shape(0, b"again", ()), Shape(2, b"too early", ()), Shape(1, b"not asked for", ("dataflow 'words'",))]
 )
