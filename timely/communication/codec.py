@@ -145,7 +145,7 @@ class PlainPacker:
     def pack(self, value: Any, depth: int = 0) -> bytes:
         """Return the packed bytes; raise `DataError` naming the type of what is not plain data."""
         if depth == MAX_DEPTH:
-            raise DataError(f"a record cannot be sent to another process: it nests tuples more than {MAX_DEPTH} deep")
+            raise DataError(f"a record cannot be sent to another process: it nests tuples {MAX_DEPTH} deep or more")
         # A packer for each depth: `_special` packs a tuple while the packer around it is still at work.
         if depth == len(self._levels):
             packer = msgpack.Packer(
