@@ -14,7 +14,8 @@ do when they have much to emit (`Operator.must_wait`).
 
 **Nothing waits for ever.** Of all inputs of a dataflow at which something is queued, on any worker, consider the last
 in topological order. Everything that is owed is at inputs before its operator or at its own, except what has been
-taken and not reported, which is at most an eighth of a share: so the operator does not wait. A feedback leads to an
+taken and not reported: that is at most an eighth of a share, or there is an older message at the same input. So the
+operator does not wait. A feedback leads to an
 earlier input, which no operator of the loop is before; so a loop always completes its round, and what circulates in it
 is not bounded.
 
@@ -79,17 +80,37 @@ class Outstanding:
 class Ledger:
     """One channel's part of what is outstanding: what is owed there, and whose messages are queued here.
 
-    Both ends count a message alike, but a peer's are settled by their number, so that no difference could add up.
+    Both ends count a message alike, but a peer's are settled by their number, so that no difference could add up. The
+    sender takes these to be the oldest. So one that is taken before an older one is reported after it.
     """
 
-    __slots__ = ("_channel", "_dataflow", "_me", "_outstanding", "_queued", "_sent", "owed", "sender")
+    __slots__ = (
+        "_ahead",
+        "_arrived",
+        "_channel",
+        "_dataflow",
+        "_me",
+        "_oldest",
+        "_outstanding",
+        "_queued",
+        "_sent",
+        "owed",
+        "sender",
+    )
 
     def __init__(self, outstanding: Outstanding, me: int, peers: int, dataflow: int, channel: int) -> None:
         self._outstanding = outstanding
         self._me = me
         self._dataflow = dataflow
         self._channel = channel
-        self._queued: deque[tuple[int, int]] = deque()
+        self._queued: deque[tuple[int, int, int]] = deque()
+        """The sender, size and number of each message in the queue; those of one sender are numbered as they arrive."""
+        self._arrived = [0] * peers
+        """How many messages of each worker have arrived here."""
+        self._oldest = [0] * peers
+        """The number of the oldest message of each worker that has not been taken."""
+        self._ahead: dict[tuple[int, int], int] = {}
+        """The sizes of messages taken before an older one of the same sender, by sender and number."""
         self._sent: dict[int, deque[int]] = {}
         self.owed = [0] * peers
         self.sender = me
@@ -102,22 +123,28 @@ class Ledger:
 
     def queue(self, sender: int, size: int) -> None:
         """Note that a message was put into the queue here."""
-        self._queued.append((sender, size))
+        number = self._arrived[sender]
+        self._arrived[sender] = number + 1
+        self._queued.append((sender, size, number))
         if sender == self._me:
             self._add(sender, size)
 
     def take(self) -> None:
-        """Note that the oldest message was taken from the queue."""
-        sender, size = self._queued.popleft()
+        """Note that the first message was taken from the queue."""
+        sender, size, number = self._queued.popleft()
         self.sender = sender
         if sender == self._me:
             self._subtract(sender, size)
+        elif number == self._oldest[sender]:
+            self._report(sender, size)
+            if self._ahead:
+                self._report_ahead(sender)
         else:
-            self._outstanding.take(sender, self._dataflow, self._channel, size)
+            self._ahead[sender, number] = size
 
     def sizes(self) -> Iterator[int]:
         """Yield the bytes of the messages in the queue."""
-        return (size for _, size in self._queued)
+        return (size for _, size, _ in self._queued)
 
     def sort(self, order: list[int]) -> None:
         """Note that the queue has another order: `order` has the places that its messages had before."""
@@ -141,6 +168,17 @@ class Ledger:
         for peer, size in enumerate(self.owed):
             self._subtract(peer, size)
         self._sent.clear()
+
+    def _report(self, sender: int, size: int) -> None:
+        """Report to another worker that its oldest message was taken."""
+        self._oldest[sender] += 1
+        self._outstanding.take(sender, self._dataflow, self._channel, size)
+
+    def _report_ahead(self, sender: int) -> None:
+        """Report the messages that follow the oldest one, as far as they were taken before."""
+        ahead = self._ahead
+        while (size := ahead.pop((sender, self._oldest[sender]), -1)) >= 0:
+            self._report(sender, size)
 
     def _add(self, peer: int, size: int) -> None:
         self.owed[peer] += size

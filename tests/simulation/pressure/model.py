@@ -119,7 +119,7 @@ class Run:
         for receiver, worker in enumerate(self.workers):
             for dataflow in worker.dataflows:
                 for port in dataflow.channels:
-                    for sender, size in port.ledger._queued if port.ledger is not None else ():
+                    for sender, size, _ in port.ledger._queued if port.ledger is not None else ():
                         there[sender, receiver] += size
             arrived = [(sender, message) for sender, message in self.network.allocators[receiver].arrived]
             flying = [

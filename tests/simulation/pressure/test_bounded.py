@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from tests.simulation.pressure.model import QUEUE_BYTES, Program, Run, Step
 from tests.thorough import examples
@@ -46,6 +46,7 @@ def hold(program: Program) -> None:
 
 @pytest.mark.lengthy
 @settings(max_examples=3, deadline=None)
+@example(Program((10, 1, 10), (Step("loop", 2),), 3, 29))  # takes messages before older ones
 @given(programs)
 def test_queues_are_bounded_and_everything_arrives(program: Program) -> None:
     hold(program)

@@ -45,6 +45,19 @@ def test_taken_messages_are_reported_once_they_exceed_the_quantum() -> None:
     assert reports == [(1, Taken(((3, 4, 2),))), (1, Taken(((3, 4, 1),)))]
 
 
+def test_a_message_taken_before_an_older_one_of_its_sender_is_reported_after_it() -> None:
+    _, ledger, reports = outstanding(8)  # each message is reported by itself
+    for sender, size in ((1, 60), (0, 10), (1, 70), (1, 80)):
+        ledger.queue(sender, size)
+    ledger.sort([2, 1, 3, 0])
+    ledger.take()
+    ledger.take()
+    ledger.take()
+    assert (reports, list(ledger.sizes())) == ([], [60])
+    ledger.take()
+    assert reports == 3 * [(1, Taken(((3, 4, 1),)))]
+
+
 def test_a_closed_ledger_owes_nothing_and_has_taken_everything() -> None:
     whole, ledger, reports = outstanding()
     ledger.queue(0, 500)
