@@ -54,9 +54,10 @@ class Appender:
     @property
     def is_busy(self) -> bool:
         """Whether an append is under way. Raises what the last one raised, if it failed."""
+        is_busy = self._is_busy  # read first: the thread sets the error before it
         if self._error is not None:
             raise self._error
-        return self._is_busy
+        return is_busy
 
     def is_due(self) -> bool:
         """Return whether it is time for the next append; if it is not, the operator is activated when it is."""

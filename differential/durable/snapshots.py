@@ -320,9 +320,10 @@ class Writing:
 
     def is_over(self) -> bool:
         """Return whether it is written. Raises what writing raised."""
+        is_over = self._is_over  # read first: the thread sets the error before it
         if self._error is not None:
             raise self._error
-        return self._is_over
+        return is_over
 
 
 def _saved(arrays: Arrays) -> bytes:

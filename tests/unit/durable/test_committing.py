@@ -99,6 +99,20 @@ def test_after_an_append_that_the_program_did_not_wait_for_there_is_a_rest(
     assert activated == [0.0, 0.0, rests]
 
 
+def test_an_append_that_fails_between_two_looks_is_not_over_without_its_error() -> None:
+    """Otherwise the operator would go on, and count what the append had as durable."""
+
+    class Failing(Appender):
+        def __init__(self) -> None:
+            self._is_busy = True
+
+        @property
+        def _error(self) -> None:  # type: ignore[override]
+            self._is_busy = False  # as its thread does, once this look has found no error
+
+    assert Failing().is_busy
+
+
 def test_an_append_has_what_is_staged_before_its_end_and_the_next_one_has_the_rest() -> None:
     """Another worker may have sent what belongs to later epochs already."""
     appended: list[tuple[int, list[Any], dict[str, Any]]] = []
