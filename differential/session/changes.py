@@ -105,7 +105,8 @@ class Changes:
 
     def end(self, error: BaseException | None = None) -> None:
         """End the iteration after the changes so far, with an error if there is one."""
-        self._is_over, self._error = True, error
+        self._error = error  # first: who finds that it is over, and no change left, looks for the error
+        self._is_over = True
         self._wake()
 
     @property
