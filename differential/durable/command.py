@@ -67,7 +67,7 @@ def accept(directory: str, name: str) -> int:
     if name in place.names():
         table = Shard(name, place.store(name)).manifest()
         noted |= {f"{name}\t{table.about['created']}": table.upper - 1} if table.about else {}
-    Writer.claim(shard, "commits").note(noted)
+    Writer.claim(shard, "commits").note(noted)  # a session that still runs is fenced off by the claim
     print(f"the session goes on with {name!r} as it is, and reads the sources of this table from their beginning")
     return 0
 

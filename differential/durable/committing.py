@@ -62,7 +62,7 @@ class Appender:
     def is_due(self) -> bool:
         """Return whether it is time for the next append; if it is not, the operator is activated when it is."""
         remaining = self._next_at - clock.monotonic()
-        if remaining > 0 and self._awaited_at != self._next_at:
+        if remaining > 0 and self._awaited_at != self._next_at:  # one activation for each deadline
             self._awaited_at = self._next_at
             self._activate.activate_after(remaining)
         return remaining <= 0
@@ -76,7 +76,7 @@ class Appender:
         if upper > self.upper:
             self._next_at = max(self._next_at, clock.monotonic() + min(REST * self._took, LONGEST_REST))
         if upper > self.upper or not has_arrived:
-            self._took = 0.0
+            self._took = 0.0  # further calls until the next append must not prolong the rest
 
     def stage(self, updates: Updates) -> None:
         """Append these updates as soon as their times are final."""
@@ -97,16 +97,19 @@ class Appender:
         """Begin to append everything at times before `upper`, which must be final; activate the operator at the end."""
         assert not self.is_busy
         batches, self._staged = split(self._staged, upper)
+        # Of a source the last position counts: one worker sends all of them, in order. An offset without a source only
+        # carries its epoch to `last_staged` (`DurableSession.close`).
         offsets = {source: position for epoch, source, position in self._offsets if epoch < upper and source}
         offsets |= self._shard.state.made_of(self._shard, upper)
         self._offsets = [offset for offset in self._offsets if offset[0] >= upper]
         begun = clock.monotonic()
         self._next_at = begun + self._flush
-        may_compact = self._may_compact()
+        may_compact = self._may_compact()  # here, because it may read a frontier, which belongs to the worker's thread
 
         def run() -> None:
             try:
                 writer = self._shard.writer
+                # Other threads append to what limits this. Uppers only grow, so an old one retains more than it must.
                 writer.append(upper, batches, offsets, limit=self._shard.state.limit(self._shard))
                 if may_compact:
                     self._activate()  # what was appended is durable; what follows may take a while

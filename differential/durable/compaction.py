@@ -44,7 +44,7 @@ def choose(parts: Sequence[Part]) -> tuple[int, int] | None:
         while len(rows) >= RUN and 2 * max(rows) > sum(rows):
             rows = rows[rows.index(max(rows)) + 1 :]
         if len(rows) >= RUN:
-            return end - len(rows), end
+            return end - len(rows), end  # `rows` has lost only a prefix, so it still ends at `end`
     return None
 
 

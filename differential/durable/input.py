@@ -87,6 +87,7 @@ class DurableSession:
         self._positions, self.positions = new_stream_input(scope, name=f"{name}: offsets")
         self._moved: dict[str, Position] = {}
         self.committed = Probe()
+        # Not before: the first epoch depends on the outputs that the input reaches (`State.first_epoch`).
         scope.dataflow.when_built(self._begin)
         # The inputs of this session close themselves, too, but without the positions that are to be sent.
         scope.dataflow.when_program_ends(self.close)
@@ -165,7 +166,7 @@ class DurableSession:
         """Advance to a later time. The changes before it are then final, and are made durable."""
         self._shard.refuse_of_session()
         self._session.advance_to(time)
-        self._send_positions()
+        self._send_positions()  # at the epoch that ends, so before their own input advances
         self._positions.advance_to(time)
 
     def close(self) -> None:
@@ -263,7 +264,7 @@ def _history(scope: Scope, shard: OpenShard) -> tuple[Stream, Stream]:
         as_of = shard.state.load_time(shard) if parts else 0
 
         def logic() -> None:
-            if parts:
+            if parts:  # one in each activation, so that other operators run in between
                 updates = _share(shard, parts.pop(0).name, as_of, host)
                 if updates is not None:
                     with capabilities[0].delayed((as_of,)) as capability:
@@ -289,6 +290,7 @@ def _share(shard: OpenShard, name: str, as_of: int, host: Host) -> Updates | Non
     if data is None:
         raise missing(shard.shard, name)
     table = rows.from_bytes(data, opened.fields)
+    # The end of a share is the start of the next, so each row is in one share.
     start, end = (len(table) * number // host.peers for number in (host.index, host.index + 1))
     if start == end:
         return None
@@ -304,7 +306,7 @@ def _append(session: DurableSession, shard: OpenShard, loaded: Stream, flush: fl
     loading = builder.add_input(loaded, Pipeline(), frontier=True)
     output, committed = builder.add_output(initial=True)
     for input in (changes, positions, loading):
-        builder.connect(input, output, None)
+        builder.connect(input, output, None)  # so the capability alone holds the frontier of `committed`
     activate = Activator(builder.operator)
     index = session.stream.scope.index
 
@@ -314,6 +316,7 @@ def _append(session: DurableSession, shard: OpenShard, loaded: Stream, flush: fl
             held.drop()
             return lambda: None
         shard.state.begin()
+        # Merging removes parts, and some worker may still load them while the frontier of `loading` is not empty.
         appender = Appender(shard, flush, activate, lambda: not loading.frontier)
         state = shard.state
         if ahead:
@@ -324,6 +327,7 @@ def _append(session: DurableSession, shard: OpenShard, loaded: Stream, flush: fl
             if ahead and not is_busy:
                 appender.rest(min(_open_times(changes, positions), default=appender.upper), bool(changes.queue))
             if not is_busy and (not changes.frontier or appender.is_due()):
+                # No message can arrive at times before the frontiers, so what is staged before `upper` is complete.
                 _stage(changes, positions, appender)
                 upper = _upper(changes, positions, appender)
                 if upper > appender.upper:
@@ -383,10 +387,12 @@ def _release(changes: Stream, committed: Stream, name: str) -> Stream:
         def logic() -> None:
             queue.extend((time, cast(Updates, batch)) for time, batch in waiting.drain())
             frontier = durable.frontier
+            # The session sends in the order of times, so nothing behind the first batch is durable before it is.
             while queue and not frontier.admits(queue[0][0]):
                 time, updates = queue.popleft()
                 with held.covering(time).delayed(time) as capability:
                     output.give(capability, updates)
+            # What waits, and what the session can still send, is not durable, so it is at or after this frontier.
             held.downgrade(frontier)
 
         return logic

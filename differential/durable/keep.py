@@ -49,8 +49,9 @@ class Keep:
     def since(self, manifest: Manifest, now: float) -> int:
         """Return the first time that must stay readable."""
         if self.epochs is not None:
-            return manifest.upper - 1 - self.epochs
+            return manifest.upper - 1 - self.epochs  # perhaps negative: the writer never moves `since` back
         if self.seconds is not None:
+            # What was current `seconds` ago is at or after the last mark that is old enough.
             old = [upper for upper, at in manifest.marks if at <= now - self.seconds]
             return max(old, default=0) - 1
         return 0
@@ -60,6 +61,7 @@ class Keep:
         if self.seconds is None:
             return ()
         old = [mark for mark in marks if mark[1] <= now - self.seconds]
-        kept = (*old[-1:], *(mark for mark in marks if mark not in old))
+        kept = (*old[-1:], *(mark for mark in marks if mark not in old))  # `since` reads the last old one only
+        # A negative difference means that the clock was set back.
         is_due = not kept or not 0 <= now - kept[-1][1] < self.seconds / _MARKS
         return (*kept, (upper, now)) if is_due else kept

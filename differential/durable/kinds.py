@@ -107,7 +107,7 @@ def array(values: Any, kind: str) -> Any:
             )
         plain = plain.astype(np.int64, copy=False)
     elif plain.dtype.kind == "f":
-        plain = plain + plain.dtype.type(0)
+        plain = plain + plain.dtype.type(0)  # -0.0 + 0 is 0.0; the sum is also a copy, which the next line may write to
         plain[np.isnan(plain)] = np.nan
     elif kind == "string":
         made = array_of(plain.astype(TEXT, copy=False))
@@ -143,6 +143,7 @@ def ordered(values: Array) -> Ints:
         return float_codes(plain)
     encoded = array_of(plain).dictionary_encode()
     encoded = encoded.combine_chunks() if isinstance(encoded, pa.ChunkedArray) else encoded
+    # `sort_indices` has the entry of each rank; the inverse permutation has the rank of each entry.
     ranks = np.empty(len(encoded.dictionary), np.int64)
     ranks[pc.sort_indices(encoded.dictionary).to_numpy()] = np.arange(len(ranks))
     found: Ints = ranks[encoded.indices.to_numpy()]

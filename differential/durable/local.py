@@ -64,6 +64,7 @@ class LocalStore:
 
     def compare_and_set(self, expected: bytes | None, manifest: bytes) -> bool:
         with self._attempt("write", self._manifest):
+            # Only a claim of a new collection may make the directory a second time.
             self._is_made = self._is_made and expected is not None
             self._make()  # and so before the first part, which then waits for one sync less
             try:

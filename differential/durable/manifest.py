@@ -81,6 +81,7 @@ class Manifest:
     @property
     def frontiers(self) -> set[int]:
         """The frontiers of which a snapshot has the state: the last, and the one before if that remains."""
+        # `Writer.keep_states` sets `since` to one less than the frontier before; if that is gone, both are `upper`.
         return {self.since + 1, self.upper}
 
     @property
@@ -148,10 +149,12 @@ class Manifest:
                 f"{where} has format {format_!r:.20} and this version reads formats up to {FORMAT}: read it with the "
                 "version of timely-dataflow that wrote it, or a later one"
             )
+        # JSON escapes line breaks, so a whole file has the three of `to_bytes`, and its second line is the body.
         body = data.split(b"\n")[1] if data.count(b"\n") == 3 else b""
         if whole.get("sha256") != _sha256(body):
             raise damaged
         manifest = cls._from_json(json.loads(body))
+        # The checksum covers the body alone; this comparison covers what surrounds it.
         if manifest.to_bytes(format_) != data:
             raise damaged
         manifest.validate()

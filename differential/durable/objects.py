@@ -55,12 +55,13 @@ class ObjectStore:
         mode: Any = "create" if found is None else {"e_tag": found[1]}
         present = None if found is None else found[0]
         if present != expected:
-            return present == manifest
+            return present == manifest  # an earlier attempt, whose answer was lost, may have put it
         try:
+            # The tag is that of the bytes that were compared, so the put fails if others have replaced them since.
             self._attempt(lambda: obstore.put(self._objects, self._manifest, manifest, mode=mode))
         except StoreError as error:
             if isinstance(error.__cause__, (AlreadyExistsError, PreconditionError)):
-                return False
+                return False  # perhaps because a retry of `obstore` follows its own put: the writer reads what is there
             raise
         return True
 

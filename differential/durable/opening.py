@@ -20,6 +20,7 @@ from timely.lowlevel import Broadcast, InputPort
 def claimed(place: Stores) -> dict[str, Writer]:
     """Return a writer of each collection in a place, which fences off those before."""
     writers: dict[str, Writer] = {}
+    # In the order of names, which all programs follow, so two that begin together meet at the first collection.
     for name in place.names():
         check([*writers.values()][:1])  # a program that has begun since claims this collection first
         shard = Shard(name, place.store(name))
@@ -48,6 +49,7 @@ def agreed(worker: Worker, writers: dict[str, Writer]) -> dict[str, Manifest]:
         session, stream = new_input(scope, name="manifests")
         stream.sink(Broadcast(), receive, name="manifests")
     if worker.index == 0:
+        # One record, even of no collections: its arrival ends the wait of each worker.
         session.send_batch([[(name, writer.manifest.to_bytes()) for name, writer in writers.items()]])
     session.close()
     worker.step_while(lambda: not received)

@@ -119,7 +119,7 @@ def persist(
     builder = OperatorBuilder(scope, f"{shard.name}: persist")
     changes = builder.add_input(collection.stream, GatherUpdates(0), frontier=True)
     output, committed = builder.add_output(initial=True)
-    builder.connect(changes, output, None)
+    builder.connect(changes, output, None)  # so the capability alone holds the frontier of `committed`
     activate = Activator(builder.operator)
 
     def constructor(capabilities: list[Capability]) -> Callable[[], None]:
@@ -139,7 +139,7 @@ def persist(
                 for _, batch in changes.drain():
                     appender.stage(past.take(cast(Updates, batch)))
                 upper = _upper(changes, shard, appender)
-                if upper >= past.upper:
+                if upper >= past.upper:  # then nothing more arrives at the times that are compared
                     for updates in past.settle():
                         appender.stage(updates)
                 if upper > appender.upper:
@@ -232,10 +232,12 @@ class Past:
             rows.fields_of(batches[0], self._shard.fields, self._shard.shard) if batches else ()
         )
         found = rows.consolidated(rows.table_of(batches, fields, self._shard.shard), self._as_of)
+        # A digest ignores times, so it decides only if there is a single one: of several, the last contents could be
+        # equal, and those before them not.
         if self._as_of == manifest.upper - 1 and rows.digest(found) == manifest.digest:
             return []
         was = rows.schema_of(fields).empty_table()
-        if manifest.parts:
+        if manifest.parts:  # still these, because this program appends nothing before it has compared
             was = rows.consolidated(self._shard.shard.updates(), self._as_of)
         differing = rows.difference(found, was)
         if not len(differing):

@@ -80,7 +80,7 @@ def place_of(where: str | os.PathLike[str] | Stores | None) -> Stores:
     if os.path.exists(os.path.join(path, MANIFEST)):
         raise ConfigError(f"{path} is one durable collection: name the directory that has it and others")
     there = os.path.abspath(path)
-    while not os.path.lexists(there):
+    while not os.path.lexists(there):  # ends at the root, which exists
         there = os.path.dirname(there)
     if not os.path.exists(there):
         raise ConfigError(

@@ -102,8 +102,8 @@ def updates_of(table: Table, as_of: int | None = None) -> Updates:
         first, last, times = as_of, max(last, as_of), np.maximum(times, as_of)
     columns = columns_of(table)
     if first == last:
-        return Updates(columns, np.array([[first]]), NOTHING, diffs)
-    if last - first < 2 * len(times):
+        return Updates(columns, np.array([[first]]), NOTHING, diffs)  # no index: all rows have the one time
+    if last - first < 2 * len(times):  # dense times: flags find the distinct ones without a sort
         is_there = np.zeros(last - first + 1, np.bool_)
         is_there[times - first] = True
         found = np.flatnonzero(is_there)
@@ -134,6 +134,7 @@ def consolidated(table: Table, since: int | None = None) -> Table:
     if since is not None:
         times = np.maximum(times, since)
     keys = _packed([*map(ordered, columns_of(table)), times])
+    # `lexsort` takes the primary key last. Rows with equal keys are added up, so their order does not matter.
     order = np.lexsort(keys[::-1]) if len(keys) > 1 else np.argsort(keys[0])
     starts = starts_of_runs([key[order] for key in keys])
     sums = _sums(diffs[order], starts)
@@ -153,6 +154,7 @@ def digest(table: Table) -> int:
     """Return the sum of hash times diff of all rows, modulo 2 ** 64. The times do not matter."""
     if not len(table):
         return 0
+    # Modulo 2 ** 64 a negative diff equals its unsigned view, so a retraction subtracts its hash.
     return int((hash_columns(columns_of(table)) * _ints(table[DIFF]).view(np.uint64)).sum(dtype=np.uint64))
 
 
@@ -257,6 +259,7 @@ def _packed(keys: list[Ints]) -> list[Ints]:
     >>> _packed([np.array([5, 6]), np.array([-1, 1])]), len(_packed([np.array([1 << 62, 0]), np.array([1, 2])]))
     ([array([0, 5])], 2)
     """
+    # Integers of Python, because the difference of two int64, and the product of ranges, may not fit into 64 bits.
     ranges = [(int(key.min()), int(key.max())) for key in keys]
     if math.prod(last - first + 1 for first, last in ranges) >= 1 << 63:
         return keys
@@ -269,6 +272,7 @@ def _packed(keys: list[Ints]) -> list[Ints]:
 def _sums(diffs: Ints, starts: Ints) -> Ints:
     """Return the sum of each group of diffs. Raises DataError if one does not fit into 64 bits."""
     sums = np.add.reduceat(diffs, starts)
+    # The absolute value of a sum that wraps around is at least 2 ** 63: `_MOST` leaves room for the rounding of floats.
     about = np.add.reduceat(diffs.astype(np.float64), starts)
     for group in np.flatnonzero(np.abs(about) >= _MOST).tolist():
         end = starts[group + 1] if group + 1 < len(starts) else len(diffs)

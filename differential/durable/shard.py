@@ -77,6 +77,7 @@ class Shard:
             since, end = manifest.since, manifest.upper if upper is None else min(upper, manifest.upper)
             table = self._updates(manifest, lower if lower > since else 0, end)
             if table is not None:
+                # Again, because times that are advanced to `since` may have reached `end`.
                 return rows.before(rows.consolidated(table, since), end)
         raise self._busy()
 
@@ -150,6 +151,7 @@ class Shard:
 
 def refuse_remains(shard: Shard) -> None:
     """Raise StateError if there are files and no manifest: the collection is then not new, but has lost it."""
+    # Names first: a program that begins the collection meanwhile writes the manifest before any part.
     names = shard.store.names()
     if names and shard.store.get_manifest() is None:
         raise StateError(f"{shard} has {len(names)} file(s), and no manifest: restore the directory from a copy")

@@ -167,7 +167,7 @@ def stateful(
     changes = builder.add_input(collection.stream, ByKey(collection.keys), frontier=True)
     (output, result), (written, parts) = builder.add_output(initial=True), builder.add_output(initial=True)
     for port in (output, written):
-        builder.connect(changes, port, None)
+        builder.connect(changes, port, None)  # so the capabilities alone hold the frontiers of the outputs
     activate = Activator(builder.operator)
     host = scope.dataflow.host
 
@@ -209,6 +209,8 @@ class _Operator:
         ends = [time for (time,) in changes.frontier.elements]
         end = ends[0] if ends else None
         while not self._is_writing(written, unsent):
+            # No change before `ready`, or before `end` if nothing is ready, is left to apply. So the present state is
+            # that at each frontier up to there.
             ready = min((time for time in self._waiting if end is None or time < end), default=None)
             if end is not None and self._next <= (reached := end if ready is None else ready):
                 at = self._every * roundest(self._next // self._every, reached // self._every)
@@ -225,6 +227,7 @@ class _Operator:
         floor = min([*self._waiting, *ends], default=None)
         if floor is not None:
             held.downgrade([(floor,)])
+        # If nothing is being written, the next snapshot is after `end`: the loop has begun all earlier ones.
         frontier = self._next - self._every if self._writing is not None else end
         if frontier is not None and unsent.times and unsent.times[0] < (frontier,):
             unsent.downgrade([(frontier,)])
@@ -236,12 +239,14 @@ class _Operator:
             for place, each in enumerate(times.tolist()):
                 rows = updates.time_index == place
                 if each >= self._from and rows.any():
+                    # With any one time, because `_complete` reads only columns and diffs.
                     change = updates.take(rows).with_times(updates.times[:1])
                     self._waiting.setdefault(max(each, self._begin), []).append(change)
         elif len(updates) and int(times[0]) >= self._from:
             self._waiting.setdefault(max(int(times[0]), self._begin), []).append(updates)
 
     def _complete(self, time: int, output: Any, held: CapabilitySet) -> None:
+        # With text as strings: between operators it travels as numbers of the worker's table.
         batches = [each.as_read_only() for each in self._waiting.pop(time)]
         columns = tuple(np.concatenate(parts) for parts in zip(*(each.columns for each in batches)))
         diffs = np.concatenate([each.each_diff() for each in batches])
@@ -300,6 +305,8 @@ class Writing:
         self.part: Part
         self._error: BaseException | None = None
         self._is_over = False
+        # The fence of this run: `opened` is the manifest after its claim, and a new collection is claimed with 1. The
+        # writer itself is on worker 0 alone.
         fence = shard.opened.fence if shard.opened is not None else 1
         store = shard.shard.store
 
@@ -393,6 +400,7 @@ def _commit_all(state: State) -> None:
     if not whole:
         return
     last, before = max(whole), state.committed
+    # Without a common frontier, no snapshot goes back to an earlier one than it has.
     if last >= (max(shard.writer.manifest.upper for shard in snapshots) if before is None else before):
         for shard in snapshots:
             manifest = shard.writer.manifest

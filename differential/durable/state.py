@@ -336,7 +336,7 @@ class State:
         is_whole = self._replays and not compacted
         kept = [(shard, shard.opened) for shard in self._of(SNAPSHOT) if shard.opened is not None]
         self.frontier = _common_frontier(kept, is_needed=not is_whole)
-        ends = [
+        ends = [  # `since` is later than `upper` - 1 of an output of which nothing is final
             (max(shard.opened.since, shard.opened.upper - 1), str(shard.shard))
             for shard in self._of(OUTPUT)
             if shard.opened is not None
@@ -402,7 +402,7 @@ class State:
         found = list(self.writers.values())
         is_more = any(shard.name not in self.writers for shard in self._used)
         if is_more:
-            check(found)
+            check(found)  # a program that was replaced makes no new ones
         needs: dict[str, list[str]] = {shard.name: [] for shard in self._of(OUTPUT, SNAPSHOT)}
         for shard in self._of(INPUT):
             for dependent in self._dependent(shard):
@@ -425,7 +425,7 @@ class State:
             shard.writer.names = shard.fields
             shard.writer.keep = shard.keep
         if is_more:
-            check(found)
+            check(found)  # a program that has replaced this one meanwhile may not know the new ones
 
     def _of(self, *roles: str) -> list[OpenShard]:
         return [shard for shard in self._used if shard.role in roles]

@@ -51,6 +51,7 @@ class OverdueWatch:
     def _run(self) -> None:
         reported: set[object] = set()
         while True:
+            # Decided under the lock: `begin` either adds its operation before this look, or starts another thread.
             with self._lock:
                 if not self._under_way:
                     self._has_thread = False
@@ -69,6 +70,7 @@ class OverdueWatch:
                         f"the store of {of} has not answered for {self._seconds:g} s; "
                         "what waits for it continues when it does"
                     )
+            # What begins meanwhile is due after `seconds` at the earliest, so no sleep is longer.
             self._sleep(min([self._seconds, *(due - now for due, _, _ in waiting if due > now)]))
 
 
@@ -82,7 +84,7 @@ def awaited(of: object) -> Iterator[None]:
     >>> with awaited("'words' in memory"):
     ...     pass
     """
-    watching = watch
+    watching = watch  # `end` needs the one that `begin` had, and tests replace the global
     token = watching.begin(of)
     try:
         yield

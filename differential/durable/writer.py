@@ -95,8 +95,8 @@ class Writer:
                 manifest = found.after(owner=owner, fence=found.fence + 1)
             writer = cls(shard, manifest, pause)
             try:
-                writer._replace(data, manifest)
-            except FencedError:
+                writer._replace(data, manifest)  # `data` as found: an older version writes another format
+            except FencedError:  # another claim came in between: read what it has written
                 pause(_FIRST_PAUSE * attempt)
                 continue
             return writer
@@ -143,6 +143,7 @@ class Writer:
             marks=self.keep.marked(manifest.marks, upper, now),
             offsets={**manifest.offsets, **(offsets or {})},
         )
+        # The last final time stays readable, and what was given up cannot come back: `since` never decreases.
         wanted = min(self.keep.since(after, now), upper - 1, upper if limit is None else limit)
         self._replace(self._bytes, replace(after, since=max(manifest.since, wanted)))
 
@@ -150,12 +151,12 @@ class Writer:
         """Write a part; return its entry for the manifest."""
         data = rows.to_bytes(table)
         sha256 = hashlib.sha256(data).hexdigest()
-        self._sequence += 1
+        self._sequence += 1  # begins anew with each claim, but no two claims have the same fence
         name = f"{self.manifest.fence:08d}-{self._sequence:08d}-{sha256[:12]}.parquet"
         try:
             _patiently(self.shard, lambda: self._store.put_new(name, data), self._pause)
         except StoreError:
-            self.check()
+            self.check()  # if the collection was removed, FencedError names the cause of the failure
             raise
         digest = rows.digest(table) if self.manifest.role == "output" else 0
         return Part(name, lower, upper, len(table), len(data), sha256, digest)
@@ -217,7 +218,7 @@ class Writer:
         merged = {**self.manifest.offsets, **(offsets or {})}
         after = self.manifest.after(since=since, upper=upper, states=(*kept, *states), offsets=merged)
         self._replace(self._bytes, after)
-        self._remove(dropped)
+        self._remove(dropped)  # only now, as in `compact`
 
     def retract(self, upper: int) -> None:
         """Give up what was appended at times from `upper` on, which no other program may have relied on.
@@ -230,6 +231,7 @@ class Writer:
             return
         if manifest.since >= upper:
             raise StateError(f"{self.shard} cannot be read as of {upper - 1}, so what came later cannot be given up")
+        # Parts follow each other, so at most one has `upper` inside, and it comes after those that are kept.
         parts = [part for part in manifest.parts if part.upper <= upper]
         for part in manifest.parts:
             if part.lower < upper < part.upper:
@@ -265,6 +267,8 @@ class Writer:
         What the store keeps, for want of a permission, say, is left to the next claim.
         """
         known = {part.name for part in self.manifest.files}
+        # A fence has a fixed number of digits, so the order of names is that of claims. Names of this claim are greater
+        # than their prefix `mine`, and those of later claims, too.
         mine = f"{self.manifest.fence:08d}-"
         garbage = [name for name in self._store.names() if _OF_PART.match(name) and name not in known and name < mine]
         removed = []
@@ -300,8 +304,11 @@ class Writer:
                     raise
                 self._pause(_FIRST_PAUSE * 2**attempt)
                 continue
+            # An attempt that seemed to fail may be what replaced `expected`. No other writer writes `data`, which has
+            # the token of this one.
             if not is_done and _patiently(self.shard, self._store.get_manifest, self._pause) != data:
                 raise FencedError(self._who(manifest))
+            # Only after the store has answered: other threads read `manifest` to learn what is durable.
             self.manifest, self._bytes = manifest, data
             return
 
