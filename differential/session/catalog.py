@@ -68,7 +68,7 @@ class Catalog:
         """Return the lock. Raises SessionError on the threads for which its holder may be waiting."""
         self.engine.refuse_inside()
         self.blocks.wait(self.engine.refuse_ended)
-        if self._begun is not None:
+        if self._begun is not None:  # perhaps a commit that an interrupt has left to the next caller
             with self._lock:
                 self._settle()
         return self._lock
@@ -144,7 +144,7 @@ class Catalog:
                 return self._commit()
             finally:
                 self._pending = kept
-                self.rollback(len(kept))
+                self.rollback(len(kept))  # the schemas forget statements apart that have failed
 
     def arrived(self) -> bool:
         """Take what sources have delivered; return whether anything waits for a commit."""
@@ -362,6 +362,7 @@ class Catalog:
         if item.kind == "view":
             self._refuse_readers(item, "dropped")
             item.is_dropped = True
+            # Without the lock: a commit that waits for this view holds it, until the view has failed.
             self.engine.fail(item, SessionError(f"{item} was dropped"))
             self.engine.release(item)
         with self.exclusive():

@@ -100,12 +100,12 @@ class Changes:
 
     def put(self, change: Change) -> None:
         """Add a change."""
-        self._ready.append(change)
+        self._ready.append(change)  # atomic, so the lock is needed only to wake those who wait
         self._wake()
 
     def end(self, error: BaseException | None = None) -> None:
         """End the iteration after the changes so far, with an error if there is one."""
-        self._error = error  # first: who finds that it is over, and no change left, looks for the error
+        self._error = error  # first: a reader that finds it over, and no change left, looks for the error
         self._is_over = True
         self._wake()
 
@@ -147,6 +147,7 @@ class Changes:
                     waiter[1].clear()
                     if not (self._ready or self._is_over):
                         await waiter[1].wait()
+                # In this order: once it is over, all changes are there. The other order could miss the last one.
                 is_over, change = self._is_over, self._next()
                 if change is not None:
                     yield change

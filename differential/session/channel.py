@@ -82,6 +82,7 @@ def portable(error: BaseException | None) -> BaseException | None:
     """Return an error that can be sent to another process: the same one, or a SessionError with its text."""
     if error is None:
         return None
+    # Tried here: an error whose class does not fit its arguments can be pickled, and then not be loaded.
     try:
         copy = pickle.loads(packed(error))[0]
     except Exception:

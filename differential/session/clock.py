@@ -255,7 +255,7 @@ class Reckoning:
         try:
             early = clock.is_early(statement.columns)
         except DataError as error:
-            raise SessionError(str(error)) from None
+            raise SessionError(str(error)) from None  # by which `changes_of` finds the source at fault
         times = ticks(statement.columns[clock.place])
         if early.any():
             late = tuple(column[early] for column in statement.columns)
@@ -277,7 +277,7 @@ class Reckoning:
         awaited = [source for source in live if not self._is_idle(clock, source)]
         marks = [*self._stated.get(clock, ())] + ([] if clock.mark is None else [clock.mark])
         if clock.lateness is not None and highest:
-            if not awaited:
+            if not awaited:  # no source holds the watermark back
                 marks.append(max(highest.values()) - clock.lateness)
             elif all(source in highest for source in awaited):
                 marks.append(min(highest[source] for source in awaited) - clock.lateness)
@@ -361,6 +361,7 @@ def _converted(clock: Clock, mark: int | None, to: Clock) -> int | None:
         return None
     if ours.dtype.kind != "M":
         return mark
+    # A coarser unit rounds down, so the watermark promises no more than the one that it follows.
     return int(np.array([mark], np.int64).view(ours.dtype).astype(theirs.dtype).view(np.int64)[0])
 
 

@@ -94,7 +94,7 @@ class Coordinator(Cluster):
             member.post(b"")
 
     def settle(self, item: Item) -> None:
-        for member in self._members:
+        for member in self._members:  # all of them: a vote that is left would count as one on the next item
             vote = member.votes.get()
             if vote is Closing:
                 raise Closing
@@ -183,9 +183,9 @@ class _Member:
             while self._last.number < number:
                 assert self._last.next is not None
                 self._last = self._last.next
-                data = self._last.packed
+                data = self._last.packed  # read once: a call that ends meanwhile forgets it
                 if data is not None and not self._last.is_over:
-                    self._awaited.append(self._last)
+                    self._awaited.append(self._last)  # first: `_receive` takes it out when the answer comes
                     self._channel.send(data)
             if message:
                 self._channel.send(message)
@@ -217,6 +217,7 @@ class _Member:
                 item.elsewhere.add(self._index)
                 item.adopt(self._index, each.total, each.nbytes, each.changed)
                 self._control.noted.add(item)
+        # Last, because the call then publishes what was adopted. A member that goes on answers calls in their order.
         self._awaited.popleft().finish(result, error)
 
     def _fail(self, number: int, error: BaseException) -> None:
@@ -232,7 +233,7 @@ class _Member:
 
     def _end(self, error: BaseException | None) -> None:
         """Record that the process has ended, and why."""
-        self.votes.put(Closing)
+        self.votes.put(Closing)  # the engine may wait for a vote of this process
         self._outbox.put(None)
         if not self._is_closing:
             try:

@@ -143,6 +143,7 @@ class Item:
         """Keep the first error; each worker then drops its part."""
         if self.error is None:
             self.error = error
+            # Second: a worker that finds a new number looks at all items once, until the number changes again.
             Item.last_failure = next(_failures)
 
     def take_names(self, names: tuple[str, ...] | None) -> None:
@@ -174,6 +175,7 @@ class Item:
         else:
             self.totals[worker] += sum(diffs.tolist()) if len(diffs) <= FEW else int(diffs.sum())
         if self._collects[worker]:
+            # Text as it is, not as numbers: another thread publishes it, and only this one may use the worker's table.
             self._changed[worker].append(decode(batch).for_other_worker())
 
     def take_changed(self, worker: int) -> list[Updates]:

@@ -67,7 +67,7 @@ class SessionMember(Cluster):
                 self._interrupt(engine, *content)
             elif kind == Message.CLOSE:
                 break
-        self._verdicts.put(Closing)
+        self._verdicts.put(Closing)  # the worker may wait for a verdict that no longer comes
         engine.close()
 
     @contextmanager
@@ -114,7 +114,7 @@ class SessionMember(Cluster):
 
     def _fail(self, engine: Engine, number: int, error: BaseException) -> None:
         item = self._items.get(number)
-        if item is not None:
+        if item is not None:  # else this process has dropped it already
             item.fail(error)
             engine.wake()
 
@@ -151,6 +151,7 @@ class _Call(Call[Any]):
         self._answer = answer
 
     def _forget(self) -> None:
+        # A call that is abandoned is answered, too: the coordinator expects one answer for each call that it has sent.
         self._answer(self)
         self.results = []  # the coordinator has them
         super()._forget()

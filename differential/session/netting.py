@@ -62,6 +62,7 @@ def changes_of(pending: Sequence[Stated], engine: Engine, clocks: Clocks, feeds:
     with suppress(SessionError):
         return net([*pending, *feeds.statements()])
     net(pending)  # raises the same error, if the statements of the program are the reason
+    # Each source is tried with the good ones before it, so of two that do not agree the later one stops.
     good = [feed for feed in feeds.all if feed.is_waiting]
     for feed in tuple(good):
         others = [each for each in feeds.all if each not in good[: good.index(feed) + 1]]

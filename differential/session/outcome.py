@@ -36,7 +36,7 @@ def stating_outcome(
     except TimelyError as error:
         last, uncommitted = known()
         if storage is None or not (engine.is_over or storage.last > last) or "(commit " in str(error):
-            raise
+            raise  # nothing is in doubt, or the error states it already
         not_made, complete = f"commit {storage.last + 1} is not made", f"commit {storage.last} is complete"
         outcome = storage.outcome or (not_made if uncommitted or not storage.last else complete)
         raise SessionError(f"{error} ({outcome})") from error

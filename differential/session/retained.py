@@ -119,6 +119,7 @@ class Retained:
         writer = self.writer_of()
         if writer is None:
             return []
+        # It can be read as of `after`, or was empty then, so what came later still has its own times.
         table = writer.shard.updates(after + 1, end + 1)
         return [self._change(time, updates) for time, updates in rows.by_time(table)]
 

@@ -142,6 +142,7 @@ class Site:
                 try:
                     part.session.update(*columns, diff=diffs)
                 except TimelyError as error:
+                    # No error that the caller receives: the commit may be durable, so the session must end.
                     raise RuntimeError(f"{item} cannot take the changes: {error}") from error
         self._advance(self._concern(changed))
         if epoch - self._compacted >= COMMITS:
@@ -277,6 +278,7 @@ class Site:
         last = Item.last_failure  # read first: an item that fails from now on changes it again
         if last == self._swept:
             return
+        # Items follow what they read, so one pass finds readers of readers.
         for item in tuple(self._items.values()):
             cause = next((each for each in item.reads.values() if each.error is not None), None)
             if cause is not None and item.error is None:
@@ -331,7 +333,7 @@ class Site:
                 except BaseException as error:
                     explain(tables, error)
                     item.refused = error
-                self.building = None
+                self.building = None  # while it waits for the others, it runs nothing that may be interrupted
                 self._agree(item)
                 # Not `item.error`: a worker that is further may have failed in a step already.
                 if item.refused is not None:
@@ -393,6 +395,7 @@ class Site:
         if found is None:
             items = tuple(self._items.values())
             concerned = {item for item in items if item.number in changed}
+            # Items follow what they read: one pass finds readers of readers, and one backwards inputs of inputs.
             for item in items:
                 if not concerned.isdisjoint(item.reads.values()):
                     concerned.add(item)
@@ -426,7 +429,7 @@ class Site:
         self.sweep()
         for item in items:
             while (part := item.parts[index]) is not None and part.trace.upper.less_equal((epoch,)):
-                self._step()
+                self._step()  # drops an item that fails, which ends the wait for it
             if part is not None and part.at < epoch:
                 part.at, self._ahead[part.dataflow] = epoch, part
         self.awaited = ()

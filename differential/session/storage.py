@@ -87,6 +87,7 @@ class SessionStorage:
                 f"{self._place} has the durable collections of another program, or of a session whose directory "
                 f"{COMMITS!r} was removed: restore it from a copy, or name another directory"
             )
+        # Claimed first: from here on an earlier session can decide no commit.
         self._commits = Writer.claim(self._shard(COMMITS), "commits", 1, about={"identity": token_hex(8), _NOTES: True})
         self._commits.keep = Keep(0)
         self._refuse_lost()  # before anything is removed from an older copy
@@ -349,7 +350,7 @@ class SessionStorage:
         last = self.last
         self._commits.check()
         for name, writer in self._writers.items():
-            if name not in changes:
+            if name not in changes:  # the append of a table that changes checks its manifest
                 writer.check()
         for name, kept in self._tables.items():
             if name not in self._writers:
@@ -359,6 +360,7 @@ class SessionStorage:
         for name, (_, net) in changes.items():
             writer, reaches = self._writers[name], self._reaches[name]
             writer.names, batch = self._tables[name].columns, Updates.at((number,), net.columns, net.diffs)
+            # Readable as of `last`, too: without a decision, the next session returns to it.
             writer.append(number + 1, [batch], reaches.offsets(), limit=reaches.limit(last))
         offsets: dict[str, Position] = {
             noted_as(self._writers[table]): self._writers[table].manifest.upper - 1 for table in self._tables
@@ -409,10 +411,10 @@ class SessionStorage:
         was = rows.consolidated(writer.shard.updates(), last) if writer.manifest.fields else found.slice(0, 0)
         writer.check()  # otherwise these may be the updates of a later session
         differing = rows.difference(found, was)
-        if writer.manifest.upper <= last:
+        if writer.manifest.upper <= last:  # it is new, or a crash came before it had this commit
             limit = self._reaches[item.name].limit()
             writer.append(last + 1, [rows.updates_of(differing)] if len(differing) else [], limit=limit)
-        elif len(differing):
+        elif len(differing):  # readers may have the commit already, so the difference belongs to the next one
             self._corrections[item.name] = differing
         self._views.append((item, changes))
 

@@ -112,7 +112,7 @@ def plan(statements: Sequence[RowStatement], keys: int) -> TransactionPlan:
         columns, kind = statement.columns, statement.kind
         if kind is Kind.CLEAR:
             is_cleared = True
-            break
+            break  # what earlier statements insert or remove is gone after this one
         if kind in (Kind.UPSERT, Kind.DELETE_KEYS):
             columns = _taken(columns, last_of_each(columns[:keys]))
             if replaced.parts:
@@ -157,6 +157,7 @@ def last_of_each(keys: tuple[Column, ...]) -> Column:
         order, starts = _runs(keys)
         last = order[np.append(starts[1:], number) - 1]
     else:
+        # Of equal keys, a dict has the last position.
         found = dict(zip(items(keys[0]) if len(keys) == 1 else keys_of(keys), range(number)))
         last = np.fromiter(found.values(), np.int64, len(found))
     return np.arange(number) if len(last) == number else np.sort(last)
@@ -194,6 +195,7 @@ def settled(
                 parts.append((*_taken(planned.replaced, each.place), *each.values))
                 diffs.append(-each.counts)
     if planned.removed:
+        # In the order of `TransactionPlan.wanted`, so that `present` has the counts of these rows.
         columns = stacked([statement.columns for statement in planned.removed])
         present = np.zeros(len(columns[0]), np.int64)
         for each in pieces:
@@ -212,8 +214,9 @@ def settled(
 def _refuse_absent(planned: TransactionPlan, columns: tuple[Column, ...], present: Column, table: str) -> None:
     """Raise SessionError where a row is removed more often than it occurs, counting those inserted beside it."""
     if (present > 0).all() and _are_distinct(columns):
-        return
+        return  # each row is removed once, and is there
     removals = Counter(keys_of(columns))
+    # Equal rows have equal counts, so it does not matter which one the dict has.
     occurs = dict(zip(keys_of(columns), present.tolist()))
     short = {row: times - occurs[row] for row, times in removals.items() if times > occurs[row]}
     if not short:

@@ -130,6 +130,7 @@ class Delivery:
         If the mark of the sink is that of this commit, the next one has the difference. If the sink cannot have the
         rows of both views, it is refused, as any other.
         """
+        # Later than the mark: a change that is not later counts as written (`_begin`).
         time = max(number, left.reach.applied + 1)
         changes = left.difference(self.item.names, self._contents(), time)
         if changes is not None:
@@ -220,6 +221,7 @@ class Delivery:
             mark = Mark(self._stream, self._pending[-1].time if self._pending else number)
             self._writer.write(self._pending, mark)
             self.rows += sum(len(change.diff) for change in self._pending)
+            # If an interrupt comes before both are set, `_begin` finds the commit in the mark.
             self._pending = []
             self._reach = Reach(mark.commit, number)
         else:
@@ -240,9 +242,11 @@ class Delivery:
         if mark is None or why is not None:
             self._reach, self._pending, self._first, self._is_complete = None, [], [], False
             if self._history is not None:
+                # Before the sink receives anything: a crash after its first write finds the commits that follow.
                 self._history.retain(Reach(number, number))
             return
         known = self._reach or (None if self._history is None else self._history.reach())
+        # Up to which commit nothing has changed is known only of the mark that was noted with it.
         through = known.through if known is not None and known.applied == mark.commit else mark.commit
         self._reach = Reach(mark.commit, through)
         self._pending = [change for change in self._pending if change.time > mark.commit]

@@ -158,7 +158,7 @@ class DirectoryWriter:
 
     def close(self) -> None:
         """Release the lock."""
-        descriptor, self._lock = self._lock, -1
+        descriptor, self._lock = self._lock, -1  # a second call must not close what has this number by then
         if descriptor >= 0:
             with suppress(OSError):
                 os.close(descriptor)

@@ -105,15 +105,16 @@ class FileWriter:
             )
         data = b"".join(self._lines(changes, not start))
         view = memoryview(data)
-        while view:
+        while view:  # after an error in between, the next writer truncates the file to the mark
             view = view[os.write(self._file, view) :]
-        os.fsync(self._file)
+        os.fsync(self._file)  # before the mark, which must not count bytes that a crash can take away
         if not os.path.exists(self._path) or not os.path.samestat(os.stat(self._path), os.fstat(self._file)):
             raise StoreError(f"{self._path} was moved or removed while it was written to")
         self._note(mark.stream, mark.commit, start + len(data))
 
     def clear(self) -> None:
         """Empty the file."""
+        # In the other order, a crash in between would leave a file that is shorter than its mark states.
         self._note("", None, 0)
         os.ftruncate(self._file, 0)
 

@@ -99,6 +99,7 @@ class ChangesTopicWriter:
             self._producer.begin_transaction()
             for message in messages:
                 self._produce(topic, message)
+            # To the partition that `mark` reads.
             self._produce(self._sink.marks, (key, json.dumps(mark._asdict()).encode()), 0)
             self._producer.commit_transaction(SECONDS)
 
@@ -152,7 +153,7 @@ class ChangesTopicWriter:
             try:
                 self._producer.produce(topic, key=key, value=value, partition=partition)
                 return
-            except BufferError:
+            except BufferError:  # the queue of librdkafka is full: `poll` gives it time to send
                 self._producer.poll(0.1)
 
     def _messages(self, change: Change) -> Iterator[Message]:
@@ -178,7 +179,7 @@ class ChangesTopicWriter:
             if diff > 0:
                 after[named] = as_line({name: value for name, value in values.items() if name not in key}).encode()
             else:
-                after.setdefault(named, None)
+                after.setdefault(named, None)  # the row that replaces a deleted one may come before it
         yield from after.items()
 
 

@@ -105,6 +105,7 @@ class KeyedTableWriter:
                 self._apply(change)
             noted = mark if changes or is_there else None  # no mark without a table: a view without rows makes none
             self._note(noted)
+        # After the transaction: if that fails to commit, this writer is closed, and another one reads the mark.
         self._expected, self._is_cleared = noted, False
 
     def clear(self) -> None:

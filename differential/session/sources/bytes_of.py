@@ -71,6 +71,7 @@ class FileBytes(_Recognised):
 
     def peek(self, count: int) -> tuple[bytes, bool]:
         """Return the next bytes. Raises Overwritten if the file was truncated, even if it has grown again."""
+        # One read of both, so what is returned was behind the bytes that are checked.
         data = os.pread(self._file, len(self._before) + count, self.at - len(self._before))
         if not data.startswith(self._before):
             raise Overwritten("was truncated, and lines may have been lost")

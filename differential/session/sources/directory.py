@@ -132,6 +132,7 @@ class DirectoryFiles:
         self._bytes = None
         if self._waiting and len(listed) - len(self._waiting) < len(self._read):
             there = {name for _, name in listed}
+            # A new dict, because positions that were returned still read the former one.
             self._read = {name: size for name, size in self._read.items() if name in there}
         self._checked = len(self._read)
         return bool(self._waiting)

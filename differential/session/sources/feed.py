@@ -188,6 +188,7 @@ class Feed:
 
     def take(self) -> None:
         """Assign what was gathered to the commit that has begun."""
+        # Handlers of signals run at calls, and there is none here: an interrupt finds each batch in one of the lists.
         self._taken, self._ready = [*self._taken, *self._ready], []
 
     def settle(self) -> SessionError | None:
@@ -200,6 +201,7 @@ class Feed:
             position = taken[-1].position
             if self._reader is not None:
                 try:
+                    # Before it is noted: after an interrupt, the next commit confirms the same position again.
                     self._reader.confirm(position)
                 except (SessionError, OSError) as error:
                     self._failing = SessionError(f"{self} has stopped: {error}")

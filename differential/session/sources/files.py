@@ -270,6 +270,7 @@ class FilesReader:
     def _open(self) -> None:
         """Open the file at its place, if it is the one that was read up to there, and else at its beginning."""
         mark, self._mark = self._mark or "", None
+        # The size before the file is read: what comes later then counts as growth.
         path, place, self._size = self._path, self._place, size_of(self._path or "")
         if path is not None and stat.S_ISFIFO(os.stat(path).st_mode):
             raise DataError("it is a pipe, which is read with standard_input()")
@@ -290,7 +291,7 @@ class FilesReader:
         if self._directory is not None:
             part, size = self._part, self._size
             if isinstance(part, TextPart) and isinstance(part.bytes, FileBytes) and part.is_ended:
-                size = part.bytes.at
+                size = part.bytes.at  # what was read, which may be more than when it was opened
             self._directory.finish(size)
             self._last_growth = -1, 0.0
         elif self._source.follow and self._path is not None and self._source.form != "table":

@@ -119,7 +119,7 @@ class TopicReader:
         for message in messages:
             partition, offset = _place(message)
             self._offsets[partition] = offset + 1
-        if not self._is_stopped:
+        if not self._is_stopped:  # the end of a partition comes after its messages, whose offsets are noted
             self._pass_over(ends)
         return self._batch(changes, [rejected[at] for at in sorted(rejected)])
 
@@ -262,7 +262,7 @@ class _Records:
                     found += columns
                     bad |= reasons
             if not bad:
-                break
+                break  # the columns of all converters have the same rows
             wrong |= {rows[at]: reason for at, reason in bad.items()}
         if is_deletion:
             return Kind.DELETE_KEYS, tuple(found), wrong
@@ -318,7 +318,7 @@ def _consumer(source: Topic, on_error: Callable[[client.KafkaError], None]) -> c
         "bootstrap.servers": source.servers,
         "group.id": f"timely-{source.name}",
         "error_cb": on_error,
-        **source.config,
+        **source.config,  # before those on which positions rely
         "enable.auto.commit": False,
         "enable.partition.eof": True,
         "auto.offset.reset": "error",

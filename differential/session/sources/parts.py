@@ -81,7 +81,7 @@ class TextPart:
         self._is_in_long_line = bool(place.get("is_in_long_line"))
         """Whether the next bytes are of a line that was rejected because it is too long."""
         at = int(place.get("at", 0))
-        if at and has_header:
+        if at and has_header:  # the place is after the header, which names the columns
             first = bytes_of(0)
             self._begin(first)
             first.close()
@@ -165,12 +165,13 @@ class TextPart:
             if is_all and self._may_grow() and len(data) < form.longest:
                 self.held_back = len(data) if b"\n" in data else 0
                 return b""
+            # If not even another line end ends the record, a quote is open.
             if len(data) >= form.longest or (is_all and form.end(data + b"\n") <= len(data)):
                 return data[: data.find(b"\n") + 1] or data
             if is_all:
                 self.is_ended = not data
                 return data
-            count *= 4
+            count *= 4  # so all attempts together read little more than the last
 
     def _long_line(self, form: Format, data: bytes) -> PartRows:
         """Reject a line of which these are the first bytes, and leave out the rest."""
@@ -208,6 +209,7 @@ class TextPart:
         if bad:
             for row in range(skipped, len(block.records)):
                 text = block.text(row)
+                # What stands for a byte that is not UTF-8 is not printable, so most texts need no closer look.
                 if not text.isprintable() and any("\udc80" <= character <= "\udcff" for character in text):
                     wrong.setdefault(row, "the text is not UTF-8")
         rows = [row for row in range(skipped, len(block.records)) if row not in wrong]
@@ -217,7 +219,7 @@ class TextPart:
             first = min(wrong)
             before = [block.records[row] for row in rows if row < first]
             columns, _ = form.columns(before)
-            self._skip = first
+            self._skip = first  # the bytes stay: the place is the beginning of this block, without its first records
             return PartRows(tuple(columns), [self._rejected(block, first, wrong[first])])
         rejected = [self._rejected(block, row, wrong[row]) for row in sorted(wrong)]
         self._line += len(block.lines)

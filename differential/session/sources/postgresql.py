@@ -127,6 +127,7 @@ class Database:
     def end(self) -> None:
         """Close the connection."""
         stream, self._stream = self._stream, None
+        # The next connection sends all of it again: its stream begins at the confirmed place.
         self._open, self._whole, self._relations, self._end = [], [], {}, 0
         if stream is not None:
             stream.close()
@@ -139,6 +140,7 @@ class Database:
     def _copy(self) -> None:
         """Read the tables of readers without a position as of one snapshot, and give the rows if no table is ahead."""
         new = [reader for reader in self.readers.values() if reader.position is None]
+        # The slot first: it then has all transactions that are not in the snapshot.
         prepare(self.dsn, self.slot, self.publication, [reader.info for reader in self.readers.values()])
         at, found = snapshot(self.dsn, [(reader.info, reader.target.names) for reader in new])
         for reader, rows in zip(new, found):
@@ -233,6 +235,7 @@ class Database:
         position = max(reader.position or 0 for reader in readers.values())
         for commit, changes in transactions:
             for table, change in changes:
+                # The stream begins where the slowest table is, so others may have the transaction already.
                 if table in readers and commit.commit >= (readers[table].position or 0):
                     readers[table].rows.add(gathered[table], change)
             position = max(position, commit.end)
@@ -240,7 +243,7 @@ class Database:
             is_due = self._end > position and clock.monotonic() - self._moved > IDLE_SECONDS
             if self._open or self._whole or not is_due:
                 return
-            position = self._end
+            position = self._end  # so that the server need not keep a log without changes of the tables
         self._moved = clock.monotonic()
         refusing = [reader for table, reader in readers.items() if reader.convert(gathered[table])]
         if refusing and len(transactions) > 1:

@@ -169,6 +169,7 @@ def snapshot(
         exporting = Replication(dsn)
     try:
         name = f"timely_{token_hex(8)}"
+        # PostgreSQL keeps the snapshot until the next command on this connection, so there is none before the end.
         made = exporting.execute(f'CREATE_REPLICATION_SLOT "{name}" TEMPORARY LOGICAL pgoutput EXPORT_SNAPSHOT')
         at, exported = place(_value(made, 1)), _value(made, 2)
         found = []
@@ -214,6 +215,7 @@ class Replication:
     def start(self, slot: str, publication: str) -> None:
         """Begin the stream at the place that the slot has confirmed."""
         quoted = publication.replace("'", "''").replace('"', '""')
+        # 0/0 is before the confirmed place, from which the server begins then.
         self.execute(
             f"START_REPLICATION SLOT \"{slot}\" LOGICAL 0/0 (proto_version '1', publication_names '\"{quoted}\"')"
         )

@@ -139,6 +139,7 @@ class RemoteReader(ReadAhead[list[dict[str, Any]]]):
             Rejected(self._source.url, last["commit"], json.dumps(rows[row]), why) for row, why in sorted(wrong.items())
         ]
         if rejected and self._target.stops:
+            # A commit is taken whole or not at all, so the position stays before it.
             return SourceBatch((), rejected[:1], self._mark or "")
         diffs = [diff for row, diff in enumerate(diffs) if row not in wrong]
         self._mark = last["id"]
@@ -248,7 +249,7 @@ class RemoteReader(ReadAhead[list[dict[str, Any]]]):
             if self._socket is not None:
                 self._socket.close()
             self._socket = None if connection is None else connection.dup()
-            if self._is_closed:
+            if self._is_closed:  # `stop` may have come before there was a connection
                 self._shut()
 
     def _shut(self) -> None:
@@ -272,6 +273,7 @@ def changes_of(target: Target, columns: Sequence[Column], diffs: Column) -> list
     """
     removed = (Kind.DELETE_KEYS, target.keys) if target.replaces else (Kind.DELETE, len(columns))
     found = []
+    # Deletions first: that of a key would otherwise remove the row that the same commit has put in its place.
     for times, (kind, width) in ((-diffs, removed), (diffs, (target.kind, len(columns)))):
         rows = np.repeat(np.arange(len(diffs)), np.maximum(times, 0))
         if len(rows):

@@ -101,6 +101,7 @@ def _npy(path: str, names: Sequence[str], file: Any, row: int) -> Iterator[Chunk
 def _rows_of(array: np.memmap[Any, Any], file: Any, start: int, end: int) -> np.ndarray[Any, Any]:
     """Return rows of a mapped array, read from its file. Raises ValueError if they are no longer in it."""
 
+    # Not from the map: a page of it that a truncated file no longer has would end the process by SIGBUS.
     def read(at: int, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
         file.seek(array.offset + at)
         return np.frombuffer(file.read(math.prod(shape) * array.itemsize), array.dtype).reshape(shape)
