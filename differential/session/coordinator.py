@@ -31,7 +31,7 @@ from differential.session.item import Item
 from timely import Config
 from timely.errors import ConfigError, SessionError
 from timely.lowlevel import Origin
-from timely.services import run_directory
+from timely.services import declare_fate, run_directory
 
 _START = "import sys; sys.path[:] = sys.argv[2:]; from differential.session.member import main; main(int(sys.argv[1]))"
 ENDING_SECONDS = 2.0
@@ -66,7 +66,8 @@ class Coordinator(Cluster):
             try:
                 for process in range(1, self._workers):
                     hello = packed(config, process, self._name, self._origin)
-                    self._members.append(_Member(self._items, control, process, self._name, hello))
+                    member = _Member(self._items, control, process, self._name, hello, config.generation)
+                    self._members.append(member)
                 self.wake()  # for the calls, and the end, that came before there were members
                 if self._is_closing:
                     self.close()
@@ -74,6 +75,8 @@ class Coordinator(Cluster):
             finally:
                 self.close()
                 self.kill()
+                for process in range(1, self._workers):
+                    declare_fate(process, "", config.generation)
 
     def pack(self, call: Call[Any]) -> None:
         named = [value for value in call.elsewhere if isinstance(value, Item)]
@@ -131,13 +134,20 @@ class _Member:
     """A process with one worker, as the coordinator sees it."""
 
     def __init__(
-        self, items: WeakValueDictionary[int, Item], control: Control, process: int, name: str, hello: bytes
+        self,
+        items: WeakValueDictionary[int, Item],
+        control: Control,
+        process: int,
+        name: str,
+        hello: bytes,
+        generation: str,
     ) -> None:
         self.votes: SimpleQueue[Any] = SimpleQueue()
         """Why the member cannot build an item, or None if it can; Closing at the end."""
         self._items = items
         self._control = control
         self._index = process
+        self._generation = generation
         self._is_closing = False
         self._last = control.first()
         """The last call of the list that was sent, or was over before."""
@@ -240,7 +250,10 @@ class _Member:
                 status = self._process.wait(ENDING_SECONDS)
             except subprocess.TimeoutExpired:
                 status = None
-            self._control.lose(SessionError(f"process {self._index} of the session {_ending(status, error)}"))
+            ending = _ending(status, error)
+            self._control.lose(SessionError(f"process {self._index} of the session {ending}"))
+            # Last, because it may end the engine, which then has the reason already.
+            declare_fate(self._index, ending, self._generation)
 
 
 def _ending(status: int | None, error: BaseException | None) -> str:

@@ -25,7 +25,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from differential.session.call import Call
 from differential.session.cluster import Alone, Cluster, Control
-from differential.session.interrupt import Closing, interrupt, program_frame, throw
+from differential.session.interrupt import Closing, interrupt, program_frame
 from differential.session.item import Item, computing, taken
 from differential.session.progress import QUIET, SessionProgress
 from differential.session.site import Site
@@ -356,8 +356,6 @@ class Engine:
     def _lose(self, error: BaseException) -> None:
         """End the session because another process of it has ended."""
         self.ended = self.ended or error
-        if not self._sites and self._thread.ident is not None:
-            throw(self._thread.ident, Closing)  # it waits for that process
         self._abandon(SessionError(f"the session has ended: {self.ended}"))
 
     def _abandon(self, error: SessionError) -> None:

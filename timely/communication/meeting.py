@@ -87,7 +87,7 @@ class Meeting:
     def _look_up_fates(self, missing: Collection[Link]) -> None:
         """Raise `TransportError` for a peer that, as the launcher knows, will not come."""
         for link in missing:
-            fate = fate_of(link.process)
+            fate = fate_of(link.process, self._config.generation)
             if fate:
                 raise TransportError(f"{link} {fate}")
 

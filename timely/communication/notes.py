@@ -61,12 +61,18 @@ def begin_to_end() -> None:
             Path(report).with_name(f"ending.{Path(report).suffix[1:]}").touch()
 
 
-_declared: dict[int, str] = {}
+_declared: dict[tuple[str, int], str] = {}
 
 
-def declare_fate(process: int, text: str) -> None:
-    """Record within this process, as a verb phrase, why another one cannot meet its peers. Any thread may call this."""
-    _declared[process] = text
+def declare_fate(process: int, text: str, generation: str = "") -> None:
+    """Record within this process, as a verb phrase, why another one cannot meet its peers. Any thread may call this.
+
+    It concerns the runs of one `generation` alone (`Config.generation`), or of all; an empty text withdraws it.
+    """
+    if text:
+        _declared[generation, process] = text
+    else:
+        _declared.pop((generation, process), None)
 
 
 _has_prefixes = False
@@ -83,10 +89,14 @@ def has_prefixes() -> bool:
     return _has_prefixes
 
 
-def fate_of(process: int) -> str:
-    """Return, as a verb phrase, why a process is known not to meet its peers; empty if nothing is known."""
-    if process in _declared:
-        return _declared[process]
+def fate_of(process: int, generation: str = "") -> str:
+    """Return, as a verb phrase, why a process is known not to meet its peers; empty if nothing is known.
+
+    `generation` is that of a call of `execute`, which has a number of its own after that of the configuration.
+    """
+    declared = _declared.get((generation.rpartition(".")[0], process)) or _declared.get(("", process))
+    if declared:
+        return declared
     report = os.environ.get(REPORT_VARIABLE)
     if report:
         with suppress(OSError):

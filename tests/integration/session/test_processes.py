@@ -377,9 +377,7 @@ def test_processes_end_with_the_first_one_however_it_ends(tmp_path: Path, how: s
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:Exception ignored in.*Socket:pytest.PytestUnraisableExceptionWarning")
 def test_a_process_that_cannot_start_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The engine's thread is interrupted, which may come where ZeroMQ has a socket that nobody knows yet."""
     monkeypatch.setattr("differential.session.coordinator._START", "import sys; sys.exit(7)")
     begun = clock.monotonic()
     with pytest.raises(SessionError, match="process 1 of the session has ended with status 7"):
