@@ -58,6 +58,7 @@ class Route(NamedTuple):
         others = tuple(other for other in range(0, peers, workers) if other != first)
         if accumulation == "process":
             return Route(None, children, others)
+        # Worker 0 is the only root. The first worker of another process stands between it and the workers there.
         return Route(0, children, ()) if first else Route(None, (*others, *children), ())
 
     @property

@@ -79,7 +79,7 @@ def _is_below(stairs: tuple[Time, ...], times: tuple[Time, ...]) -> bool:
     """
     place, last = 0, len(stairs) - 1
     for time in times:
-        while place < last and stairs[place + 1][0] <= time[0]:
+        while place < last and stairs[place + 1][0] <= time[0]:  # `times` are sorted, so there is no way back
             place += 1
         if not order.less_equal(stairs[place], time):
             return False
@@ -284,10 +284,11 @@ class MutableAntichain:
                 appear(heap, time, counts)
         if vanished:
             # Times that only the vanished element was before may now be minimal, so all of them are candidates.
+            # One of `elements` has vanished, so there is a first.
             if len(counts) > FEW and len(elements[0]) == 1:
                 elements = earliest(heap, counts)
             else:
-                heap.clear()
+                heap.clear()  # it would have to contain every time with a positive count
                 elements = minimal([time for time, count in counts.items() if count > 0])
         elif appeared:
             # An earlier update may have made a count positive that a later one took back.

@@ -102,10 +102,11 @@ class _Nesting:
             # Parts come in topological order and numbers are assigned in order, so the first number used inside a
             # part places the part among its siblings.
             first = (*components, len(self.found))
-            if not within:
+            if not within:  # so it is a single location: several would be connected by edges within
                 self.found[part[0]] = Position(first, coordinates)
             else:
                 coordinate = self.advancing(within)
+                # At least one edge is left out, so the recursion ends.
                 remaining = [edge for edge in within if not edge.summary.increments[coordinate]]
                 self.descend(part, remaining, first, (*coordinates, coordinate))
 
@@ -115,6 +116,7 @@ class _Nesting:
             [place for edge in edges for place, more in enumerate(edge.summary.increments) if more], default=None
         )
         for edge in edges:
+            # A cycle leads through each edge. If the edge drops the coordinate, the cycle advances none that it keeps.
             if coordinate is None or edge.summary.keep <= coordinate:
                 raise self.refusal(edge, edges)
         assert coordinate is not None, "a strongly connected set has edges"
@@ -167,7 +169,7 @@ def strong_components(locations: Iterable[int], edges: Iterable[Edge]) -> list[l
                 index[location] = lowest[location] = len(index)
                 stack.append(location)
                 open_.add(location)
-            for successor in rest:
+            for successor in rest:  # goes on where it stopped when the last successor was visited
                 if successor not in index:
                     visits.append((successor, iter(successors[successor])))
                     break
@@ -178,9 +180,9 @@ def strong_components(locations: Iterable[int], edges: Iterable[Edge]) -> list[l
                 if visits:
                     above = visits[-1][0]
                     lowest[above] = min(lowest[above], lowest[location])
-                if lowest[location] == index[location]:
+                if lowest[location] == index[location]:  # nothing reached from here leads further up the stack
                     components.append(component := [])
                     while location in open_:
                         component.append(stack.pop())
                         open_.discard(component[-1])
-    return components[::-1]
+    return components[::-1]  # a component is complete only after those it leads to

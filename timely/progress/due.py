@@ -41,6 +41,7 @@ class Agenda:
         """Begin a step."""
         self._last = -1
         while self._later:
+            # Pushed before it is popped: an interrupt in between leaves the number here twice, which `remove` permits.
             heappush(self._now, self._later[-1])
             self._later.pop()
 
@@ -80,6 +81,7 @@ class Due:
 
     def set(self) -> None:
         """Have the dataflow visited; to be called if `is_set` is False, which costs less to look at."""
+        # In this order: if an interrupt left `is_set` True without an entry, nobody would ever visit the dataflow.
         self._agenda.add(self._number)
         self.is_set = True
 
@@ -87,5 +89,6 @@ class Due:
         """End the turn of the dataflow, in which something is still due or not."""
         self.is_set = is_due
         if is_due:
-            self._agenda.add(self._number)
+            self._agenda.add(self._number)  # to the next step, since its turn in this one is not over
+        # Last, so that the dataflow is on the agenda wherever an interrupt strikes.
         self._agenda.remove(self._number)

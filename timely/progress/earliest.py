@@ -30,6 +30,7 @@ FEW: Final = 8
 
 def appear(heap: list[Time], time: Time, counts: dict[Time, int]) -> None:
     """Note that the count of a time has become positive. The heap must not be empty."""
+    # A time that comes back is pushed again, although the entry of its first visit may still be in the heap.
     heappush(heap, time)
     if len(heap) > 2 * len(counts) + FEW:
         _fill(heap, counts)

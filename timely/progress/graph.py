@@ -135,8 +135,9 @@ def contract(edges: Iterable[Edge], keep: Collection[int], *, most: int | None =
         if into * out > expected:  # it has more neighbours since others were removed, so that its turn comes later
             heappush(pending, (into * out, location))
             continue
-        if most is not None and into * out - into - out > most:
+        if most is not None and into * out - into - out > most:  # the edges that are added, less those that are removed
             continue
+        # Its own loop first, so that below the location is neither its own source nor its own target.
         turns = paths[location].pop(location, None)
         sources[location].discard(location)
         onward = paths.pop(location, {})
@@ -152,7 +153,7 @@ def contract(edges: Iterable[Edge], keep: Collection[int], *, most: int | None =
         for source, targets in sorted(paths.items())
         for target, summaries in sorted(targets.items())
         for summary in sorted(summaries)
-        if source != target or summary != PathSummary.identity(summary.length)
+        if source != target or summary != PathSummary.identity(summary.length)  # which `insert` has put into each loop
     ]
 
 
@@ -163,7 +164,7 @@ def _then_any_number_of(arriving: list[PathSummary], turns: list[PathSummary] | 
     while pending:
         summary = pending.pop()
         for turn in turns or ():
-            further = summary.followed_by(turn)
+            further = summary.followed_by(turn)  # ends as in `summaries_to`: only what no known one is before goes on
             if insert_minimal(found, further):
                 pending.append(further)
     return found

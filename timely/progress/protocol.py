@@ -220,13 +220,14 @@ class Protocol:
                 sums = held[location] = ChangeBatch()
             sums.update(time, diff)
             if not sums:
-                del held[location]
+                del held[location]  # otherwise `flush` and `holding` would take it for something held back
         self._fresh.clear()
 
     def _must_send(self) -> bool:
         """Return whether some sum decreases a live pointstamp that alone supports an element of a frontier."""
         tracker = self._tracker
         for location, sums in self._held.items():
+            # Only the end of an element moves the frontier of a location, so no other sums are examined.
             for time in tracker.frontier(location).elements:
                 if sums[time] < 0 and tracker.is_sole_holder(location, time):
                     return True

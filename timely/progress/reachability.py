@@ -96,6 +96,7 @@ class Tracker:
         places = positions(len(lengths), self._edges, describe)
         self._constant_keys = [place.components if not place.coordinates else () for place in places]
         self._keys = [_key(place) for place in places]
+        # The ranks are 0 to n - 1 in some order, so sorting the locations by rank inverts them.
         ranks = [place.rank for place in places]
         self._by_rank = sorted(range(len(ranks)), key=ranks.__getitem__)
         self._outgoing: list[list[Outgoing]] = [[] for _ in lengths]
@@ -111,7 +112,7 @@ class Tracker:
         self._support: list[dict[Time, int]] = [{} for _ in lengths]
         self._heaps: list[list[Time]] = [[] for _ in lengths]  # see `timely.progress.earliest`
         self._fronts: list[tuple[Time, ...]] = [() for _ in lengths]
-        self._frontiers: list[Antichain | None] = [CLOSED for _ in lengths]
+        self._frontiers: list[Antichain | None] = [CLOSED for _ in lengths]  # None: to be made when somebody asks
         # Changes of support to be settled, by key. The heap holds the same keys. A key belongs to one location.
         self._pending: dict[Key, dict[Time, int]] = {}
         self._agenda: list[Key] = []
@@ -147,7 +148,7 @@ class Tracker:
             if location not in before:
                 before[location] = old
             fronts[location] = new
-            lost, gained = old, new
+            lost, gained = old, new  # they differ, so if each has one element at most, they have none in common
             if len(old) > 1 or len(new) > 1:
                 lost, gained = _without(old, new), _without(new, old)
             # Keys increase along edges. What enters or leaves the frontier here is at or after a time whose support
@@ -181,7 +182,7 @@ class Tracker:
             self._pending[key] = {time: diff}
             heappush(self._agenda, key)
         else:
-            changes[time] = changes.get(time, 0) + diff
+            changes[time] = changes.get(time, 0) + diff  # a sum of 0 stays, and `_settle` skips it
 
     @property
     def is_idle(self) -> bool:
@@ -202,11 +203,13 @@ class Tracker:
 
     def fronts(self) -> tuple[tuple[Time, ...], ...]:
         """Return a snapshot of the elements of all frontiers. May be called from other threads."""
+        # The worker cannot intervene in this one call, and it replaces fronts but never changes one.
         return tuple(self._fronts)
 
     def is_sole_holder(self, location: int, time: Time) -> bool:
         """Return whether the pointstamp is live and its end would remove its time from the location's frontier."""
-        # A live pointstamp supports its own time exactly once, so a support of 1 comes from it alone.
+        # A live pointstamp supports its own time exactly once, so a support of 1 comes from it alone. It has a support:
+        # `propagate` changes counts and supports together.
         return (
             self._own[location].get(time, 0) > 0
             and self._support[location][time] == 1
@@ -286,11 +289,12 @@ def _settle(
         for time in appeared:
             appear(heap, time, support)
     if not vanished:
+        # The frontier has lost nothing, so only a time that has appeared can enter it.
         uncovered = _uncovered(appeared, front)
         return minimal((*front, *uncovered)) if uncovered else front
     if len(support) > FEW and len(front[0]) == 1:
         return earliest(heap, support)
-    heap.clear()
+    heap.clear()  # it would have to contain every supported time, and is not needed for few of them
     if len(front) <= FEW or len(front[0]) <= 2:
         # Any supported time may be minimal now, not only those that have just appeared.
         return minimal(list(support.keys()))
@@ -298,7 +302,7 @@ def _settle(
     # that has vanished; and of the elements that are left, only the former can displace some.
     left = _without(front, tuple(vanished))
     later = [time for time in support if any(less_equal(element, time) for element in vanished)]
-    found = minimal(_uncovered([*appeared, *later], left))
+    found = minimal(_uncovered([*appeared, *later], left))  # which drops a time that is in both
     return tuple(sorted([*_uncovered(left, appeared), *found]))
 
 

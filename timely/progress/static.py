@@ -81,7 +81,7 @@ class StaticProgress:
         if count:
             held[time] = count
         else:
-            del held[time]
+            del held[time]  # counts are never negative: this worker counts everything here before it is taken
         outermost = self.outermost
         if not outermost.is_running and outermost.changed is not None:
             outermost.changed(time[: outermost.width], change)
@@ -102,7 +102,7 @@ class StaticProgress:
     def entered(self, frontier: Antichain) -> Antichain:
         """Return a frontier of the scope around this loop as it is in the loop."""
         known, inside = self._entered
-        if known is not frontier:
+        if known is not frontier:  # a frontier is the same object until it moves; another that is equal costs little
             inside = Antichain.of_minimal(tuple([(*time, 0) for time in frontier.elements]))
             self._entered = frontier, inside
         return inside
@@ -126,6 +126,8 @@ class StaticProgress:
                         least = time[outer]
         if least < 0:
             return None
+        # The result is an antichain. No head is in advance of `frontier`, so no time ahead is at or before one with a
+        # head. And no time with a head is at or before one ahead: its round is at least 1, and the other's is 0.
         after = (least + 1,)
         later, ahead = minimal(heads), self.entered(frontier).elements
         if len(later) == 1:

@@ -76,6 +76,7 @@ class PathSummary(NamedTuple):
         """Return the least time at the end of the path for a message at `time` at its start; None if past the limit."""
         if not any(self.increments):
             return time[: self.keep] + self.suffix
+        # There are `keep` increments, so this truncates the time as well.
         moved = tuple([t + more for t, more in zip(time, self.increments)])
         return None if max(moved) > LIMIT else moved + self.suffix
 
@@ -87,6 +88,7 @@ class PathSummary(NamedTuple):
         """
         keep = min(self.keep, other.keep)
         increments = tuple([a + b for a, b in zip(self.increments, other.increments)])
+        # Beyond `self.keep`, the coordinates that `other` keeps are those of this path's suffix.
         kept_suffix = [a + b for a, b in zip(self.suffix, other.increments[self.keep :])]
         return PathSummary(keep, increments, tuple(kept_suffix) + other.suffix)
 
@@ -102,6 +104,7 @@ class PathSummary(NamedTuple):
         """
         if self.keep > other.keep:
             return False  # a coordinate that only this path keeps may be arbitrarily large
+        # For a coordinate that only `other` keeps, `other` results in its increment at least: the coordinate may be 0.
         least = self.increments + self.suffix
         return all(a <= b for a, b in zip(least, other.increments + other.suffix))
 
