@@ -43,7 +43,7 @@ class Activator:
             dataflow.activate(operator)
         elif not self._is_requested:
             try:
-                self._is_requested = True
+                self._is_requested = True  # first: the worker may meet the request before `call` returns
                 dataflow.host.call(self._activate)
             except BaseException:  # an interrupt: the worker may lack the request
                 self._is_requested = False

@@ -33,12 +33,12 @@ def order_by_time(queue: deque[tuple[Time, Batch]]) -> list[int]:
 
     In a loop, messages of many rounds arrive at the same time, and only neighbours are joined.
     """
-    if _kind_of(queue[0][1]) is None:
+    if _kind_of(queue[0][1]) is None:  # such a batch is joined with no other, so an order would gain nothing
         return []
     times = [time for time, _ in queue]
     if all(map(le, times, islice(times, 1, None))):
         return []
-    return sorted(range(len(times)), key=times.__getitem__)
+    return sorted(range(len(times)), key=times.__getitem__)  # stable, so each time's messages keep their order
 
 
 def leading_alike(queue: deque[tuple[Time, Batch]], sizes: Iterable[int], most: int, room: int = MOST) -> int:
@@ -53,6 +53,7 @@ def leading_alike(queue: deque[tuple[Time, Batch]], sizes: Iterable[int], most: 
         return 1
     for (following, other), size in zip(islice(queue, most), sizes):
         total += size
+        # The first is taken whatever its size.
         if count and (following != time or total > room or _kind_of(other) != kind):
             break
         count += 1

@@ -55,7 +55,7 @@ class OperatorBuilder(Generic[S]):
         self.operator.node.is_static = static
         self.operator.node.is_constant = constant
         scope.dataflow.add_operator(self.operator)
-        self._unconnected: set[tuple[InputPort, OutputPort]] = set()
+        self._mentioned: set[tuple[InputPort, OutputPort]] = set()
         self._is_built = False
 
     def __repr__(self) -> str:
@@ -142,14 +142,14 @@ class OperatorBuilder(Generic[S]):
                 f"{self.operator} connects an input of its own with an output of its own, not {input!s:.80} with "
                 f"{output!s:.80}: use connect(input, output, summary)"
             )
-        if (input, output) in self._unconnected:
+        if (input, output) in self._mentioned:
             raise BuildError(f"{self.operator} has connected {input} with {output} before: do so once for each pair")
         if summary is not None and not _is_summary(summary):
             raise BuildError(
                 f"{self.operator}: {summary!r:.80} is not a summary of a path: take "
                 "PathSummary(keep, increments, suffix) of whole numbers, none of them negative"
             )
-        self._unconnected.add((input, output))
+        self._mentioned.add((input, output))
         if summary is not None:
             output.connect(input, summary)
 
@@ -182,7 +182,7 @@ class OperatorBuilder(Generic[S]):
         self._is_built = True
         for output in operator.outputs:
             for input in operator.inputs:
-                if (input, output) not in self._unconnected:
+                if (input, output) not in self._mentioned:
                     output.connect(input, None)
         operator.inline = inline
         operator.node.may_run_in_line = inline is not None

@@ -92,6 +92,7 @@ class Held:
         if is_initial or is_own:
             self._file, self._line = output.built_at
         else:
+            # Compiled functions have no frames; where these modules are not compiled, their own are passed over.
             frame = sys._getframe()
             while frame.f_code.co_filename in _CARRIERS and frame.f_back is not None:
                 frame = frame.f_back
@@ -120,7 +121,7 @@ class Held:
         output = self.output
         if output is None or output.is_closed:
             return
-        origin = self.origin
+        origin = self.origin  # first: it may be the line that built the operator of the output
         self.drop()
         warnings.warn_explicit(
             f"a capability for {self.time} on {output}, made at {origin}, was forgotten on worker "

@@ -70,7 +70,7 @@ class CapabilitySet:
         """Return a held capability that permits sending at `time`; raise CapabilityError if none does."""
         given = as_time(time)
         for other, capability in self._held.items():
-            if len(other) != len(given) or less_equal(other, given):
+            if len(other) != len(given) or less_equal(other, given):  # `check` refuses another number of coordinates
                 capability.check(given)
                 return capability
         raise CapabilityError(f"none of the capabilities held ({self.times}) permits sending at {given}")
@@ -103,6 +103,8 @@ class CapabilitySet:
         if sources.keys() == held.keys():
             return
         least = minimal(tuple(sources))
+        # `_sources` has checked all times, so nothing raises halfway. New capabilities are made before the old ones are
+        # dropped, which permit them.
         kept = {time: sources[time] if time in held else sources[time].delayed(time) for time in least}
         for time, capability in held.items():
             if time not in kept:
@@ -156,6 +158,7 @@ class CapabilitySet:
         if held:
             if time in held or any(less_equal(other, time) for other in held):
                 return
+            # Nothing is given up that `time` does not permit, and the caller has the right to that until this returns.
             for other in [other for other in held if less_equal(time, other)]:
                 held.pop(other).drop()
         held[time] = Capability(self._output, time, is_own=is_own)

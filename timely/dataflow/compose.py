@@ -68,12 +68,13 @@ def compose(plan: Plan, *, in_order: bool, regions: bool) -> Layout:
                 if inlet.drains and (in_order or not inlet.spreads):
                     followers[inlet.place] = output
     edges = contract(hubs.edges(), kept, most=MOST_EDGES)
-    kept.update(place for edge in edges for place in edge[:2])
+    kept.update(place for edge in edges for place in edge[:2])  # also what `contract` left, for its many edges
     incoming: dict[int, list[Edge]] = {}
     for edge in edges:
         incoming.setdefault(edge.target, []).append(edge)
     followed: dict[int, list[tuple[int, PathSummary | None]]] = {}
     for place, output in followers.items():
+        # A probe needs the place itself. Without an edge into it there are no frontiers to follow.
         if place not in plan.observed and place in incoming:
             followed[place] = [(edge.source, hubs.summary(edge)) for edge in incoming[place]]
             counted_at[place] = output
@@ -88,6 +89,7 @@ def _equivalent_output(node: Node, inlet: Inlet) -> int | None:
     if len(node.outlets) != 1:
         return None
     (only,) = node.outlets
+    # A summary of None leaves times as they are; without an entry there is no path.
     return only.place if only.summaries.get(inlet, _NO_PATH) is None else None
 
 
@@ -106,6 +108,7 @@ def _in_line(plan: Plan) -> set[int]:
             number = part_of.get(node.inlets[0].place)
             if number is not None:
                 in_loops.setdefault(number, []).append(node)
+        # Without its first operator, a set of connected loops may fall into smaller ones: look at the others again.
         candidates = []
         for first, *others in in_loops.values():
             in_line.discard(first.index)

@@ -150,6 +150,7 @@ class DataflowCore:
         """Run nothing any more: an error has ended a step between taking something and answering it."""
         what = "it was interrupted" if isinstance(error, KeyboardInterrupt) else f"it met {error!r:.200}"
         self.loss = str(error).partition("\n")[0] if isinstance(error, TimelyError) else what
+        # The program may have met the error outside of a step. With peers, the next step raises DataflowFailed.
         if not self.due.is_set:
             self.due.set()
 
@@ -190,6 +191,7 @@ class DataflowCore:
 
     def unfollow(self, location: int, callback: Callable[[list[int]], None]) -> None:
         """Revoke `follow`."""
+        # Compared by value: each access to a method makes a new object.
         left = [each for each in self._followers.pop(location, ()) if each != callback]
         if left:
             self._followers[location] = left

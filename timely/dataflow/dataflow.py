@@ -102,15 +102,17 @@ class Dataflow(DataflowCore):
         """Give ports their locations, and operators their order and what activates them."""
         number = self._locations
         for operator in self.operators:
-            if operator.index not in layout.in_line:
+            if operator.index not in layout.in_line:  # before tees are resolved: `pusher` looks at `inline`
                 operator.inline = None
         self._listeners = [[] for _ in number]
-        self._found_regions(layout)
+        self._found_regions(layout)  # first: it states which operators have a region
         alone = [operator for operator in self.operators if operator.inline is None and operator.region is None]
         ranked: list[tuple[int, Schedulable]] = [(_rank(operator, ranks), operator) for operator in alone]
-        # All that follows the first operator of a region follows it, but for what the region itself does not wait for.
+        # A region ranks after everything that feeds one of its operators, but for feedback. What consumes an early one
+        # may rank before the region, and then runs again when the region has emitted.
         ranked += [(max([_rank(operator, ranks) for operator in region.members]), region) for region in self.regions]
         self.schedule.start([each for _, each in sorted(ranked, key=itemgetter(0))])
+        # What runs in line holds no capability and queues no message, so its ports need no location.
         for operator in alone:
             for output in operator.outputs:
                 output.locate(number[output.place], self.update)
@@ -153,6 +155,8 @@ class Dataflow(DataflowCore):
 
     def start(self) -> None:
         """Begin to run: count the capability that every worker holds at each output that starts with one."""
+        # Every worker counts the capabilities of all workers, so the protocol need not send these. No region has one: a
+        # static operator promises to hold only what results from messages.
         for operator in self.operators:
             for output in operator.outputs:
                 if output.initial:
@@ -160,7 +164,7 @@ class Dataflow(DataflowCore):
         for constructor in self._constructors:
             constructor()
         self._constructors.clear()
-        self._propagate()
+        self._propagate()  # before the first step, a program may ask a probe, whose frontier would be empty
 
     def resolve_tees(self) -> None:
         """Let each stream's tee look up what its consumers want to be called."""
@@ -273,14 +277,14 @@ class Dataflow(DataflowCore):
                 budget -= 1
         finally:
             self.running = None
-            if self.is_closed:
+            if self.is_closed:  # by an operator that ran, for whose return `close` has waited
                 self.close()
         self._flush()
         return True
 
     @property
     def is_idle(self) -> bool:
-        """Whether no operator is waiting to run."""
+        """Whether a step would do nothing: no operator waits to run, and no progress to be applied or sent."""
         return bool(self.loss) or (self.schedule.is_idle and not self.protocol.dirty)
 
     @property
@@ -302,7 +306,7 @@ class Dataflow(DataflowCore):
         if self.running is not None:
             return
         self.schedule.close()
-        callbacks, self._on_complete = self._on_complete, []
+        callbacks, self._on_complete = self._on_complete, []  # so each is called once, whatever they call
         close_all(callbacks)
 
     def _flush(self) -> bool:
@@ -311,6 +315,7 @@ class Dataflow(DataflowCore):
         Return whether a frontier moved.
         """
         has_moved = self._propagate()
+        # What a root sends is in its own view, too, so it may move frontiers here.
         while (changes := self.protocol.flush()) is not None:
             self._send_progress(changes)
             has_moved = self._propagate() or has_moved

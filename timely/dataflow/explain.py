@@ -104,6 +104,7 @@ def held_here(dataflow: Dataflow, location: int, time: Time) -> list[str]:
     holds = _holding(dataflow, location, time)
     for operator in dataflow.operators:
         for output in operator.outputs:
+            # A copy: other threads ask, too, while the worker goes on (`timely.worker.status.steady`).
             for capability in tuple(output.live):
                 if holds(output.location, operator.tracked(capability.time)):
                     awaited = "" if operator.awaits is None else f", waits for {operator.awaits()}"

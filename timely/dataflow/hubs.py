@@ -55,14 +55,17 @@ class Hubs:
             return plan.edges
         twins = {place: next(self._more) for place in sorted(self._observed)}
         copies = self._copies()
+        # No loop in a section has observed places (`sections`), so the times of these are those of the hub.
         found = [Edge(hub_of[place], place, plan.identity(place)) for place in plan.observed if place in hub_of]
         found += [Edge(at, hub, PathSummary.identity(self._width(hub))) for at, hub in zip(self.entrances, self.places)]
         for source, target, summary in plan.edges:
             hub = hub_of.get(source)
+            # Where paths through `source` go on, each with the hub that it has left without an advance in time, if any.
             begins: list[tuple[int, int | None]] = [(twins.get(source, source), None)] if hub is None else [(hub, hub)]
             begins += [(copy, after) for after, copy in copies.get(source, {}).items()]
             advanced = [after for _, after in begins if after is not None and self._advances(summary, after)]
             end = hub_of.get(target)
+            # A hub has the times outside of its section's loops, so these are entered and left on the way.
             if hub is not None:
                 summary = _between(self._width(hub), plan.width(source)).followed_by(summary)
             if end is not None:
@@ -72,9 +75,9 @@ class Hubs:
                 if end is None:
                     copy = None if after is None else copies.get(target, {}).get(after)
                     found.append(Edge(begin, twins.get(target, target) if copy is None else copy, summary))
-                    if target in twins:
+                    if target in twins:  # no edge begins at the observed stream itself
                         found.append(Edge(begin, target, summary))
-                elif end != after:
+                elif end != after:  # otherwise the region itself knows how its operators follow each other
                     found.append(Edge(begin, self.entrances[end - self.places.start], summary))
         return found
 
@@ -118,12 +121,14 @@ class Hubs:
 
     def _reached_from(self, source: int, hub: int, onward: dict[int, list[int]], kept: set[int]) -> set[int]:
         """Return the places at which something from a tracked place may arrive, in a region and on the way there."""
+        # The plan has no hubs: from one, all places of its operators lead on.
         waiting = [place for place, other in self._hub_of.items() if other == source] or [source]
         seen: set[int] = set()
         while waiting:
             for target in onward.get(waiting.pop(), ()):
                 is_inside = self._hub_of.get(target) == hub
                 is_tracked = target in self._hub_of or (target in kept and target not in self._observed)
+                # What passes another tracked place counts as coming from there.
                 if target not in seen and (is_inside or not is_tracked):
                     seen.add(target)
                     waiting.append(target)

@@ -132,6 +132,8 @@ def split(
     tees = [target.tee for target in targets]
 
     def pieces(time: Time, batch: Batch) -> list[tuple[int, Batch]]:
+        # All at once, so that `push` meets every error of `divide` before it sends anything. Recorders recognise pieces
+        # by the list.
         return [(number, piece) for number, piece in divide(time, batch) if len(piece)]
 
     def bind(function: Function) -> Push:

@@ -90,13 +90,13 @@ class FrontierNotificator:
         if capability.output is None:
             raise CapabilityError(f"cannot ask for a notification with {capability!r}")
         if capability is self._delivered:
-            self._delivered = None
+            self._delivered = None  # the request takes it over, so the loop must not drop it
         asked, held = self._asked(capability.time if guarantee is None else as_time(guarantee)), self._held
         if capability.time not in asked:
             # The same one may be given for several times: each request drops its own.
             asked[capability.time] = kept = capability.clone() if capability in held else capability
             held.add(kept)
-        elif capability not in held:
+        elif capability not in held:  # a request for these two times is pending, and holds another one
             capability.drop()
 
     def notify_after(self, guarantee: Moment) -> None:
@@ -119,13 +119,16 @@ class FrontierNotificator:
     def _deliver(self, frontiers: Sequence[Antichain], of: Notificator | None) -> Iterator[Notification]:
         self._release()
         pending = self._pending
+        # The loop that was left kept its due times to itself, so all pending times are compared again. A sorted list
+        # is a heap.
         if self._is_left or not self._is_total:
             self._unseen = sorted(pending)
-        self._is_left, self._first = True, None
+        self._is_left, self._first = True, None  # left, until its end is reached
+        # It lives as long as this generator, so its `__del__` runs when the caller's loop is left.
         loop = NotificationLoop(self, of, frontiers)
         due = loop.due
         while True:
-            self._compare(frontiers, due)
+            self._compare(frontiers, due)  # in each turn: the caller may have asked for a time that is due already
             while due and due[0] not in pending:
                 heappop(due)
             if not due:
@@ -151,6 +154,8 @@ class FrontierNotificator:
         """Move guarantee times that are due from those to be compared to the heap `due`."""
         unseen = self._unseen
         if self._is_total:
+            # While times are totally ordered, the least that is not due has none after it that is. A pending time is in
+            # the heap once, so it is known by identity.
             while unseen and unseen[0] is not self._first:
                 if is_due(unseen[0], frontiers):
                     heappush(due, heappop(unseen))

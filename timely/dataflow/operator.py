@@ -41,7 +41,7 @@ class Operator(OperatorCore):
 
     def run(self) -> None:
         """Activate the operator once."""
-        self.active = False
+        self.active = False  # before the logic runs: if that activates the operator, it runs again
         if self.logic is None:
             return
         for port in self.inputs:
@@ -55,7 +55,7 @@ class Operator(OperatorCore):
             if not handled:
                 raise self.failure(error, None) from error
             raise self.failure(error, handled[0].time, handled[0].sender) from error
-        self.activations += 1
+        self.activations += 1  # ends the rights of the messages taken; after an error the dataflow runs nothing
 
     def settle(self, progress: StaticProgress, turn: int) -> None:
         """Take a place in the order in which a region runs the operators of a scope."""

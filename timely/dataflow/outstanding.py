@@ -159,12 +159,13 @@ class Ledger:
                 f"worker {peer} took {messages} messages of channel {self._channel} of dataflow {self._dataflow}, and "
                 f"has {len(sent)}"
             )
+        # The peer may have taken others than the oldest (`sort`). Then what is owed is not exact until it takes these.
         self._subtract(peer, sum([sent.popleft() for _ in range(messages)]))
 
     def close(self) -> None:
         """Take what is queued and owe nothing: the dataflow was dropped."""
         while self._queued:
-            self.take()
+            self.take()  # peers owe what was not reported to them as taken
         for peer, size in enumerate(self.owed):
             self._subtract(peer, size)
         self._sent.clear()

@@ -256,6 +256,7 @@ def scatter(batch: Batch, workers: Destinations) -> Iterator[tuple[int, Batch]]:
         yield from _pick(batch, workers, highest + 1)
         return
     counts = np.bincount(workers).tolist()
+    # The counts end with that of the highest worker. If only one is not 0, it is the last.
     if counts.count(0) == len(counts) - 1:
         yield len(counts) - 1, batch
         return

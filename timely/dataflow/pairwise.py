@@ -47,6 +47,7 @@ class Pairwise:
                     f"cannot combine an array of {array.dtype} and shape {array.shape} with one of {before.dtype} and "
                     f"shape {before.shape}: all of a time must be alike, on all workers"
                 )
+        # As in a binary counter: the counts that wait are distinct powers of two.
         count = 1
         while waiting and waiting[-1][0] == count:
             array = self._combined(waiting.pop()[1], array)

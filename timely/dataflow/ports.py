@@ -11,7 +11,7 @@ In a region this holds for the region's own counts, and the tracker counts what 
 another worker counts with the tracker until the region has run.
 
 Invariant: the worker's own part of the count at a location is the number of capabilities held there plus the number of
-messages queued at inputs that are counted there. `validate` checks the part of the capabilities.
+messages queued at inputs that are counted there.
 
 A port's `place` is its number in the plan; its `location`, once the dataflow is built, is where the tracker counts it.
 For an input that can be the location of the operator's output (`timely.dataflow.compose`).
@@ -228,6 +228,7 @@ class InputPort(Port):
         tracker, sources = self.dataflow.tracker, self._sources
         operator = self.operator
         if operator.progress is not None:
+            # At rest, only what comes in from the sources could result in anything here.
             if sources and operator.progress.is_at_rest and not any(tracker.frontier(each) for each, _ in sources):
                 return CLOSED
             return operator.progress.frontier(operator.turn)
@@ -289,7 +290,7 @@ class InputPort(Port):
                 if worker == dataflow.worker_index:
                     self._push_here(time, part)
                 else:
-                    # What cannot be sent is not counted: a program may catch the error, and go on.
+                    # Sent before it is counted: if it cannot be sent, a program may catch the error and go on.
                     dataflow.send(worker, self.channel, time, part := for_other_worker(part))
                     dataflow.update(self.location, time, 1)
                     ledger.send(worker, OVERHEAD + weight_of(part))
@@ -376,7 +377,7 @@ class OutputPort(Holder):
                 "came: retain() it there, and send with that"
             )
         summary = self.summaries.get(capability.input)
-        if summary is None:
+        if summary is None:  # times stay as they are, or there is no path
             if capability.input in self.summaries:
                 return capability.time
             raise CapabilityError(f"{capability.input} was built without a path to {self}")
@@ -421,6 +422,7 @@ class OutputPort(Holder):
 
     def move(self, held: Held, time: Time) -> None:
         update = self.update
+        # In this order, an interrupt in between leaves too much counted. Too little would let a frontier pass.
         update(self.location, time, 1)
         update(self.location, held.time, -1)
         before, held.time = held.time, time

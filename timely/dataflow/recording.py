@@ -69,6 +69,7 @@ def _switch(dataflow: Dataflow, before: frozenset[Any], kinds: frozenset[Any], i
     if not before.isdisjoint(MESSAGES):
         sources = next((port.recorder.sources for port in channels if port.recorder is not None), sources)
     elif not kinds.isdisjoint(MESSAGES):
+        # One for each message: an operator takes a sender with each that it takes from the queue.
         sources = [deque([-1] * len(port.queue)) for port in channels]
     recorder = Recorder(dataflow.host.log, dataflow.worker_index, dataflow.index, sources)
 
@@ -97,6 +98,7 @@ def _switch(dataflow: Dataflow, before: frozenset[Any], kinds: frozenset[Any], i
         of_spread = CountingRecorder(*where, sources, counts, of_messages is not None)
     for input in channels:
         input.recorder = of_spread if input.spreads else of_messages
+    # Tees hold the functions that consumers gave them, which depend on recorders, observers and counters.
     dataflow.resolve_tees()
 
 

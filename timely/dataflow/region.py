@@ -123,7 +123,8 @@ class Region(Schedulable):
     def _catch_up(self) -> None:
         """Move the frontiers inside to those outside, between turns, while nothing is due."""
         self._progress.is_behind = False
-        if self._turn is None and not self.active:
+        if self._turn is None and not self.active:  # otherwise the region is to run, and moves them then
+            # Each scope comes after the one around it, whose frontier has moved by then.
             for scope in self._progress.within:
                 outside = scope.outside
                 scope.now = scope.before = self.frontier() if outside is None else scope.entered(outside.before)
@@ -149,10 +150,10 @@ class Region(Schedulable):
                 self._turn = self._unfinished(turn)
         finally:
             self.is_running = progress.is_running = False
-            self.dataflow.running = self
+            self.dataflow.running = self  # in the place of the member that ran last
         self._settle()
         if self._turn is not None:
-            if not self.is_held_back:
+            if not self.is_held_back:  # otherwise the schedule activates it when there is room
                 self.dataflow.schedule.resume_later(self)
         elif (is_resumed and progress.before != self.frontier()) or self._is_more_due():
             # A turn has the frontier with which it began, which may have moved during a pause.
@@ -176,6 +177,7 @@ class Region(Schedulable):
         progress.is_behind = False
         progress.now = self.frontier()
         for operator in self.members:
+            # One that asks for its frontier runs in every turn, since the frontier may have moved.
             if operator.active or operator.has_more or (operator.waits and operator.asks):
                 progress.place = operator.turn
                 self._run_operator(operator)
@@ -210,7 +212,7 @@ class Region(Schedulable):
         progress = loop.progress
         after = progress.next_round(frontier)
         while after is not None:
-            progress.now = after
+            progress.now = after  # later places stay at `before` until their turn: what this round emits may reach them
             yield from self._run_items(loop)
             progress.before = after
             progress.place = -1
@@ -254,7 +256,7 @@ class Region(Schedulable):
     def _drain(self, operator: Operator) -> None:
         """Let the other members receive what an operator has emitted that has more to emit."""
         for other in self.members:
-            if other.active and other is not operator:
+            if other.active and other is not operator:  # at the frontier that it had: `place` does not move
                 self._run_operator(other)
 
     def _take_over(self) -> None:
@@ -272,6 +274,7 @@ class Region(Schedulable):
         for time in self.taken:
             self.dataflow.update(self.location, time, -1)
         self.taken.clear()
+        # The order does not matter: all counts that change in a step reach the tracker and the peers together.
         least = self._progress.least_held()
         if least != self.held:
             for time in least:
@@ -293,4 +296,5 @@ class Region(Schedulable):
                     self.dataflow.update(self.location, later, -1)
                 self.held = minimal((*self.held, time))
         else:
+            # Others may be left at this time. `_settle` finds out when the region has run; too much is held until then.
             self.dataflow.schedule.activate(self)

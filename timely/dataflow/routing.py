@@ -40,7 +40,7 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 def mix(words: Hashes) -> Hashes:
     """Return the SplitMix64 finaliser of every 64-bit word."""
-    words = words + _GOLDEN
+    words = words + _GOLDEN  # a new array: the rest is done in place, and callers keep theirs
     for start in range(0, len(words), _BLOCK):
         block = words[start : start + _BLOCK]
         block ^= block >> _S1
@@ -64,7 +64,9 @@ def hash_column(column: NDArray[Any]) -> Hashes:
     if kind == "u":
         return mix(column.astype(np.uint64, copy=False))
     if kind == "f":
+        # The sum makes 0.0 of -0.0, and a new array, which `_of_floats` overwrites.
         return mix(_of_floats(column.astype(np.float64) + 0.0))
+    # What `_hash_contents` returns for rows of at most one word.
     if kind == "S" and 0 < column.dtype.itemsize <= WORD:
         return mix(_of_lengths(np.strings.str_len(column)) ^ column.astype(f"S{WORD}", copy=False).view("<u8"))
     return _hash_contents(*_contents(column))

@@ -10,7 +10,7 @@ ready operators carries a message as far as it goes. Three kinds of operators wa
   (see `timely.dataflow.outstanding`, which also shows that nothing waits for ever).
 
 Invariant: an operator is at most once among those that are ready, have more to emit, or are sources, and `active`
-states whether it is. `validate` checks it.
+states whether it is.
 """
 
 from __future__ import annotations
@@ -84,9 +84,9 @@ class Schedule:
         if region is not None:
             operator.active = True
             if region.is_running:
-                return
+                return  # before it ends, the region looks for members that are active
             operator = region
-        rank = operator.rank
+        rank = operator.rank  # -1 for what runs in line, too
         if rank >= 0 and not operator.active and rank not in self._held_back:
             operator.active = True
             if operator.has_inputs:
@@ -98,6 +98,7 @@ class Schedule:
 
     def wake(self, operator: Schedulable) -> None:
         """Let an operator run because a frontier moved, if it waits for that."""
+        # A step or the start of the dataflow calls this, so the dataflow is on the agenda already.
         if operator.is_due() and not operator.active:
             operator.active = True
             heappush(self._ready, operator.rank)
@@ -112,7 +113,7 @@ class Schedule:
             operator.has_more = True
         elif not operator.active and operator.rank not in self._held_back:
             operator.active = True
-            heappush(self._partway, -operator.rank)
+            heappush(self._partway, -operator.rank)  # negative, so that the last one comes first
 
     def holds_back(self, operator: Schedulable) -> bool:
         """Return whether an operator must not emit now, for want of room behind it; it is activated when there is room.
@@ -123,7 +124,7 @@ class Schedule:
         if not self._is_full_behind(operator.rank):
             return False
         if member is not operator:
-            member.has_more = True
+            member.has_more = True  # so that the region runs it again
         operator.is_held_back = True
         self._held_back.add(operator.rank)
         return True
@@ -144,7 +145,7 @@ class Schedule:
         ready = self._ready
         if self._held_back:
             for rank in [rank for rank in self._held_back if not self._is_full_behind(rank)]:
-                self._held_back.discard(rank)
+                self._held_back.discard(rank)  # first, for `activate` refuses what is held back
                 self.activate(self.operators[rank])
         if ready:
             return True
@@ -167,7 +168,7 @@ class Schedule:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no operator is waiting to run, but perhaps for room."""
+        """Whether no operator is waiting to run, except for those that are held back."""
         return not (self._ready or self._partway or self._sources)
 
     @property
@@ -189,7 +190,7 @@ class Schedule:
         for peer in self.outstanding.over:
             room = self.outstanding.allowance
             for order, ledger in reversed(self._counted):
-                if order <= rank:
+                if order <= rank:  # ledgers are in topological order, so the rest are not behind the operator either
                     break
                 room -= ledger.owed[peer]
                 if room < 0:

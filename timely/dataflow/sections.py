@@ -124,6 +124,7 @@ class _Division:
         try:
             found = self._divided(scope, loops)
         except CycleError:  # what leaves a loop comes back into another part of it
+            # Without whole loops there is an order: each cycle of a plan advances time, and what advances time is cut.
             loops = dict.fromkeys(loops)
             found = self._divided(scope, loops)
         for loop, whole in loops.items():
@@ -164,9 +165,10 @@ class _Division:
                 if isinstance(source, tuple):
                     entries.add(source)
                 else:
-                    entries |= depends[source]
+                    entries |= depends[source]  # known already: parts come in topological order
             depends[part] = frozenset(entries)
             if isinstance(part, Node) and part in together:
+                # What enters from outside gets to all a round later, so only entries within the loop divide parts.
                 cuts = {entry for entry in entries if not isinstance(entry, tuple) or self._is_within(scope, *entry)}
                 groups.setdefault((together[part], frozenset(cuts)), []).append(part)
             elif not isinstance(part, int):
@@ -198,6 +200,7 @@ class _Division:
         parts: dict[Surroundings, _Part | None] = {scope: None}
         for loop in self._nodes:
             if loop not in parts and (inside := self._directly_in(scope, loop)) is not None:
+                # A loop deeper inside is part of the loop directly in the scope that it lies in.
                 parts[loop] = parts.get(inside) or loops[inside] or _Foreign()
                 parts[inside] = parts[loop]
         of_place: list[_Part | None] = [

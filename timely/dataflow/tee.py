@@ -58,6 +58,7 @@ class Forward:
 
     def pusher(self) -> Push:
         tee = self._tee
+        # `push` is looked up for each message: that tee may be resolved after this one, and again later.
         return lambda time, batch: tee.push(time, batch)
 
 

@@ -82,6 +82,7 @@ def in_groups(batch: Columns, keys: int) -> tuple[tuple[Array, ...], Array]:
     """Return the columns ordered by their first `keys`, and where each group of equal keys starts."""
     columns = batch.columns
     order = np.arange(len(batch))
+    # The last key first: each sort is stable, so it keeps the order by later keys, and of values, among equal ones.
     for column in reversed(columns[:keys]):
         order = order[np.argsort(column[order], kind="stable")]
     columns = tuple(column[order] for column in columns)

@@ -71,6 +71,8 @@ def all_reduce_by_tree(stream: S, ufunc: np.ufunc = np.add, *, name: str = "all_
         return own
     bits = [1 << level for level in range((peers - 1).bit_length())]
     pieces = _whole(own, worker & ~1, name)
+    # After the step up by `bit`, totals are only on the workers whose number has none of the bits up to it. In the end
+    # that is worker 0, and each step down doubles the workers that have the total.
     for bit in bits:
         pieces = _reduced(pieces, ufunc, f"{name} up by {bit}", to=worker & ~(bit << 1))
     for bit in reversed(bits):
@@ -103,6 +105,7 @@ def _scattered(stream: S, name: str) -> S:
             flat = vector.reshape(-1)
             for peer in range(peers):
                 start, end = peer * len(flat) // peers, (peer + 1) * len(flat) // peers
+                # Empty where the vector is shorter than there are workers; `give` does not send that.
                 output.give(capability, Piece(worker, peer, start, vector.shape, flat[start:end]))
 
     return unary(stream, Pipeline(), logic, name=f"{name} scatter")
@@ -155,6 +158,7 @@ def _all_gathered(stream: S, name: str) -> S:
             vector, filled = begun[capability.time]
             vector.reshape(-1)[piece.start : piece.start + len(piece)] = piece.values
             begun[capability.time] = vector, filled + len(piece)
+            # The pieces of all workers divide the vector, and each arrives once, so a count is enough.
             if filled + len(piece) == vector.size:
                 del begun[capability.time]
                 output.give(capability, [vector])

@@ -35,6 +35,7 @@ def capture_into(stream: S, sink: EventSink, *, name: str = "capture") -> S:
 
     def logic() -> None:
         nonlocal before
+        # Messages first: progress that has passed their times would contradict them.
         for time, batch in input.drain():
             sink.push(Messages(time, for_other_worker(batch)))
         frontier = input.frontier

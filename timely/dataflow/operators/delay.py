@@ -60,7 +60,7 @@ def _by_time(batch: Batch, later: Callable[..., Any], time: Time, name: str) -> 
         raise DataError(f"{name}: a time is integers, one for each coordinate, got {kinds}")
     coordinates = [_coordinate(column, name) for column in times]
     distinct, which = np.unique(np.stack(coordinates, axis=1), axis=0, return_inverse=True)
-    which = which.reshape(-1)
+    which = which.reshape(-1)  # NumPy 2.0.0 returns it in two dimensions
     parts = np.split(np.argsort(which, kind="stable"), np.cumsum(np.bincount(which))[:-1])
     return [(tuple(each), take(batch, rows)) for each, rows in zip(distinct.tolist(), parts, strict=True)]
 

@@ -49,6 +49,7 @@ class LoopHandle:
         push = later(self._output.tee, step, self._refused)
 
         def constructor(capabilities: list[Capability]) -> Logic:
+            # No capability: what `push` sends is counted in the same step in which the message is counted no longer.
             def logic() -> None:
                 for time, batch in input.drain():
                     push(time, batch)

@@ -139,6 +139,8 @@ class Input:
         if self._rows and len(self._rows[0]) != len(values):
             raise DataError(f"a record of {len(values)} fields was sent after one of {len(self._rows[0])}")
         classes = tuple(map(type, values))
+        # Classes decide what fits into one column, except for large integers (`flush`). So a row is compared with the
+        # last one only if its classes differ.
         if classes != self._classes:
             as_columns(tuple(list(column) for column in zip(*self._rows[-1:], values)))
             self._classes = classes
@@ -179,6 +181,7 @@ class Input:
 
     def _flush(self) -> None:
         if self._rows:
+            # Before the rows are forgotten: where this raises, they are kept.
             columns = Columns.of_equals(as_columns(tuple(list(column) for column in zip(*self._rows))))
             self._rows = []
             self._weighed = self._gathered = 0

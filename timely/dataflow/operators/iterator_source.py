@@ -92,9 +92,9 @@ class _Epochs:
             return
         (epoch,) = capability.time
         if self._batches is None:
-            if self._probe.less_equal(epoch - self._ahead):
-                return
-            self._item = next(self._epochs, self)
+            if self._probe.less_equal(epoch - self._ahead):  # False for the first `ahead` epochs: no time is below 0
+                return  # the probe runs this again when its frontier moves
+            self._item = next(self._epochs, self)  # no iterator yields this object, so it stands for the end
             if self._item is self:
                 capability.drop()
                 return

@@ -120,6 +120,7 @@ class LogSource:
     def _run(self) -> None:
         if self._capability.output is None:
             return
+        # The time first: records made after it may be missing here, and are in this epoch or a later one.
         now = self._log.now()
         self._log.flush()
         records, self._records, self._is_timed = self._records, [], False

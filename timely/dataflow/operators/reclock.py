@@ -50,6 +50,7 @@ def reclock(stream: S, clock: S, *, name: str = "reclock") -> S:
             while times and times[0] <= now:
                 for batch in waiting.pop(heappop(times)):
                     output.give_owned(due, batch)
+        # The clock has ended, and its last tick is answered: what waits can never be sent.
         if not right.frontier and not notificator:
             waiting.clear()
             times.clear()

@@ -104,6 +104,7 @@ class Replay:
         for source, times in self._open:
             busy = self._replay(source, times) or busy
         self._open = [(source, times) for source, times in self._open if times.frontier]
+        # Last, for the messages above are sent at times that their source may have given up since.
         self._held.downgrade(Antichain(time for _, times in self._open for time in times.frontier))
         if self._open:
             self._again(busy)
@@ -113,6 +114,7 @@ class Replay:
         for _ in range(EVENTS_PER_RUN):
             event = source.next_nowait()
             if event is None:
+                # Asked after the event: a source that another thread fills is not exhausted while it has one.
                 if source.exhausted:
                     raise CaptureError(
                         f"{source} ended before its stream was complete, at the frontier {times.frontier}: "

@@ -33,6 +33,7 @@ def to_stream(scope: ScopeCore[S], data: Any, *, name: str = "to_stream") -> S:
     >>> example(lambda scope: scope.to_stream((np.arange(2), np.array(["a", "b"]))))
     [(0, 'a'), (1, 'b')]
     """
+    # Now, since `batches_of` reads the data when the dataflow runs, and the program may have written to it by then.
     if isinstance(data, (np.ndarray, tuple)):
         data = own_columns(data)
     elif isinstance(data, Columns):

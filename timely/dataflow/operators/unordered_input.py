@@ -107,7 +107,7 @@ class UnorderedInput:
         """Drop all capabilities that are left, those that the program holds, too."""
         if self._output.live:
             self._refuse_elsewhere("close()")
-        for capability in list(self._output.live):
+        for capability in list(self._output.live):  # a copy, since `drop` removes it there
             capability.drop()
 
     def _refuse_elsewhere(self, call: str) -> None:
