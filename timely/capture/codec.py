@@ -54,6 +54,7 @@ def encode(event: Event) -> list[bytes | memoryview]:
     for piece in pieces:
         length += len(piece)
         checksum = zlib.crc32(piece, checksum)
+    # All pieces are padded, so this is a multiple of `_ALIGN`.
     if length > MAX_BODY:
         raise DataError(f"an event of {length:,} bytes cannot be written: the limit is {MAX_BODY:,} bytes")
     return [FRAME.pack(length // _ALIGN, checksum), *pieces]
@@ -61,7 +62,7 @@ def encode(event: Event) -> list[bytes | memoryview]:
 
 def body_length(frame: Body) -> int:
     """Return the length of the body that follows the first eight bytes of a frame; raise `CaptureError` if invalid."""
-    if frame == PREFIX:
+    if frame == PREFIX:  # which as a frame would claim more than `MAX_BODY`
         raise CaptureError("another capture begins here: each capture must be a file, and a source, of its own")
     length = int(FRAME.unpack(frame)[0]) * _ALIGN
     if not _ALIGN <= length <= MAX_BODY:

@@ -228,6 +228,7 @@ class EventQueue:
     @property
     def exhausted(self) -> bool:
         """Whether no more events will come."""
+        # In this order: once it is closed nothing is added any more, so a queue found empty stays empty.
         return self._closed and not self._events
 
 

@@ -47,7 +47,7 @@ class EventFileWriter:
         self.path = Path(path)
         try:
             if resume and self.path.exists():
-                whole = _length_of_whole_events(self.path)
+                whole = _length_of_whole_events(self.path)  # 0 where even the prefix is cut off, which is written anew
                 os.truncate(self.path, whole)
                 self._file: BufferedWriter = self.path.open("ab")
             else:
@@ -136,7 +136,7 @@ class EventFileReader:
         file = self._file or self._open()
         if file is None:
             return None
-        file.seek(self.offset)
+        file.seek(self.offset)  # back to its start, if the call before has found part of an event
         if self.offset == 0:
             prefix = file.read(len(PREFIX))
             if prefix != PREFIX:

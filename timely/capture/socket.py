@@ -63,7 +63,7 @@ class EventSocketWriter:
         """Send all events. Raises TransportError if the connection has broken, then and at every later flush."""
         if self._broken:
             raise TransportError(self._broken)
-        pieces, self._pieces = self._pieces, []
+        pieces, self._pieces = self._pieces, []  # not kept where sending fails: a part of them may have left
         if self._socket is None or not pieces:
             return
         try:
@@ -151,7 +151,7 @@ class EventSocketReader:
                 assert self._listener is not None
                 self._socket = self._listener.accept()[0]
                 self._socket.setblocking(False)
-                self._listener.close()  # so a second writer is refused by the system
+                self._listener.close()  # so the system refuses a second writer; kept, so that `listen` opens no other
             data = self._socket.recv(READ_BYTES)
         except BlockingIOError:
             return False
