@@ -101,7 +101,10 @@ class Schedule:
         # A step or the start of the dataflow calls this, so the dataflow is on the agenda already.
         if operator.is_due() and not operator.active:
             operator.active = True
-            heappush(self._ready, operator.rank)
+            if operator.has_inputs:
+                heappush(self._ready, operator.rank)
+            else:
+                self._sources.append(operator.rank)
 
     def resume_later(self, operator: Schedulable) -> None:
         """Let an operator that has more to emit run when no other is ready: those that consume its output come first.
