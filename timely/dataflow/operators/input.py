@@ -17,16 +17,29 @@ from timely.errors import CapabilityError, DataError
 from timely.order import Moment, Time
 
 
-class Meter:
-    """Counts the bytes sent into a dataflow since the worker last stepped."""
+class Inflow:
+    """Sends what a program gives to an input, and counts the bytes sent since the worker last stepped."""
 
     def __init__(self, host: Host) -> None:
         self._host = host
         self._sent = 0
         self._sent_in = -1.0  # when the step began after which they were sent
 
-    def count(self, batch: Batch) -> None:
-        """Add a batch that is sent."""
+    def send(self, output: OutputPort, capability: Capability, batch: Batch) -> None:
+        """Send a batch that nobody else writes to; raise DataflowFailed if the dataflow has lost what it computed."""
+        dataflow = output.dataflow
+        dataflow.refuse_if_failed()
+        self._count(batch)
+        before, dataflow.sending = dataflow.sending, output.operator
+        try:
+            output.give_owned(capability, batch)
+        except KeyboardInterrupt as error:
+            dataflow.lose(error)  # some consumers have received the batch, and others have not
+            raise
+        finally:
+            dataflow.sending = before
+
+    def _count(self, batch: Batch) -> None:
         began = self._host.activity.step_began
         if began != self._sent_in:
             self._sent_in, self._sent = began, 0
@@ -74,7 +87,7 @@ class Input:
         """Of the values of the last row."""
         self._weighed = 0  # how many of the rows are counted in the bytes gathered
         self._gathered = 0
-        self._meter = Meter(builder.scope.dataflow.host)
+        self._inflow = Inflow(builder.scope.dataflow.host)
         self._activity = builder.scope.dataflow.host.activity
         builder.operator.awaits = self._awaited
         builder.build(self._construct)
@@ -110,7 +123,7 @@ class Input:
             self._weighed = len(self._rows)
             if self._gathered > self._builder.scope.dataflow.host.config.queue_bytes:
                 self.flush()
-        return self._meter.is_congested
+        return self._inflow.is_congested
 
     @property
     def is_closed(self) -> bool:
@@ -157,18 +170,7 @@ class Input:
 
     def send_owned(self, batch: Batch) -> None:
         """Send a batch that nobody else writes to, without a look at it or at the thread."""
-        capability = self._open()
-        dataflow = self._builder.scope.dataflow
-        dataflow.refuse_if_failed()
-        self._meter.count(batch)
-        before, dataflow.sending = dataflow.sending, self._builder.operator
-        try:
-            self._output.give_owned(capability, batch)
-        except KeyboardInterrupt as error:
-            dataflow.lose(error)
-            raise
-        finally:
-            dataflow.sending = before
+        self._inflow.send(self._output, self._open(), batch)
 
     def flush(self) -> None:
         """Send what `send` has gathered.

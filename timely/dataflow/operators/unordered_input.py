@@ -15,7 +15,7 @@ from timely.dataflow.builder import OperatorBuilder
 from timely.dataflow.capability import Capability
 from timely.dataflow.host import refuse_elsewhere
 from timely.dataflow.operator import Logic
-from timely.dataflow.operators.input import Meter
+from timely.dataflow.operators.input import Inflow
 from timely.dataflow.ports import OutputPort
 from timely.dataflow.streams import S, ScopeCore
 from timely.errors import CapabilityError, DataError
@@ -42,7 +42,7 @@ class UnorderedInput:
     def __init__(self, builder: OperatorBuilder[Any], output: OutputPort) -> None:
         self._builder = builder
         self._output = output
-        self._meter = Meter(builder.scope.dataflow.host)
+        self._inflow = Inflow(builder.scope.dataflow.host)
         self._first: Capability | None = None
         builder.build(self._construct)
         builder.scope.dataflow.when_program_ends(self.close, lambda: bool(output.live))
@@ -63,7 +63,7 @@ class UnorderedInput:
     @property
     def is_congested(self) -> bool:
         """Whether a program whose memory is to be bounded should wait before it sends (see `Input.is_congested`)."""
-        return self._meter.is_congested
+        return self._inflow.is_congested
 
     def send(self, capability: Capability, *values: Any) -> None:
         """Send one record given as scalars, or many given as equally long columns, at the capability's time.
@@ -83,7 +83,8 @@ class UnorderedInput:
 
         The arrays of `Columns` become read-only: they are the dataflow's from now on (see `Input.send_batch`).
 
-        Raises CapabilityError where the capability was dropped or another input's, DataError where the batch is none.
+        Raises CapabilityError where the capability was dropped or another input's, DataError where the batch is none,
+        and DataflowFailed once an error or an interrupt has ended a step of the dataflow, or a call of this.
         """
         self._refuse_elsewhere("send(...)")
         batch = frozen(batch)
@@ -95,13 +96,7 @@ class UnorderedInput:
         if capability.output is None:
             raise CapabilityError(f"{capability!r} was dropped and no longer permits anything")
         self._output.time_of(capability)
-        self._meter.count(batch)
-        dataflow = self._builder.scope.dataflow
-        before, dataflow.sending = dataflow.sending, self._builder.operator
-        try:
-            self._output.give_owned(capability, batch)
-        finally:
-            dataflow.sending = before
+        self._inflow.send(self._output, capability, batch)
 
     def close(self) -> None:
         """Drop all capabilities that are left, those that the program holds, too."""

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import signal
 from collections import Counter
 from random import Random
+from typing import Any
 
 import numpy as np
 import pytest
 
 from tests.unit.dataflow.running import on_workers
 from timely import Config, Time, Worker, execute, execute_directly, new_unordered_input
-from timely.errors import CapabilityError
+from timely.errors import CapabilityError, DataflowFailed
 
 TIMES = 6
 
@@ -107,3 +109,21 @@ def test_many_bytes_sent_at_once_congest_the_input_until_the_worker_steps() -> N
         assert not numbers.is_congested
 
     execute(program, Config(queue_bytes=1 << 16))
+
+
+@pytest.mark.composed
+def test_an_interrupt_inside_of_a_send_ends_the_dataflow() -> None:
+    def interrupt(numbers: Any) -> Any:
+        signal.raise_signal(signal.SIGINT)
+        return numbers
+
+    def program(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            numbers, stream = new_unordered_input(scope)
+            stream.map(interrupt).probe()
+        with pytest.raises(KeyboardInterrupt):
+            numbers.send(numbers.capability, np.arange(3))
+        with pytest.raises(DataflowFailed, match="has lost what it was computing when it was interrupted"):
+            numbers.send(numbers.capability, 7)
+
+    execute_directly(program)
