@@ -30,16 +30,24 @@ class CountedDataflow:
             counts = Counts(len(dataflow.operators), len(dataflow.channels), len(dataflow.inlines))
             dataflow.counts = counts
         self._replaced: list[tuple[Operator, Logic, Logic]] = []
-        for operator in dataflow.operators:
-            if operator.logic is not None and operator.inline is None:
-                logic = _timed(operator.logic, operator.index, counts.nanoseconds)
-                self._replaced.append((operator, operator.logic, logic))
-                operator.logic = logic
+        self._time_activations()
+        if len(self._replaced) < sum(operator.inline is None for operator in dataflow.operators):
+            # The dataflow is about to start, which makes the logic of its operators first.
+            dataflow.when_built(self._time_activations)
         for port in dataflow.channels:
             if not port.spreads:
                 port.counter = _counter(port.channel, counts.received)
         for inline in dataflow.inlines:
             inline.counter = _inline_counter(inline.index, counts)
+
+    def _time_activations(self) -> None:
+        counts = self._dataflow.counts
+        assert counts is not None
+        for operator in self._dataflow.operators:
+            if operator.logic is not None and operator.inline is None:
+                logic = _timed(operator.logic, operator.index, counts.nanoseconds)
+                self._replaced.append((operator, operator.logic, logic))
+                operator.logic = logic
 
     def end(self) -> None:
         """Call everything as before."""

@@ -119,3 +119,20 @@ def test_activations_are_recorded_while_they_are_counted() -> None:
         assert len(recorded) == sum(operator.activations for operator in dataflow.operators) - before > 0
 
     execute_directly(program)
+
+
+def test_a_dataflow_that_is_built_meanwhile_is_counted_from_its_start() -> None:
+    def program(worker: Worker) -> None:
+        stop = worker.log.count()
+        distances(worker)()
+        dataflow = worker.dataflows[0]
+        counts = dataflow.counts
+        assert counts is not None
+        for operator in dataflow.operators:
+            assert bool(counts.nanoseconds[operator.index]) == bool(operator.activations), operator
+        stop()
+        before = figures(counts)
+        distances(worker)()
+        assert before == figures(counts)
+
+    execute_directly(program)
