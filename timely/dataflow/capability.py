@@ -112,9 +112,11 @@ class Held:
 
     def drop(self) -> None:
         """Count it no longer."""
-        if self.output is not None:
-            self.output.release(self)
+        output = self.output
+        if output is not None:
+            # First: after an interrupt in between, it is counted for ever, and not taken off the count twice.
             self.output = None
+            output.release(self)
 
     def drop_forgotten(self) -> None:
         """Drop what nobody can drop any more, if it still counts, with a warning at the line that made it."""

@@ -421,11 +421,10 @@ class OutputPort(Holder):
             self.recorder.made(self.operator.index, self.index, held.time, held.origin)
 
     def move(self, held: Held, time: Time) -> None:
-        update = self.update
         # In this order, an interrupt in between leaves too much counted. Too little would let a frontier pass.
-        update(self.location, time, 1)
-        update(self.location, held.time, -1)
+        self.update(self.location, time, 1)
         before, held.time = held.time, time
+        self.update(self.location, before, -1)
         if self.recorder is not None:
             self.recorder.moved(self.operator.index, self.index, before, time)
 

@@ -481,3 +481,33 @@ def test_times_are_accepted_in_the_same_forms_as_by_inputs(time: Any) -> None:
             output.give(right.delayed(time), batch)
 
     assert collected(lambda scope: scope.to_stream(range(3)).unary(Pipeline(), logic)) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("use", [Capability.drop, lambda capability: capability.downgrade((3,))])
+def test_an_interrupted_release_of_a_capability_does_not_release_another(use: Callable[[Capability], None]) -> None:
+    def program(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            numbers, stream = new_unordered_input(scope)
+            probe = stream.probe()
+        first = numbers.capability
+        twin = first.clone()
+        output: Any = first.output
+        update = output.update
+
+        def interrupted(location: int, time: Time, change: int) -> None:
+            update(location, time, change)
+            if change < 0:
+                raise KeyboardInterrupt
+
+        output.update = interrupted
+        with pytest.raises(KeyboardInterrupt):
+            use(first)
+        output.update = update
+        first.drop()
+        worker.step()
+        assert probe.less_equal(0)
+        twin.drop()
+        worker.step()
+        assert not probe.less_equal(0)
+
+    execute_directly(program)
