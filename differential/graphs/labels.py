@@ -31,17 +31,22 @@ def labelled(nodes: Collection, names: Collection | Arrangement | None = None) -
     """
     integers = nodes.filter(_is_integer).map(lambda node: (node, node))
     if names is None:
-        return integers.concat(labels_of_names(nodes))
+        return integers.concat(_labels(nodes.filter(_is_other)))
     return integers.concat(nodes.filter(_is_other).join_map(names, lambda node, label: (node, label)))
 
 
 def labels_of_names(nodes: Collection) -> Collection:
-    """Return (node, label) for each of distinct nodes that are no integers.
+    """Return (node, label) for each of some nodes that is no integer, once however often it occurs.
 
     >>> example(lambda scope: labels_of_names(Collection.of(scope, np.array([7, 5]))))
     []
     """
-    hashed = nodes.filter(_is_other).map(lambda node: (_hash(node), node))
+    return _labels(nodes.filter(_is_other).distinct())
+
+
+def _labels(names: Collection) -> Collection:
+    """Return (node, label) for each of distinct nodes, by hashes."""
+    hashed = names.map(lambda node: (_hash(node), node))
     moved = hashed.reduce(_numbered, name="alike")  # hardly ever a row: two nodes seldom have one hash
     return hashed.map(lambda label, node: (node, label)).concat(
         moved.map(lambda label, node, number: (node, label)).negate(),

@@ -26,7 +26,7 @@ def cyclic_edges(edges: Collection) -> Collection:
     check_records("cyclic_edges", edges=edges)
     # On the way every node has an edge from it, so the starts are all nodes.
     edges = on_the_way(edges)
-    return _cyclic(edges, labels_of_names(starts(edges)))
+    return _cyclic(edges, labels_of_names(edges.map(lambda source, _: source)))
 
 
 def on_the_way(edges: Collection) -> Collection:
@@ -56,7 +56,7 @@ def strongly_connected_components(edges: Collection) -> Collection:
     """
     check_records("strongly_connected_components", edges=edges)
     edges = on_the_way(edges.filter(lambda source, target: ~is_same(source, target)))
-    names = labels_of_names(starts(edges))
+    names = labels_of_names(edges.map(lambda source, _: source))
     cyclic = _cyclic(edges, names)
     labels = labelled(cyclic.map(lambda source, _: source), names)
     return with_least_nodes(propagate(cyclic, labels, rounds=by_magnitude))
