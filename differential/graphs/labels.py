@@ -1,10 +1,10 @@
-"""Labels of nodes: integers to propagate in place of the nodes, where their order would make propagation slow.
+"""Labels of nodes: what components propagate in place of nodes that are not integers.
 
-Propagation is fast if the smallest labels enter first and are few (`differential.graphs.components`), which a rule must
-decide by each label alone. Small integers are labels for which their magnitude does. Names are not: those of one graph
-often begin alike, as addresses on the web do, and any rule about characters would let most of them in at once. So a
-node that is no integer is labelled by a hash. Half of all hashes have the largest magnitude, a quarter the next one,
-and so on. What was propagated is the smallest label of each component, and `with_least_nodes` finds its least node.
+Propagation is fast if a few labels, the smallest, enter first (`differential.graphs.components`). The round in which a
+label enters must follow from the label alone. For integers from 0 on, their magnitude serves. For names, no rule about
+characters does: those of one graph often begin alike, as addresses on the web do, and then most would enter at once.
+So a node that is not an integer is labelled by a hash: half of all hashes have the largest magnitude, a quarter the
+next one, and so on. Propagating yields the smallest label of each component, and `with_least_nodes` its least node.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def labelled(nodes: Collection, names: Collection | Arrangement | None = None) -
 
 
 def labels_of_names(nodes: Collection) -> Collection:
-    """Return (node, label) for each of some nodes that is no integer, once however often it occurs.
+    """Return (node, label) for each node that is not an integer, once however often it occurs.
 
     >>> example(lambda scope: labels_of_names(Collection.of(scope, np.array([7, 5]))))
     []
