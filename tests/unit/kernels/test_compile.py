@@ -299,8 +299,8 @@ def object_codes(kernel, processors):
 
 signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))
 compiling.Kernel.object_codes = object_codes
-compiling.Entry.write = lambda entry, payload: None
-compiling.Entry.keep = lambda entry, payload: abs
+compiling.CacheEntry.write = lambda entry, payload: None
+compiling.CacheEntry.keep = lambda entry, payload: abs
 compiling._KERNELS = []
 turn._PATIENCE = 0.01
 interrupts._SAME_INTERRUPT_SECONDS = float(sys.argv[1])
