@@ -32,6 +32,9 @@ from collections.abc import Callable, Iterator
 from timely.communication.message import Taken
 from timely.errors import FrameError
 
+_SMALL = 1 << 12
+"""Bytes of messages that cost more to take one by one than to copy."""
+
 
 class Outstanding:
     """A worker's bytes sent and not taken, by receiver, and what it has taken and not reported, by sender."""
@@ -49,6 +52,13 @@ class Outstanding:
         self._unreported = [0] * peers
         self._takings: list[dict[tuple[int, int], int]] = [{} for _ in range(peers)]
         self._send = send
+
+    def joined(self, drains: bool) -> int:
+        """Return how many bytes of messages an operator takes as one batch.
+
+        They are few for one that does not drain its input: it may emit many times as much before it waits again.
+        """
+        return self.quantum if drains else min(self.quantum, _SMALL)
 
     def add(self, peer: int, size: int) -> None:
         """Owe a worker more."""

@@ -159,7 +159,7 @@ class InputPort(Port):
                 return
             alike = 1
             if left > 1 and self.spreads and ledger is not None:
-                alike = leading_alike(queue, ledger.sizes(), left, self.dataflow.outstanding.quantum)
+                alike = leading_alike(queue, ledger.sizes(), left, self.dataflow.outstanding.joined(self.drains))
             left -= alike
             if alike == 1:
                 yield self._take()

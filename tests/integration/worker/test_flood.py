@@ -43,6 +43,13 @@ def test_a_slow_consumer_fills_no_memory(grow: Callable[..., list[int]], process
     assert max(grow(processes, sender, "direct", BOUND)) < ALLOWED
 
 
+@pytest.mark.lengthy
+def test_a_slow_consumer_behind_an_operator_that_makes_many_records_of_one_fills_no_memory(
+    grow: Callable[..., list[int]],
+) -> None:
+    assert max(grow(2, "input", "multiply", BOUND)) < ALLOWED
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("sender", ["source", "input"])
 @pytest.mark.parametrize("shape", ["chain", "multiply", "loop"])

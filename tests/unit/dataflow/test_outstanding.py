@@ -36,6 +36,13 @@ def test_a_share_is_at_least_a_byte() -> None:
     assert outstanding(1)[0].share == 1
 
 
+def test_an_operator_that_drains_its_input_takes_more_bytes_as_one_batch() -> None:
+    whole, _, _ = outstanding(1 << 20)
+    assert (whole.joined(drains=True), whole.joined(drains=False)) == (1 << 16, 1 << 12)
+    whole, _, _ = outstanding(1 << 10)
+    assert whole.joined(drains=True) == whole.joined(drains=False) == 1 << 6
+
+
 def test_taken_messages_are_reported_once_they_exceed_the_quantum() -> None:
     _, ledger, reports = outstanding()
     for size in (50, 1, 51):
