@@ -15,7 +15,7 @@ A worker by itself does all of that in one operator (`differential.delta.extend_
 Collections are multisets: a result occurs as often as the product of the occurrences of its parts.
 """
 
+from differential.delta.collection_index import CollectionIndex, Extension, extend
 from differential.delta.prefixes import AltNeu, Prefixes
-from differential.delta.relation import CollectionIndex, Extension, extend
 
 __all__ = ["AltNeu", "CollectionIndex", "Extension", "Prefixes", "extend"]

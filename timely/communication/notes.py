@@ -5,7 +5,8 @@
 - `fate.I`, by the launcher: process I has ended or is stopped, so peers need not wait for it any longer.
 
 A process finds the directory by the path of its report. Without a launcher there are no notes. Processes that a
-cluster's system starts learn the fates of others in another way, and declare them here (`declare_fate`).
+cluster's system starts learn the fates of others in another way, and declare them here (`declare_fate`), as a session
+does for the processes that it starts.
 
 >>> from tempfile import TemporaryDirectory
 >>> with TemporaryDirectory() as directory:

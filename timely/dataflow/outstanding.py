@@ -20,7 +20,8 @@ earlier input, which no operator of the loop is before; so a loop always complet
 is not bounded.
 
 **The bound.** `owed(p)` exceeds the share by at most what one batch of a source or input becomes, and for each counted
-channel by a quarter of the share and what its operator emits for one batch. Not counted: what operators keep, what one
+channel by a quarter of the share and what its operator emits for one batch, or for small messages that become one
+(`joined`). Not counted: what operators keep, what one
 activation of an operator emits, and what circulates in loops.
 """
 
@@ -33,7 +34,7 @@ from timely.communication.message import Taken
 from timely.errors import FrameError
 
 _SMALL = 1 << 12
-"""Bytes of messages that cost more to take one by one than to copy."""
+"""How many bytes of messages become one batch for an operator that does not drain its input."""
 
 
 class Outstanding:

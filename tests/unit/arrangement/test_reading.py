@@ -292,15 +292,21 @@ def test_a_negative_count_of_a_record_is_refused_unless_the_cursor_is_signed() -
     execute_directly(program)
 
 
+def often_in_two_epochs(worker: Worker) -> tuple[InputSession, Trace]:
+    """Return an input, and a trace of two epochs, each of which has half as many of one record as is too often."""
+    with worker.dataflow() as scope:
+        session, words = new_input(scope)
+        trace = words.arrange_by_key().trace()
+    for epoch in range(2):
+        session.update("ann", 8, diff=1 << 62)
+        session.advance_to(epoch + 1)
+        worker.step()
+    return session, trace
+
+
 def test_consolidating_names_a_record_that_occurs_too_often() -> None:
     def program(worker: Worker) -> None:
-        with worker.dataflow() as scope:
-            session, words = new_input(scope)
-            trace = words.arrange_by_key().trace()
-        for epoch in range(2):
-            session.update("ann", 8, diff=1 << 62)
-            session.advance_to(epoch + 1)
-            worker.step()
+        session, trace = often_in_two_epochs(worker)
         trace.allow_compaction_to(1)
         before = trace.batches()
         with pytest.raises(DataError, match=r"how often \('ann', 8\) occurs does not fit into 64 bits"):
@@ -313,13 +319,7 @@ def test_consolidating_names_a_record_that_occurs_too_often() -> None:
 
 def test_a_lookup_names_a_record_that_occurs_too_often() -> None:
     def program(worker: Worker) -> None:
-        with worker.dataflow() as scope:
-            session, words = new_input(scope)
-            trace = words.arrange_by_key().trace()
-        for epoch in range(2):
-            session.update("ann", 8, diff=1 << 62)
-            session.advance_to(epoch + 1)
-        worker.step()
+        session, trace = often_in_two_epochs(worker)
         cursor = trace.cursor(1)
         for look_up in (lambda: cursor[["bob", "ann"]], lambda: cursor.counts((["bob", "ann"], [8, 8]))):
             with pytest.raises(DataError, match=r"how often \('ann', 8\) occurs does not fit into 64 bits"):
