@@ -6,12 +6,13 @@ The programs are those of `examples/`, with their data, under `differential/jobs
 Compiled *modules* are those that `pyproject.toml` names: mypyc compiles ordinary Python to C, so with or without it
 the package does the same. Compiled *kernels* are the loops over rows, for the processor of this machine or, with
 `TIMELY_KERNELS=levels`, for each level of processor for which wheels are published. Both are compiled at the same time,
-on all cores. Where one fails, for want of a C compiler, say, the wheel does without, and a warning that pip shows with
-`-v` states why. The environment decides otherwise: `TIMELY_COMPILE=0` leaves the modules out and `TIMELY_KERNELS=0` the
-kernels. With `TIMELY_COMPILE=1`, and with `TIMELY_KERNELS=host` or `levels`, a failure ends the build.
+on all cores. Where modules cannot be compiled, for want of a C compiler, say, the wheel does without, and a warning
+that pip shows with `-v` states why; with `TIMELY_COMPILE=1` that ends the build, and with `TIMELY_COMPILE=0` they are
+left out. Kernels that cannot be compiled end the build, because what is installed does not require Numba;
+`TIMELY_KERNELS=0` leaves them out, for use with the extra `compile`.
 
 Editable installs have neither. With `TIMELY_COMPILE=1` the modules are compiled in place: from then on changes of those
-sources take effect when it is done again. Kernels are compiled at their first use.
+sources take effect when it is done again. Kernels are compiled at their first use, by the Numba of the extra `compile`.
 
 The wheel also has a software bill of materials, by CycloneDX, in `.dist-info/sboms` (PEP 770): the packages that it
 requires, and those whose code is in what was compiled.
@@ -112,7 +113,7 @@ class WheelHook(BuildHookInterface[Any]):
                 steps.append((pool.submit(_modules, Path(self.root), sources, self._built), modules == "1"))
             if kernels != "0" and not is_editable:
                 made = pool.submit(_kernels, Path(self.root), kernels or "host", processes, self._built)
-                steps.append((made, bool(kernels)))
+                steps.append((made, True))
             for step, is_required in steps:
                 self._add(step, is_required, is_editable, build_data)
         if not is_editable:
@@ -130,7 +131,7 @@ class WheelHook(BuildHookInterface[Any]):
         except (Exception, SystemExit) as error:
             if is_required:
                 raise
-            self.app.display_warning(f"not compiled, which makes changes slower, or the first start: {error}")
+            self.app.display_warning(f"not compiled, which makes changes slower: {error}")
             return
         for file in sorted(path for path in directory.rglob("*") if path.is_file()):
             place = file.relative_to(directory)

@@ -80,6 +80,12 @@ NOTHING: Ints = np.empty(0, np.int64)
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
+MISSING = (
+    "this installation has no compiled kernels for this processor, Python and settings, and Numba, which compiles them, "
+    "is not installed: run pip install 'timely-dataflow[compile]', or install a wheel that has compiled kernels"
+)
+"""The error of a kernel that has to be compiled where Numba is not installed."""
+
 _IS_INTERPRETED = os.environ.get("DIFFERENTIAL_KERNELS") == "interpreted"
 _lock = threading.RLock()
 _KERNELS: list[Kernel] = []
@@ -261,6 +267,8 @@ def _codegen() -> Any:
     try:
         return importlib.import_module("differential.kernels.codegen")
     except (AttributeError, ImportError, KeyError) as error:
+        if isinstance(error, ModuleNotFoundError) and error.name == "numba":
+            raise RuntimeError(MISSING) from error
         version = getattr(sys.modules.get("numba"), "__version__", "")
         raise RuntimeError(
             f"Numba {version} cannot compile the kernels of this package ({error}); install another version of Numba, "

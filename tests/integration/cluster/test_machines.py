@@ -75,7 +75,10 @@ def images(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Images]:
     run(pip.split(), 300, TIMELY_COMPILE="0", TIMELY_KERNELS="host" if has_kernels else "0")
     (wheel,) = context.glob("*.whl")
     (context / Path(SCRIPT).name).write_bytes(Path(SCRIPT).read_bytes())
-    written = run([*TIMELY.split(), "containerfile", "--python", "3", "--wheel", wheel.name, Path(SCRIPT).name], 60)
+    extras = [] if has_kernels else ["--extras", "compile"]
+    written = run(
+        [*TIMELY.split(), "containerfile", "--python", "3", "--wheel", wheel.name, *extras, Path(SCRIPT).name], 60
+    )
     (context / "Containerfile").write_text(written)
     buildah = Images(directory)
     try:

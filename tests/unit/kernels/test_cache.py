@@ -274,6 +274,15 @@ def test_a_numba_that_cannot_compile_kernels_is_named(counted: Compiled, monkeyp
         answer()
 
 
+def test_a_kernel_that_must_be_compiled_without_numba_names_the_extra(
+    counted: Compiled, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "numba", None)
+    monkeypatch.delitem(sys.modules, "differential.kernels.codegen", raising=False)
+    with pytest.raises(RuntimeError, match=r"pip install 'timely-dataflow\[compile\]'"):
+        answer()
+
+
 SCRIPT = """
     import os, resource, sys
     import numpy as np
