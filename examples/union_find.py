@@ -9,7 +9,7 @@ edges. The remaining edges, fewer than nodes, are sent to worker 0, which does t
 well, use `differential.graphs.weakly_connected_components`.
 
 An operator need not process a batch in Python: here a loop over its columns is compiled by Numba, as is usual if each
-row depends on the rows before.
+row depends on the rows before. `pip install numba` installs it.
 """
 
 from __future__ import annotations

@@ -81,8 +81,8 @@ Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
 MISSING = (
-    "this installation has no compiled kernels for this processor, Python and settings, and Numba, which compiles them, "
-    "is not installed: run pip install 'timely-dataflow[compile]', or install a wheel that has compiled kernels"
+    "this installation has no compiled kernels for this processor, Python and settings, and Numba, which compiles "
+    "them, is not installed: run pip install 'timely-dataflow[compile]', or install a wheel that has compiled kernels"
 )
 """The error of a kernel that has to be compiled where Numba is not installed."""
 
