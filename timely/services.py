@@ -11,9 +11,11 @@ from timely.live.display import Display, time_left
 from timely.live.handle import Live
 from timely.live.serving import WRITE_SECONDS, Access, HttpServer, headers_of, listen
 from timely.run.directory import run_directory
+from timely.run.environment import STATE_VARIABLE
 from timely.run.live import serve_live
 
 __all__ = [
+    "STATE_VARIABLE",
     "WRITE_SECONDS",
     "Access",
     "AnsweringSocket",

@@ -11,9 +11,7 @@ from differential.arguments import is_url
 from differential.durable.local import MANIFEST, LocalStore
 from differential.durable.store import Store
 from timely.errors import ConfigError, StoreError
-
-VARIABLE = "TIMELY_STATE_DIR"
-"""The environment variable by which `timely run --state DIR` passes the directory to the program."""
+from timely.services import STATE_VARIABLE
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
@@ -62,7 +60,7 @@ class Directory:
 def place_of(where: str | os.PathLike[str] | Stores | None) -> Stores:
     """Return the place that a program names, or that `timely run --state DIR` does. Raises ConfigError if none does."""
     if where is None:
-        where = os.environ.get(VARIABLE)
+        where = os.environ.get(STATE_VARIABLE)
     if where is None:
         raise ConfigError("where is the state? Run the program with 'timely run --state DIR', or give State.open a DIR")
     if not isinstance(where, (str, os.PathLike)):

@@ -8,12 +8,7 @@ from weakref import WeakSet
 
 from timely.errors import SessionError
 from timely.lowlevel import user_origin
-
-VARIABLE = "TIMELY_STATE_DIR"
-"""The environment variable that names the directory to the program.
-
-`differential.durable.places`, which a session without a state does not import, because it needs pyarrow, reads it too.
-"""
+from timely.services import STATE_VARIABLE
 
 
 class ClaimHolder(Protocol):
@@ -32,7 +27,7 @@ def state_of_run(session: ClaimHolder) -> str | None:
 
     Raises SessionError while another session of the program has it: only one session commits to a directory.
     """
-    directory = os.environ.get(VARIABLE) or None
+    directory = os.environ.get(STATE_VARIABLE) or None
     if directory is not None:
         if any(not each.is_closed for each in _holders):
             raise SessionError(

@@ -22,8 +22,8 @@ from timely.communication.notes import Notes
 from timely.config import Config
 from timely.run.child import Child
 from timely.run.directory import run_directory
+from timely.run.environment import STATE_VARIABLE
 from timely.run.execute import execute
-from timely.run.state import VARIABLE
 
 POLL_SECONDS = 0.5
 TERMINATE_SECONDS = 3.0
@@ -135,8 +135,8 @@ class Actor:
 def _prepared(orders: Orders, directory: Path) -> Config:
     """Return the configuration of this process, with keys in a private directory; set the directory of state."""
     if orders.state is None:
-        os.environ.pop(VARIABLE, None)
+        os.environ.pop(STATE_VARIABLE, None)
     else:
-        os.environ[VARIABLE] = orders.state
+        os.environ[STATE_VARIABLE] = orders.state
     write_keys(str(directory), orders.public, orders.secret)
     return replace(orders.config, curve_dir=str(directory))

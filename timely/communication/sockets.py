@@ -50,7 +50,7 @@ from timely.communication.listener import Listener
 from timely.communication.meeting import Meeting
 from timely.communication.message import Data, Failure, Goodbye, Message, ProgressUpdate
 from timely.communication.rings import Rings
-from timely.communication.thread import Mailbox
+from timely.communication.thread import Mailbox, has_room_again
 from timely.communication.waiting import Waiting
 from timely.communication.watch import GRACE_SECONDS, LinkWatch
 from timely.communication.wire import read, readable, size_of
@@ -281,25 +281,17 @@ class SocketAllocator(Allocator):
     # Waiting
 
     def park(self, timeout: float | None) -> None:
-        own = self._own
+        own, ring = self._own, self._doorbell.ring
         own.parked = True  # before the last look at `items`: see `Mailbox`
         try:
-            if not (own.items or self._early or self._has_room_again() or self._spin(timeout)):
+            has_work = own.items or self._early
+            if not (has_work or has_room_again(self, self._mailboxes.values(), ring) or self._spin(timeout)):
                 self._rings.set_asleep(True)  # before the last look at the rings: see `inbox`
                 if not self._rings.is_ready():
                     self._wait(timeout)
         finally:
             own.parked = False
             self._rings.set_asleep(False)
-
-    def _has_room_again(self) -> bool:
-        """Register to be woken when workers of this process take what is queued for them; return whether they did."""
-        if not self.congested:
-            return False
-        # Registered before the second look at the backlog, so that no mailbox becomes empty unnoticed in between.
-        for mailbox in self._mailboxes.values():
-            mailbox.waiting[self.index] = self._doorbell.ring
-        return not self.congested
 
     def _spin(self, timeout: float | None) -> bool:
         """Look for messages a few times before sleeping, if this has recently paid off; return whether there are any.

@@ -11,7 +11,7 @@ took.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from threading import TIMEOUT_MAX, Lock
 
 from timely.communication.allocator import Allocator, admit
@@ -89,6 +89,16 @@ class Mailbox:
         return self.sent[sender] - self.taken[sender]
 
 
+def has_room_again(sender: Allocator, mailboxes: Iterable[Mailbox], ring: Callable[[], None]) -> bool:
+    """Have `ring` called when workers of this process take what is queued for them; return whether they just did."""
+    if not sender.congested:
+        return False
+    # Registered before the second look at the backlog, so that no mailbox becomes empty unnoticed in between.
+    for mailbox in mailboxes:
+        mailbox.waiting[sender.index] = ring
+    return not sender.congested
+
+
 class ThreadAllocator(Allocator):
     """A worker's end of the queues inside one process. See `Allocator`."""
 
@@ -117,18 +127,9 @@ class ThreadAllocator(Allocator):
     def park(self, timeout: float | None) -> None:
         own = self._own
         own.parked = True  # before the last look at `items`: see `Mailbox`
-        if not own.items and not self._has_room_again():
+        if not own.items and not has_room_again(self, self._mailboxes, self._bell.ring):
             self._bell.wait(timeout)
         own.parked = False  # an interrupt skips this: then senders ring in vain until the next `park`
-
-    def _has_room_again(self) -> bool:
-        """Register to be woken when peers take what is queued for them; return whether they just did."""
-        if not self.congested:
-            return False
-        # Registered before the second look at the backlog, so that no mailbox becomes empty unnoticed in between.
-        for mailbox in self._mailboxes:
-            mailbox.waiting[self.index] = self._bell.ring
-        return not self.congested
 
     def wake(self) -> None:
         self._bell.ring()

@@ -13,11 +13,14 @@ from timely.communication.notes import REPORT_VARIABLE
 from timely.config import Config, variable
 from timely.observe.notices import notify
 
+STATE_VARIABLE = "TIMELY_STATE_DIR"
+"""The variable by which `timely run --state DIR` passes the directory to the program."""
+
 PREFIXES = ("TIMELY_", "DIFFERENTIAL_")
 
 KNOWN = frozenset(
     {variable(field.name) for field in fields(Config)}
-    | {REPORT_VARIABLE, "TIMELY_LIFELINE", "TIMELY_PREFIX", "TIMELY_STATE_DIR", "TIMELY_COMPILE", "TIMELY_KERNELS"}
+    | {REPORT_VARIABLE, "TIMELY_LIFELINE", "TIMELY_PREFIX", STATE_VARIABLE, "TIMELY_COMPILE", "TIMELY_KERNELS"}
     | {"TIMELY_LIVE_TOKEN", "TIMELY_LIVE_CERTIFICATE", "TIMELY_LIVE_KEY"}
     | {"DIFFERENTIAL_CACHE_DIR", "DIFFERENTIAL_KERNELS"}
 )

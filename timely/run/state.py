@@ -19,9 +19,7 @@ from typing import Any
 
 from timely.errors import ConfigError
 from timely.live.output import printing
-
-VARIABLE = "TIMELY_STATE_DIR"
-"""The environment variable that names the directory to the program."""
+from timely.run.environment import STATE_VARIABLE
 
 LOCK = "restarts.lock"
 """The file that a group with `--restart` has locked. It names the process for those that are refused."""
@@ -64,7 +62,7 @@ def pass_on(directory: str | None) -> None:
         return
     if os.path.exists(directory) and not os.path.isdir(directory):
         raise ConfigError(f"--state {directory} is a file; name a directory, which is made if there is none")
-    os.environ[VARIABLE] = os.path.abspath(directory)
+    os.environ[STATE_VARIABLE] = os.path.abspath(directory)
 
 
 @contextmanager

@@ -41,6 +41,7 @@ def slowly(input: Any, output: Any) -> None:
         output.give(capability, batch)
 
 
+@pytest.mark.composed
 @on_workers
 def test_records_and_bytes_are_counted_when_emitted_and_when_received(workers: int) -> None:
     everything = [account for accounts in counted(workers) for account in accounts]
@@ -92,6 +93,7 @@ def print_nothing(record: object) -> None:
     """Take a record."""
 
 
+@pytest.mark.composed
 def test_an_in_line_operator_has_its_own_line_and_its_own_time() -> None:
     def slow(x: Any) -> Any:
         ticks[0].time += 10_000_000
@@ -169,6 +171,7 @@ def test_a_table_is_truncated_after_the_costliest_operators() -> None:
     assert lines[-1] == "and 21 more operators"
 
 
+@pytest.mark.composed
 @on_workers
 def test_the_costs_of_dataflows_that_ended_are_kept_in_one_row_for_each_operator(workers: int) -> None:
     accounts: list[Account] = []

@@ -127,6 +127,7 @@ def test_every_batch_sent_is_received_once_by_the_worker_it_was_sent_to(workers:
     assert into_exchange == workers * sum(epochs)
 
 
+@pytest.mark.composed
 @on_workers
 def test_every_kind_of_record_is_made_in_the_order_of_times_and_only_if_requested(workers: int) -> None:
     for worker, events in enumerate(logged([30, 0, 10], workers, *EVERYTHING)):
@@ -220,6 +221,7 @@ def test_the_last_frontier_everywhere_is_empty(workers: int) -> None:
         assert any("'holding'" in event.port for event in events)
 
 
+@pytest.mark.composed
 def test_a_later_listener_receives_what_has_been_built() -> None:
     def program(worker: Worker) -> list[list[Any]]:
         early: list[Any] = []
@@ -383,6 +385,7 @@ def test_a_log_of_only_its_own_dataflow_does_not_feed_itself(kind: Any) -> None:
     assert execute_directly(program) < 20
 
 
+@pytest.mark.composed
 def test_the_log_can_be_captured_in_a_file_and_replayed(tmp_path: Path) -> None:
     path = tmp_path / "log.events"
 
