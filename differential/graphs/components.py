@@ -24,8 +24,8 @@ def weakly_connected_components(edges: Collection) -> Collection:
 
     Labels are propagated with priority: a label enters together with those that have as many binary digits, so that the
     smallest labels spread through a component before the others enter. (Differential dataflow's `propagate_at` does the
-    same.) Integers are their own labels, so those from 0 on cost least, and those far from 0 and close together most.
-    All other nodes, such as text, have labels by their hash.
+    same.) Integers below 2**24 are their own labels. All other nodes, such as text, have labels by their hash, of which
+    few have few digits, however alike the nodes are.
 
     >>> example(lambda scope: weakly_connected_components(Collection.of(scope, np.array([2, 5]), np.array([1, 6]))))
     [((1, 1), 1), ((2, 1), 1), ((5, 5), 1), ((6, 5), 1)]

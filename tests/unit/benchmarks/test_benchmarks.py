@@ -161,7 +161,7 @@ PATH = Path()
             pytest.param("text", (name, "words", 200, 600), "1 change ratio", marks=pytest.mark.lengthy)
             for name in text_workload.ALGORITHMS
         ),
-        ("text", ("wcc", "long names", 200, 600), "initial ratio"),
+        *(("text", ("wcc", naming, 200, 600), "initial ratio") for naming in ("long names", "far integers")),
         *(("triangles", (30, 300, name, 3, 1), "initial s") for name in triangles.ALGORITHMS),
         ("unionfind", (100, 90, 10), "M edges/s"),
         pytest.param("upgrade", (3,), "median ms a step", marks=pytest.mark.lengthy),
