@@ -47,9 +47,23 @@ class NodeNumbers:
         for layer, numbers in self._layers:
             # No layer is empty, and a name is in one layer at most.
             known, asked = of_one_kind((layer, names), _WHAT)
-            places = np.minimum(np.searchsorted(known, asked), len(known) - 1)
+            places = np.minimum(_positions(known, asked), len(known) - 1)
             found = np.where(known[places] == asked, numbers[places], found)
         return found
+
+
+def _positions(known: Array, asked: Array) -> Ints:
+    """Return how many of the sorted `known` are less than each of `asked`."""
+    if known.dtype.kind != "T":
+        return np.searchsorted(known, asked)
+    # Up to NumPy 2.4, `searchsorted` looks for texts of more than 15 bytes in the memory of the wrong array.
+    less = np.zeros(len(asked), np.int64)
+    step = 1 << len(known).bit_length()
+    while step := step >> 1:
+        more = less + step
+        is_less = known[np.minimum(more, len(known)) - 1] < asked
+        less = np.where(is_less & (more <= len(known)), more, less)
+    return less
 
 
 def in_order_of_names(names: Array, numbers: Ints) -> tuple[Array, Ints]:

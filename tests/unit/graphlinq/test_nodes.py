@@ -179,6 +179,34 @@ def test_numbers_of_names_that_arrive_epoch_by_epoch_do_not_depend_on_it_either(
     assert numbered(3) == numbered(1)
 
 
+@few
+@given(st.lists(st.lists(st.integers(0, 30), max_size=20), max_size=5), st.integers(0, 40))
+def test_text_of_any_length_is_found_again(epochs: list[list[int]], size: int) -> None:
+    """NumPy keeps texts of more than 15 bytes apart from the array, in memory of their own for each array."""
+    names = [[f"{'node ':x<{size}}{number}" for number in epoch] for epoch in epochs]
+
+    def program(worker: Worker) -> list[tuple[Time, Any]]:
+        found: list[tuple[Time, Any]] = []
+        with worker.dataflow() as scope:
+            session, stream = new_input(scope)
+            edges, numbers = renamed(stream)
+            edges.inspect_time(lambda time, record: found.append((time, record)))
+            numbers.inspect(lambda record: named.update([record]))
+        for epoch, column in enumerate(names):
+            session.send(np.array(column, np.dtypes.StringDType()), np.array(column[::-1], np.dtypes.StringDType()))
+            session.advance_to(epoch + 1)
+        session.close()
+        worker.step_while(lambda: bool(worker.dataflows))
+        return found
+
+    named: dict[int, str] = {}
+    found = [(time, (named[one], named[other])) for time, (one, other) in execute_directly(program)]
+    expected = [((epoch,), edge) for epoch, column in enumerate(names) for edge in zip(column, column[::-1])]
+    assert sorted(found) == sorted(expected)
+    assert sorted(named) == list(range(len({name for column in names for name in column})))
+    assert len(set(named.values())) == len(named)
+
+
 @pytest.mark.parametrize("operator", ["numbers", "edges"])
 def test_an_epoch_of_known_names_sorts_nothing_and_new_ones_few_times(
     operator: str, monkeypatch: pytest.MonkeyPatch
