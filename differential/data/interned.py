@@ -108,6 +108,10 @@ class Interned(ColumnLike):
             result = moved(*args)
             if result is not None:
                 return result
+        if function in _MIXING:
+            raise TypeError(f"np.{function.__name__} of NumPy mixes up texts: write array[rows] = column")
+        if function is np.searchsorted:  # up to NumPy 2.4 it reads texts of one array in the memory of the other
+            args, options = tuple(map(_as_objects, args)), {name: _as_objects(each) for name, each in options.items()}
         return function(*_all_spelled_out(args), **_all_spelled_out(options))
 
     def __getitem__(self, rows: Any) -> Any:
@@ -254,6 +258,11 @@ def _spelled_out(value: Any) -> Any:
     return operand
 
 
+def _as_objects(value: Any) -> Any:
+    """Return a column of text as Python's strings; other values as they are."""
+    return np.asarray(value, _OBJECT) if getattr(value, "dtype", _OBJECT).kind == "T" else value
+
+
 def _all_spelled_out(values: Any) -> Any:
     return (
         {name: _spelled_out(value) for name, value in values.items()} if type(values) is dict else _spelled_out(values)
@@ -297,3 +306,6 @@ _MOVERS: dict[Callable[..., Any], Callable[..., Any]] = {
     np.take: _taken,
 }
 """The functions that only move rows, as they do it with numbers: they return None where they do not."""
+
+_MIXING = frozenset({np.place, np.put, np.putmask})
+"""The functions that, up to NumPy 2.4, copy texts of more than 15 bytes from an array without their memory."""

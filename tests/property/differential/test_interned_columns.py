@@ -109,6 +109,30 @@ def test_an_operation_on_a_column_of_numbers_is_that_on_the_array_of_its_strings
 
 
 @settings(deadline=None)
+@given(st.lists(st.integers(0, 99)), st.lists(st.integers(0, 99)), st.sampled_from(["left", "right"]))
+def test_texts_of_any_length_are_found_among_others(rows: list[int], sought: list[int], side: Any) -> None:
+    """NumPy keeps texts of more than 15 bytes apart from the array, in memory of their own for each array."""
+    names, others = (
+        [f"a name of more than 15 bytes {number:02d}" for number in each] for each in (sorted(rows), sought)
+    )
+    (column, array), (other, other_array) = both(names), both(others)
+    expected = np.searchsorted(np.array(names, object), np.array(others, object), side)
+    for known, asked in ((column, other), (array, other), (column, other_array)):
+        assert np.searchsorted(known, asked, side).tolist() == expected.tolist()
+        assert np.searchsorted(a=known, v=asked, side=side).tolist() == expected.tolist()
+    assert np.searchsorted(column, "a name") == 0
+
+
+@pytest.mark.parametrize("function", [np.put, np.putmask, np.place])
+def test_functions_of_numpy_that_mix_up_long_texts_are_refused(function: Callable[..., Any]) -> None:
+    column, array = both(["a name of more than 15 bytes"])
+    with pytest.raises(
+        TypeError, match=rf"np\.{function.__name__} of NumPy mixes up texts: write array\[rows\] = column"
+    ):
+        function(array, [0], column)
+
+
+@settings(deadline=None)
 @given(rows=TEXTS, more=TEXTS, data=st.data())
 def test_rows_that_are_chosen_are_those_of_the_array(rows: list[str], more: list[str], data: st.DataObject) -> None:
     column, array = both(rows)
