@@ -6,7 +6,7 @@ with `HttpServer` and `Access`, passes tables to programs of this machine throug
 """
 
 from timely.communication.asking import AnsweringSocket, AskingSocket
-from timely.communication.notes import declare_fate, has_prefixes
+from timely.communication.notes import begin_to_end, declare_fate, has_prefixes
 from timely.live.display import Display, time_left
 from timely.live.handle import Live
 from timely.live.serving import WRITE_SECONDS, Access, HttpServer, headers_of, listen
@@ -23,6 +23,7 @@ __all__ = [
     "Display",
     "HttpServer",
     "Live",
+    "begin_to_end",
     "declare_fate",
     "has_prefixes",
     "headers_of",

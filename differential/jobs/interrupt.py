@@ -5,8 +5,8 @@ and then ends with the status of an interrupted program. A second one ends the j
 before the job follows anything. A terminal sends the signal to every process, so processes without worker 0 only wait
 for the end that worker 0 makes.
 
-SIGTERM, by which service managers end programs, and SIGHUP do the same, but for the status. The launcher handles them
-itself.
+SIGTERM, by which service managers end programs, and SIGHUP do the same in a single process, but for the status. Among
+several, SIGTERM ends a process at once, because the launcher also sends it when a peer has failed.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from types import FrameType
 from typing import Any, Self
 
 from timely import Config
+from timely.services import begin_to_end
 
 SAME = 1.0
 """Seconds within which a further signal is the same Ctrl-C: a terminal and the launcher both send it."""
@@ -37,31 +38,30 @@ class Interrupt:
     """
 
     def __init__(self, is_followed: bool = False) -> None:
+        config = Config.from_environ()
         self._has_come = False
         self._is_followed = is_followed
-        self._is_expected = Config.from_environ().process > 0
-        self._former: Any = None
-        self._ending: list[int] = []
-        """The signals for which this has a handler, and the program had none."""
+        self._is_alone = config.processes == 1
+        self._is_expected = config.process > 0
+        self._former: dict[int, Any] = {}
+        """The handlers of the program, whose places this has taken."""
         self._status = 0
         self._came_at = 0.0
 
     def __enter__(self) -> Self:
-        former = signal.getsignal(signal.SIGINT)
-        if self._is_followed and current_thread() is main_thread() and callable(former):
-            self._former = former
-            signal.signal(signal.SIGINT, self._take)
         if current_thread() is main_thread():
-            self._ending = [each for each in ENDING if signal.getsignal(each) is signal.SIG_DFL]
-            for signum in self._ending:
-                signal.signal(signum, self._end)
+            former = {signum: signal.getsignal(signum) for signum in (signal.SIGINT, *ENDING)}
+            takes = {signum for signum in ENDING if former[signum] is signal.SIG_DFL}
+            if self._is_followed:
+                takes |= {signum for signum in former if callable(former[signum]) and self._is_own(signum)}
+            self._former = {signum: former[signum] for signum in takes}
+            for signum in takes:
+                signal.signal(signum, self._take if signum == signal.SIGINT else self._end)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if self._former is not None:
-            signal.signal(signal.SIGINT, self._former)
-        for signum in self._ending:
-            signal.signal(signum, signal.SIG_DFL)
+        for signum, former in self._former.items():
+            signal.signal(signum, former)
         if kind is None and self._has_come:
             raise SystemExit(self._status) if self._status else KeyboardInterrupt
 
@@ -83,15 +83,26 @@ class Interrupt:
         while not self._has_come and (left := end - clock.monotonic()) > 0:
             clock.sleep(min(left, GLANCE))
 
+    def _is_own(self, signum: int) -> bool:
+        """Return whether a signal that the program handles concerns what is followed, and not a peer."""
+        return signum == signal.SIGINT or self._is_alone
+
     def _take(self, signum: int, frame: FrameType | None) -> None:
         now = clock.monotonic()
         if self._has_come and now < self._came_at + SAME:
             return
         if self._has_come or not self._is_expected:
-            self._former(signum, frame)
-        self._has_come, self._came_at = True, now
+            self._former[signum](signum, frame)
+        self._come(now)
 
     def _end(self, signum: int, frame: FrameType | None) -> None:
         if self._has_come or not (self._is_followed and self._is_expected):
+            if callable(former := self._former[signum]):
+                former(signum, frame)
             raise SystemExit(128 + signum)
-        self._has_come, self._came_at, self._status = True, clock.monotonic(), 128 + signum
+        self._status = 128 + signum
+        self._come(clock.monotonic())
+
+    def _come(self, now: float) -> None:
+        begin_to_end()  # or the launcher would end this process before its files are complete
+        self._came_at, self._has_come = now, True

@@ -9,6 +9,7 @@ import time as clock
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 
 import pytest
 
@@ -16,6 +17,7 @@ from differential.jobs.interrupt import SAME, Interrupt
 from tests.examples_loading import EXAMPLES
 from tests.integration.jobs.programs import INTERRUPTED, SECONDS, epochs, started, table
 from tests.integration.launcher.launching import Run
+from timely.communication.notes import REPORT_VARIABLE, Notes
 
 PROCESSES = pytest.mark.parametrize("processes", [1, 2])
 
@@ -151,11 +153,12 @@ def test_the_second_ctrl_c_ends_a_job_that_follows() -> None:
         assert signal.getsignal(signal.SIGINT) is former
 
 
-def ended(signum: signal.Signals, *, is_followed: bool) -> None:
+def ended(signum: signal.Signals, *, is_followed: bool, times: int = 1) -> None:
     """Send a signal to a job that follows something, or ends at once."""
     with Interrupt(is_followed) as interrupt:
         interrupt.expect()
-        signal.raise_signal(signum)
+        for _ in range(times):
+            signal.raise_signal(signum)
         assert is_followed, "nothing is followed, so the job ends at once"
         assert interrupt.has_come()
 
@@ -173,6 +176,47 @@ def test_a_service_manager_ends_a_job_like_ctrl_c(signum: signal.Signals, is_fol
         signal.signal(signum, former)
 
 
+@pytest.mark.parametrize("is_followed", [True, False])
+def test_a_job_takes_sigterm_from_the_command_that_runs_it(is_followed: bool) -> None:
+    def terminate(signum: int, frame: FrameType | None) -> None:
+        raise SystemExit("from the command")
+
+    former = signal.signal(signal.SIGTERM, terminate)
+    try:
+        with pytest.raises(SystemExit) as exit:
+            ended(signal.SIGTERM, is_followed=is_followed)
+        assert exit.value.code == (128 + signal.SIGTERM if is_followed else "from the command")
+        with pytest.raises(SystemExit, match="from the command"):
+            ended(signal.SIGTERM, is_followed=is_followed, times=2)
+        assert signal.getsignal(signal.SIGTERM) is terminate
+    finally:
+        signal.signal(signal.SIGTERM, former)
+
+
+@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
+def test_the_launcher_learns_that_a_job_completes_its_files(
+    signum: signal.Signals, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(REPORT_VARIABLE, str(tmp_path / "report.0"))
+    with pytest.raises((KeyboardInterrupt, SystemExit)):
+        ended(signum, is_followed=True)
+    assert Notes(tmp_path).has_begun_to_end(0), "the launcher ends the job after two seconds"
+
+
+def test_sigterm_among_several_processes_ends_a_job_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    def terminate(signum: int, frame: FrameType | None) -> None:
+        raise SystemExit("at once")
+
+    monkeypatch.setenv("TIMELY_PROCESSES", "2")
+    monkeypatch.setenv("TIMELY_ADDRESSES", "ipc:///tmp/a,ipc:///tmp/b")
+    former = signal.signal(signal.SIGTERM, terminate)
+    try:
+        with pytest.raises(SystemExit, match="at once"):
+            ended(signal.SIGTERM, is_followed=True)
+    finally:
+        signal.signal(signal.SIGTERM, former)
+
+
 def test_a_signal_that_the_program_ignores_stays_ignored() -> None:
     former = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
@@ -185,7 +229,25 @@ def test_a_signal_that_the_program_ignores_stays_ignored() -> None:
 
 
 @pytest.mark.lengthy
-def test_sigterm_leaves_complete_files_of_a_job_that_follows(tmp_path: Path) -> None:
+@pytest.mark.parametrize("workers", [1, 2])
+def test_sigterm_leaves_complete_files_of_a_job_that_follows(workers: int, tmp_path: Path) -> None:
+    (tmp_path / "graph").write_text("1 2\n")
+    (tmp_path / "changes").write_text("+ 2 3\n")
+    outputs = "--changes", tmp_path / "out", "--csv", tmp_path / "answer.csv"
+    given = tmp_path / "graph", tmp_path / "changes", "--follow", *outputs
+    run = Run("run", "-w", str(workers), EXAMPLES / "components.py", *given)
+    try:
+        until(run, lambda: has_lines(tmp_path / "out", 3), "the change")
+        run.process.send_signal(signal.SIGTERM)
+        assert run.end(SECONDS) == 128 + signal.SIGTERM, run.error
+    finally:
+        run.close()
+    assert sorted(os.listdir(tmp_path)) == ["answer.csv", "changes", "graph", "out"]
+    assert "3,1" in (tmp_path / "answer.csv").read_text()
+
+
+@pytest.mark.lengthy
+def test_sigterm_leaves_complete_files_of_a_script_that_follows(tmp_path: Path) -> None:
     (tmp_path / "graph").write_text("1 2\n")
     (tmp_path / "changes").write_text("+ 2 3\n")
     arguments = [
