@@ -79,7 +79,8 @@ def save(
     down = max(1, -(-len(panels) // across))
     with rc_context(STYLE):
         figure = Figure(figsize=(shape[0] * across, shape[1] * down), layout="constrained")
-        figure.suptitle(title, fontsize=10)
+        # A file may be called `$1_$2`, which is not a formula, or have bytes in its name that are not UTF-8.
+        figure.suptitle(title.encode(errors="backslashreplace").decode(), fontsize=10, parse_math=False)
         for axes, panel in zip(figure.subplots(down, across, squeeze=False).flat, panels):
             panel(axes)
         form = Path(file.name).suffix.removeprefix(".")
