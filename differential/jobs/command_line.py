@@ -194,7 +194,7 @@ class _Missing(argparse.Action):
 def options_from(parser: argparse.ArgumentParser, arguments: Sequence[str] | None) -> argparse.Namespace:
     """Return the options that a job receives. Exits with status 2 if more than one output is standard output."""
     options = parser.parse_args(arguments)
-    if [getattr(options, name) for name in ("changes_to", "json", "csv", "parquet")].count("-") > 1:
+    if [getattr(options, name, None) for name in ("changes_to", "json", "csv", "parquet", "rejects")].count("-") > 1:
         parser.error("only one output can be standard output")
     return options
 
@@ -209,7 +209,8 @@ def at_least(least: Number) -> Callable[[str], Number]:
             given = kind(text)
         except ValueError:
             given = kind(least - 1)
-        if given < least or not math.isfinite(given):
+        # Not `isfinite`, which cannot take every integer. NaN is neither less nor more.
+        if not least <= given < math.inf:
             raise argparse.ArgumentTypeError(f"{text!r} is not a {what} of at least {least}")
         return given
 

@@ -256,8 +256,8 @@ class JobRun:
             self._presence.ask(unknown)
             self._advance()
             self._presence.learn(unknown, epoch)
-        changes = iter(chunk)
-        while not self._task.interrupt.is_overdue() and (batch := list(islice(changes, self._task.options.batch))):
+        changes, size = iter(chunk), min(self._task.options.batch, len(chunk))
+        while not self._task.interrupt.is_overdue() and (batch := list(islice(changes, size))):
             self._make(batch)
 
     def _make(self, batch: list[EpochChange]) -> None:

@@ -65,7 +65,9 @@ class Faults:
             self.count += 1
             self._untaken += 1
             if self.policy == "report":
-                self._kept.append(fault)
+                # The name of a file may have bytes that are not UTF-8, and what is kept goes into columns of text.
+                file = fault.file.encode(errors="backslashreplace").decode()
+                self._kept.append(fault._replace(file=file))
 
     def take(self) -> list[Fault]:
         """Return the faults kept since the last call."""

@@ -104,6 +104,27 @@ def test_the_summary_leaves_standard_output_to_rejected_lines(tmp_path: Path) ->
 
 
 @pytest.mark.lengthy
+def test_rejected_lines_name_a_file_whose_name_is_not_utf_8(tmp_path: Path) -> None:
+    graph = write_lines(tmp_path / "caf\udce9.tsv", [(1, 2), (2, "x")])
+    found, _ = outcome("components", [graph, "--integers", "--on-error", "report", "--rejects", "-"])
+    assert [fault.file for fault in found.faults] == [f"{tmp_path}/caf\\udce9.tsv"]
+
+
+def test_rejected_lines_do_not_share_standard_output(graph: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    given = [str(graph), "--csv", "-", "--on-error", "report", "--rejects", "-"]
+    with pytest.raises(SystemExit, match="2"):
+        parse(job("components"), given, "components")
+    assert "only one output can be standard output" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("size", [1 << 64, 10**400])
+def test_a_batch_may_be_larger_than_all_changes(size: int, graph: Path, tmp_path: Path) -> None:
+    changes = write_lines(tmp_path / "changes.tsv", [("+", 3, 4), ("-", 1, 2)])
+    found, _ = outcome("components", [graph, changes, "--batch", str(size)])
+    assert [count for count, _ in found.report.batches] == [2]
+
+
+@pytest.mark.lengthy
 @pytest.mark.parametrize("given", [["--on-error", "report"], ["--rejects", "file"], ["--on-error", "report:file"]])
 def test_a_file_of_rejects_belongs_to_its_policy(given: list[str], graph: Path) -> None:
     done = run(*given, graph)
