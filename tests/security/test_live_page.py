@@ -118,6 +118,14 @@ def test_a_token_becomes_a_cookie_whatever_characters_it_has() -> None:
         page.close()
 
 
+@pytest.mark.parametrize("other", ['theme={"dark": true}', "flag", "a b=1", "user@host=1", "a=\xe9", "=", ";"])
+def test_cookies_of_other_ports_do_not_hide_the_token(live: tuple[int, str], other: str) -> None:
+    port, token = live
+    for cookie in (f"{other}; timely-live-{port}={token}", f"timely-live-{port}={token}; {other}"):
+        assert ask(port, "/", Cookie=cookie).status == 200
+        assert ask(port, "/", Cookie=cookie.replace(token, "x" * len(token))).status == 401
+
+
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "OPTIONS", "PATCH"])
 def test_nothing_can_be_sent(live: tuple[int, str], method: str) -> None:
     port, token = live

@@ -10,9 +10,9 @@
 
 from __future__ import annotations
 
-from http.cookies import CookieError, SimpleCookie
 from urllib.parse import parse_qs, quote, unquote, urlencode
 
+from starlette.requests import cookie_parser
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from timely.live.serving import Access, headers_of
@@ -76,12 +76,8 @@ class PageGuard:
 
     def _has_token(self, scope: Scope, headers: dict[str, str]) -> bool:
         given = [parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]]
-        try:
-            morsel = SimpleCookie(headers.get("cookie", "")).get(self._cookie)
-        except CookieError:
-            morsel = None
-        if morsel is not None:
-            given.append(unquote(morsel.value))
+        # Browsers send the cookies of all ports of this machine, in any form: `SimpleCookie` gives up at `a={"b": 1}`.
+        given.append(unquote(cookie_parser(headers.get("cookie", "")).get(self._cookie, "")))
         return self._access.has_token(headers, *given)
 
 
