@@ -162,6 +162,17 @@ def test_what_a_program_prints_goes_where_its_output_goes_while_a_terminal_shows
     assert "an answer" not in terminal.getvalue()
 
 
+@pytest.mark.parametrize("name", ["graph[final].txt", "a[/b].txt"])
+def test_a_terminal_shows_the_name_of_a_file_as_it_is(name: str, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    with Display(True) as display:
+        display.begin(f"reading {name}", 100)
+        clock.now += 1
+        display.advance(50, 1000, "rows")
+    assert f"reading {name}" in terminal.getvalue()
+
+
 def test_a_worker_on_another_thread_begins_and_ends_to_count_in_its_own_steps(
     clock: Clock, capsys: pytest.CaptureFixture[str]
 ) -> None:
