@@ -1,4 +1,8 @@
-"""The figures that others collect of a job, for Prometheus and OpenTelemetry: names, meanings and values."""
+"""The figures that others collect of a job, for Prometheus and OpenTelemetry: names, meanings and values.
+
+OpenTelemetry collects in a thread of its own, while another one changes the state. So each loop runs over a copy, which
+`tuple` and `sorted` make in one step.
+"""
 
 from __future__ import annotations
 
@@ -81,7 +85,7 @@ def _answering(state: JobState) -> Iterator[Sample]:
 
 
 def _running(state: JobState) -> Iterator[Sample]:
-    yield (), float(sum(not dataflow.is_over for dataflow in state.dataflows.values()))
+    yield (), float(sum(not dataflow.is_over for dataflow in tuple(state.dataflows.values())))
 
 
 def _warnings(state: JobState) -> Iterator[Sample]:

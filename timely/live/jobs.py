@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -65,7 +66,7 @@ def runs() -> list[RunProcesses]:
         groups = [group for group in groups if group not in same]
         groups.append((presence, *(each for group in same for each in group)))
     return [
-        RunProcesses(tuple(sorted(group, key=lambda each: (min(each.runs.values(), default=0), each))))
+        RunProcesses(tuple(sorted(group, key=lambda each: (min(each.runs.values(), default=0), each.pid))))
         for group in groups
     ]
 
@@ -106,7 +107,7 @@ def page_at(address: str) -> LiveJob:
     if not is_url(given):
         raise ConfigError(f"{address!r:.100} is not an address: give the one that the job printed, or a process number")
     parts = urlsplit(given)
-    url = f"{parts.scheme}://{parts.netloc}/".replace("//localhost", "//127.0.0.1")
+    url = re.sub(r"//localhost(?=[:/])", "//127.0.0.1", f"{parts.scheme}://{parts.netloc}/")
     here = next((job for job in pages() if job.url == url), LiveJob(url, "", ()))
     token = parse_qs(parts.query).get("token", [""])[0] or os.environ.get(TOKEN_VARIABLE, "") or here.token
     if not token:

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import quote
 
-from timely.errors import ConfigError
+from timely.errors import ConfigError, TransportError
 from timely.live.address import Address, is_url
 from timely.live.handle import Live
 from timely.live.jobs import FILE
@@ -34,16 +34,19 @@ def begin_page(
     listener = address.listen()
     port, certificate = listener.getsockname()[1], address.certificate
     notes = Warnings(address.token)
+    resources.callback(notes.close)
     watching = Watching(Here(process, notes), find)
     app = application(watching, address.token, address.host, port)
     server = HttpServer("live page", app, listener, certificate, watching.close, limit_concurrency=64)
+    resources.callback(server.close)
     path = directory / FILE
+    resources.callback(partial(path.unlink, missing_ok=True))
     pids = [os.getpid(), *([os.getppid()] if is_launched else [])]
     noted = {"url": server.url, "token": address.token, "processes": pids}
-    write_privately(path, {**noted, "certificate": os.path.abspath(certificate[0]) if certificate else ""})
-
-    for end in (notes.close, server.close, partial(path.unlink, missing_ok=True)):
-        resources.callback(end)
+    try:
+        write_privately(path, {**noted, "certificate": os.path.abspath(certificate[0]) if certificate else ""})
+    except OSError as error:
+        raise TransportError(f"cannot note where the live page is: {error.strerror}: {path}") from None
     return Live(f"{server.url}?token={quote(address.token)}", resources.close)
 
 

@@ -63,7 +63,8 @@ def presences() -> list[Presence]:
                     presence = _read(path)
                     if is_alive(presence.pid):
                         found.append(presence)
-    return sorted(found)
+    # By what distinguishes them: a killed process may have left a note with the number of one that runs now.
+    return sorted(found, key=lambda presence: (presence.pid, presence.socket))
 
 
 def fellows(runs: Mapping[str, int]) -> Iterator[tuple[int, Presence]]:

@@ -46,8 +46,8 @@ def begin_live(config: Config) -> None:
     if config.telemetry is not None and "telemetry" not in _begun:
         from timely.live.live import begin_telemetry
 
-        _begun.add("telemetry")
         atexit.register(begin_telemetry(config.telemetry, config.process))
+        _begun.add("telemetry")
 
 
 def serve_live(

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
 import subprocess
 import tempfile
+import threading
+import warnings
 from pathlib import Path
 
 import pytest
 
 import timely.live.jobs as live_jobs
+import timely.live.live as live_module
 import timely.observe.presence as observe_presence
 from timely.errors import ConfigError, TransportError
 from timely.live.client import JobView, events
@@ -136,6 +140,7 @@ def test_an_address_needs_its_token_unless_the_job_is_here(monkeypatch: pytest.M
     with pytest.raises(ConfigError, match="shows nothing without its token"):
         page_at("example.org:8400")
     monkeypatch.setenv("TIMELY_LIVE_TOKEN", "xyz")
+    assert page_at("localhost.example.org:8400").url == "http://localhost.example.org:8400/"
     assert page_at("https://example.org") == LiveJob("https://example.org/", "xyz", ())
     for wrong in ("ftp://example.org", "127.0.0.1:99999", "127.0.0.1:x", "http://[::1", "http://"):
         with pytest.raises(ConfigError, match="is not an address"):
@@ -166,6 +171,24 @@ def test_a_page_that_is_closed_leaves_nothing(monkeypatch: pytest.MonkeyPatch, t
     page = serve_live(0)
     assert [path.name.startswith("timely-run-") for path in tmp_path.iterdir()] == [True]
     page.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_page_that_cannot_be_noted_is_not_served(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    before = warnings.showwarning, {each.name for each in threading.enumerate()}
+
+    def full(path: Path, content: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(live_module, "write_privately", full)
+    with pytest.raises(TransportError, match=r"cannot note where .*: No space left on device: .*live\.json"):
+        serve_live(0)
+    absent = tmp_path / "absent"
+    monkeypatch.undo()
+    with pytest.raises(ConfigError, match="cannot use the certificate"):
+        serve_live(0, certificate=(str(absent), str(absent)))
+    assert (warnings.showwarning, {each.name for each in threading.enumerate()}) == before
     assert list(tmp_path.iterdir()) == []
 
 

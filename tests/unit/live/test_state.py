@@ -16,7 +16,7 @@ from timely.live.latency import Epoch
 from timely.live.looking import NANOSECONDS, RECEIVED, ROWS, DataflowSeen, ProcessSeen, WorkerSeen
 from timely.live.rows import decoded, encoded
 from timely.live.shape import Box, Diagram, DiagramNode
-from timely.live.state import REMEMBERED, JobState, StateChanges
+from timely.live.state import REMEMBERED, DataflowState, JobState, StateChanges
 from timely.live.top import parts
 from timely.progress.antichain import Antichain
 
@@ -146,3 +146,25 @@ def test_changed_rows_are_sent_as_integers_of_64_bits_in_base64() -> None:
     assert text == ("AQAAAAAAAAABAAAAAAAAAAIAAAAAAAAA//////////8AAAAAAAEAAAAAAAAAAAAABgAAAAAAAAAHAAAAAAAAAA==")
     assert decoded(text) == [[1, 1, 2, -1, 1 << 40, 0, 6, 7]]
     assert encoded(rows.tobytes(), rows.tobytes()) == ""
+
+
+def test_figures_can_be_collected_while_another_thread_takes_in_dataflows() -> None:
+    state = state_of(0, 1)
+    state.take(look({0: 1, 1: 1}))
+
+    class Busy(DataflowState):
+        """A dataflow beside which another one appears whenever somebody asks whether it is over."""
+
+        @property
+        def is_over(self) -> bool:  # type: ignore[override]
+            state.add_shapes([shape(len(state.dataflows))])
+            return False
+
+        @is_over.setter
+        def is_over(self, value: bool) -> None:
+            pass
+
+    first = state.dataflows[0]
+    state.dataflows[0] = Busy(first.shape, first.rows, first.operators, {0: ((3,),)})
+    for each in FIGURES:
+        list(each.samples(state))

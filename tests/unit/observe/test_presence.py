@@ -82,3 +82,10 @@ def test_damaged_notes_are_passed_over(directory: Path, text: str) -> None:
     presence = noted(directory)
     presence.socket.with_name(f"{presence.socket.name}.json").write_text(text)
     assert found(directory) == []
+
+
+def test_two_notes_with_the_number_of_one_process_are_both_read(directory: Path, tmp_path: Path) -> None:
+    other = tmp_path / "timely-run-bbbbbbbb"
+    other.mkdir(mode=0o700)
+    expected = [noted(directory), noted(other, runs={"s": 0}, socket=socket_of(other, os.getpid()))]
+    assert [each for each in presences() if each.socket.is_relative_to(tmp_path)] == expected
