@@ -38,6 +38,8 @@ def columns_of(table: pa.Table) -> list[Any]:
 def column_of(array: pa.ChunkedArray) -> Column:
     """Return the column of an Arrow array."""
     of = array.type
+    # An array without rows may lack the buffers that others have.
+    array = pa.chunked_array([chunk for chunk in array.chunks if len(chunk)], of)
     if isinstance(of, pa.BaseExtensionType):
         return column_of(pa.chunked_array([chunk.storage for chunk in array.chunks], of.storage_type))
     if pa.types.is_dictionary(of):

@@ -22,6 +22,7 @@ from timely.lowlevel import typed
 
 _STATED = re.compile(r"(text|uint64|bool|float32|decimal|time)\b")
 """The types that are stated to Arrow, since it would infer others. Columns of the rest are read as it infers them."""
+_NO_TEXT = "not text in UTF-8: convert the file, as `iconv -f latin1 -t utf-8` does"
 _EXACT = 1 << 53
 """Floats represent all whole numbers up to this one."""
 
@@ -37,7 +38,11 @@ def table_of(path: str, types: Mapping[str, str]) -> pa.Table:
         _refuse_rounded(path, table, types)
     except pa.ArrowException as error:
         raise DataError(f"{path}: {_with_name(path, str(error)):.300}") from None
+    except UnicodeDecodeError:
+        raise DataError(f"{path}: the names of the columns are {_NO_TEXT}") from None
     for place, name in enumerate(table.column_names):
+        if pa.types.is_binary(table.field(place).type) and name not in types:  # what Arrow makes of other encodings
+            raise DataError(f"{path}: column {name!r} is {_NO_TEXT}; 'bytes' as the type of the column keeps it")
         if pa.types.is_string(table.field(place).type) and types.get(name) != "text":
             texts = table.column(place)
             table = table.set_column(place, name, pc.if_else(pc.equal(texts, ""), pa.scalar(None, texts.type), texts))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
@@ -41,18 +41,25 @@ def column_of(values: Any, name: str) -> Column:
     """
     if isinstance(values, ColumnLike):
         return cast(Column, values)
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        return _of_masked(values, name)
     try:
-        if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
-            return _of_masked(values)
         if isinstance(values, np.ndarray) and (values.dtype.kind != "O" or is_stated(values)):
             if values.dtype.kind == "u" and values.dtype.itemsize == 8:
                 return typed(values, "uint64")  # type: ignore[no-any-return]
             return widened(_one_dimensional(as_column(values)))
-        items = with_none(values.tolist() if isinstance(values, np.ndarray) else list(values))
+        items = with_none(values.tolist() if isinstance(values, np.ndarray) else listed(values))
         plain = _of_one_class(items)
         return typed(items, type_of(items)) if plain is None else plain
     except DataError as error:
         raise DataError(f"column {name!r}: {error}") from None
+
+
+def listed(values: Any) -> list[Any]:
+    """Return the values of a column as a list. Raises DataError for a value that is not a column."""
+    if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
+        raise DataError(f"{values!r:.80} is one value: give a list of values, one for each row")
+    return list(values)
 
 
 def _of_one_class(items: list[Any]) -> Column | None:
@@ -198,15 +205,16 @@ def _one_dimensional(column: Column) -> Column:
     return column
 
 
-def _of_masked(values: Any) -> Column:
+def _of_masked(values: Any, name: str) -> Column:
     """Return a masked array as a column in which what is masked is null. Raises DataError where everything is."""
     missing = np.ma.getmaskarray(values)
     present = np.ma.getdata(values)[~missing]
     if not len(present):
-        raise DataError("all values are masked: state a type, as in types={'column': 'int64?'}")
+        raise DataError(f"column {name!r}: all values are masked: state a type, as in types={{'column': 'int64?'}}")
     items = np.full(len(values), None, np.object_)
-    items[~missing] = column_of(present, "").tolist()
-    return typed(items.tolist(), nullable(column_of(present, "")).type.name)  # type: ignore[no-any-return]
+    column = column_of(present, name)
+    items[~missing] = column.tolist()
+    return typed(items.tolist(), nullable(column).type.name)  # type: ignore[no-any-return]
 
 
 def columns_of_rows(rows: Sequence[Any]) -> tuple[list[str] | None, list[list[Any]]]:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from differential.extra import imported
 from differential.frames.frame import Frame
 from differential.frames.needed import needs
-from differential.frames.python import columns_of_rows, names_of
+from differential.frames.python import columns_of_rows, listed, names_of
 from timely.errors import DataError
 from timely.lowlevel import stated, typed
 
@@ -59,7 +59,8 @@ def read(data: Any, names: Sequence[str] | None = None, *, types: Mapping[str, s
     if names is None:
         names = found if found is not None else [f"c{place}" for place in range(len(columns))]
     if types and (unknown := set(types) - set(names)):
-        raise DataError(f"there is no column {min(unknown)!r} to have a type: the columns are {', '.join(names)}")
+        known = ", ".join(map(str, names))
+        raise DataError(f"there is no column {min(unknown)!r} to have a type: the columns are {known}")
     if not types:
         return Frame(names, columns)
     return Frame(names, _stated(names, columns, types)).cast(dict(types))
@@ -71,7 +72,7 @@ def _stated(names: Sequence[str], columns: Sequence[Any], types: Mapping[str, st
     for name, column in zip(names, columns):
         if name in types and not hasattr(column, "dtype"):
             try:
-                column = typed(list(column), types[name])
+                column = typed(listed(column), types[name])
             except DataError as error:
                 raise DataError(f"column {name!r}: {error}") from None
         made.append(column)

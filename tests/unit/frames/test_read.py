@@ -147,6 +147,26 @@ def test_what_is_wrong_with_a_file_is_reported_with_its_name(tmp_path: Path, tex
             read(_csv(tmp_path / f"a{ending}", "no file of this form"))
 
 
+def test_a_file_that_is_not_utf_8_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_bytes("name,n\ncafé,1\n".encode("latin-1"))
+    with pytest.raises(DataError, match=r"a\.csv: column 'name' is not text in UTF-8: convert the file"):
+        read(path)
+    assert read(path, types={"name": "bytes"}).records() == [("café".encode("latin-1"), 1)]
+    path.write_bytes("größe\n1\n".encode("latin-1"))
+    with pytest.raises(DataError, match=r"a\.csv: the names of the columns are not text in UTF-8: convert the file"):
+        read(path)
+
+
+@pytest.mark.parametrize(
+    ("of", "buffers"),
+    [(pa.large_string(), [None, pa.py_buffer(b""), pa.py_buffer(b"")]), (pa.decimal128(5, 2), [None, None])],
+)
+def test_an_array_without_rows_may_lack_buffers(of: Any, buffers: list[Any]) -> None:
+    array = pa.Array.from_buffers(of, 0, buffers)
+    assert read(pa.table({"a": pa.chunked_array([array, pa.array([None], of)])})).records() == [(None,)]
+
+
 @pytest.mark.parametrize(
     ("array", "name"),
     [(np.array([1, 2]), "int64?"), (np.array([0.5, 2], "f4"), "float32?"), (np.array(["a", ""]), "text?")],
@@ -340,6 +360,9 @@ def test_objects_of_pandas_are_read_as_a_list_of_the_same_values_is(values: list
         ({"a": [(1 << 53) + 1, 0.5]}, "column 'a': .*rounded"),
         ({"a": np.array([1j])}, "column 'a': .*complex128"),
         ({"a": np.array(["2024-01"], "M8[M]")}, r"column 'a': .*astype\('datetime64\[us\]'\)"),
+        ({"a": np.ma.MaskedArray([1j, 2], [False, True])}, "^column 'a': cannot make a column of complex128"),
+        ({"a": 3}, "column 'a': 3 is one value: give a list"),
+        ({"a": "ann"}, "column 'a': 'ann' is one value: give a list"),
         ({"a": [1], "b": [1, 2]}, "different lengths"),
         ({1: [1]}, "must be text, not 1"),
         ({}, r"0 column\(s\)"),
@@ -378,6 +401,10 @@ def test_a_stated_type_that_values_do_not_have_is_refused() -> None:
         read(pa.table({"a": [1, None]}), types={"a": "int64"})
     with pytest.raises(DataError, match="no column 'b' to have a type"):
         read({"a": [1]}, types={"b": "int64"})
+    with pytest.raises(DataError, match="no column 'b' to have a type: the columns are 0, 1"):
+        read(pd.DataFrame([[1, 2]]), types={"b": "int64"})
+    with pytest.raises(DataError, match="column 'a': 3 is one value: give a list"):
+        read({"a": 3}, types={"a": "int64"})
     with pytest.raises(DataError, match=r"'int' is not a column type: docs/types\.md"):
         read({"a": [1]}, types={"a": "int"})
 
