@@ -145,7 +145,7 @@ def _container(options: argparse.Namespace) -> Value:
     return {
         "name": "timely",
         "image": options.image,
-        "command": [*command, *options.target],
+        "command": [*command, *(word.replace("$", "$$") for word in options.target)],  # or $(NAME) is expanded
         "env": [{"name": name, "value": str(value)} for name, value in environment.items()],
         "ports": [
             {"name": "rendezvous", "containerPort": HEAD_PORT},

@@ -24,7 +24,7 @@ def save(shapes: Sequence[Diagram], path: Path) -> None:
     """
     form = path.suffix.removeprefix(".").lower()
     if form in ("dot", "gv"):
-        made = dot(shapes).encode()
+        made = dot(shapes).encode(errors="surrogateescape")
     elif form == "json":
         made = json.dumps([shape.as_data() for shape in shapes], indent=1).encode()
     elif form not in FORMATS:
@@ -107,7 +107,9 @@ def _quoted(text: str) -> str:
 
 def _output(command: Sequence[str], given: str) -> bytes:
     try:
-        done = subprocess.run(command, input=given.encode(), capture_output=True, timeout=SECONDS, check=False)
+        done = subprocess.run(
+            command, input=given.encode(errors="surrogateescape"), capture_output=True, timeout=SECONDS, check=False
+        )
     except subprocess.TimeoutExpired:
         raise ConfigError(f"{command[0]} has not drawn the dataflow within {SECONDS:g} s: write a .dot file") from None
     if done.returncode:

@@ -67,6 +67,12 @@ def test_a_manifest_is_consistent_and_has_keys_that_load(capsys: pytest.CaptureF
     assert {each["name"]: each["value"] for each in container["env"]}["TIMELY_PROCESSES"] == "3"
 
 
+def test_a_pod_receives_the_arguments_of_its_script_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
+    # Kubernetes replaces $(NAME) by a variable, and $$ by $.
+    text = written(capsys, *K8S, "count.py", "$(TIMELY_PROCESSES)", "a$$b")
+    assert '- count.py\n            - "$$(TIMELY_PROCESSES)"\n            - "a$$$$b"\n' in text
+
+
 names = st.from_regex(r"[a-z][a-zA-Z0-9./-]*", fullmatch=True)
 values = st.recursive(
     st.text() | st.integers() | st.booleans() | names | st.sampled_from(["no", "On", "null", "0x1", "1.5", "~"]),

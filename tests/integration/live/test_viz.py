@@ -56,6 +56,14 @@ def viz(*arguments: str | Path, path: str | None = None) -> subprocess.Completed
     )
 
 
+def test_a_script_whose_name_is_not_utf_8_is_drawn_into_a_file(tmp_path: Path) -> None:
+    script, picture = tmp_path / "caf\udce9.py", tmp_path / "picture.dot"
+    script.write_text(SCRIPT)
+    done = viz("-o", picture, script)
+    assert (done.returncode, done.stderr) == (0, "built []\n")
+    assert b"caf\xe9.py:11" in picture.read_bytes()
+
+
 def only(tmp_path: Path, *programs: str) -> str:
     """Return a search path with these programs alone; skip the test where one cannot be had."""
     directory = tmp_path / "programs"
