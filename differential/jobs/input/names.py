@@ -80,7 +80,8 @@ class Names:
         """Return the code of a name. Raises DataError, with the names most like it, if no node has it."""
         found = self._find(name)
         if found is None:
-            close = difflib.get_close_matches(name, list(dict.fromkeys(self._candidates(name))), n=3)
+            sought = name.encode(errors="replace").decode()  # an argument may have bytes that are not UTF-8
+            close = difflib.get_close_matches(sought, list(dict.fromkeys(self._candidates(sought))), n=3)
             hint = f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
             raise DataError(f"no node is named {name!r}{hint}")
         return found
@@ -96,6 +97,7 @@ class Names:
         return code
 
     def _find(self, name: str) -> int | None:
+        # Arrow has ordered UTF-8 byte by byte, which is the order of code points, in which Python compares.
         place = bisect_left(_Strings(self._sorted), name)
         if place < len(self._sorted) and self._sorted[place].as_py() == name:
             return place
