@@ -41,6 +41,7 @@ def reading(label: str, format: str = "text") -> Iterator[None]:
     try:
         yield
     except _errors() as error:
+        # An error of the system has a number. Those of gzip and Arrow about damage are OSErrors without one.
         if isinstance(error, OSError) and error.errno:
             raise DataError(f"cannot read {label}: {error.strerror}") from None
         raise DataError(f"{label} is a damaged {format} file: {_reason(error)}; copy the file again") from None

@@ -44,6 +44,7 @@ def about(path: Path) -> str:
 def run_program(path: Path, name: str, arguments: list[str]) -> int:
     """Run a program as a script, with these arguments; return its exit status."""
     sys.argv[:] = [f"-m differential.jobs {name}", *arguments]
+    # Programs import modules beside them, as they do when they run as scripts.
     sys.path.insert(0, str(path.parent))
     try:
         runpy.run_path(str(path), run_name="__main__")

@@ -67,6 +67,7 @@ def parse(job: Job, arguments: Sequence[str] | None, program: str) -> argparse.N
             job.settle(options)
     except ValueError as error:
         parser.error(str(error))
+    # After `settle`: whether lengths are used may depend on what that has decided.
     if options.weight is not None and not job.is_weighted(options):
         remedy = "add --weighted" if hasattr(options, "weighted") else "leave it out"
         parser.error(f"--weight names lengths, which this question does not use: {remedy}")

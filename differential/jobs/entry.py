@@ -55,6 +55,7 @@ def task_of(job: Job, options: argparse.Namespace, interrupt: Interrupt) -> Task
         changes = changes_of(graph, options, layout, faults, interrupt)
     reopened = None
     if graph.names is None and os.path.isfile(options.graph):
+        # Faults of its own: those of `graph` have been counted, or have ended the run.
         reopened = partial(open_graph, options.graph, layout, Faults("skip"))
     return Task(job, options, graph, reopened, changes, faults, interrupt)
 
@@ -120,12 +121,14 @@ def _finish(task: Task, outcome: JobOutcome, outputs: Outputs) -> None:
 def check(task: Task, outcome: JobOutcome) -> None:
     """Raise CheckError if the answer differs from the one computed from scratch."""
     assert task.job.check is not None
+    # An answer that never had a record has no columns: how many it would have is not known.
     columns = outcome.edges.columns or (np.zeros(0, np.int64),) * 2
     every = [np.repeat(column, outcome.edges.counts) for column in columns]
     edges = Edges(every[0], every[1], every[2] if len(every) > 2 else None)
     found = tuple(np.asarray(column) for column in task.job.check(edges, outcome.nodes, task.options))
     counts = np.ones(len(found[0]), np.int64)
     wrong = [Delta(0, tuple(outcome.answer.columns), outcome.answer.counts), Delta(0, found, -counts)]
+    # Empty ones may lack columns.
     wrong = [delta for delta in wrong if len(delta.diffs)]
     if wrong and len((difference := added_up(0, wrong)).diffs):
         record = tuple(column[0] for column in _named(task, tuple(column[:1] for column in difference.columns)))

@@ -73,6 +73,8 @@ class OutputFile:
                 if self._path.is_dir():
                     raise IsADirectoryError(21, "it is a directory")
                 self._path = Path(os.path.realpath(name))  # a symbolic link stays one
+                # Beside its place, because `os.replace` works within a file system alone. Another process may write
+                # here, too.
                 self._partial = self._path.with_name(f".{self._path.name}.{os.getpid()}.partial")
                 self._file = open(self._partial, mode, encoding=encoding)  # noqa: SIM115  __exit__ closes it
 
@@ -89,6 +91,7 @@ class OutputFile:
                 return
             if kind is None and self._partial is not None:
                 self._file.flush()
+                # Before it takes its place: after a power failure the name must not lead to a file without its content.
                 os.fsync(self._file.fileno())
             self._file.close()
             if kind is None and self._partial is not None:
@@ -186,6 +189,7 @@ def _has_no_reader(file: IO[Any]) -> bool:
     except OSError:  # the program has put something else in the place of standard output
         return False
     poll = select.poll()
+    # No events are asked for: POLLERR is reported in any case.
     poll.register(descriptor, 0)
     return any(events & select.POLLERR for _, events in poll.poll(0))
 

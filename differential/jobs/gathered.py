@@ -62,6 +62,7 @@ class Gathered:
         self._added_up = 0
         self.differences = 0
         """How many updates have arrived."""
+        # Nothing happens when the frontier moves: whoever reads asks for it.
         builder.operator.waits = False
         builder.build_from(self._gather)
 
@@ -82,6 +83,7 @@ class Gathered:
             for delta in _by_epoch(updates):
                 due.setdefault(delta.epoch, []).append(delta)
         for epoch in [epoch for epoch in due if epoch >= end]:
+            # Back into the form in which they arrived: the next call divides them again, with what arrives meanwhile.
             self._arrived += [Updates.at((epoch,), delta.columns, delta.diffs) for delta in due.pop(epoch)]
         deltas = [added_up(epoch, due[epoch]) for epoch in sorted(due)]
         self._keep(deltas)
@@ -89,6 +91,7 @@ class Gathered:
 
     def answer(self) -> Answer:
         """Return the records of all epochs that `deltas` has returned, in order, and how often each occurs."""
+        # Nothing can be added up of no deltas, whose columns are not known.
         if not self._final:
             return Answer((), np.zeros(0, np.int64))
         total = added_up(0, self._final)
@@ -98,6 +101,7 @@ class Gathered:
     def _keep(self, deltas: list[Delta]) -> None:
         self._final += deltas
         self._rows += sum(len(delta.diffs) for delta in deltas)
+        # Only once the rows have doubled, so each row is sorted a few times in all, however many epochs there are.
         if self._rows > 2 * self._added_up + LEAST:
             self.answer()
 
@@ -128,6 +132,7 @@ def added_up(epoch: int, deltas: list[Delta]) -> Delta:
     diffs = np.concatenate([delta.diffs for delta in deltas])
     order = np.lexsort(columns[::-1]) if all(column.dtype.kind in "ifb" for column in columns) else _ordered(columns)
     columns, diffs = tuple(column[order] for column in columns), diffs[order]
+    # Equal records are neighbours now, so each run of them is one record.
     starts = starts_of_runs(columns)
     sums = _sums(diffs, starts, columns) if len(starts) else diffs
     kept = starts[sums != 0]

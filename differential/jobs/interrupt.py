@@ -105,4 +105,5 @@ class Interrupt:
 
     def _come(self, now: float) -> None:
         begin_to_end()  # or the launcher would end this process before its files are complete
+        # In this order: a worker on another thread reads `_came_at` as soon as `_has_come` is set.
         self._came_at, self._has_come = now, True

@@ -67,6 +67,7 @@ def followed(paths: Sequence[str], is_over: Callable[[], bool] = lambda: False) 
                     piece = text.poll()
                 if piece is not None:
                     pieces.append((path, piece))
+            # After all have been polled, so that a text that grows fast does not keep others from being read.
             for path, piece in pieces:
                 for number, data in enumerate(io.BytesIO(piece.data), start=piece.line):
                     yield TextLine(label_of(path), number, _text(data, label_of(path), number))
@@ -87,6 +88,7 @@ def is_for_one_worker(path: str) -> bool:
 @contextmanager
 def _opened(path: str, label: str) -> Iterator[Any]:
     """Open a text, decompressed."""
+    # A copy of the descriptor, because closing the file must not close standard input.
     with open(os.dup(0) if path == "-" else path, "rb") as file:
         codec = codec_of(file.peek(LONGEST))
         with reading(label, codec or "text"):

@@ -97,6 +97,7 @@ class Outputs:
                 self.files[option] = stack.enter_context(
                     OutputFile(name, is_live=is_live, binary=option in self._binary)
                 )
+            # All are open, so `__exit__` closes them. If one cannot be opened, those before it are removed here.
             self._stack = stack.pop_all()
         return self
 

@@ -46,6 +46,7 @@ class EdgePresence:
         """Read how often the edges occur that were asked for in `epoch`, which must be final."""
         self._counts.update(dict.fromkeys(edges, 0))
         for delta in self.found.deltas(epoch + 1):
+            # In the next epoch the question, and so its answer, is taken back.
             if delta.epoch == epoch:
                 columns = (column.tolist() for column in delta.columns)
                 self._counts.update(zip(zip(*columns), delta.diffs.tolist()))
@@ -57,11 +58,13 @@ class EdgePresence:
         """
         rows = list(_rows(change))
         for edge, diff in rows:
+            # Other edges are counted by the collection, from which `ask` reads them if they are to be removed later.
             if diff > 0 and edge in self._counts:
                 self._counts[edge] += diff
         kept = []
         for row, (edge, diff) in enumerate(rows):
             if diff < 0:
+                # It is known: all edges that a chunk of changes removes are asked for before its first change is made.
                 if self._counts[edge] + diff < 0:
                     reject(edge)
                     continue

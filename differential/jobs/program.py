@@ -101,10 +101,12 @@ class JobRun:
         """Load the graph and make all changes. Return the outcome on worker 0, None on the others."""
         self._load()
         if not self._is_first:
+            # All of this share is in epoch 0. An input that stayed open would keep later epochs open.
             for session in self._all_sessions():
                 session.close()
             self._worker.step_while(lambda: not self._is_done())
             return None
+        # Not before the first answer: until then Ctrl-C ends the job at once, as it does one that does not follow.
         self._task.interrupt.expect()
         given = self._task.changes
         if given is not None or self._timed:
@@ -159,6 +161,7 @@ class JobRun:
             rows += len(edges.source)
             worker.step_while(lambda: self._edges.is_congested)
         if self._is_first:
+            # After everything was read: only then are the names of nodes complete.
             self._insert_nodes(self._timed[0] if self._timed else first)
         # The workers of a process share its faults. Whoever takes them first reports them, and the sum is the same.
         rows += sum(len(edges.source) for edges in self._timed)
@@ -252,6 +255,7 @@ class JobRun:
     def _change(self, chunk: list[EpochChange]) -> None:
         """Make changes, `options.batch` at a time, each in an epoch of its own."""
         if self._presence is not None and (unknown := self._presence.unknown(chunk)):
+            # All sessions are in the same epoch here: `_advance` brings them there.
             epoch = self._presence.session.epoch
             self._presence.ask(unknown)
             self._advance()
@@ -291,6 +295,7 @@ class JobRun:
         """Complete an epoch, by default the present one, and wait until everything is final before it."""
         epoch = self._edges.epoch + 1 if epoch is None else epoch
         for session in self._all_sessions():
+            # `ask` has advanced its session already.
             if session.epoch < epoch:
                 session.advance_to(epoch)
         gathered = self._gathered()
@@ -305,6 +310,7 @@ class JobRun:
         """Take the changes of the answer in these epochs, and emit them."""
         for delta in self._answer.deltas(self._edges.epoch):
             if (delta.diffs != 0).any() and self._emit is not None:
+                # Epochs without a label are those of questions, in which no edge and so no answer changes.
                 self._emit(labels.get(delta.epoch, delta.epoch), delta)
 
     def _wait(self) -> None:
@@ -317,6 +323,7 @@ class JobRun:
         for each in self._gathered():
             each.deltas(end + 1)
         report = self._report
+        # There are columns: each worker has inserted its row.
         _, rows, rejected = self._read.answer().columns
         report.edges, report.rejected = int(rows.sum()), int(rejected.sum()) + self._task.faults.take_count()
         report.differences = self._answer.differences

@@ -24,6 +24,7 @@ def components(edges: Edges, nodes: NodeInputs, options: Options) -> Columns:
     """Return (node, least node of its weakly connected component)."""
     csgraph, present, matrix = _matrix(edges)
     _, label = csgraph.connected_components(matrix, connection="weak")
+    # `present` is ascending, so the least position is that of the least node.
     return present, present[_least_of(label)]
 
 
@@ -125,6 +126,7 @@ def motifs(edges: Edges, nodes: NodeInputs, options: Options) -> Columns:
             found = table
             continue
         shared = [name for name in table.column_names if name in found.column_names]
+        # There is a shared place, because a motif is connected. Repeated edges stay, and make repeated occurrences.
         found = found.join(table, keys=shared, join_type="inner")
     places = range(1 + max(map(max, options.motif)))
     return [found[f"node{place}"].to_numpy() for place in places]
@@ -139,6 +141,7 @@ def communities(edges: Edges, nodes: NodeInputs, options: Options) -> Columns:
     for _ in range(options.rounds if len(present) else 0):
         votes, number = np.unique(receiver * len(present) + label[sender], return_counts=True)
         node, vote = np.divmod(votes, len(present))
+        # Of each node the label with the most votes comes first, and of equally many the least one.
         order = np.lexsort((vote, -number, node))
         first = np.unique(node[order], return_index=True)[1]
         label = vote[order][first]
@@ -193,6 +196,7 @@ def colours(edges: Edges, nodes: NodeInputs, options: Options) -> Columns:
     given: dict[int, int] = {}
     for node in sorted(neighbours):
         taken = {given[other] for other in neighbours[node] if other in given}
+        # One more colour than are taken, so one of them is free.
         given[node] = next(colour for colour in range(len(taken) + 1) if colour not in taken)
     return _columns(given.items(), 2)
 
@@ -210,6 +214,7 @@ def _matrix(edges: Edges, *others: Ints, weighted: bool = False) -> tuple[Any, I
     length = edges.weight if weighted and edges.weight is not None else np.ones(len(source))
     order = np.lexsort((length, target, source))
     source, target, length = source[order], target[order], length[order]
+    # Equal edges are neighbours, and the shortest of them is the first.
     first = np.ones(len(source), bool)
     first[1:] = (source[1:] != source[:-1]) | (target[1:] != target[:-1])
     # An edge of length 0 is one for SciPy if it is stored, and the matrix stores all that it is given.
