@@ -41,6 +41,7 @@ class Mirror:
             self.totals[node] = row
         moved = changes.get("frontiers", ())
         self.frontiers.update((node, text) for text, *nodes in moved for node in nodes)
+        # The page sends what holds a dataflow only if something does. Once a frontier has moved, what was held is over.
         self.held = changes.get("held", [] if moved else self.held)
         if "epochs" in changes:
             self.epochs = tuple(changes["epochs"])

@@ -229,7 +229,9 @@ class _Again(Line):
             sys.stderr.flush()
 
     def _write(self, text: str) -> None:
+        # One column less, or a terminal would go to the next line, and "\r" would no longer return to this one.
         text = text[: get_terminal_size(WIDTH).columns - 1]
+        # Padded to the length of what was there, of which nothing may be left.
         sys.stderr.write(f"\r{text:<{self._width}}")
         sys.stderr.flush()
         self._width = len(text)

@@ -79,6 +79,7 @@ def pages() -> list[LiveJob]:
             content: Any = read_privately(directory / FILE)
             processes, certificate = tuple(map(int, content["processes"])), str(content.get("certificate", ""))
             found.append(LiveJob(str(content["url"]), str(content["token"]), processes, certificate))
+    # The first is the process that serves the page; the one that started it may live longer.
     return [job for job in found if any(is_alive(process) for process in job.processes[:1])]
 
 

@@ -107,6 +107,7 @@ class Epochs:
         Any thread may ask.
         """
         found = []
+        # Not `clear`: the worker may add one meanwhile.
         while self._ended:
             found.append(self._ended.popleft())
         return found, self._taken > 0
@@ -125,6 +126,7 @@ class Epochs:
 
     def _record(self, has_begun: bool, now: int) -> None:
         """Note that an epoch has begun to end, and those that have ended."""
+        # An epoch that is left out here is not measured; those after it are.
         if has_begun and len(self._begun) < _PENDING:
             self._begun.append((self._sent.frontier, now))
         frontier = self._answered.frontier

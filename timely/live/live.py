@@ -38,6 +38,8 @@ def begin_page(
     watching = Watching(Here(process, notes), find)
     app = application(watching, address.token, address.host, port)
     server = HttpServer("live page", app, listener, certificate, watching.close, limit_concurrency=64)
+    # Each as soon as it is there: whatever fails below, the caller closes all that has begun, the last one first. So
+    # the note, by which others find the page, is gone before the page is.
     resources.callback(server.close)
     path = directory / FILE
     resources.callback(partial(path.unlink, missing_ok=True))

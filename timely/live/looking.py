@@ -86,6 +86,7 @@ class _Totals:
         self._keeping = [operator for operator in dataflow.operators if operator.kept is not None]
         self._sized_at: dict[int, int] = {}
         self._looks = 0
+        # What was counted before somebody looked is not shown: numbers begin at zero.
         self._before = self._counted()
         self._more = np.zeros_like(self._before)
         """By how much the counts grew when they were measured last, in all of the time between two looks."""
@@ -206,6 +207,7 @@ class CountWatch:
         where = seen.operator or seen.doing
         found = WorkerSeen(self.worker.index, where, "" if seen.line is None else str(seen.line))
         found.progress_bytes = self.worker.allocator.progress_bytes
+        # Read once: the worker may begin or stop counting meanwhile.
         now, began = clock.perf_counter_ns(), self._began
         counted = self._counted + (now - began if began else 0)
         elapsed, measured = now - self._seen[0], counted - self._seen[1]
@@ -307,6 +309,7 @@ class CountWatch:
             self.worker.call_after(min(1.0, BUDGET / activations) * elapsed / 1e9, self._stop)
 
     def _start(self) -> None:
+        # A look may have asked for this twice before the worker stepped, or have ended meanwhile.
         if self._uncount is None and not self._has_ended:
             spent = clock.thread_time_ns()
             self._uncount = self.worker.log.count()
@@ -352,6 +355,7 @@ class Looking:
         for worker in workers:
             if worker not in self._watches:
                 self._watches[worker] = CountWatch(worker, measures_epochs=worker.index == 0)
+        # They have ended: nobody steps them any more, so they cannot be asked to stop counting, and need not be.
         for worker in self._watches.keys() - set(workers):
             del self._watches[worker]
         watches = [self._watches[worker] for worker in workers]

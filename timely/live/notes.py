@@ -54,12 +54,14 @@ class Warnings:
         self._stop()
         if warnings.showwarning is self._show:  # otherwise another one has taken its place, and goes on to call it
             warnings.showwarning = self._before
+        # Every text contains this one, so `add` keeps nothing more, though others may still call this in a chain.
         self._secret = ""
 
     def since(self, number: int) -> list[Note]:
         """Return the warnings after the one with this number."""
         if not self._kept or self._kept[-1].number <= number:
             return []
+        # A copy, because another thread may add one meanwhile.
         return [note for note in tuple(self._kept) if note.number > number]
 
     def _shown(self, message: Warning | str, category: type[Warning], filename: str, lineno: int, *rest: Any) -> None:

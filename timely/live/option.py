@@ -95,6 +95,7 @@ def completed(arguments: Sequence[str]) -> list[str]:
         place += 1
         if option == "--live" and not (place < len(found) and _PORT.fullmatch(found[place])):
             found.insert(place, DEFAULT)
+        # `-n2` and `--on=slurm` have theirs in them.
         takes_value = len(option) == 2 or (option.startswith("--") and "=" not in option and option not in FLAGS)
         place += takes_value
     return found

@@ -27,6 +27,7 @@ class StateCollector(Collector):
                 metric.add_metric(labels, value)
             yield metric
         epochs = HistogramMetricFamily(EPOCHS, EPOCHS_TEXT, labels=("dataflow",))
+        # No copy: this runs in the loop that changes the state, without waiting in between.
         for index, dataflow in self._state.dataflows.items():
             total, buckets = 0, []
             for limit, count in zip((*LIMITS, "+Inf"), dataflow.taken):

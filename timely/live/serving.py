@@ -183,6 +183,7 @@ class HttpServer:
 
         import uvicorn
 
+        # Before `has_begun` is set, for which the constructor waits: so `close` finds both.
         self._loop, self._over = asyncio.get_running_loop(), asyncio.Event()
         over, has_begun, ending = self._over, self._has_begun, self._ending
 

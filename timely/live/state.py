@@ -65,6 +65,7 @@ class WorkerState:
         """Return the numbers of a dataflow, which go on from what was counted before looking began again."""
         before = self.totals.get(index)
         base = self._bases.get(index)
+        # `totals` and `seen` have the same dataflows, and counts never decrease while looking goes on.
         if before is not None and (rows[:, COUNTED] < self.seen.dataflows[index].rows[:, COUNTED]).any():
             base = self._bases[index] = before[:, COUNTED]
         if base is None:
@@ -159,6 +160,7 @@ class JobState:
             for worker in process.workers:
                 known = self.workers.get(worker.index)
                 if known is None:
+                    # Seen just now, so what it has done so far is over no time, and no rate.
                     known = self.workers[worker.index] = WorkerState(worker, process.process, process.pid, now)
                 known.grow(worker, now, operators)
             for index, epochs in process.epochs.items():
@@ -177,6 +179,7 @@ class JobState:
     def forget(self) -> list[int]:
         """Forget the oldest dataflows that are over, but for `REMEMBERED` of them; return which."""
         over = [index for index, each in self.dataflows.items() if each.is_over]
+        # The oldest come first: dataflows are added in the order in which they were built.
         gone = over[: max(0, len(over) - REMEMBERED)]
         for index in gone:
             del self.dataflows[index]
@@ -188,6 +191,7 @@ class JobState:
         if found:
             rows = np.zeros_like(dataflow.rows)
             for each in found:
+                # The places at which streams meet come last, and have no numbers.
                 rows[: len(each)] += each
             dataflow.rows = rows
         for worker in self.workers.values():

@@ -58,6 +58,7 @@ class Telemetry:
             "process.pid": os.getpid(),
         }
         resource = Resource.create(about)
+        # The threads that the library starts, which it does in its constructors.
         before = set(threading.enumerate())
         reader = PeriodicExportingMetricReader(OTLPMetricExporter(f"{base}/v1/metrics"), _interval())
         view = View(instrument_name=EPOCHS, aggregation=ExplicitBucketHistogramAggregation(LIMITS))
@@ -87,6 +88,7 @@ class Telemetry:
                 span = self._tracer.start_span("epoch", start_time=epoch.begun + offset, attributes=attributes)
                 span.end(epoch.ended + offset)
                 self._histogram.record(epoch.nanoseconds / 1e9, self._process | {"dataflow": name})
+            # Or they would be sent again after a look that has failed, which leaves them as they are.
             dataflow.epochs = []
 
     def close(self) -> None:
@@ -122,6 +124,7 @@ def begin(endpoint: str, process: int) -> Callable[[], None]:
     """Send to a collector, as a process of the run, until the result is called."""
     watching = Watching(Here(process, current()), dict)
     telemetry = Telemetry(endpoint, process, watching.state)
+    # An event belongs to the loop in which it is first waited for, so it can be made in this thread.
     loop, has_ended = asyncio.new_event_loop(), asyncio.Event()
 
     async def send() -> None:

@@ -39,6 +39,7 @@ class Viewer:
 
     def give(self, message: str) -> bool:
         """Pass on a message, or disconnect a viewer that has too many already; return whether it stays connected."""
+        # What a viewer receives in the beginning, however much, does not count as being behind.
         goes_on = self.messages.qsize() < self._room
         self.messages.put_nowait(message if goes_on else None)
         return goes_on
@@ -140,6 +141,7 @@ class Watching:
         """Stop looking, and disconnect the viewers. Viewers that wait for a look receive the state as it is."""
         self._is_closed = True
         self._looked.set()
+        # `end` only sends a message: the viewers leave later, when they receive it.
         for viewer in self._viewers:
             viewer.end()
         if self._task is not None:
@@ -164,6 +166,8 @@ class Watching:
                 due = max(due + PERIOD, clock.monotonic() + PERIOD / 4)
                 await asyncio.sleep(due - clock.monotonic())
         finally:
+            # Nothing in here waits, so nobody can join between the end of the loop and that of the task, and wait in
+            # vain.
             for each in self._asked():
                 await each.close()
 
@@ -182,12 +186,14 @@ class Watching:
             else:
                 seen.append(answer[0])
                 notes += [[at, each.process, kind, text] for _, at, kind, text in answer[1]]
+        # Before `take`, so that a dataflow which ends in this look is shown as complete first.
         gone = state.forget()
         known = set(state.dataflows)
         if state.unknown(seen):
             answering = {each.process for each in seen}
             first = next(each for each in asked if each.process in answering)
             state.add_shapes(await first.shapes())
+        # A process that has built more than the one that was asked for shapes is taken in next time.
         over = state.take(each for each in seen if not state.unknown([each]))
         if self._looks % HELD_EVERY == 0:
             for index in state.still():
