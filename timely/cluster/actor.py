@@ -58,6 +58,7 @@ class Actor:
 
     def reserve(self, workers: int) -> tuple[int, int]:
         """Return a port that this process and the following ones can use for its workers, and the process id."""
+        # Kept for all attempts: reserved ports are held until this process ends.
         self._port = self._port or reserved_ports(workers)
         return self._port, os.getpid()
 
@@ -99,6 +100,7 @@ class Actor:
         assert child is not None
         end = clock.monotonic() + POLL_SECONDS
         while True:
+            # In this order: what a child has printed before its end is in the queue once its readers have ended.
             child.status = child.process.poll()
             if child.status is not None:
                 for reader in self._readers:

@@ -52,6 +52,7 @@ def _lines(value: Value) -> Iterator[str]:
 def _scalar(value: Value) -> str:
     if not isinstance(value, str):
         return json.dumps(value)
+    # What begins with a letter or "/" and has neither ":" nor "#" is text in every version of YAML, but for some words.
     if _PLAIN.fullmatch(value) and value.lower() not in _WORDS:
         return value
     # JSON writes characters beyond 16 bits as two, which YAML does not put together.

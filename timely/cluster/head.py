@@ -152,6 +152,7 @@ class Head:
             return
         if not 0 < process < ours[0]:
             raise TransportError(f"there is no process {process} of {ours[0]}")
+        # A copy, because closing a connection removes it.
         for connection, other in list(self._guests.items()):
             if other.introduction is not None and other.introduction["process"] == process:
                 self._close(connection)  # the process was started again
@@ -163,6 +164,7 @@ class Head:
         Raises `TransportError` if it was that of a process which the system does not start again.
         """
         self._close(connection)
+        # A connection without an introduction may be anybody's.
         if guest.introduction is not None and not self._place.returns:
             who = f"process {guest.introduction['process']} on {guest.introduction['machine']}"
             raise TransportError(f"{who} has ended before all processes were connected: it was killed or it failed")
@@ -182,6 +184,7 @@ class Head:
             else:
                 process = guest.introduction["process"]
                 come[process], introductions[process] = guest, guest.introduction
+        # Sorted, they are those of processes 1, 2, ...: none is missing.
         addresses = addresses_of([introductions[process] for process in sorted(introductions)], port)
         generation = os.urandom(8).hex()
         answer: dict[str, Any] = {"addresses": addresses, "generation": generation}
@@ -189,6 +192,7 @@ class Head:
             answer["keys"] = [key.decode() for key in self._keys]
         for guest in come.values():
             self._answer(guest, answer)
+        # They stay open, though the rendezvous is over: the end of one is that of its process.
         lines = {process: guest.lines for process, guest in come.items()}
         spread(lines, KeyPairSeal(*self._keys), generation, self._declare)
         return addresses, generation

@@ -61,6 +61,7 @@ def placed(config: Config) -> Iterator[Config]:
             raise ConfigError(f"cannot read the keys in {config.curve_dir}: {error}") from None
         write_keys(str(directory), public, secret)
         with placed_at(place, replace(config, curve_dir=str(directory))) as settled:
+            # Not before: until then other pods could not exchange rows with this one.
             is_ready.set()
             yield settled
 
@@ -91,6 +92,7 @@ def answering(port: int) -> Iterator[Event]:
             """Print nothing: probes come every few seconds."""
 
     with ThreadingHTTPServer(("", port), Probes, bind_and_activate=False) as server:
+        # The constructor has made it, for IPv4 alone.
         server.socket.close()
         server.socket = listener_at(port)
         server.daemon_threads = True

@@ -46,11 +46,13 @@ def _spread(guests: dict[int, LineConnection], seal: KeyPairSeal, generation: st
                 with suppress(EOFError, TransportError):
                     guests[process].receive()
                     continue
+                # Before it is closed, after which it has no descriptor by which to find it.
                 selector.unregister(guests[process].connection)
                 guests.pop(process).close()
                 declare(process, GONE)
                 news = seal.sealed(json.dumps({"generation": generation, "gone": process}).encode())
                 for lines in guests.values():
+                    # It has most likely ended, too, which its own connection reports next.
                     with suppress(OSError):
                         lines.send(news)
 

@@ -83,6 +83,7 @@ def _metadata(name: str, labels: Value, options: argparse.Namespace) -> Value:
 
 
 def _job(pod: dict[str, Value], options: argparse.Namespace) -> Value:
+    # A job demands this. A StatefulSet permits only `Always`, which is what it has without the setting.
     pod["spec"]["restartPolicy"] = "OnFailure"  # type: ignore[index, call-overload]
     return {
         "completionMode": "Indexed",

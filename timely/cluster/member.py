@@ -92,6 +92,7 @@ class Member:
             return None
         lines = LineConnection(connection)
         try:
+            # IndexError: nothing, or not a whole line, has come within the time that `receive` waits.
             word, run, challenge = lines.receive()[0].decode().split(" ")
         except (EOFError, TransportError, ValueError, IndexError):
             lines.close()
@@ -122,6 +123,7 @@ class Member:
         while clock.monotonic() < deadline + CONNECT_SECONDS:  # process 0 gives up first, and names who is missing
             for line in lines.receive():
                 answer: dict[str, Any] = json.loads(self._seal.opened(line))
+                # Another one is a copy of what was sent to somebody else.
                 if answer["nonce"] == nonce:
                     return answer
             self._waiting.note("the others, of which process 0 names those that are missing")

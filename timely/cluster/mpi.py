@@ -69,6 +69,7 @@ def _exchange(config: Config, directory: str) -> tuple[int, int, Mapping[str, An
         message[: len(text)] = text
     world.Bcast(message, root=0)
     MPI.Finalize()
+    # JSON has no NUL, so what is stripped is the rest of the message.
     return rank, ranks, json.loads(message.rstrip(b"\0"))
 
 

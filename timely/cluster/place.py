@@ -65,6 +65,7 @@ def addresses_of(introductions: Sequence[Mapping[str, Any]], head_port: int) -> 
     ('tcp://10.0.0.1:20000', 'tcp://10.0.0.1:20001', 'tcp://10.0.0.2:20000')
     """
     heads = [each["head"] for each in introductions]
+    # There is at least one: a run of one process has no rendezvous.
     head = next((each for each in heads if not is_loopback(each)), heads[0])
     places = [(head, head_port)]
     places += [(head if is_loopback(each["here"]) else each["here"], each["port"]) for each in introductions]

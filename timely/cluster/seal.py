@@ -87,6 +87,7 @@ class Munge:
         done = _run(["unmunge", "--numeric", "--keys=UID"], line)
         if done.returncode != 0:
             raise TransportError(f"munge refuses it: {_reason(done)}")
+        # The text may have an empty line of its own; the first one ends the head.
         head, _, text = done.stdout.partition(b"\n\n")
         user = head.partition(b":")[2].strip().decode()
         if user != str(os.getuid()):

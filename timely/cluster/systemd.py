@@ -141,6 +141,7 @@ def _word(text: str) -> str:
     >>> print(_word("edges.csv"), _word("100 %"), _word('a "b" $HOME'))
     edges.csv "100 %%" "a \"b\" $$HOME"
     """
+    # systemd would replace $NAME by a variable of the service.
     plain = _value(text).replace("$", "$$")
     if re.fullmatch(r"[^\s\"'\\;]+", plain):
         return plain

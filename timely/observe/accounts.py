@@ -216,6 +216,7 @@ class Account:
             elif kind is StateResized:
                 self._keep(event)
             elif kind is OperatorBuilt:
+                # After the time and the worker, the fields of the record are those of the account, in their order.
                 self._begin(event.dataflow).operators[event.operator] = OperatorAccount(*event[2:])
             elif kind is InlineBuilt:
                 account = OperatorAccount(event.dataflow, ~event.inline, event.name, event.path, event.origin)
@@ -225,6 +226,7 @@ class Account:
             elif kind is DataflowCompleted:
                 self._end(event.dataflow)
             else:
+                # Only `Unparked` is left of the kinds that are listened to.
                 self.waited += event.nanoseconds
 
     def _begin(self, dataflow: int) -> _Running:

@@ -168,6 +168,7 @@ class Log:
         # Exchanged first, since a listener may itself record. The listeners are copied, since it may also end one.
         events, self.pending = self.pending, []
         for listener, kinds in tuple(self._listeners.values()):
+            # Whoever wants all kinds receives all: nothing of another kind is pending.
             chosen = events if kinds >= self.kinds else [event for event in events if type(event) in kinds]
             if chosen:
                 listener(chosen)
@@ -238,6 +239,7 @@ class Log:
         kinds: frozenset[Any] = frozenset().union(*(wanted for _, wanted in self._listeners.values()))
         if kinds != self.kinds or self.is_counting != bool(self._counting):
             self.kinds, self.is_counting = kinds, bool(self._counting)
+            # A copy, because to attach may add or remove a gauge.
             for attach in tuple(self._gauges.values()):
                 attach(self)
 

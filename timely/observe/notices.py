@@ -12,6 +12,7 @@ _listeners: list[Callable[[str], object]] = []
 
 def notify(text: str) -> None:
     """Print `timely: ` and a text on stderr, as `print_error` does."""
+    # A copy, because another thread may begin or end to listen.
     for listener in tuple(_listeners):
         listener(text)
     print_error(f"timely: {text}")

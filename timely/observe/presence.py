@@ -70,6 +70,7 @@ def presences() -> list[Presence]:
 def fellows(runs: Mapping[str, int]) -> Iterator[tuple[int, Presence]]:
     """Yield the processes on this machine that take part in one of these runs, each after its index there."""
     for presence in presences() if runs else ():
+        # The process that asks is among them if it has left a note.
         for run in runs.keys() & presence.runs.keys():
             yield presence.runs[run], presence
 
@@ -99,6 +100,7 @@ def write_privately(path: Path, content: Mapping[str, object]) -> None:
     part.unlink(missing_ok=True)
     with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
         json.dump(content, file)
+    # In one step: whoever looks for the note finds all of it or nothing.
     part.replace(path)
 
 
