@@ -90,12 +90,14 @@ def _marked(array: pa.ChunkedArray, stored: Column, name: str) -> Column:
     taken = (stored == NULL) & ~missing
     if taken.any():
         raise of.refused(array.to_pylist(), int(np.argmax(taken)), "stands for a null")
+    # It may share the memory of the array, which belongs to somebody else.
     stored = stored.copy()
     stored[missing] = NULL
     return Typed(of, stored)  # type: ignore[return-value]
 
 
 def _unsigned(array: pa.ChunkedArray) -> Column:
+    # With the sign flipped, signed integers are in the order of the unsigned ones that they stand for.
     stored = _numpy(_filled(array, 0)).view(np.int64) ^ _SIGN
     if array.null_count:
         return _marked(array, stored, "uint64?")
@@ -128,6 +130,7 @@ def _piece(array: pa.LargeStringArray) -> Column:
     offsets = np.frombuffer(array.buffers()[1], np.int64)[array.offset : array.offset + len(array) + 1]
     content = array.buffers()[2]
     data = np.frombuffer(content if content is not None else b"", np.uint8)[offsets[0] : offsets[-1]]
+    # A slice shares the data of the whole array, and begins at its first offset.
     starts, lengths = offsets[:-1] - offsets[0], np.diff(offsets)
     if not array.null_count:
         return text_column(lengths, data, starts)
@@ -171,6 +174,7 @@ def _counted(array: pa.ChunkedArray, name: str) -> Column:
     of = logical_type(name)
     counts = _numpy(_filled(array, 0))
     if array.null_count:
+        # They may share the memory of the array, which belongs to somebody else.
         counts = counts.copy()
         counts[_missing(array)] = np.iinfo(np.int64).min
     return Typed(of, of.store(counts.view(of.dtype)))  # type: ignore[return-value]
@@ -187,6 +191,7 @@ def _decimals(array: pa.ChunkedArray) -> Column:
     logical: Any = logical_type(name)
     if (logical.stores == "O" and width != logical.width) or (logical.stores == "i" and width != _NARROW):
         return typed(array.to_pylist(), name)  # type: ignore[no-any-return]
+    # A copy, in which the places of nulls can be written to below.
     cells = np.concatenate([_cells(chunk, width) for chunk in array.chunks] or [np.empty((0, width), np.uint8)])
     missing = _missing(array)
     if logical.stores == "i":

@@ -55,6 +55,7 @@ def _of_typed(column: Typed) -> pa.Array:
     validity = pa.py_buffer(np.packbits(~missing, bitorder="little")) if missing.any() else None
     family, parameters = of.name.partition("[")[0].partition("(")[0], of.name[:-1].partition("[")[2]
     if family in _NUMBERS:
+        # What is stored for a null need not be a value of the type, and nobody looks at it.
         stored = column.storage if validity is None else np.where(missing, 0, column.storage)
         values = np.ascontiguousarray(of.array(stored))
         if family == "bool?":
@@ -72,6 +73,7 @@ def _of_typed(column: Typed) -> pa.Array:
 
 
 def _times(column: Typed, family: str, parameters: str, validity: pa.Buffer | None) -> pa.Array:
+    # Stored less one, so that the count of NaT, the least number, has wrapped around to the greatest.
     counts = column.storage + 1
     unit, _, zone = parameters.partition(", ")
     if family == "date":
@@ -108,6 +110,7 @@ def _decimals(column: Typed, validity: pa.Buffer | None) -> pa.Array:
         return pa.Array.from_buffers(made, len(column), [validity, pa.py_buffer(of.cells(column.storage))])
     words = np.empty((len(column), 2), np.int64)
     words[:, 0] = column.storage
+    # The upper half of a number of 128 bits repeats its sign.
     words[:, 1] = column.storage >> 63
     buffers = [validity, pa.py_buffer(words)]
     return pa.Array.from_buffers(pa.decimal128(of.precision, of.scale), len(column), buffers)

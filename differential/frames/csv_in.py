@@ -54,6 +54,7 @@ def _refuse_rounded(path: str, table: pa.Table, types: Mapping[str, str]) -> Non
     for name, column in zip(table.column_names, table.columns):
         if name in types or not pa.types.is_float64(column.type):
             continue
+        # Only then is the file read again, as text.
         is_large = pc.fill_null(pc.greater_equal(pc.abs(column), _EXACT), False)
         if not pc.any(is_large).as_py():
             continue

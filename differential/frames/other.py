@@ -114,6 +114,8 @@ def _with_nulls(array: Any, of: str) -> Any:
     if missing.all():
         return [None] * len(array)
     present = array[~missing]
+    # pandas may have rounded what was beyond 53 bits, so only smaller numbers are taken for the integers they were.
+    # Infinity fails both tests.
     is_whole = of.removesuffix("?") == "int64" and (np.abs(present) < 1 << 53).all() and (present % 1 == 0).all()
     if not missing.any() or not is_whole:
         return array

@@ -65,6 +65,7 @@ def listed(values: Any) -> list[Any]:
 def _of_one_class(items: list[Any]) -> Column | None:
     """Return numbers or text, all of one plain class, as a column, for which no item is looked at; None for others."""
     classes = set(map(type, items))
+    # By `type`, because a boolean is an integer for `isinstance`.
     base = _PLAIN.get(classes.pop()) if len(classes) == 1 else None
     try:
         return None if base is None else np.array(items, base)
@@ -174,11 +175,13 @@ def _is_other_boolean(item: Any, classes: tuple[type, ...]) -> bool:
 def _number_name(present: list[Any]) -> str:
     """Return the name of the type of numbers: floats if one is a float, and none of the others would be rounded."""
     whole = [item for item in present if isinstance(item, (int, np.integer))]
+    # A float is among them.
     if len(whole) < len(present):
         if max(map(abs, map(int, whole)), default=0) > 1 << 53:
             raise DataError("a whole number of more than 53 bits among floats: as a float it would be rounded")
         only = type(present[0]) if len(set(map(type, present))) == 1 else float
         return np.dtype(only).name if only in (np.float32, np.float16) else "float64"
+    # If one is negative as well, `typed` refuses it.
     return "uint64" if max(whole) >= 1 << 63 else "int64"
 
 

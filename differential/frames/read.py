@@ -63,6 +63,7 @@ def read(data: Any, names: Sequence[str] | None = None, *, types: Mapping[str, s
         raise DataError(f"there is no column {min(unknown)!r} to have a type: the columns are {known}")
     if not types:
         return Frame(names, columns)
+    # Values of Python get their types first: without one, a column of nulls alone would be refused.
     return Frame(names, _stated(names, columns, types)).cast(dict(types))
 
 

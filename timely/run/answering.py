@@ -82,6 +82,7 @@ class _Answering:
     def join(self, run: str, index: int) -> None:
         """Note that the process takes part in a run."""
         if run not in self.runs:
+            # A new mapping in place of the old one: other threads read it without the lock.
             self.runs = {**self.runs, run: index}
             with self._lock:
                 if self._presence is not None:
@@ -126,6 +127,7 @@ class _Answering:
             launcher = os.getppid() if report else 0
             presence = Presence(self._pid, launcher, os.path.basename(sys.argv[0] or "") or "python", {}, path)
             self._resources.callback(withdraw, presence)
+            # Last, so that whoever finds the note can connect.
             self._note(presence)
             return listener
 
@@ -137,6 +139,7 @@ class _Answering:
             note(self._presence)
 
     def _end(self) -> None:
+        # With the lock: if the thread has not opened the socket by now, it finds that the process has ended.
         if os.getpid() == self._pid and self._lock.acquire(timeout=_OPENING_SECONDS):
             self._has_ended = True
             self._lock.release()

@@ -42,6 +42,7 @@ class Child:
         self.process = subprocess.Popen(
             [sys.executable, "-P", *arguments],
             env=environ | {"PYTHONUNBUFFERED": ""},
+            # Several readers of one input would each get some of it.
             stdin=None if self.index == 0 else subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -71,6 +72,7 @@ class Child:
         if self.status is not None or not hasattr(os, "waitid"):
             return False
         try:
+            # WNOWAIT leaves the state as it is, so that each call returns it, and `poll` still finds the end.
             return os.waitid(os.P_PID, self.process.pid, os.WSTOPPED | os.WNOHANG | os.WNOWAIT) is not None
         except ChildProcessError:
             return False

@@ -60,6 +60,7 @@ def _make(place: str) -> tuple[Path, int]:
     """Return a new directory and the descriptor that holds the lock on it."""
     while True:
         path = tempfile.mkdtemp(prefix=PREFIX, dir=place)
+        # What is opened below is closed again unless it becomes the lock.
         lock = -1
         with suppress(FileNotFoundError):  # removed by another launcher, which took it for a leftover
             lock = _open(path)

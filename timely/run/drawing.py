@@ -55,6 +55,7 @@ def draw(output: str | None, target: list[str], is_module: bool) -> int:
                     shapes.extend(map(shape_of, worker.dataflows))
                 raise _HasBuilt(0)
 
+            # `step`, `step_while` and `step_or_park` all come here.
             worker._step = stop  # type: ignore[method-assign]
             build(worker)
             stop()

@@ -91,6 +91,7 @@ def execute(build: Callable[[Worker], Result], config: Config | None = None) -> 
     build = around(build)
     if settled.processes > 1:
         settled = replace(settled, generation=f"{settled.generation}.{next(_runs[settled.generation])}")
+    # Before the workers connect, which may take long: one can look at what they wait for.
     answer_looks(settled)
     if any(each is not None for each in (settled.live, settled.metrics, settled.telemetry)):
         from timely.run.live import begin_live
@@ -344,6 +345,7 @@ def _run_threads(allocators: Sequence[Allocator], build: Callable[[Worker], Resu
             allocator.interrupt()
         deadline = clock.monotonic() + THREADS_SECONDS
         for thread in threads:  # not by outcomes: a signal may have come between the arrival of one and its recording
+            # Only what has been started can be joined.
             if thread.ident is not None:
                 thread.join(max(0.0, deadline - clock.monotonic()))
         raise

@@ -104,6 +104,7 @@ def fail(text: str) -> int:
     if report:
         printed = Path(report).with_name(f"printed.{hashlib.blake2b(written, digest_size=8).hexdigest()}")
         try:
+            # The file system decides which of the processes is the first.
             printed.touch(exist_ok=False)
         except FileExistsError:
             leave_report(text.partition("\n")[0].removeprefix("timely: "))

@@ -30,6 +30,7 @@ def keep_pieces() -> bool:
     Nothing is changed if the C library is not glibc, or the environment configures its allocator.
     """
     tunables = os.environ.get("GLIBC_TUNABLES", "")
+    # `MALLOC_TRIM_THRESHOLD_` and others set the same from the environment.
     is_configured = "_threshold" in tunables or any(name.startswith("MALLOC_") for name in os.environ)
     if not sys.platform.startswith("linux") or is_configured:
         return False

@@ -50,6 +50,7 @@ def are_offered() -> bool:
 def restart_with_large_pages() -> None:
     """Restart this process with large pages, which takes 0.1 s; return if there is nothing to gain."""
     environ = with_large_pages(os.environ)
+    # After the restart they are equal, so there is no second one.
     if environ != dict(os.environ) and are_offered():
         with suppress(OSError):
             os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], environ)

@@ -108,6 +108,7 @@ class Launcher:
         """Start the children and supervise them until all have ended; return how they did."""
         self._selector.register(self._signals, selectors.EVENT_READ)
         try:
+            # Signals may have come before there was anything to end.
             self._read(0.0)
             if self._status is None:
                 self._start()
@@ -160,6 +161,7 @@ class Launcher:
         ended = [child for child in self._children if child.status is None and child.process.poll() is not None]
         for child in ended:
             child.status = child.process.returncode
+        # Only for a while: another process that holds the pipe may go on writing.
         while ended and self._read(0.0) and clock.monotonic() < now + DRAIN_SECONDS:
             pass  # a child's own output comes before the launcher's message about it
         for child in ended:
@@ -260,6 +262,7 @@ class Launcher:
             reads += 1
         if self._status is None and self._echo is not None:
             self._fail(self._echo[0], end)
+        # Last: children take its end for that of the launcher.
         os.close(self._held)
 
     def _ended(self, child: Child, now: float) -> None:

@@ -41,6 +41,7 @@ def begin_live(config: Config) -> None:
         from timely.live.live import begin_metrics
 
         end = begin_metrics(metrics_address(config.metrics, config.processes), config.process)
+        # Once it has begun: after an error the next run tries again.
         _begun.add("metrics")
         atexit.register(end)
     if config.telemetry is not None and "telemetry" not in _begun:
@@ -96,6 +97,7 @@ def _begin(address: Address, expected: int) -> Live:
         raise
     _open[:] = [live]
     atexit.register(live.close)
+    # Or `atexit` would keep all pages that a program has opened and closed.
     resources.callback(atexit.unregister, live.close)
     return live
 

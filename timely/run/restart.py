@@ -43,6 +43,7 @@ def with_restarts(run: Callable[[], RunOutcome], restarts: int, signals: socket.
         signum = _signal_within(pause, signals, ending)
         if signum is not None:
             return 128 + signum
+        # For the next restart, unless the run until then lasts long.
         pause = min(2 * pause, LONGEST_PAUSE)
     return status
 

@@ -96,6 +96,7 @@ def _listen(read_end: int, report: Callable[[], str]) -> None:
     ending = {signal.SIGINT, signal.SIGTERM, signal.SIGQUIT, signal.SIGHUP}
     numbers = b""
     while _NO_SIGNAL not in numbers:
+        # Signals that arrive together are read together; each matters once.
         numbers = os.read(read_end, 512)
         if not ending.isdisjoint(numbers):
             _asked_to_end_at = clock.monotonic()

@@ -94,6 +94,7 @@ def _locked(directory: str) -> int:
     path = os.path.join(directory, LOCK)
     try:
         os.makedirs(directory, exist_ok=True)
+        # Not inherited: a child that outlives the launcher would keep the lock.
         lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
     except OSError as error:
         raise ConfigError(f"cannot lock {path}: {error.strerror}") from None

@@ -119,6 +119,7 @@ class Lines:
         if self._held.strip(b"\r") and now >= self._since + patience:
             text = self._held.rstrip(b"\r")
             self._terminal.write(self, text)
+            # Carriage returns stay, in case a line end follows.
             self._held = self._held[len(text) :]
 
 

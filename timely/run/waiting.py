@@ -112,6 +112,7 @@ class ProgressLine:
                 now = clock.monotonic()
                 if worker is not None and self._wait.is_long(steady(sight_of, worker, now), now):
                     if self._shown is None:
+                        # Made when it is first needed: a short program imports nothing of this.
                         self._shown = _Shown(self._wait.since)
                     self._shown.show(worker)
                 else:
