@@ -77,6 +77,10 @@ class OutputFile:
                 # here, too.
                 self._partial = self._path.with_name(f".{self._path.name}.{os.getpid()}.partial")
                 self._file = open(self._partial, mode, encoding=encoding)  # noqa: SIM115  __exit__ closes it
+                # Whoever may read the file before may read this one. If there is none, or the file system has no modes,
+                # this one stays as it is.
+                with suppress(OSError):
+                    os.fchmod(self._file.fileno(), stat.S_IMODE(self._path.stat().st_mode))
 
     def __enter__(self) -> Self:
         return self

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import stat
 import sys
 from pathlib import Path
 
@@ -41,6 +42,16 @@ def test_a_symbolic_link_stays_one_and_its_target_is_written(exists: bool, tmp_p
     assert link.readlink() == target
     assert target.read_text() == "complete"
     assert list(target.parent.iterdir()) == [target]
+
+
+def test_a_file_that_only_its_owner_can_read_stays_so(tmp_path: Path) -> None:
+    place = tmp_path / "answer.csv"
+    place.write_text("an older answer")
+    place.chmod(0o600)
+    with OutputFile(str(place)) as file:
+        file.write("secret")
+        assert {stat.S_IMODE(each.stat().st_mode) for each in tmp_path.iterdir()} == {0o600}
+    assert (place.read_text(), stat.S_IMODE(place.stat().st_mode)) == ("secret", 0o600)
 
 
 def test_a_standard_output_that_is_closed_is_an_error_of_one_line(
