@@ -14,6 +14,8 @@ from pathlib import Path
 
 from timely.errors import ConfigError
 
+_SPECIAL = frozenset(' "$*?[\\')
+"""What COPY takes for something else than a part of a name."""
 _TEMPLATE = """\
 # Written by 'timely containerfile'. Build and run it by
 #   podman build -t {name} -f Containerfile .
@@ -40,10 +42,11 @@ def text(options: argparse.Namespace) -> str:
         raise ConfigError("nothing to run: give the script and its arguments")
     paths = [options.target[0], *options.file]
     for path in paths:
-        if Path(path).is_absolute() or ".." in Path(path).parts or " " in path or not path.isprintable():
+        is_below = not Path(path).is_absolute() and ".." not in Path(path).parts
+        if not is_below or not path.isprintable() or _SPECIAL.intersection(path):
             raise ConfigError(
                 f"{path!r} cannot be copied: name files below the directory that the image is built from, "
-                "without spaces"
+                f"without spaces and {' '.join(sorted(_SPECIAL - {' '}))}"
             )
     extras = f"[{options.extras}]" if options.extras else ""
     if options.wheel is None:

@@ -31,6 +31,7 @@ from timely.cluster.place import ProcessPlace, settled
 from timely.cluster.seal import KeyPairSeal, Munge, Seal
 from timely.communication.curve import load_keys, make_keys, write_keys
 from timely.config import Config
+from timely.errors import ConfigError
 from timely.run.directory import run_directory
 
 
@@ -41,6 +42,11 @@ def placed_at(place: ProcessPlace, config: Config) -> Iterator[Config]:
     If `config` names no directory of keys, process 0 makes keys and hands them out under a seal of munge. They are in a
     private directory of this process until the context ends.
     """
+    if place.process >= place.processes:
+        raise ConfigError(
+            f"this is process {place.process} of {place.processes}, which are counted from 0: the system has started "
+            "more than it states; start all of them again with one number"
+        )
     if place.processes == 1:
         yield replace(config, processes=1, process=0, addresses=())
         return

@@ -73,6 +73,10 @@ def text(options: argparse.Namespace) -> str:
         raise ConfigError("give both --hostfile FILE and --process INDEX, or neither")
     if options.hostfile is not None and options.curve is None:
         raise ConfigError("--hostfile needs --curve DIR, with the keys that 'timely keys DIR' has made")
+    if options.hostfile is None and options.curve is not None:
+        raise ConfigError("--curve names the keys of processes on several machines, so it needs --hostfile FILE")
+    if options.hostfile is not None and options.processes != 1:
+        raise ConfigError("--hostfile states how many processes there are: leave out -n")
     if options.processes < 1 or options.workers < 1:
         raise ConfigError("there must be at least one process and one worker")
     if options.memory and not _SIZE.fullmatch(options.memory):

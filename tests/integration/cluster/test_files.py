@@ -148,6 +148,13 @@ def test_a_containerfile_has_nothing_that_hadolint_reports(
         (["systemd", "count.py", "two\nlines"], "contains a line end"),
         (["containerfile"], "nothing to run"),
         (["containerfile", "../count.py"], "name files below the directory"),
+        (["containerfile", "count[1].py"], "'count[1].py' cannot be copied"),
+        (["containerfile", "--file", "$HOME.csv", "count.py"], "'$HOME.csv' cannot be copied"),
+        (["systemd", "--curve", "keys", "count.py"], "so it needs --hostfile FILE"),
+        (
+            ["systemd", "-n", "2", "--hostfile", "h", "--process", "0", "--curve", "k", "count.py"],
+            "--hostfile states how many processes there are",
+        ),
     ],
 )
 def test_a_file_that_would_not_work_is_refused(

@@ -20,9 +20,10 @@ from timely.cluster.lifeline import GONE
 from timely.cluster.lines import LineConnection
 from timely.cluster.member import Member
 from timely.cluster.place import ProcessPlace
+from timely.cluster.rendezvous import placed_at
 from timely.cluster.seal import KeyPairSeal
 from timely.config import Config
-from timely.errors import PeerFailed, TransportError
+from timely.errors import ConfigError, PeerFailed, TransportError
 
 KEYS = zmq.curve_keypair()
 Fates = SimpleQueue[tuple[int, str]]
@@ -239,3 +240,13 @@ def test_another_run_at_the_port_is_passed_by() -> None:
 
         assert together([lambda: meeting.attend(0), lambda: meeting.attend(1), greet]) == [None] * 3
     assert meeting.found[0] == meeting.found[1]
+
+
+@pytest.mark.parametrize("processes", [1, 3])
+def test_a_process_beyond_those_of_its_run_is_refused_at_once(processes: int) -> None:
+    place = ProcessPlace(3, processes, "127.0.0.1", "run", (free_ports(1)[0],))
+    with (
+        pytest.raises(ConfigError, match=f"process 3 of {processes}.*start all of them again"),
+        placed_at(place, Config()),
+    ):
+        pass
