@@ -98,8 +98,8 @@ class Watching:
         self._task: asyncio.Task[None] | None = None
         self._until = 0.0
         self._looks = 0
-        self._failures: list[list[Any]] = []
-        """Looks that have failed, as notes."""
+        self._unsent: list[list[Any]] = []
+        """Warnings that have not been sent, and looks that have failed, as notes."""
         self._looked = asyncio.Event()
         self._is_closed = False
 
@@ -161,7 +161,7 @@ class Watching:
                 except Exception as error:
                     # What is looked at changes meanwhile. The next look is another chance, and the log states why.
                     text = f"a look has failed: {type(error).__name__}: {error}"
-                    self._failures.append([clock.time(), self._here[0].process if self._here else 0, "live view", text])
+                    self._unsent.append([clock.time(), self._here[0].process if self._here else 0, "live view", text])
                 self._looked.set()
                 due = max(due + PERIOD, clock.monotonic() + PERIOD / 4)
                 await asyncio.sleep(due - clock.monotonic())
@@ -178,32 +178,36 @@ class Watching:
         self._looks += 1
         asked = self._asked()
         answers = await asyncio.gather(*(each.look() for each in asked))
-        notes, self._failures = self._failures, []
         seen = []
         for each, answer in zip(asked, answers):
             if answer is None:
                 state.silent.setdefault(each.process, clock.monotonic())
             else:
                 seen.append(answer[0])
-                notes += [[at, each.process, kind, text] for _, at, kind, text in answer[1]]
+                self._unsent += [[at, each.process, kind, text] for _, at, kind, text in answer[1]]
         # Before `take`, so that a dataflow which ends in this look is shown as complete first.
         gone = state.forget()
-        known = set(state.dataflows)
         if state.unknown(seen):
             answering = {each.process for each in seen}
             first = next(each for each in asked if each.process in answering)
-            state.add_shapes(await first.shapes())
+            self._add_shapes(await first.shapes())
         # A process that has built more than the one that was asked for shapes is taken in next time.
         over = state.take(each for each in seen if not state.unknown([each]))
         if self._looks % HELD_EVERY == 0:
             for index in state.still():
                 found = await asyncio.gather(*(each.held(index) for each in asked))
                 state.dataflows[index].held = [line for lines in found for line in lines]
+        notes, self._unsent = self._unsent, []  # not before, or a look that fails would lose them
         self._kept = [*self._kept, *notes][-200:]
         state.warnings.update(kind for _, _, kind, _ in notes)
-        new = [state.dataflows[index].shape.as_data() for index in state.dataflows if index not in known]
-        tick = self._changes.as_data(notes, over, gone)
-        self._send([*(_event("shape", shape) for shape in new), _event("tick", tick)])
+        self._send([_event("tick", self._changes.as_data(notes, over, gone))])
+
+    def _add_shapes(self, shapes: Iterable[Diagram]) -> None:
+        """Take in shapes, and send the new ones at once: whoever joins from now on receives them as known."""
+        known = set(self.state.dataflows)
+        self.state.add_shapes(shapes)
+        new = [each.shape.as_data() for index, each in self.state.dataflows.items() if index not in known]
+        self._send(_event("shape", shape) for shape in new)
 
     def _asked(self) -> list[Here | Neighbour]:
         return [*self._here, *self._neighbours.values()]

@@ -5,13 +5,17 @@ from __future__ import annotations
 import asyncio
 import json
 import warnings
+from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 from timely.live import watching as module
-from timely.live.looking import Looking, ProcessSeen
+from timely.live.looking import DataflowSeen, Looking, ProcessSeen, WorkerSeen
 from timely.live.notes import KEPT, Warnings
+from timely.live.shape import Box, Diagram, DiagramNode
+from timely.live.state import JobState
 from timely.live.watching import Here, Viewer, Watching
 from timely.observe.notices import notify
 
@@ -126,3 +130,51 @@ def test_whoever_waits_for_a_look_receives_the_state_when_looking_ends() -> None
         assert await asyncio.wait_for(watching.looked(), 1.0) is watching.state
 
     asyncio.run(watch())
+
+
+class Built(Here):
+    """A process that has built a dataflow, and calls a function while it is asked what holds that up."""
+
+    def __init__(self, meanwhile: Callable[[], object]) -> None:
+        super().__init__(0, Warnings())
+        self._meanwhile = meanwhile
+        self._given: list[list[Any]] = [[1, 5.0, "notice", "an odd number"]]
+
+    async def look(self) -> tuple[ProcessSeen, list[list[Any]]]:
+        flow = DataflowSeen(np.zeros((1, 7), np.int64), {0: ((0,),)})
+        notes, self._given = self._given, []
+        return ProcessSeen(0, 1, [WorkerSeen(0, "waits", "", {0: flow})], {}), notes
+
+    async def shapes(self) -> list[Diagram]:
+        return [Diagram(0, "words", [Box("words", -1, False)], [DiagramNode("count", 0, "job.py:3", "operator", True)])]
+
+    async def held(self, dataflow: int) -> list[str]:
+        self._meanwhile()
+        return []
+
+
+@pytest.mark.parametrize("is_failing", [False, True])
+def test_a_viewer_receives_each_shape_and_each_warning_once(is_failing: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "PERIOD", 0.01)
+    monkeypatch.setattr(module, "HELD_EVERY", 1)
+    monkeypatch.setattr(JobState, "still", lambda state: [*state.dataflows])
+    viewers: list[Viewer] = []
+
+    async def watch() -> list[tuple[int, int]]:
+        def join() -> None:
+            if len(viewers) < 3:
+                viewers.append(watching.join())
+                if is_failing:
+                    raise RuntimeError("changed size")
+
+        watching = Watching(Built(join), dict)
+        viewers.append(watching.join())
+        await asyncio.sleep(0.2)
+        await watching.close()
+        received = [[each.messages.get_nowait() for _ in range(each.messages.qsize())] for each in viewers]
+        return [
+            (sum(str(message).startswith("event: shape") for message in each), str(each).count("an odd number"))
+            for each in received
+        ]
+
+    assert asyncio.run(watch()) == [(1, 1)] * 3
