@@ -177,6 +177,10 @@ class Watching:
             await self._meet()
         self._looks += 1
         asked = self._asked()
+        if self._looks % HELD_EVERY == 0:
+            for index in state.still():
+                found = await asyncio.gather(*(each.held(index) for each in asked))
+                state.dataflows[index].held = [line for lines in found for line in lines]
         answers = await asyncio.gather(*(each.look() for each in asked))
         seen = []
         for each, answer in zip(asked, answers):
@@ -185,19 +189,16 @@ class Watching:
             else:
                 seen.append(answer[0])
                 self._unsent += [[at, each.process, kind, text] for _, at, kind, text in answer[1]]
-        # Before `take`, so that a dataflow which ends in this look is shown as complete first.
-        gone = state.forget()
         if state.unknown(seen):
             answering = {each.process for each in seen}
             first = next(each for each in asked if each.process in answering)
             self._add_shapes(await first.shapes())
-        # A process that has built more than the one that was asked for shapes is taken in next time.
+        # From here on nobody is asked, and nothing fails: what is taken in is also sent. In this order, a dataflow that
+        # ends in this look is shown as complete before it is forgotten. A process that has built more than the one that
+        # was asked for shapes is taken in next time.
+        gone = state.forget()
         over = state.take(each for each in seen if not state.unknown([each]))
-        if self._looks % HELD_EVERY == 0:
-            for index in state.still():
-                found = await asyncio.gather(*(each.held(index) for each in asked))
-                state.dataflows[index].held = [line for lines in found for line in lines]
-        notes, self._unsent = self._unsent, []  # not before, or a look that fails would lose them
+        notes, self._unsent = self._unsent, []
         self._kept = [*self._kept, *notes][-200:]
         state.warnings.update(kind for _, _, kind, _ in notes)
         self._send([_event("tick", self._changes.as_data(notes, over, gone))])

@@ -6,6 +6,7 @@ import asyncio
 import json
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -178,3 +179,35 @@ def test_a_viewer_receives_each_shape_and_each_warning_once(is_failing: bool, mo
         ]
 
     assert asyncio.run(watch()) == [(1, 1)] * 3
+
+
+def test_a_viewer_learns_of_the_end_of_a_dataflow_though_a_look_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "PERIOD", 0.01)
+    monkeypatch.setattr(module, "HELD_EVERY", 1)
+    monkeypatch.setattr(JobState, "still", lambda state: [index for index in state.dataflows if index == 1])
+    looks, failures = [], [RuntimeError("changed size")]
+
+    class Ending(Built):
+        """A process whose first dataflow has ended at the third look."""
+
+        async def look(self) -> tuple[ProcessSeen, list[list[Any]]]:
+            looks.append(1)
+            flows = {each: DataflowSeen(np.zeros((1, 7), np.int64), {}) for each in (0, 1) if each or len(looks) < 3}
+            return ProcessSeen(0, 1, [WorkerSeen(0, "waits", "", flows)], {}), []
+
+        async def shapes(self) -> list[Diagram]:
+            (shape,) = await super().shapes()
+            return [shape, replace(shape, dataflow=1)]
+
+    def fail_once() -> None:
+        if len(looks) == 3 and failures:
+            raise failures.pop()
+
+    async def watch() -> list[dict[str, Any]]:
+        watching = Watching(Ending(fail_once), dict)
+        viewer = watching.join()
+        await asyncio.sleep(0.2)
+        await watching.close()
+        return ticks(viewer)
+
+    assert [tick["over"] for tick in asyncio.run(watch()) if tick["over"]] == [[0]]
