@@ -62,9 +62,10 @@ class Here:
         """Return what the process does and its new warnings."""
         if self._looking is None:
             self._looking = Looking(self.process)
+        seen = self._looking.look()  # first: if it fails, the next look returns the warnings
         fresh = self._notes.since(self._noted)
         self._noted = fresh[-1].number if fresh else self._noted
-        return self._looking.look(), [[*note] for note in fresh]
+        return seen, [[*note] for note in fresh]
 
     async def shapes(self) -> list[Diagram]:
         """Return the shapes of its dataflows."""

@@ -44,14 +44,20 @@ def test_a_look_that_fails_is_noted_and_the_next_one_is_made(monkeypatch: pytest
     monkeypatch.setattr(Looking, "look", sometimes)
 
     async def watch() -> list[dict[str, Any]]:
-        watching = Watching(Here(0, Warnings()), dict)
+        kept = Warnings()
+        kept.add("notice", "before the first look")
+        watching = Watching(Here(0, kept), dict)
         viewer = watching.join()
         await asyncio.sleep(0.5)
         await watching.close()
         return ticks(viewer)
 
     notes = [text for tick in asyncio.run(watch()) for _, _, _, text in tick["notes"]]
-    assert notes == ["a look has failed: ValueError: odd", "a look has failed: RuntimeError: changed size"]
+    assert notes == [
+        "a look has failed: ValueError: odd",
+        "before the first look",
+        "a look has failed: RuntimeError: changed size",
+    ]
 
 
 def test_a_viewer_that_does_not_read_is_sent_away_and_others_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
