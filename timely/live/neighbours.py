@@ -31,7 +31,8 @@ PATIENCE = 0.4
 
 def converse(connection: socket.socket) -> None:
     """Answer what is asked over a connection until it ends."""
-    with suppress(OSError, ValueError), connection:
+    # Whatever fails, as a look may at what changes meanwhile: who asks finds the connection closed, and connects again.
+    with suppress(Exception), connection:
         _converse(connection, current())
 
 

@@ -13,6 +13,7 @@ from threading import Event, Thread
 import pytest
 
 from timely.live import neighbours, watching
+from timely.live.looking import Looking
 from timely.live.neighbours import Neighbour, converse
 from timely.live.notes import Warnings
 from timely.live.state import JobState
@@ -117,3 +118,18 @@ def test_the_warnings_of_a_late_look_are_not_lost_when_something_else_is_asked_m
         neighbour = Neighbour(1, path)
         asyncio.run(ask())
     notes.close()
+
+
+def test_a_look_that_fails_ends_the_conversation_and_prints_nothing(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(self: Looking) -> None:
+        raise KeyError("a dataflow that has ended")
+
+    monkeypatch.setattr(Looking, "look", fail)
+    ours, theirs = socket.socketpair()
+    with ours:
+        ours.sendall(b"look\n")
+        converse(theirs)
+        assert ours.recv(1) == b""
+    assert capsys.readouterr().err == ""
