@@ -7,13 +7,14 @@ from contextlib import suppress
 QUIET_SECONDS = 1.0
 """How long a program waits before its work counts as long, unless the configuration sets another time."""
 
-_listeners: list[Callable[[str], object]] = []
+_listeners: dict[object, Callable[[str], object]] = {}
+"""By keys of their own: the same function may be added several times, and each is removed by itself."""
 
 
 def notify(text: str) -> None:
     """Print `timely: ` and a text on stderr, as `print_error` does."""
     # A copy, because another thread may begin or end to listen.
-    for listener in tuple(_listeners):
+    for listener in tuple(_listeners.values()):
         listener(text)
     print_error(f"timely: {text}")
 
@@ -56,5 +57,10 @@ def on_notice(listener: Callable[[str], object]) -> Callable[[], None]:
     nothing has moved
     >>> stop()
     """
-    _listeners.append(listener)
-    return lambda: _listeners.remove(listener)
+    key = object()
+    _listeners[key] = listener
+
+    def stop() -> None:
+        _listeners.pop(key, None)
+
+    return stop

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from timely.observe.notices import notify, print_error
+from timely.observe.notices import notify, on_notice, print_error
 
 
 class Full(io.StringIO):
@@ -30,3 +30,13 @@ def test_nobody_needs_to_receive_a_notice(
 def test_a_notice_is_one_line_on_stderr(capsys: pytest.CaptureFixture[str]) -> None:
     notify("nothing has moved")
     assert capsys.readouterr() == ("", "timely: nothing has moved\n")
+
+
+def test_whoever_ends_to_listen_twice_ends_nobody_else() -> None:
+    heard: list[str] = []
+    stop, stop_another = on_notice(heard.append), on_notice(heard.append)
+    stop()
+    stop()
+    notify("nothing has moved")
+    stop_another()
+    assert heard == ["nothing has moved"]
