@@ -178,7 +178,7 @@ class Frame:
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
     def __repr__(self) -> str:
-        lines = aligned([self.names, list(self.types.values()), *self._cells()])
+        lines = aligned([list(map(cell, self.names)), list(self.types.values()), *self._cells()])
         left = len(self) - _SHOWN
         return "\n".join([*lines, f"... {left} more rows"] if left > 0 else lines)
 

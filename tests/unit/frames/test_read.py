@@ -446,6 +446,7 @@ def test_a_frame_shows_its_first_rows() -> None:
     assert repr(frame).splitlines()[-1] == "... 2 more rows"
     assert "&lt;b&gt;" in frame._repr_html_()
     assert "... 2 more rows" in frame._repr_html_()
+    assert str(Frame(("a\n\x1b[2J",), ([1],))) == "a\\n\\x1b[2J\nint64\n1"
 
 
 def test_columns_are_selected_renamed_cast_and_taken_by_rows() -> None:
