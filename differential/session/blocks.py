@@ -58,11 +58,16 @@ class Blocks:
     """
 
     def __init__(self) -> None:
-        self.depth = 0
-        """How many blocks are inside of each other."""
+        self.begun: tuple[int, ...] = ()
+        """How many statements were there when each block began that is open, an outer one first."""
         self.is_torn = False
         """Whether a block has not ended in its thread, which then keeps the lock for ever."""
         self._open: _Open | None = None
+
+    @property
+    def depth(self) -> int:
+        """How many blocks are inside of each other."""
+        return len(self.begun)
 
     @property
     def is_inside(self) -> bool:
@@ -104,19 +109,23 @@ class Blocks:
                 "lets no other task run before its end (what create_task() or gather() runs in a block is another task)"
             )
 
+    def forget_beyond(self, kept: int) -> None:
+        """Record that all but the first `kept` statements are forgotten: what follows belongs to the open blocks."""
+        self.begun = tuple(min(each, kept) for each in self.begun)
+
     @contextmanager
-    def block(self) -> Iterator[None]:
-        """Record a block, until its end."""
+    def block(self, statements: int = 0) -> Iterator[None]:
+        """Record a block, until its end. It begins after so many statements of the transaction."""
         block = self._open or _Open(current_thread(), _task(), Event())
         # Handlers of signals run at calls. There is none between here and `try`, nor before the end is noted below.
-        self.depth += 1
+        self.begun = (*self.begun, statements)
         self._open = block
         try:
             _INSIDE.set(_INSIDE.get() | {block})
             yield
         finally:
-            self.depth -= 1
-            if not self.depth:
+            self.begun = self.begun[:-1]
+            if not self.begun:
                 self._open = None
                 block.is_over.set()
                 _INSIDE.set(_INSIDE.get() - {block})

@@ -157,6 +157,7 @@ class Catalog:
             self.blocks.refuse_other_task()
             forgotten = {item for item, _ in self._pending[kept:]} - {item for item, _ in self._pending[:kept]}
             del self._pending[kept:]
+            self.blocks.forget_beyond(kept)
             for item in self.items.values():
                 item.schema.forget()
             for item, statement in self._pending:
@@ -180,13 +181,12 @@ class Catalog:
         try:
             with self.exclusive():
                 self.blocks.refuse_other_task()
-                begun = len(self._pending)
-                with self.blocks.block():
+                with self.blocks.block(len(self._pending)):
                     try:
                         yield
                     except BaseException:
                         if not self.blocks.is_torn_here():
-                            self.rollback(begun)
+                            self.rollback(self.blocks.begun[-1])
                         raise
                     if self.blocks.is_torn_here():
                         raise SessionError(TORN)

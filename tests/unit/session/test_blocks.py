@@ -144,3 +144,25 @@ def test_an_interrupt_as_a_block_begins_leaves_the_session_as_it_was(db: Session
     with db.transaction():
         db["numbers"].insert(x=1)  # type: ignore[union-attr]
     assert db["numbers"].rows().records() == [(1,)]  # type: ignore[union-attr]
+
+
+def test_a_block_that_fails_after_a_rollback_leaves_nothing_of_its_changes(db: Session) -> None:
+    numbers = db.table("numbers")
+    numbers.insert(x=[1])
+    numbers.insert(x=[2])
+
+    def block() -> None:
+        with db.transaction():
+            numbers.insert(x=3)
+            with db.transaction():
+                db.rollback()
+                numbers.insert(x=4)
+            numbers.insert(x=5)
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        block()
+    assert db.status().uncommitted == 0
+    numbers.insert(x=6)
+    db.commit()
+    assert numbers.records() == [(6,)]
