@@ -21,7 +21,7 @@ from differential.session.engine import Engine
 from differential.session.failures import Failures, report
 from differential.session.feeds import Feeds
 from differential.session.interrupt import Deferral
-from differential.session.item import Item, failure
+from differential.session.item import Item, failure, refuse_readers
 from differential.session.live import Watch, Watches
 from differential.session.near import meant
 from differential.session.netting import Begun, Nets, Stated, changes_of
@@ -330,7 +330,7 @@ class Catalog:
             if former is not None and former.kind == "table":
                 raise SessionError(f"{item.name!r} is the name of a table: give the view another one")
             if former is not None:
-                self._refuse_readers(former, "replaced")
+                refuse_readers(former, self.items, "replaced")
             item, _ = built(self.engine, item, Site.add_view, definition, self.items)
             if former in item.reads.values():
                 self._drop(item)
@@ -360,7 +360,7 @@ class Catalog:
             raise SessionError(f"there is no table or view {name!r}{meant(name, self.items)}")
         ended = self.deliveries.ended(item)
         if item.kind == "view":
-            self._refuse_readers(item, "dropped")
+            refuse_readers(item, self.items, "dropped")
             item.is_dropped = True
             # Without the lock: a commit that waits for this view holds it, until the view has failed.
             self.engine.fail(item, SessionError(f"{item} was dropped"))
@@ -370,15 +370,16 @@ class Catalog:
             beside = self._beside(item)
             if item.error is None:
                 for each in (item, *beside):
-                    self._refuse_readers(each, "dropped")
+                    refuse_readers(each, self.items, "dropped")
                 self._drop(item)
-            self.items.pop(name, None)
             self.feeds.close_for(item)
             self.clocks.forget(item)
             self.deliveries.close_for(item)
             item.end()
-            if self.storage is not None:
-                self.storage.drop(item)
+            if self.items.get(name, item) is item:  # else another thread has defined the name again before the lock
+                self.items.pop(name, None)
+                if self.storage is not None:
+                    self.storage.drop(item)
             for each in beside:
                 self.drop(each.name)
         show_ended(f"{item} is dropped", ended)
@@ -440,11 +441,3 @@ class Catalog:
         self.engine.call(Site.sweep)
         self.deliveries.close_for(item)
         item.end()
-
-    def readers(self, item: Item) -> list[Item]:
-        """Return the views that read a table or view."""
-        return [each for each in tuple(self.items.values()) if item in each.reads.values()]
-
-    def _refuse_readers(self, item: Item, what: str) -> None:
-        if readers := self.readers(item):
-            raise SessionError(f"{item} cannot be {what} while it is read: first drop {', '.join(map(str, readers))}")

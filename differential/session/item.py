@@ -7,7 +7,7 @@ nobody reads it any longer.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import count
@@ -269,6 +269,17 @@ def taken(items: set[Item]) -> Iterator[Item]:
     with suppress(KeyError):
         while True:
             yield items.pop()
+
+
+def readers(item: Item, items: Mapping[str, Item]) -> list[Item]:
+    """Return the views that read a table or view."""
+    return [each for each in tuple(items.values()) if item in each.reads.values()]
+
+
+def refuse_readers(item: Item, items: Mapping[str, Item], what: str) -> None:
+    """Raise SessionError if views read a table or view."""
+    if found := readers(item, items):
+        raise SessionError(f"{item} cannot be {what} while it is read: first drop {', '.join(map(str, found))}")
 
 
 def negative_rows(item: Item, what: str) -> DataError:

@@ -12,7 +12,7 @@ from differential.data.codes import kind_of
 from differential.durable import kinds
 from differential.durable.places import Stores
 from differential.session.catalog import Catalog
-from differential.session.item import Item
+from differential.session.item import Item, readers
 from differential.session.kept import Kept
 from differential.session.schema import type_name
 from differential.session.site import Site
@@ -116,7 +116,7 @@ def _widen(catalog: Catalog, storage: SessionStorage, name: str, more: Mapping[s
 
 def _uses(catalog: Catalog, item: Item) -> Iterator[str]:
     """Yield what the program has done with a table that another one in its place would lack, with its lines."""
-    for view in catalog.readers(item):
+    for view in readers(item, catalog.items):
         yield f"{view} (at {view.origin}) reads {item}"
     for kind, origin in dict.fromkeys((each.kind.value, each.origin) for each in catalog.stated(item)):
         yield f"{kind} (at {origin}) of {item} is not committed"

@@ -120,3 +120,28 @@ def test_a_block_of_another_thread_is_waited_for() -> None:
 
         run_together(block, outside)
         assert numbers.records() == [(1,), (2,), (3,)]
+
+
+def test_a_view_that_another_thread_defines_again_while_it_is_dropped_stays() -> None:
+    with Session() as db:
+        db.table("numbers", {"x": [1]})
+        db.commit()
+        db.view("all", lambda t: t.numbers)
+        item = db._catalog.items["all"]
+        begun, is_failed = threading.Event(), threading.Event()
+        item.fail = lambda error: (type(item).fail(item, error), is_failed.set())  # type: ignore[assignment, misc]
+
+        def definition(t: Any) -> Any:
+            begun.set()
+            assert is_failed.wait(WAIT), "the drop does not begin"
+            return t.numbers.map(lambda x: x + 1)
+
+        def define() -> None:
+            db.view("all", definition)
+
+        def drop() -> None:
+            assert begun.wait(WAIT), "the view is not defined again"
+            db.drop("all")
+
+        run_together(define, drop)
+        assert db.view("all").records() == [(2,)]
