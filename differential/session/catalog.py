@@ -46,6 +46,8 @@ class Catalog:
         self.last = 0
         """The last commit."""
         self._pending: list[Stated] = []
+        self._aside: list[Stated] = []
+        """The statements of the program while others are committed apart."""
         self.begun: set[Item] = set()
         """Tables that begin with rows that are not committed."""
         self._failures = Failures()
@@ -137,14 +139,17 @@ class Catalog:
     def commit_apart(self, statements: Iterable[tuple[Item, RowStatement]]) -> int:
         """Commit these statements alone. The uncommitted statements of the program stay as they are."""
         with self.exclusive():
-            kept, self._pending = self._pending, []
+            apart: list[Stated] = []
+            self._aside, self._pending = self._pending, apart
             try:
                 for item, statement in statements:
                     self.state(item, statement)
                 return self._commit()
             finally:
-                self._pending = kept
-                self.rollback(len(kept))  # the schemas forget statements apart that have failed
+                # A commit that has begun leaves another list, which has what callbacks of watch() have stated since.
+                added = [] if self._pending is apart else self._pending
+                self._aside, self._pending = [], [*self._aside, *added]
+                self.rollback(len(self._pending))  # the schemas forget statements apart that have failed
 
     def arrived(self) -> bool:
         """Take what sources have delivered; return whether anything waits for a commit."""
@@ -155,7 +160,8 @@ class Catalog:
         """Forget all but the first `kept` statements, and drop the tables that lose the rows they begin with."""
         with self.exclusive():
             self.blocks.refuse_other_task()
-            forgotten = {item for item, _ in self._pending[kept:]} - {item for item, _ in self._pending[:kept]}
+            left = {item for item, _ in (*self._aside, *self._pending[:kept])}
+            forgotten = {item for item, _ in self._pending[kept:]} - left
             del self._pending[kept:]
             self.blocks.forget_beyond(kept)
             for item in self.items.values():

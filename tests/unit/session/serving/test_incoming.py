@@ -77,6 +77,27 @@ def test_a_request_that_is_refused_changes_nothing_and_leaves_what_the_program_h
         assert (db.commit(), len(stock)) == (2, 2)
 
 
+def test_a_request_that_is_refused_leaves_a_table_that_begins_with_rows_of_the_program() -> None:
+    with Session() as db, client(db.serve()) as http:
+        stock = db.table("stock", {"item": ["mine"], "pieces": [1]}, key="item")
+        body = lines({"delete": {"item": "b", "pieces": 2}})
+        assert http.post("/tables/stock", content=body).status_code == 409
+        db.commit()
+        assert stock.records() == [("mine", 1)]
+
+
+def test_what_a_callback_inserts_as_a_request_is_committed_belongs_to_the_next_commit_of_the_program() -> None:
+    with Session() as db, client(db.serve()) as http:
+        stock = db.table("stock", {"item": str})
+        log = db.table("log", {"by": str, "commit": int})
+        stock.watch(lambda change: log.insert(by="callback", commit=change.time))
+        log.insert(by="program", commit=0)
+        assert http.post("/tables/stock", content=lines(insert(item="nut"))).json()["commit"] == 1
+        assert (len(log), db.status().uncommitted) == (0, 2)
+        db.commit()
+        assert log.records() == [("callback", 1), ("program", 0)]
+
+
 def test_lines_that_are_no_rows_go_to_the_rejects_in_the_same_commit() -> None:
     with Session() as db:
         db.table("stock", {"item": str, "pieces": int})
