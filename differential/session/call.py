@@ -70,9 +70,14 @@ class Call(Generic[R]):
             self._left -= 1
             if self._left:
                 return
-        if self._done is not None and self.error is None:
-            self._done(self)
-        self._forget()
+        try:
+            if self._done is not None and self.error is None:
+                self._done(self)
+        except BaseException as error:  # for want of memory, say: it ends the engine, and the caller must not wait
+            self.error = error
+            raise
+        finally:
+            self._forget()
 
     def abandon(self, error: BaseException) -> None:
         """End a call that the workers will not complete."""

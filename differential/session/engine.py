@@ -166,7 +166,8 @@ class Engine:
         while not call.wait(GLANCE):
             if self.unfinished():
                 return
-        self.interned_bytes = sum(self.result(call))
+        if found := self.result(call):  # none if another thread, which waited for the same call, has taken them
+            self.interned_bytes = sum(found)
 
     def publish(self, commit: int) -> None:
         """Pass on what a commit has changed."""

@@ -111,6 +111,55 @@ def test_calls_that_were_never_made_end_when_the_engine_closes(engine: Engine) -
         engine.call(lambda site: None)
 
 
+def test_an_error_of_what_follows_a_call_reaches_its_caller_and_ends_the_engine(engine: Engine) -> None:
+    def fails(call: Call[None]) -> None:
+        raise MemoryError("changes of a commit")
+
+    call: Call[None] = Call(lambda site: None, (), engine.workers, done=fails)
+    engine.submit(call)
+    assert call.wait(20), "the caller waits for ever"
+    with pytest.raises(MemoryError, match="changes of a commit"):
+        engine.result(call)
+    with pytest.raises(SessionError, match="the session has ended: changes of a commit"):
+        engine.call(lambda site: None)
+
+
+def test_threads_that_look_at_the_same_time_find_the_same_bytes(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session.table("words", {"word": ["a" * 100, "b" * 100]})
+    session.commit()
+    known, look, waits, may_go = (
+        session.status().interned_bytes,
+        Site.measure,
+        threading.Semaphore(0),
+        threading.Event(),
+    )
+
+    def slow(site: Site) -> int:
+        assert may_go.wait(20), "the threads do not wait for the look"
+        return look(site)
+
+    wait = Call.wait
+
+    def counted(call: Call[Any], timeout: float = -1) -> bool:
+        waits.release()
+        return wait(call, timeout)
+
+    monkeypatch.setattr(Site, "measure", slow)
+    monkeypatch.setattr(Call, "wait", counted)
+    found: list[int] = []
+    threads = [threading.Thread(target=lambda: found.append(session.status().interned_bytes)) for _ in range(2)]
+    for number, thread in enumerate(threads):
+        thread.start()
+        assert waits.acquire(timeout=20), f"thread {number} does not wait for the look"
+    may_go.set()
+    for thread in threads:
+        thread.join(20)
+    assert found == [known, known]
+    assert known > 200
+
+
 def test_an_error_that_no_view_is_to_blame_for_ends_the_engine(engine: Engine) -> None:
     def fails(site: Site) -> None:
         raise RuntimeError("broken")
