@@ -15,7 +15,7 @@ import asyncio
 import signal
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from threading import Thread, current_thread, main_thread
 from types import FrameType
 from typing import Any, TypeVar
@@ -144,5 +144,5 @@ def _is_interrupted() -> bool:
 
 def _settle(loop: asyncio.AbstractEventLoop, settle: Callable[[Any], object], future: Any, value: Any) -> None:
     """Settle a future of a loop from another thread, unless nobody awaits it any more."""
-    if not loop.is_closed():
+    with suppress(RuntimeError):  # the loop is closed, perhaps just now
         loop.call_soon_threadsafe(lambda: None if future.done() else settle(value))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import suppress
 from threading import Condition
 from typing import Any, NamedTuple, Self
 
@@ -175,5 +176,5 @@ class Changes:
         with self._condition:
             self._condition.notify_all()
             for loop, event in self._awaiting:
-                if not loop.is_closed():
+                with suppress(RuntimeError):  # the loop is closed, perhaps just now: nobody awaits in it any more
                     loop.call_soon_threadsafe(event.set)

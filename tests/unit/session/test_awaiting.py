@@ -6,14 +6,14 @@ import asyncio
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from differential.session import Change, Changes, awaiting
+from differential.session import Change, Changes, Session, awaiting
 
 
 def change(epoch: int) -> Change:
@@ -185,3 +185,62 @@ def test_the_loop_of_a_notebook_wakes_for_a_task_that_is_not_a_cell(
             signal.signal(signal.SIGINT, before)
 
     asyncio.run(main())
+
+
+class Closing(asyncio.SelectorEventLoop):
+    """A loop that another thread finds open, and that is closed when the thread uses it."""
+
+    is_gone = False
+
+    def call_soon_threadsafe(self, *arguments: Any, **options: Any) -> asyncio.Handle:
+        if self.is_gone:
+            raise RuntimeError("Event loop is closed")
+        return super().call_soon_threadsafe(*arguments, **options)
+
+    def run_to_the_end(self, task: asyncio.Task[Any]) -> None:
+        """Cancel a task, and close the loop."""
+        self.is_gone = False
+        task.cancel()
+        self.run_until_complete(asyncio.wait([task]))
+        self.run_until_complete(self.shutdown_asyncgens())
+        self.close()
+
+
+async def begun(awaited: Awaitable[Any], is_begun: Callable[[], object]) -> asyncio.Task[Any]:
+    task: asyncio.Task[Any] = asyncio.ensure_future(awaited)  # type: ignore[arg-type]
+    async with asyncio.timeout(20):
+        while not is_begun():
+            await asyncio.sleep(0)
+    return task
+
+
+def test_a_loop_that_closes_as_a_change_comes_leaves_the_session_as_it_is() -> None:
+    with Session() as db:
+        numbers = db.table("numbers", {"x": [1]})
+        changes, loop = numbers.changes(), Closing()
+        task = loop.run_until_complete(begun(anext(aiter(changes)), lambda: changes._awaiting))
+        loop.is_gone = True
+        thread = threading.Thread(target=db.commit, daemon=True)
+        thread.start()
+        thread.join(20)
+        assert not thread.is_alive(), "the commit waits for ever"
+        loop.run_to_the_end(task)
+        assert (numbers.records(), len(changes.read_nowait())) == ([(1,)], 1)
+
+
+def test_a_loop_that_closes_as_a_function_ends_leaves_its_thread_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    failures: list[Any] = []
+    monkeypatch.setattr(threading, "excepthook", failures.append)
+    loop, may_end, running = Closing(), threading.Event(), list[threading.Thread]()
+
+    def function() -> None:
+        running.append(threading.current_thread())
+        assert may_end.wait(20), "the loop is not gone"
+
+    task = loop.run_until_complete(begun(awaiting.in_thread(function, lambda wait: None), lambda: running))
+    loop.is_gone = True
+    may_end.set()
+    running[0].join(20)
+    assert not running[0].is_alive(), "the function does not end"
+    loop.run_to_the_end(task)
+    assert failures == []
