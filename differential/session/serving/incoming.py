@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections import deque
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -32,6 +33,8 @@ REQUESTS = {"key": str, "place": str, "digest": str, "number": int, "rows": int,
 """The columns of the table of requests."""
 KEPT = 10_000
 """The keys of this many requests are kept."""
+_KNOWN: WeakKeyDictionary[Item, dict[str, tuple[Any, ...]]] = WeakKeyDictionary()
+"""The rows of each table of requests by their keys, the oldest first. All servers of a session share them."""
 _KINDS = {kind.value: kind for kind in (Kind.INSERT, Kind.DELETE, Kind.UPSERT)}
 
 
@@ -60,9 +63,11 @@ class Incoming:
         self._requests = requests
         self._rejects = rejects
         self._stops = stops
-        known = catalog.read(requests).records()
-        self._known = {key: tuple(rest) for key, *rest in known}
-        self._order = deque(key for key, *_ in sorted(known, key=lambda row: row[3]))
+        with catalog.exclusive():
+            if requests not in _KNOWN:
+                known = sorted(catalog.read(requests).records(), key=lambda row: row[3])
+                _KNOWN[requests] = {key: tuple(rest) for key, *rest in known}
+            self._known = _KNOWN[requests]
 
     def commit(self, item: Item, body: bytes, key: str | None) -> Reply:
         """Commit the changes of a request, and return the answer to it. Waits for other commits.
@@ -87,7 +92,7 @@ class Incoming:
                 made.append((self._rejects, _inserted(rejected_columns(f"http {place}", wrong))))
             forgotten: list[str] = []
             if key is not None:
-                forgotten = [self._order[place] for place in range(len(self._order) - KEPT + 1)]
+                forgotten = list(islice(self._known, max(0, len(self._known) - KEPT + 1)))
                 made += [(self._requests, each) for each in _noted(key, item.name, digest, number, rows, len(wrong))]
                 made += [(self._requests, each) for each in _forgotten(forgotten)]
             found: dict[str, Any] = {"commit": number, "rows": rows, "rejected": len(wrong)}
@@ -99,9 +104,7 @@ class Incoming:
                 found["notice"] = str(error)  # about a view or a source: the request is committed
             if key is not None:
                 for each in forgotten:
-                    self._order.popleft()
                     del self._known[each]
-                self._order.append(key)
                 self._known[key] = (item.name, digest, number, rows, len(wrong))
             return Reply(200, found)
 

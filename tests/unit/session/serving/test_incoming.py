@@ -246,6 +246,16 @@ def test_a_repeated_request_counts_once_also_in_a_session_that_is_opened_again(t
     assert found == [first, *[first | {"repeated": True}] * 3]
 
 
+def test_a_request_that_is_repeated_to_another_server_of_the_session_counts_once() -> None:
+    key, body = {"Idempotency-Key": "order 7"}, lines(insert(item="a", pieces=1))
+    with Session() as db:
+        stock = db.table("stock", {"item": str, "pieces": int})
+        with client(db.serve()) as one, client(db.serve()) as other:
+            first = one.post("/tables/stock", content=body, headers=key).json()
+            assert other.post("/tables/stock", content=body, headers=key).json() == first | {"repeated": True}
+        assert stock.records() == [("a", 1)]
+
+
 def test_a_session_whose_disk_has_failed_answers_every_request_as_unavailable(tmp_path: Path) -> None:
     with Session(state=str(tmp_path / "db")) as db, client(db.serve()) as http:
         db.table("stock", {"item": str})
