@@ -126,9 +126,9 @@ class Tables:
     def _watermarks(self, tables: tuple[str, ...]) -> list[tuple[str, str]]:
         """Return the names of tables with event times, by default of those used, each with that of its watermark."""
         used = {each for item in self.reads.values() for each in sources(item)}
-        items = [self._item(name) for name in tables] or sorted(used, key=lambda item: item.name)
+        items = [self._item(name) for name in dict.fromkeys(tables)] or sorted(used, key=lambda item: item.name)
         marks = [(item.name, item.watermark) for item in items if item.watermark is not None]
-        if not marks or (tables and len(marks) < len(tables)):
+        if not marks or (tables and len(marks) < len(items)):
             raise SessionError(
                 f"there is no watermark (at {user_origin()}): {', '.join(map(str, items)) or 'the definition'} has no "
                 "event times; db.table(...).event_time('column', lateness=...) states them"
