@@ -65,6 +65,13 @@ def begin(catalog: Catalog, item: Item, column: str, lateness: Duration | None, 
             raise SessionError(
                 f"{where}: {item} has a column 'change', the name of a column of its table of late changes: rename it"
             )
+        # Before any is made: a call that fails makes neither table, so it can be repeated.
+        for name in (f"{item.name}_late", f"{item.name}_watermark"):
+            if name in catalog.items and name not in catalog.unused:
+                raise SessionError(
+                    f"{where}: the event times of {item} need a table {name!r}, and there is already a "
+                    f"{catalog.items[name]}: db.drop({name!r}) drops it"
+                )
         text = np.array([], np.dtypes.StringDType())
         late = _table(catalog, f"{item.name}_late", {**columns, "change": text}, item)
         watermark = _table(catalog, f"{item.name}_watermark", {"watermark": like}, None)

@@ -352,6 +352,28 @@ def test_a_window_whose_bounds_do_not_fit_is_refused(kind: Any, far: int) -> Non
     with Session() as db:
         visits = db.table("visits", {"at": [0, far]})
         db.commit()
+@pytest.mark.parametrize("name", ["visits_late", "visits_watermark"])
+def test_event_times_whose_tables_have_a_name_that_is_taken_leave_nothing_behind(name: str) -> None:
+    with Session() as db:
+        visits = db.table("visits", {"at": int})
+        db.view(name, lambda t: t.visits)
+        with pytest.raises(SessionError, match=f"need a table '{name}', and there is already a view '{name}'"):
+            visits.event_time("at")
+        assert list(db) == ["visits", name]
+        db.drop(name)
+        assert list(visits.event_time("at").late.columns) == ["at", "change"]
+
+
+def test_a_table_that_is_named_twice_has_one_watermark() -> None:
+    with Session() as db:
+        visits = db.table("visits", {"at": int}).event_time("at", lateness=5)
+        visits.insert(at=[3, 25])
+        db.commit()
+        assert db.ask(lambda t: t.watermark("visits", "visits")).records() == [("visits", 20)]
+        final = db.ask(lambda t: t.final(t.visits.window(tumbling(10)).count(), "visits", "visits"))
+        assert final.records() == [(0, 10, 1)]
+
+
         with pytest.raises(SessionError, match=rf"event time is {far} units .*do not fit into 64 bits: filter such"):
             db.ask(lambda t: t.visits.window(kind, at="at").count())
         visits.delete(at=far)
