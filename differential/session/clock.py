@@ -37,6 +37,7 @@ CHANGES = (Kind.INSERT, Kind.UPSERT, Kind.DELETE)
 
 LEAST = 1 - (1 << 63)
 """No watermark is less, so that 64 bits hold it."""
+MOST = (1 << 63) - 1
 
 
 class Companions(NamedTuple):
@@ -361,8 +362,9 @@ def _converted(clock: Clock, mark: int | None, to: Clock) -> int | None:
         return None
     if ours.dtype.kind != "M":
         return mark
-    # A coarser unit rounds down, so the watermark promises no more than the one that it follows.
-    return int(np.array([mark], np.int64).view(ours.dtype).astype(theirs.dtype).view(np.int64)[0])
+    # A coarser unit rounds down, so the watermark promises no more than the one that it follows. Nor do the bounds:
+    # one that is below the least time of a finer unit promises nothing about the times of that unit.
+    return min(max(LEAST, mark * _nanoseconds(ours.dtype) // _nanoseconds(theirs.dtype)), MOST)
 
 
 _NANOSECONDS = {"D": 86_400 * 10**9, "s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
@@ -371,7 +373,11 @@ _NANOSECONDS = {"D": 86_400 * 10**9, "s": 10**9, "ms": 10**6, "us": 10**3, "ns":
 def _instant(clock: Clock) -> int:
     """Return the watermark of a clock; a time is counted in nanoseconds, which may need more than 64 bits."""
     dtype, mark = np.asarray(clock.like).dtype, clock.mark or 0
-    return mark * _NANOSECONDS[np.datetime_data(dtype)[0]] if dtype.kind == "M" else mark
+    return mark * _nanoseconds(dtype) if dtype.kind == "M" else mark
+
+
+def _nanoseconds(dtype: np.dtype[Any]) -> int:
+    return _NANOSECONDS[np.datetime_data(dtype)[0]]
 
 
 def seconds(duration: dt.timedelta | None) -> float | None:

@@ -202,6 +202,22 @@ def test_a_source_and_a_table_that_are_idle_hold_nothing_back(tmp_path: Path) ->
         slow.close()
 
 
+@pytest.mark.parametrize("year", [1, 1600, 1700, 2200, 2300, 2600, 9999])
+def test_the_watermark_of_an_idle_table_is_never_beyond_the_one_that_it_follows(year: int) -> None:
+    with Session() as db:
+        clock = [0.0]
+        db._catalog.clocks = Clocks(lambda: clock[0])
+        days = db.table("days", {"at": dt.date}).event_time("at", lateness=dt.timedelta(0))
+        moments = db.table("moments", {"at": typed([], "timestamp[ns]")})
+        moments.event_time("at", lateness=dt.timedelta(0), idle=HOUR)
+        clock[0] = 7200.0
+        days.insert(at=dt.date(year, 1, 1))
+        db.commit()
+        least, most = np.datetime64(1 - (1 << 63), "ns"), np.datetime64((1 << 63) - 1, "ns")
+        expected = least if year < 1678 else most if year > 2261 else np.datetime64(f"{year}-01-01", "ns")
+        assert moments.watermark == expected
+
+
 def test_a_session_that_is_opened_again_has_the_watermark_and_the_late_changes(tmp_path: Path) -> None:
     for number, expected in enumerate([[], [(1, "insert")], [(1, "insert"), (1, "insert")]]):
         with Session(state=str(tmp_path)) as db:
