@@ -124,9 +124,12 @@ class Clocks:
                 raise SessionError(f"{item} belongs to {clock.item}, and is dropped with it")
 
     def check(self, item: Item, statement: RowStatement) -> None:
-        """Raise DataError if an event time of a statement is null."""
+        """Raise DataError if an event time of a statement is null, or a watermark."""
         if item in self.all and statement.kind in CHANGES:
             self.all[item].check(statement.columns)
+        for clock in self.all.values():
+            if item is clock.beside.watermark:
+                _marks(clock, statement)
 
     def least(self, item: Item) -> Any:
         """Return the least watermark of the tables with event times that an item is or reads; None if one has none.
@@ -243,7 +246,10 @@ class Reckoning:
                 f"a watermark cannot be taken back (at {statement.origin}): it only moves forward, with "
                 f"db[{clock.item.name!r}].advance_watermark(...)"
             )
-        self._stated.setdefault(clock, []).append(int(ticks(statement.columns[0]).max()))
+        try:
+            self._stated.setdefault(clock, []).extend(_marks(clock, statement))
+        except DataError as error:
+            raise SessionError(str(error)) from None  # by which `changes_of` finds the source at fault
 
     def _expire(self, clock: Clock, statement: RowStatement) -> None:
         """Remove the rows that expire before other statements take effect: they are rows of the last commit."""
@@ -328,6 +334,15 @@ def sources(item: Item) -> Iterator[Item]:
             waiting += each.reads.values()
             if each.kind == "table":
                 yield each
+
+
+def _marks(clock: Clock, statement: RowStatement) -> list[int]:
+    """Return the watermarks that a statement has. Raises DataError if one is null."""
+    try:
+        found: list[int] = ticks(statement.columns[0]).tolist()
+    except DataError:
+        raise DataError(f"the watermark of {clock.item} cannot be null") from None
+    return found
 
 
 def _in_total(columns: tuple[Column, ...], diffs: Column) -> tuple[tuple[Column, ...], Column]:

@@ -305,6 +305,27 @@ def test_late_changes_may_be_deleted_and_watermarks_may_not() -> None:
             visits.advance_watermark("noon")
 
 
+@pytest.mark.parametrize("null", [None, pd.NaT, np.datetime64("NaT", "us"), [NOON, None]])
+def test_a_watermark_that_is_null_is_refused_at_its_line(null: Any) -> None:
+    with Session() as db:
+        visits = db.table("visits", {"at": dt.datetime}).event_time("at")
+        for move in (visits.advance_watermark, lambda time: db.table("visits_watermark").insert(watermark=time)):
+            with pytest.raises(DataError, match="the watermark of table 'visits' cannot be null"):
+                move(null)
+        visits.advance_watermark(NOON)
+        assert (db.commit(), visits.watermark) == (1, NOON)
+
+
+def test_a_source_of_watermarks_stops_at_one_that_is_null_and_may_have_none(tmp_path: Path) -> None:
+    with Session() as db:
+        visits = db.table("visits", {"at": dt.datetime}).event_time("at")
+        (tmp_path / "marks").write_text('oops\n{"watermark": null}\n')
+        db.table("visits_watermark").read_from(json_lines(tmp_path / "marks"), on_error="skip")
+        with pytest.raises(SessionError, match="has stopped: the watermark of table 'visits' cannot be null"):
+            db.commit()
+        assert visits.watermark is None
+
+
 def test_a_rollback_forgets_where_the_program_has_moved_a_watermark() -> None:
     with Session() as db:
         visits = db.table("visits", {"at": int}).event_time("at")
@@ -329,6 +350,28 @@ def test_a_rollback_forgets_where_the_program_has_moved_a_watermark() -> None:
 def test_what_is_no_event_time_is_refused(state: Any, message: str) -> None:
     with Session() as db, pytest.raises(SessionError, match=message):
         state(db.table("visits", {"at": int, "name": str}))
+
+
+@pytest.mark.parametrize("name", ["visits_late", "visits_watermark"])
+def test_event_times_whose_tables_have_a_name_that_is_taken_leave_nothing_behind(name: str) -> None:
+    with Session() as db:
+        visits = db.table("visits", {"at": int})
+        db.view(name, lambda t: t.visits)
+        with pytest.raises(SessionError, match=f"need a table '{name}', and there is already a view '{name}'"):
+            visits.event_time("at")
+        assert list(db) == ["visits", name]
+        db.drop(name)
+        assert list(visits.event_time("at").late.columns) == ["at", "change"]
+
+
+def test_a_table_that_is_named_twice_has_one_watermark() -> None:
+    with Session() as db:
+        visits = db.table("visits", {"at": int}).event_time("at", lateness=5)
+        visits.insert(at=[3, 25])
+        db.commit()
+        assert db.ask(lambda t: t.watermark("visits", "visits")).records() == [("visits", 20)]
+        final = db.ask(lambda t: t.final(t.visits.window(tumbling(10)).count(), "visits", "visits"))
+        assert final.records() == [(0, 10, 1)]
 
 
 @pytest.mark.parametrize(
@@ -368,28 +411,6 @@ def test_a_window_whose_bounds_do_not_fit_is_refused(kind: Any, far: int) -> Non
     with Session() as db:
         visits = db.table("visits", {"at": [0, far]})
         db.commit()
-@pytest.mark.parametrize("name", ["visits_late", "visits_watermark"])
-def test_event_times_whose_tables_have_a_name_that_is_taken_leave_nothing_behind(name: str) -> None:
-    with Session() as db:
-        visits = db.table("visits", {"at": int})
-        db.view(name, lambda t: t.visits)
-        with pytest.raises(SessionError, match=f"need a table '{name}', and there is already a view '{name}'"):
-            visits.event_time("at")
-        assert list(db) == ["visits", name]
-        db.drop(name)
-        assert list(visits.event_time("at").late.columns) == ["at", "change"]
-
-
-def test_a_table_that_is_named_twice_has_one_watermark() -> None:
-    with Session() as db:
-        visits = db.table("visits", {"at": int}).event_time("at", lateness=5)
-        visits.insert(at=[3, 25])
-        db.commit()
-        assert db.ask(lambda t: t.watermark("visits", "visits")).records() == [("visits", 20)]
-        final = db.ask(lambda t: t.final(t.visits.window(tumbling(10)).count(), "visits", "visits"))
-        assert final.records() == [(0, 10, 1)]
-
-
         with pytest.raises(SessionError, match=rf"event time is {far} units .*do not fit into 64 bits: filter such"):
             db.ask(lambda t: t.visits.window(kind, at="at").count())
         visits.delete(at=far)
