@@ -151,6 +151,7 @@ def _value(column: Any, row: int, rows: int) -> Any:
 
 def _is_same(one: Any, other: Any) -> bool:
     """Return whether two values are equal; floats may be as far apart as NumPy's for one row and for many are."""
-    if isinstance(one, float) and isinstance(other, float):
-        return isclose(one, other, rel_tol=1e-6, abs_tol=1e-12) or (one != one and other != other)
-    return bool(one == other) or (one is None and other is None)
+    if isinstance(one, float) and isinstance(other, float) and isclose(one, other, rel_tol=1e-6, abs_tol=1e-12):
+        return True
+    # NaN and NaT, of whatever class, differ from themselves.
+    return bool(one == other) or (one is None and other is None) or bool(one != one and other != other)

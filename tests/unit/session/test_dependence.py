@@ -37,6 +37,8 @@ OF_ONE_ROW: dict[str, Callable[[Any], Any]] = {
     "nulls": lambda r: is_null(r.maybe),
     "sums with nulls": lambda r: r.maybe + 1,
     "one value for all": lambda r: 7,
+    "one time for all, which is null": lambda r: np.datetime64("NaT", "us"),
+    "one NaN for all": lambda r: np.float32("nan"),
     "a function of each row": rowwise(lambda r: (r.s, r.n)),
     "the membership in a list": lambda r: np.isin(r.n, [3, 4, 5]),
     "what fails for one row": lambda r: r.n[:2].reshape(2) is not None and r.n,
