@@ -75,9 +75,10 @@ def quotient(sums: Any, counts: Any) -> Any:
     sums = np.asarray(sums)
     if sums.dtype.kind == "m":
         return _mean_durations(sums, counts)
+    if sums.dtype == np.object_:  # decimals: Python divides integers of any size, and rounds once
+        ratios = [one.as_integer_ratio() for one in sums.tolist()]
+        return np.array([above / (below * count) for (above, below), count in zip(ratios, counts.tolist())], np.float64)
     divided = sums / counts
-    if divided.dtype == np.object_:
-        return divided.astype(np.float64)  # decimals, which may have any number of digits
     if sums.dtype.kind in "iu":
         large = np.flatnonzero((sums >= _EXACT) | (sums < -_EXACT if sums.dtype.kind == "i" else False))
         divided[large] = [one / count for one, count in zip(sums[large].tolist(), counts[large].tolist())]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections.abc import Callable
-from decimal import Decimal
+from decimal import Decimal, localcontext
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from differential import Collection, Session, example, graphs
 from differential.errors import BuildError, DataError, SessionError, TimelyError
 from differential.graphs import bfs
 from differential.session import Relation
+from differential.session.aggregate import quotient
 from differential.session.relation import IndexedRelation
 from differential.session.row import by_row
 from timely import Scope, rowwise
@@ -65,6 +67,25 @@ def test_a_mean_of_decimals_is_a_float() -> None:
         return made.named("item", "price").group_by("item").mean("price")
 
     assert records(mean) == [(1, 1.875), (2, 0.01)]
+
+
+def test_a_mean_of_decimals_is_rounded_once() -> None:
+    between = Decimal("9007199254740993.00000000000001")  # just above the middle between two floats
+
+    def mean(scope: Scope) -> Any:
+        made: Any = Relation.of(scope, np.array([1]), typed([between], "decimal(38, 14)"))
+        return made.named("item", "price").group_by("item").mean("price")
+
+    assert records(mean) == [(1, 9007199254740994.0)]
+
+
+@given(st.lists(st.tuples(st.decimals(-(10**60), 10**60, places=10), st.integers(1, 10**6)), min_size=1, max_size=5))
+def test_a_quotient_of_decimals_is_the_float_next_to_it(groups: list[tuple[Decimal, int]]) -> None:
+    sums, counts = zip(*groups)
+    with localcontext() as context:
+        context.prec = 5  # which does not matter
+        found = quotient(np.array(sums, object), np.array(counts))
+    assert found.tolist() == [float(Fraction(each) / count) for each, count in groups]
 
 
 @pytest.mark.parametrize("of", ["int64", "int64?", "date", "decimal(9, 2)"])
