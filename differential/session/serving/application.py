@@ -89,6 +89,10 @@ class Application:
         """Whether the session ends, so that another one may be served here."""
         return self._catalog.is_over
 
+    def is_final(self, error: Exception) -> bool:
+        """Return whether a reader that has received this error would receive it again."""
+        return isinstance(error, (DataError, SessionError)) and not self.is_over
+
     def end(self) -> None:
         """Refuse requests whose body is not complete, and all that follow, because the server ends."""
         self._end.set()
@@ -100,7 +104,8 @@ class Application:
     async def entries(self, item: Item, connection: HTTPConnection) -> AsyncIterator[SentMessage]:
         """Yield the messages for a reader. Raises Cut at the end of the stream.
 
-        Raises DataError for an id that is not valid or a column that JSON cannot hold, SessionError if the item failed.
+        Raises DataError for an id that is not valid or a column that JSON cannot hold, SessionError if the item failed,
+        and StateError if the store of a durable session cannot be read.
         """
         hub = self._hubs.of(item)
         mark = connection.headers.get("last-event-id") or connection.query_params.get("after")
@@ -182,8 +187,8 @@ class Application:
                 await socket.send_text(entry.text)
         except Cut as cut:
             code, reason = TRY_AGAIN, str(cut)
-        except (DataError, SessionError) as error:
-            code, reason = TRY_AGAIN if self.is_over else GONE, str(error)
+        except TimelyError as error:
+            code, reason = GONE if self.is_final(error) else TRY_AGAIN, str(error)
         await socket.send_text(text({"kind": "end", "error": reason}))
         await socket.close(code, reason.encode()[:CLOSING_BYTES].decode("utf-8", "ignore"))
 
@@ -221,8 +226,8 @@ class _Events:
         try:
             done, _ = await asyncio.wait((following,), timeout=FIRST_SECONDS)
             refusal = following.exception() if done else None
-            if isinstance(refusal, (DataError, SessionError, Cut)):
-                status = 503 if isinstance(refusal, Cut) or self._application.is_over else 409
+            if isinstance(refusal, (TimelyError, Cut)):
+                status = 409 if self._application.is_final(refusal) else 503
                 await _json(status, {"error": str(refusal)})(scope, receive, send)
                 return
             headers = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-store")]
@@ -231,7 +236,7 @@ class _Events:
                 await _write(send, _event(following.result()) if done else ": waits\n\n")
                 following = asyncio.ensure_future(anext(entries)) if done else following
                 done, _ = await asyncio.wait((following,), timeout=PAUSE_SECONDS)
-        except (Cut, DataError, SessionError) as error:
+        except (Cut, TimelyError) as error:
             reason = str(error)
         finally:
             following.cancel()

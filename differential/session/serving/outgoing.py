@@ -146,11 +146,11 @@ class Hub:
             self._task.cancel()
 
     async def _begin(self) -> None:
-        changes, past, self._since = await asyncio.to_thread(self._followed)
-        if past is not None:
-            self.label, self._since = past.label, past.since
-            for change in past.changes:
-                self._add(change)
+        try:
+            changes = await self._joined()
+        except BaseException as error:
+            self._end(f"{self.item} cannot be followed: {error}")  # the next reader begins with another hub
+            raise
 
         async def follow() -> None:
             reason = f"{self.item} was dropped or replaced, or its session has ended"
@@ -165,10 +165,24 @@ class Hub:
 
         self._task = asyncio.create_task(follow())
 
+    async def _joined(self) -> Changes:
+        """Take what is retained of a durable table or view, and return the changes that follow."""
+        changes, past, self._since = await asyncio.to_thread(self._followed)
+        try:
+            if past is not None:
+                self.label, self._since = past.label, past.since
+                for change in past.changes:
+                    self._add(change)
+        except BaseException:
+            changes.close()
+            raise
+        return changes
+
     def _followed(self) -> tuple[Changes, RetainedChanges | None, int]:
         catalog = self._catalog
         with catalog.exclusive():
             past = None if catalog.storage is None else catalog.storage.past(self.item)
+            # In this order: `follow` waits for a commit that an interrupt has left to the workers; then it is `last`.
             return catalog.follow(self.item), past, catalog.last
 
     def _add(self, change: Change) -> None:

@@ -17,11 +17,14 @@ import httpx
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.client import connect
 
 from differential import Session
 from differential.session.serving import application, form, outgoing
 from differential.session.serving.outgoing import Cut, SessionHubs, commit_of
-from timely.errors import DataError
+from differential.session.storage import SessionStorage
+from timely.errors import DataError, StoreError
 from timely.lowlevel import typed
 
 COMMITS = st.lists(st.lists(st.integers(0, 5), max_size=4), max_size=6)
@@ -246,3 +249,41 @@ def test_a_reader_that_comes_while_the_session_ends_is_asked_to_come_again(monke
         headers = {"Authorization": f"Bearer {server.token}"}
         answer = httpx.get(f"{server.url}changes/numbers", headers=headers, timeout=20, trust_env=False)
         assert (answer.status_code, answer.json()) == (503, {"error": "the session is no longer served"})
+
+
+def test_a_reader_that_comes_while_the_store_fails_is_asked_to_come_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Session(state=str(tmp_path)) as db:
+        db.table("numbers", {"x": [1]})
+        db.commit()
+        server = db.serve()
+        url, headers = f"{server.url}changes/numbers", {"Authorization": f"Bearer {server.token}"}
+        with monkeypatch.context() as broken, httpx.Client(headers=headers, timeout=20, trust_env=False) as http:
+
+            def past(self: Any, item: Any) -> None:
+                raise StoreError("the disk does not answer")
+
+            broken.setattr(SessionStorage, "past", past)
+            answer = http.get(url)
+            assert (answer.status_code, answer.json()) == (503, {"error": "the disk does not answer"})
+            with connect(url.replace("http", "ws", 1), additional_headers=headers, proxy=None) as socket:
+                assert json.loads(socket.recv(20)) == {"kind": "end", "error": "the disk does not answer"}
+                with pytest.raises(ConnectionClosed):
+                    socket.recv(20)
+                assert socket.close_code == application.TRY_AGAIN
+        with httpx.stream("GET", url, headers=headers, timeout=20, trust_env=False) as events:
+            assert next(line for line in events.iter_lines() if line.startswith("id: "))
+
+
+def test_a_durable_table_that_json_cannot_hold_is_refused_again_and_again_and_not_followed(tmp_path: Path) -> None:
+    with Session(state=str(tmp_path), keep=None) as db:
+        stays = db.table("stays", {"time_of": dt.timedelta})
+        stays.insert(time_of=dt.timedelta(hours=1))
+        db.commit()
+        server = db.serve()
+        for _ in range(2):
+            headers = {"Authorization": f"Bearer {server.token}"}
+            answer = httpx.get(f"{server.url}changes/stays", headers=headers, timeout=20, trust_env=False)
+            assert (answer.status_code, "is of type duration" in answer.json()["error"]) == (409, True)
+        assert db._catalog.items["stays"].followers == ()
