@@ -54,13 +54,10 @@ class Catalog:
         self.watches = Watches()
         self.blocks = Blocks()
         self.feeds = Feeds()
-        """The sources of tables."""
         self.clocks = Clocks()
-        """The watermarks of tables."""
         self.deliveries = Deliveries()
-        """The sinks of views."""
         self.ends: list[Callable[[], object]] = []
-        """Functions that stop serving other programs when the session is closed."""
+        """Functions that stop serving other programs when the session is closed, before the workers end."""
         self.storage: SessionStorage | None = None
         """Where tables and commits are durable, if they are."""
         self._begun: Begun | None = None
@@ -90,8 +87,7 @@ class Catalog:
     @property
     def is_over(self) -> bool:
         """Whether no commit can follow: the session has ended, or its disk has failed."""
-        has_failed = self.storage is not None and self.storage.failure is not None
-        return self.engine.is_over or has_failed
+        return self.engine.is_over or (self.storage is not None and self.storage.failure is not None)
 
     @property
     def unused(self) -> set[str]:
@@ -301,8 +297,8 @@ class Catalog:
         """Build an empty table; `declared` are empty columns of those whose kinds are given."""
         with self.exclusive():
             self.reap()
-            if item.name in self.items:
-                known, name = self.items[item.name], item.name
+            name = item.name
+            if (known := self.items.get(name)) is not None:
                 raise SessionError(f"there is already a {known}: db[{name!r}] returns it, db.drop({name!r}) drops it")
             if self.storage is not None:
                 self.storage.add(item, declared)
@@ -404,8 +400,13 @@ class Catalog:
 
     def read(self, item: Item) -> Rows:
         """Return the rows of an item as of the last commit."""
+        return self.snapshot(item)[0]
+
+    def snapshot(self, item: Item) -> tuple[Rows, int]:
+        """Return the rows of an item as of the last commit, and its number. Needs no lock."""
         self.check(item)
-        return item.rows(self.engine.call(Site.read, item))
+        commits, shares = zip(*self.engine.call(Site.snapshot, item))
+        return item.rows(list(shares)), commits[0]
 
     def check(self, item: Item) -> None:
         """Raise SessionError where an item was dropped or has failed."""

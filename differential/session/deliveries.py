@@ -34,6 +34,8 @@ class Deliveries:
     def __init__(self) -> None:
         self.all: tuple[tuple[Delivery, Changes | None], ...] = ()
         """Each delivery with the changes of its table or view, or None if it is a durable view."""
+        self.ends: list[Callable[[], object]] = []
+        """Functions that end publications. They wait for an answer that may wait for the workers: these end first."""
         self._left: dict[tuple[str, str], Left] = {}
         """What sinks have of views that were replaced, by the names of the view and the sink."""
 
@@ -106,7 +108,9 @@ class Deliveries:
         return [*sinks, *made]
 
     def end(self) -> None:
-        """Close all deliveries."""
+        """End all publications, and close all deliveries."""
+        for end in self.ends:
+            end()
         for delivery, _ in self.all:
             delivery.close()
 

@@ -197,6 +197,10 @@ class Site:
             raise negative_rows(item, error.fault) from None
         return Share((*keys, *values), counts)
 
+    def snapshot(self, item: Item) -> tuple[int, Share]:
+        """Return the last commit, which is the same on all workers, and this one's rows of an item as of it."""
+        return self.epoch, self.read(item)
+
     def read_before(self, index: Item, limit: int) -> Share:
         """Return the rows of an index by event time that are before a limit, without the column of the index."""
         part = self._part(index)

@@ -162,8 +162,7 @@ class Application:
             return _json(404, {"error": f"there is no table or view {request.path_params['name']!r} to read here"})
 
         def rows() -> Response:
-            with self._catalog.exclusive():
-                found, commit = self._catalog.read(item), self._catalog.last
+            found, commit = self._catalog.snapshot(item)
             return _json(
                 200, {"commit": commit, "columns": found.columns, "rows": records(found.columns, found.arrays())}
             )

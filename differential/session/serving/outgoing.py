@@ -192,8 +192,7 @@ class Hub:
 
     def _snapshot(self) -> tuple[int, Iterator[SentMessage]]:
         """Return the last commit, and the rows as of it. Runs on another thread, because it may wait for a commit."""
-        with self._catalog.exclusive():
-            rows, commit = self._catalog.read(self.item), self._catalog.last
+        rows, commit = self._catalog.snapshot(self.item)
         values = rows.arrays()
         found = messages("snapshot", commit, self.label, rows.columns, values, [1] * len(rows))
         return commit, (SentMessage(commit, mark, text) for mark, text in found)

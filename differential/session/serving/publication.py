@@ -117,8 +117,7 @@ class Publication:
         return [SNAPSHOT, f"{self._label}.{begun[0]}".encode(), begun[1]]
 
     def _snapshot(self) -> tuple[int, bytes]:
-        with self._catalog.exclusive():
-            rows, commit = self._catalog.read(self._item), self._catalog.last
+        rows, commit = self._catalog.snapshot(self._item)
         made = commit, self._packed(snapshot(rows.columns, rows.arrays(), commit))
         with self._lock:
             self._begun = made
@@ -140,5 +139,5 @@ def publish(catalog: Catalog, item: Item, address: str, keys: str) -> Publicatio
     if "diff" in (item.names or ()):
         raise SessionError(f"{item} has a column 'diff', the name of one that readers receive: rename it in a view")
     publication = Publication(catalog, item, address, keys)
-    catalog.ends.append(publication.close)
+    catalog.deliveries.ends.append(publication.close)
     return publication

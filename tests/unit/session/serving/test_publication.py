@@ -6,9 +6,11 @@ import datetime as dt
 import socket
 import time as clock
 from collections.abc import Callable
+from contextlib import suppress
 from decimal import Decimal
 from importlib import import_module
 from pathlib import Path
+from threading import Event, Thread
 from typing import Any
 
 import pytest
@@ -237,6 +239,67 @@ def test_a_follower_waits_for_a_session_that_was_closed_and_not_for_a_view_that_
                     db.drop("all")
                     with pytest.raises(SessionError, match="answers: view 'all' was dropped or replaced"):
                         run_until(other, lambda: False)
+
+
+@pytest.mark.parametrize("ends", ["in a block", "in a callback", "during a commit"])
+def test_a_session_that_is_closed_does_not_wait_for_readers(
+    keys: str, ends: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    is_asked, may_go, is_closed = Event(), Event(), Event()
+    shop = Session()
+
+    answer = publications.Publication._answer
+
+    def asked(self: publications.Publication, question: bytes) -> list[bytes] | None:
+        is_asked.set()
+        return answer(self, question)
+
+    def slow(x: Any) -> Any:
+        if (x > 1).any():
+            may_go.wait(40)
+        return x
+
+    def close() -> None:
+        feeds.append(copy.read_from(arrow_socket(publication.address, keys=keys)))
+        assert is_asked.wait(20), "nobody asks"
+        shop.close()
+        is_closed.set()
+
+    def run() -> None:
+        with suppress(SessionError):
+            if ends == "in a block":
+                with shop.transaction():
+                    close()
+            elif ends == "in a callback":
+                numbers.watch(lambda change: close())
+                shop.commit()
+            else:
+                shop.view("slow", lambda t: t.numbers.map(slow))
+                numbers.insert(x=2)
+                shop.commit()
+
+    feeds: list[Any] = []
+    numbers = shop.table("numbers", {"x": [1]})
+    if ends != "in a callback":
+        shop.commit()
+    monkeypatch.setattr(publications.Publication, "_answer", asked)
+    publication = numbers.publish("tcp://127.0.0.1:*", keys=keys)
+    with Session() as office:
+        copy = office.table("copy", {"x": int})
+        thread = Thread(target=run, daemon=True)
+        thread.start()
+        try:
+            if ends == "during a commit":
+                end = clock.monotonic() + 20
+                while not shop.status().computing:
+                    assert clock.monotonic() < end, "the commit does not compute"
+                Thread(target=close, daemon=True).start()
+            assert is_closed.wait(20), "close() waits for a reader, which waits for the session"
+        finally:
+            may_go.set()
+            feeds[0].close()
+        thread.join(20)
+        assert not thread.is_alive(), "the thread goes on"
 
 
 def test_the_state_of_a_source_names_that_nobody_answers(keys: str, monkeypatch: pytest.MonkeyPatch) -> None:
