@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from differential.extra import needed_for
 from differential.session.catalog import Catalog
 from differential.session.item import Item
-from timely.errors import ConfigError
+from timely.errors import ConfigError, SessionError
 from timely.services import WRITE_SECONDS, Access, HttpServer, listen
 
 CONNECTIONS = 256
@@ -69,17 +69,23 @@ def serve(catalog: Catalog, requests: Item, rejects: Item | None, stops: bool, o
 
     `requests` is the session's table of the keys of requests, and `rejects` its table of lines that are not rows. If it
     `stops`, such a line refuses its whole request. Raises ConfigError if a library is missing, if the address or the
-    token cannot be used, or if other machines can reach the address and there is no token or no certificate.
+    token cannot be used, or if other machines can reach the address and there is no token or no certificate, and
+    SessionError if `requests` is another table or view of this name.
     """
     with needed_for("serving a session", "http"):
         import uvicorn  # noqa: F401
 
         from differential.session.serving.application import Application
     from differential.session.serving.guard import Guard
-    from differential.session.serving.incoming import Incoming
+    from differential.session.serving.incoming import REQUESTS, Incoming
     from differential.session.serving.outgoing import SessionHubs
 
     _check(options)
+    if requests.kind != "table" or requests.names != tuple(REQUESTS):
+        raise SessionError(
+            f"serving a session needs a table {requests.name!r} of its own for the keys of requests, and there is "
+            f"already a {requests}: db.drop({requests.name!r}) drops it"
+        )
     token = options.token or secrets.token_urlsafe(24)
     hubs = SessionHubs(catalog, options.backlog, options.queue)
     incoming = Incoming(catalog, requests, rejects, stops)

@@ -349,3 +349,15 @@ def test_what_cannot_be_served_is_refused_with_the_remedy() -> None:
                 db.serve(**options)  # type: ignore[arg-type]
         with pytest.raises(SessionError, match="no limit 'size'"):
             db.serve(size=3)
+
+
+@pytest.mark.parametrize("columns", [{"key": [1]}, {"place": str, **dict.fromkeys(incoming.REQUESTS, str)}])
+def test_another_table_of_the_name_of_the_requests_is_refused(columns: dict[str, Any]) -> None:
+    with Session() as db:
+        db.table(incoming.TABLE, columns)
+        with pytest.raises(SessionError, match="there is already a table 'http_requests'"):
+            db.serve()
+        db.drop(incoming.TABLE)
+        db.view(incoming.TABLE, lambda t: t.constant(1))
+        with pytest.raises(SessionError, match="there is already a view 'http_requests'"):
+            db.serve()
