@@ -76,13 +76,13 @@ class Catalog:
 
     @property
     def uncommitted(self) -> int:
-        """How many statements are not committed."""
-        return len(self._pending)
+        """How many statements are not committed. Those on tables that were dropped do not count."""
+        return sum(item.error is None for item, _ in self._pending)
 
     @property
     def changing(self) -> tuple[str, ...]:
         """The names of the tables that these statements are about."""
-        return tuple(dict.fromkeys(item.name for item, _ in self._pending))
+        return tuple(dict.fromkeys(item.name for item, _ in self._pending if item.error is None))
 
     @property
     def is_over(self) -> bool:
@@ -203,7 +203,7 @@ class Catalog:
     def _commit(self) -> int:
         """Commit, unless the session has ended; the error states what is durable."""
         self.watches.refuse_inside()
-        with stating_outcome(self.engine, self.storage, lambda: (self.last, self.uncommitted)):
+        with stating_outcome(self.engine, self.storage, lambda: (self.last, len(self._pending))):
             return self._committed()
 
     def _committed(self) -> int:
