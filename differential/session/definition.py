@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from differential.arrangement.core import records_of
 from differential.collection import Collection
 from differential.operators.join import semijoin
 from differential.session.clock import sources
@@ -53,7 +54,8 @@ class Tables:
 
     def named(self, collection: Collection, *names: str) -> Relation:
         """Return any collection of this dataflow with names of columns (see `Relation.named`)."""
-        relation = collection if isinstance(collection, Relation) else Relation(collection.stream, collection.keys)
+        made = records_of(collection)
+        relation = made if isinstance(made, Relation) else Relation(made.stream, made.keys)
         return relation.named(*names)
 
     def watermark(self, *tables: str) -> Relation:
