@@ -27,6 +27,7 @@ from differential.session.awaiting import in_thread
 from differential.session.catalog import Catalog
 from differential.session.cluster import Cluster
 from differential.session.engine import Engine
+from differential.session.failures import present
 from differential.session.guesses import SESSION, absent
 from differential.session.item import Item
 from differential.session.near import meant, names_of, refuse_name
@@ -307,7 +308,7 @@ class Session:
 
     def drop(self, target: str | Readable) -> None:
         """Drop a table or view, and free its memory. Raises SessionError where a view reads it."""
-        self._catalog.drop(target if isinstance(target, str) else target.name)
+        self._catalog.drop(present(target, self._catalog.items))
 
     def __getitem__(self, name: str) -> Table | View:
         """Return the table or view of a name; `db.table(name)` and `db.view(name)` return it as the type it has."""

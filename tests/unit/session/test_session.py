@@ -143,6 +143,43 @@ def test_a_rollback_drops_a_table_whose_first_rows_it_forgets_unless_something_u
     assert (db["made"].records(), db["user"].records(), empty.records()) == ([(2,)], [(3,)], [(4,)])
 
 
+def test_what_is_dropped_or_of_another_session_does_not_drop_what_has_its_name(db: Session) -> None:
+    old = db.table("stock", {"id": [1]})
+    db.drop(old)
+    new = db.table("stock", {"id": [2]})
+    with pytest.raises(SessionError, match="table 'stock' was dropped"):
+        db.drop(old)
+    with Session() as other:
+        other.table("stock", {"id": int})
+        with pytest.raises(SessionError, match="table 'stock' belongs to another session"):
+            other.drop(new)
+        assert list(other) == ["stock"]
+    assert "stock" in db
+    db.drop(new)
+    with pytest.raises(SessionError, match="there is no table or view 'stock'"):
+        db.drop(new)
+    for wrong in None, ["stock"]:
+        with pytest.raises(SessionError, match="the name of a table or view must be text, not"):
+            db.drop(wrong)  # type: ignore[arg-type]
+
+
+def test_an_index_gets_names_like_the_collection_that_it_is_of(db: Session) -> None:
+    db.table("pairs", {"x": [1], "y": [2]})
+    db.commit()
+    rows = db.ask(lambda t: t.named(t.pairs.arrange_by_key(), "a", "b"))
+    assert (rows.columns, rows.records()) == (("a", "b"), [(1, 2)])
+
+
+def test_what_was_stated_about_a_table_that_is_dropped_is_not_lost_when_the_session_is_closed() -> None:
+    with Session() as db:
+        stock = db.table("stock", {"id": int})
+        db.commit()
+        stock.insert(id=1)
+        db.drop(stock)
+        assert db.status().uncommitted == 0
+        db.close()
+
+
 def test_a_block_that_fails_drops_the_tables_made_in_it(db: Session) -> None:
     before = db.table("before", {"x": [1]})
 
