@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 from differential.session.changes import Change, Changes
 from differential.session.interrupt import Deferral
@@ -34,8 +35,8 @@ class Deliveries:
     def __init__(self) -> None:
         self.all: tuple[tuple[Delivery, Changes | None], ...] = ()
         """Each delivery with the changes of its table or view, or None if it is a durable view."""
-        self.ends: list[Callable[[], object]] = []
-        """Functions that end publications. They wait for an answer that may wait for the workers: these end first."""
+        self.publications: WeakSet[Any] = WeakSet()
+        """Those that are not closed. Each waits for an answer, which may wait for the workers: these end first."""
         self._left: dict[tuple[str, str], Left] = {}
         """What sinks have of views that were replaced, by the names of the view and the sink."""
 
@@ -109,8 +110,8 @@ class Deliveries:
 
     def end(self) -> None:
         """End all publications, and close all deliveries."""
-        for end in self.ends:
-            end()
+        for publication in tuple(self.publications):
+            publication.close()
         for delivery, _ in self.all:
             delivery.close()
 

@@ -195,7 +195,7 @@ class Item:
     def follow(self, changes: Changes) -> None:
         """Add a follower once all workers collect, so that it receives only whole commits."""
         with self._lock:
-            self.followers = (*self.followers, ref(changes))
+            self.followers = (*(each for each in self.followers if each() is not None), ref(changes))
 
     def unfollow(self, changes: Changes) -> None:
         """Remove a follower."""

@@ -139,5 +139,5 @@ def publish(catalog: Catalog, item: Item, address: str, keys: str) -> Publicatio
     if "diff" in (item.names or ()):
         raise SessionError(f"{item} has a column 'diff', the name of one that readers receive: rename it in a view")
     publication = Publication(catalog, item, address, keys)
-    catalog.deliveries.ends.append(publication.close)
+    catalog.deliveries.publications.add(publication)  # its threads keep it until it is closed
     return publication

@@ -105,6 +105,14 @@ def test_a_commit_goes_through_nothing_that_it_does_not_concern(processes: bool)
     assert longer == []
 
 
+def test_changes_that_the_program_has_forgotten_are_not_kept() -> None:
+    with Session() as db:
+        numbers = db.table("numbers", {"x": int})
+        for _ in range(20):
+            numbers.changes()
+        assert len(db._catalog.items["numbers"].followers) == 1
+
+
 def test_each_item_is_announced_once_and_what_is_dropped_is_not_kept() -> None:
     with Session(workers=2) as db:
         table = db.table("t", {"k": int}, key="k")

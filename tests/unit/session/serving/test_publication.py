@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import gc
 import socket
 import time as clock
 from collections.abc import Callable
@@ -12,6 +13,7 @@ from importlib import import_module
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any
+from weakref import ref
 
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
@@ -300,6 +302,22 @@ def test_a_session_that_is_closed_does_not_wait_for_readers(
             feeds[0].close()
         thread.join(20)
         assert not thread.is_alive(), "the thread goes on"
+
+
+def test_nothing_keeps_a_publication_that_is_closed_and_its_threads_keep_another(keys: str) -> None:
+    with Session() as db, Session() as office:
+        numbers = db.table("numbers", {"x": [1]})
+        db.commit()
+        closed = numbers.publish("tcp://127.0.0.1:*", keys=keys)
+        address = numbers.publish("tcp://127.0.0.1:*", keys=keys).address
+        closed.close()
+        gone = ref(closed)
+        del closed
+        gc.collect()
+        assert gone() is None
+        copy = office.table("copy", {"x": int})
+        copy.read_from(arrow_socket(address, keys=keys))
+        run_until(office, lambda: copy.records() == [(1,)])
 
 
 def test_the_state_of_a_source_names_that_nobody_answers(keys: str, monkeypatch: pytest.MonkeyPatch) -> None:
