@@ -366,9 +366,9 @@ class Site:
         if isinstance(collection, Relation):
             item.take_names(collection.names)
         if isinstance(collection, Relation) and item.kind != "table":
-            item.event_time = collection.event_time if collection.event_time in (item.names or ()) else None
-            named = zip(item.names or (), collection.names or ())
-            item.schema.declare_types({name: collection.types[was] for name, was in named if was in collection.types})
+            named = dict(zip(collection.names or (), item.names or ()))  # the program may name the columns otherwise
+            item.event_time = named.get(collection.event_time or "")
+            item.schema.declare_types({named[was]: of for was, of in collection.types.items() if was in named})
             item.schema.keep()
         item.keys = collection.keys
         arranged = collection.arrange_by_key()

@@ -364,6 +364,16 @@ def test_event_times_whose_tables_have_a_name_that_is_taken_leave_nothing_behind
         assert list(visits.event_time("at").late.columns) == ["at", "change"]
 
 
+@pytest.mark.parametrize("columns", [("at", "page"), ("page", "when")])
+def test_a_view_that_names_its_columns_otherwise_has_the_event_times_of_its_definition(columns: Any) -> None:
+    with Session() as db:
+        visits = db.table("visits", {"page": int, "at": int}).event_time("at", lateness=0)
+        visits.insert([(100, 3), (200, 4)])
+        db.commit()
+        db.view("renamed", lambda t: t.visits.select("page", "at"), columns=columns)
+        assert db.ask(lambda t: t.renamed.window(tumbling(10)).count()).records() == [(0, 10, 2)]
+
+
 def test_a_table_that_is_named_twice_has_one_watermark() -> None:
     with Session() as db:
         visits = db.table("visits", {"at": int}).event_time("at", lateness=5)
