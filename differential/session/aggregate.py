@@ -94,9 +94,9 @@ def _mean_durations(sums: Any, counts: Any) -> Any:
     ratio = int(np.ones(1, sums.dtype).astype(f"m8[{unit}]").astype(np.int64)[0])
     means = []
     for one, count in zip(sums.astype(np.int64).tolist(), counts.tolist()):
-        mean, rest = divmod(one * ratio, count)
+        mean, rest = divmod(one * ratio, count)  # rounds down, below zero too: the rest is never negative
         mean += 2 * rest > count or (2 * rest == count and mean % 2)
-        if abs(mean) >= 1 << 63:
+        if abs(mean) >= 1 << 63:  # the least number of 64 bits is NaT
             raise DataError(f"a mean of durations does not fit into 64 bits in {unit}")
         means.append(mean)
     return np.array(means, np.int64).view(f"m8[{unit}]")

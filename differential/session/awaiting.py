@@ -65,7 +65,7 @@ def _cancelled_by_signal(task: asyncio.Task[Any], before: Any) -> Iterator[None]
     cancelling: list[asyncio.Handle] = []
 
     def cancel(signum: int, frame: FrameType | None) -> None:
-        if not cancelling:
+        if not cancelling:  # once, since `uncancel` below undoes a single cancellation
             cancelling.append(loop.call_soon_threadsafe(task.cancel))
 
     signal.signal(signal.SIGINT, cancel)
@@ -78,7 +78,7 @@ def _cancelled_by_signal(task: asyncio.Task[Any], before: Any) -> Iterator[None]
         raise KeyboardInterrupt from None
     finally:
         signal.signal(signal.SIGINT, before)
-        for handle in cancelling:
+        for handle in cancelling:  # which the loop may not have run yet: it would cancel what the task does next
             handle.cancel()
     if cancelling:  # what it awaited was over before the loop cancelled the task
         raise KeyboardInterrupt
@@ -90,7 +90,7 @@ def _beating(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
     timers: list[asyncio.TimerHandle] = []
 
     def beat() -> None:
-        timers[:] = [loop.call_later(BEAT, beat)]
+        timers[:] = [loop.call_later(BEAT, beat)]  # the only one, which the end of the block cancels
 
     beat()
     try:

@@ -72,7 +72,7 @@ class Blocks:
     @property
     def is_inside(self) -> bool:
         """Whether the present task, or the thread if there is none, is in a block."""
-        block = self._open
+        block = self._open  # read once: another thread may end its block at any moment
         return block is not None and block in _INSIDE.get() and block.task in (None, _task())
 
     def wait(self, refuse: Callable[[], object]) -> None:
@@ -85,6 +85,7 @@ class Blocks:
             if block.is_over.wait(_INTERVAL):
                 break
             refuse()
+            # In this order: a thread that is gone may have ended its block before.
             if not block.thread.is_alive() and self._open is block:
                 self.is_torn = True
         if self.is_torn:
@@ -116,6 +117,7 @@ class Blocks:
     @contextmanager
     def block(self, statements: int = 0) -> Iterator[None]:
         """Record a block, until its end. It begins after so many statements of the transaction."""
+        # A block inside of another has the same thread and task: `wait` holds up all others, or `refuse_other_task`.
         block = self._open or _Open(current_thread(), _task(), Event())
         # Handlers of signals run at calls. There is none between here and `try`, nor before the end is noted below.
         self.begun = (*self.begun, statements)
@@ -127,5 +129,5 @@ class Blocks:
             self.begun = self.begun[:-1]
             if not self.begun:
                 self._open = None
-                block.is_over.set()
+                block.is_over.set()  # those who wait go on to the lock, which this thread has until its commit is made
                 _INSIDE.set(_INSIDE.get() - {block})

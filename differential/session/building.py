@@ -33,7 +33,7 @@ def install(
     results = engine.result(call)
     if item.error is not None:
         raise failure(item, item.error)
-    item.size = sum(item.totals)
+    item.size = sum(item.totals)  # `publish` does this after commits alone
     return results
 
 
@@ -48,8 +48,9 @@ def built(
         try:
             return item, install(engine, item, build, (item, definition, dict(items)))
         except BaseException as error:
-            engine.fail(item, SessionError(f"{item} was dropped"))
+            engine.fail(item, SessionError(f"{item} was dropped"))  # an error that it has already stays
             has_failed = isinstance(error, SessionError) and isinstance(item.error, OperatorError)
+            # Each further attempt needs rows that are removed here, so there is a last one.
             if not has_failed or not any(engine.call(Site.consolidate, [*item.reads.values()])):
                 raise
         item = item.again()

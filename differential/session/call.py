@@ -68,7 +68,7 @@ class Call(Generic[R]):
             if error is None:
                 self.results.append(result)  # type: ignore[arg-type]
             self._left -= 1
-            if self._left:
+            if self._left:  # some are missing; or it was abandoned, and is negative
                 return
         try:
             if self._done is not None and self.error is None:
@@ -90,7 +90,7 @@ class Call(Generic[R]):
 
     def _forget(self) -> None:
         """Let the caller continue, and drop all references: workers keep their last call until the next one."""
-        self.function = self._done = self.before = self.packed = None
+        self.function = self._done = self.before = self.packed = None  # before the rest: see `Engine._program`
         self.arguments = self.elsewhere = ()
         self._release()
 

@@ -158,7 +158,7 @@ class Catalog:
             self.blocks.refuse_other_task()
             left = {item for item, _ in (*self._aside, *self._pending[:kept])}
             forgotten = {item for item, _ in self._pending[kept:]} - left
-            del self._pending[kept:]
+            del self._pending[kept:]  # in place: to `commit_apart`, another list means that a commit has begun
             self.blocks.forget_beyond(kept)
             for item in self.items.values():
                 item.schema.forget()
@@ -220,10 +220,10 @@ class Catalog:
         self.reap()
         stopped = self.feeds.settle()  # what was found since the last commit, or in one that was interrupted
         self.feeds.gather()
-        changes, pending, at = self._changes(), self._pending, self.last + 1
+        changes, pending, at = self._changes(), self._pending, self.last + 1  # `_settle` knows the list by identity
 
         def done(call: Call[int]) -> None:
-            self.last = call.results[0]
+            self.last = call.results[0]  # before any later call is over: what these read is never beyond `last`
             self.begun.difference_update(item for item, _ in pending)
             self.engine.publish(self.last)
 
@@ -403,7 +403,7 @@ class Catalog:
         return self.snapshot(item)[0]
 
     def snapshot(self, item: Item) -> tuple[Rows, int]:
-        """Return the rows of an item as of the last commit, and its number. Needs no lock."""
+        """Return the rows of an item as of the last commit, and its number: no lock is needed for them to agree."""
         self.check(item)
         commits, shares = zip(*self.engine.call(Site.snapshot, item))
         return item.rows(list(shares)), commits[0]

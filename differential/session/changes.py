@@ -130,7 +130,7 @@ class Changes:
 
     def close(self) -> None:
         """Stop collecting."""
-        self._leave(self)
+        self._leave(self)  # first: nothing is put behind the end
         self.end()
 
     def __iter__(self) -> Iterator[Change]:
@@ -145,7 +145,7 @@ class Changes:
             while True:
                 with interruptible():
                     await asyncio.sleep(0)  # the loop has its turn, even if there is always another change
-                    waiter[1].clear()
+                    waiter[1].clear()  # before the look: what comes after the look sets it again
                     if not (self._ready or self._is_over):
                         await waiter[1].wait()
                 # In this order: once it is over, all changes are there. The other order could miss the last one.
@@ -166,14 +166,14 @@ class Changes:
 
     def _next(self) -> Change | None:
         try:
-            return self._ready.popleft()
+            return self._ready.popleft()  # no look before it: another reader could take the change in between
         except IndexError:
             if self._error is None:
                 return None
         raise self._error
 
     def _wake(self) -> None:
-        with self._condition:
+        with self._condition:  # a reader that waits has looked under this lock, so it misses no change
             self._condition.notify_all()
             for loop, event in self._awaiting:
                 with suppress(RuntimeError):  # the loop is closed, perhaps just now: nobody awaits in it any more

@@ -111,6 +111,7 @@ def _pickler() -> Any:
         def persistent_id(self, value: Any) -> tuple[Any, ...] | None:
             if not isinstance(value, Item):
                 return None
+            # In the order in which `SessionMember._item` takes them.
             identity = value.number, value.name, value.kind, value.origin
             columns = value.names, value.shown, value.keys, value.event_time, value.schema.types()
             return *identity, value.peers, *columns

@@ -68,7 +68,7 @@ def checked(
         nonlocal is_begun, is_compared, is_tried
         if variables:
             refuse_changes(variables)
-        if is_tried or not len(columns[0]):
+        if is_tried or not len(columns[0]):  # a batch without rows shows nothing: a later one is tried
             return function(*columns)
         if not is_compared:
             is_compared = True
@@ -114,7 +114,7 @@ def _refuse_other_rows(function: Callable[..., Any], columns: tuple[Any, ...], r
                 alone = _values(function(*(column[row : row + 1] for column in columns)), 0, 1)
             among = _values(result, row, rows)
             differing = [(one, other) for one, other in zip(among, alone) if not _is_same(one, other)]
-        except Exception:
+        except Exception:  # it fails for the row alone, or its values cannot be compared: this shows nothing
             continue
         if differing:
             one, other = differing[0]

@@ -155,7 +155,7 @@ class Clocks:
     def settle(self) -> None:
         """Take over the last reckoning into the clocks: its commit has begun."""
         if self._reckoning is not None:
-            for clock in self.all.values():
+            for clock in self.all.values():  # one that was added since then is not in the reckoning
                 clock.mark = self._reckoning.marks.get(clock, clock.mark)
                 clock.highest = self._reckoning.highest.get(clock, clock.highest)
                 clock.moved = self._reckoning.moved.get(clock, clock.moved)
@@ -218,6 +218,7 @@ class Reckoning:
     ) -> dict[str, tuple[Item, Net]]:
         """Remove late replacements from the changes of tables, add late rows and watermarks, and return the changes."""
         for item, made in plans.items():
+            # Only such changes remove rows that their statements do not have, and that `_divide` could not see.
             if item in self._clocks and item.name in changes and (made.replaced is not None or made.is_cleared):
                 net = self._withdrawn(self._clocks[item], made, changes.pop(item.name)[1])
                 if net is not None:
@@ -230,7 +231,7 @@ class Reckoning:
                 net = Net(stacked([given.columns, net.columns]), np.concatenate([given.diffs, net.diffs]))
             changes[name] = clock.beside.late, net
         for clock, mark in self.marks.items():
-            if mark is not None and mark != clock.mark:
+            if mark is not None and mark != clock.mark:  # the row of the former mark goes, if there was one
                 values = [mark] if clock.mark is None else [clock.mark, mark]
                 column = of_ticks(np.array(values, np.int64), clock.like)
                 changes[clock.beside.watermark.name] = (
@@ -268,10 +269,10 @@ class Reckoning:
             late = tuple(column[early] for column in statement.columns)
             self._late.setdefault(clock, []).append((late, statement.kind.value))
             statement = statement._replace(columns=tuple(column[~early] for column in statement.columns))
-        if len(times):
+        if len(times):  # late rows count here, too: their source is not idle
             source = statement.source
             self.moved[clock][source] = self.moved[clock][None] = self._now
-            if statement.kind is not Kind.DELETE:
+            if statement.kind is not Kind.DELETE:  # a deletion does not show that rows up to there have come
                 self.highest[clock][source] = max(self.highest[clock].get(source, int(times.max())), int(times.max()))
         if len(statement.columns[0]):
             self.punctual.append((clock.item, statement))
@@ -280,19 +281,20 @@ class Reckoning:
         """Move a watermark to the time that its sources have reached, or to which the program has moved it."""
         moved, highest = self.moved[clock], self.highest[clock]
         for source in live:
-            moved.setdefault(source, self._now)
+            moved.setdefault(source, self._now)  # a source that is new has its time to deliver
         awaited = [source for source in live if not self._is_idle(clock, source)]
         marks = [*self._stated.get(clock, ())] + ([] if clock.mark is None else [clock.mark])
         if clock.lateness is not None and highest:
             if not awaited:  # no source holds the watermark back
                 marks.append(max(highest.values()) - clock.lateness)
-            elif all(source in highest for source in awaited):
+            elif all(source in highest for source in awaited):  # the first rows of a source may be of any time
                 marks.append(min(highest[source] for source in awaited) - clock.lateness)
         self.marks[clock] = max(LEAST, *marks) if marks else None
 
     def _follow(self) -> None:
         """Make the watermark of a table that is idle follow those of the others."""
         idle = [clock for clock in self._clocks.values() if self._is_idle(clock, None)]
+        # Only the marks of idle tables change here, and only those of others are followed: the order does not matter.
         others = [clock for clock in self._clocks.values() if clock not in idle]
         for clock in idle:
             found = [_converted(each, self.marks[each], clock) for each in others]
@@ -352,6 +354,7 @@ def _in_total(columns: tuple[Column, ...], diffs: Column) -> tuple[tuple[Column,
     for place, (row, diff) in enumerate(zip(keys_of(columns), diffs.tolist())):
         first.setdefault(row, place)
         totals[row] = totals.get(row, 0) + diff
+    # Both dicts have the rows in one order, that of their first places.
     places = np.array([place for row, place in first.items() if totals[row]], np.int64)
     return tuple(column[places] for column in columns), np.array([each for each in totals.values() if each], np.int64)
 

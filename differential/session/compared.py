@@ -23,6 +23,7 @@ class Compared(np.ndarray[Any, Any]):
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
         if ufunc in COMPARISONS and method == "__call__":
             refuse_comparison(*inputs)
+        # Of plain arrays: NumPy would call this method again for others.
         plain = {name: tuple(map(_plain, each)) if name == "out" else _plain(each) for name, each in options.items()}
         result = getattr(ufunc, method)(*map(_plain, inputs), **plain)
         return result.view(Compared) if isinstance(result, np.ndarray) else result

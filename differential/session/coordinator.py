@@ -80,7 +80,7 @@ class Coordinator(Cluster):
 
     def pack(self, call: Call[Any]) -> None:
         named = [value for value in call.elsewhere if isinstance(value, Item)]
-        self._items.update({item.number: item for item in named})
+        self._items.update({item.number: item for item in named})  # first: answers name items by their numbers
         try:
             call.packed = packed(Message.CALL, call.function, call.elsewhere)
         except ConfigError:
@@ -102,6 +102,7 @@ class Coordinator(Cluster):
             if vote is Closing:
                 raise Closing
             item.refused = item.refused or vote
+        # No worker builds before the last vote: all have the verdict, or all end.
         self._broadcast(Message.BUILT, portable(item.refused))
 
     def fail(self, item: Item, error: BaseException) -> None:
@@ -164,7 +165,7 @@ class _Member:
             pass_fds=[theirs.fileno()],
             process_group=0,  # a terminal sends Ctrl-C to the first process alone
         )
-        theirs.close()
+        theirs.close()  # the process has the only copy: when it ends, the thread that receives notices
         self._channel.send(hello)
         for body in (self._send, self._receive):
             Thread(target=body, name=f"timely {name}: process {process}", daemon=True).start()
@@ -175,7 +176,7 @@ class _Member:
 
     def close(self) -> None:
         """Ask the process to end."""
-        self._is_closing = True
+        self._is_closing = True  # first: `_end` then takes the end of the process for what was asked
         self.votes.put(Closing)
         self.post(packed(Message.CLOSE))
 
@@ -191,7 +192,7 @@ class _Member:
         while (posted := self._outbox.get()) is not None:
             number, message = posted
             while self._last.number < number:
-                assert self._last.next is not None
+                assert self._last.next is not None  # `post` read the number from the list
                 self._last = self._last.next
                 data = self._last.packed  # read once: a call that ends meanwhile forgets it
                 if data is not None and not self._last.is_over:

@@ -103,7 +103,7 @@ class Tables:
         ends = by_end.select(WINDOW[1]).distinct().passed(self.watermark(*tables), len(self._watermarks(tables)))
         order = by_end.names or ()
         found = cast(Relation, semijoin(by_end, ends, name="final")).named(*order)
-        return found.select(*names, keys=keys).at(event_time)
+        return found.select(*names, keys=keys).at(event_time)  # as `windows` was: `keyed_by` had moved the end first
 
     def __getattr__(self, name: str) -> Relation:
         item = self._item(name)
@@ -122,7 +122,7 @@ class Tables:
             relation = relation.named(*item.names).at(item.event_time)
             relation.declared, relation.types = item.columns(len(item.names)), item.schema.types()
         self.reads[name] = item
-        self._made[name] = relation
+        self._made[name] = relation  # one import for all uses: what indexes it once is shared
         return relation
 
     def _watermarks(self, tables: tuple[str, ...]) -> list[tuple[str, str]]:

@@ -47,6 +47,7 @@ class Deliveries:
             raise SessionError(
                 f"{delivery.item} is already written to {delivery.name!r}: name=... gives the sink another name"
             )
+        # Replaced, never modified: `status` reads it without the lock.
         self.all = (*(each for each in self.all if each[0] not in same), (delivery, changes))
         left = None if changes is None else self._left.pop((delivery.item.name, delivery.name), None)
         if left is not None:

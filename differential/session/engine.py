@@ -190,7 +190,7 @@ class Engine:
         self.refuse_ended()
         self.cluster.pack(call)
         with self._lock:
-            self.refuse_ended()
+            self.refuse_ended()  # again: after `_abandon` has taken the open calls, nobody would end this one
             self._open = {each for each in self._open if not each.is_over}
             self._open.add(call)
             last = self._tail()
@@ -311,10 +311,10 @@ class Engine:
             return
         self.is_closing = True
         patience = EXIT_PATIENCE if is_exiting() else self.patience
-        self._barrier.abort()
+        self._barrier.abort()  # workers that wait to agree on an item raise Closing
         self.cluster.close()
         self.wake()
-        if current_thread() is self._thread:
+        if current_thread() is self._thread:  # a function of the program closes its session: it cannot wait for itself
             return
         self._thread.join(patience / 2)
         self._until(lambda: not self._thread.is_alive(), patience)
@@ -384,7 +384,7 @@ class Engine:
         """Make the calls, on one worker, until the session is closed."""
         with attributed(self._origin):
             site = Site(worker, self._agree, lambda: self.is_closing, self.fail, self.cluster.left, self.noted)
-        last = self._head()
+        last = self._head()  # before the first call is over, after which `__init__` forgets it
         self._sites[worker.index] = site
         is_alone = worker.peers == 1
         try:
@@ -396,7 +396,7 @@ class Engine:
                 if self.is_closing:
                     raise Closing
                 last = last.next
-                arguments, function = last.arguments, last.function
+                arguments, function = last.arguments, last.function  # so a call with a function has its arguments
                 if function is None:  # abandoned
                     continue
                 last.is_begun = True
@@ -407,7 +407,7 @@ class Engine:
                 else:
                     last.finish(result, None)
                     del result
-                del function, arguments
+                del function, arguments  # the worker may wait for long, and must not keep what the call was about
         except Closing:
             site.close()
 

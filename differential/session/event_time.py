@@ -76,7 +76,7 @@ def begin(catalog: Catalog, item: Item, column: str, lateness: Duration | None, 
         late = _table(catalog, f"{item.name}_late", {**columns, "change": text}, item)
         watermark = _table(catalog, f"{item.name}_watermark", {"watermark": like}, None)
         clock = Clock(item, names.index(column), like, late_by, patience, Companions(late, watermark), user_origin())
-        marks = catalog.read(watermark).arrays()
+        marks = catalog.read(watermark).arrays()  # one row at most: a commit replaces it
         clock.mark = int(ticks(marks[0]).max()) if marks and len(marks[0]) else None
         if catalog.storage is not None:
             catalog.storage.note(item.name, event_time=column)
@@ -102,6 +102,7 @@ def expired(catalog: Catalog, clock: Clock, before: Any) -> None:
             )
         if any(each.kind is Kind.EXPIRE for each in catalog.stated(item)):
             raise SessionError(f"expire (at {user_origin()}): this transaction already makes rows of {item} expire")
+        # Nothing changes these rows before they go: all other changes before the watermark are late.
         for columns, counts in catalog.engine.call(Site.read_before, _index(catalog, clock), limit):
             if len(counts):
                 rows = tuple(column.repeat(counts) for column in columns)

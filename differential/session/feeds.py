@@ -22,6 +22,7 @@ class Feeds:
         """Add a feed. Raises SessionError where its table has one of the same name that reads."""
         if any(each.key == feed.key and not each.is_over for each in self.all):
             raise SessionError(f"{feed.item} already reads {feed.name!r}: name=... gives the source another name")
+        # Replaced, never modified: `status` reads it without the lock.
         self.all = (*(each for each in self.all if each.key != feed.key), feed)
 
     def forget(self, feed: Feed) -> None:

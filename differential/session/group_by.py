@@ -139,6 +139,7 @@ class GroupBy(Generic[R]):
             made = values.distinct().count()
         elif aggregate == "mean":
             sums, counts = values.sum(), self._counts()
+            # Each group has one sum and one count, so the join makes one record of each.
             made = sums.join_map(counts, lambda *both: (*both[:-2], quotient(*both[-2:])), keys=len(self._key))
         else:
             made = getattr(values, aggregate)()

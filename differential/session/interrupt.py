@@ -51,7 +51,7 @@ class Deferral:
             before = signal.getsignal(signal.SIGINT)
             is_inside = getattr(before, "__func__", None) is Deferral._receive
             if callable(before) and not is_inside:
-                self._before = before
+                self._before = before  # first: a signal may come at once, and `release` needs it
                 signal.signal(signal.SIGINT, self._receive)
         return self
 
@@ -62,6 +62,7 @@ class Deferral:
     def release(self) -> None:
         """Handle a signal that arrived during the block as it would have been handled without it."""
         if self._has_come:
+            # Noted before it is handled, because the handler may raise.
             self._has_come, frame, self._frame = False, self._frame, None
             self._before(signal.SIGINT, frame)
 
@@ -82,7 +83,7 @@ def program_frame(thread: int) -> FrameType | None:
     frame: FrameType | None = sys._current_frames().get(thread)
     while frame is not None:
         if str(frame.f_globals.get("__name__")).partition(".")[0] not in _OURS:
-            found = frame
+            found = frame  # in the end the outermost, which stays the same while the function calls others
         frame = frame.f_back
     return found
 

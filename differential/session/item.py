@@ -137,6 +137,7 @@ class Item:
 
     def again(self) -> Item:
         """Return another item for the same definition."""
+        # With a number of its own: other processes may still have the former one.
         return Item(self.name, self.kind, self.origin, self.peers, self.names)
 
     def fail(self, error: BaseException) -> None:
@@ -212,7 +213,7 @@ class Item:
 
         Only an item that a worker has noted since the last commit has anything new.
         """
-        self.size = sum(self.totals)
+        self.size = sum(self.totals)  # of whole commits only: `totals` are ahead while one is made
         batches = [batch for changed in self._changed for batch in changed if len(batch)]
         for changed in self._changed:
             changed.clear()

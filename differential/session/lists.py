@@ -39,7 +39,7 @@ def shape_of(value: Any) -> str | None:
         return None
     if not isinstance(value, list):
         return next((shape for of, shape in _SHAPES if isinstance(value, of)), SEVERAL)
-    held = {shape for shape in map(shape_of, value) if shape is not None}
+    held = {shape for shape in map(shape_of, value) if shape is not None}  # sorted below: sets have no order
     return f"lists of {reduce(_either, sorted(held))}" if held else "lists"
 
 

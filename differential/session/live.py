@@ -41,7 +41,7 @@ class Watch:
         """
         if self.is_closed:
             return
-        is_over = self._changes.is_over
+        is_over = self._changes.is_over  # read first: what came before the end is then delivered below
         try:
             for change in self._read():
                 self._callback(change)
@@ -125,7 +125,7 @@ class Watches:
     def _delivered(self, commit: int) -> Exception | None:
         _delivering.set(self)
         refused = None
-        for watch in self._all:
+        for watch in self._all:  # which callbacks may extend
             try:
                 watch.deliver()
             except Exception as error:

@@ -140,6 +140,7 @@ class Application:
         if len(body) > self._limit:
             return _json(413, {"error": f"a body has at most {self._limit:,} bytes: send several requests"})
         try:
+            # In a thread, because it waits for other commits. If the client goes, it continues.
             found = await asyncio.to_thread(self._incoming.commit, item, bytes(body), key)
         except DataError as error:
             found = Reply(422, {"error": str(error)})
@@ -233,6 +234,7 @@ class _Events:
             await send({"type": "http.response.start", "status": 200, "headers": headers})
             while True:
                 await _write(send, _event(following.result()) if done else ": waits\n\n")
+                # One at a time: during a pause it goes on, and a message that it then has is not lost.
                 following = asyncio.ensure_future(anext(entries)) if done else following
                 done, _ = await asyncio.wait((following,), timeout=PAUSE_SECONDS)
         except (Cut, TimelyError) as error:
@@ -295,6 +297,7 @@ async def _until_gone(receive: Receive, sending: Coroutine[Any, Any, None]) -> N
         while (await receive())["type"] not in ("http.disconnect", "websocket.disconnect"):
             pass
 
+    # While something is sent, only what is received shows that the reader has gone.
     tasks = asyncio.create_task(gone()), asyncio.create_task(sending)
     await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     for task in tasks:

@@ -40,6 +40,7 @@ def messages(
     for start in range(0, max(1, len(diffs)), ROWS):
         for size, made in _parts(records(columns, [column[start : start + ROWS] for column in rows])):
             stop = done + size
+            # The last part alone has an id, and so does the only one if there are no rows.
             mark = f"{label}.{commit}" if stop == len(diffs) else None
             head = {"id": mark} if mark else {}
             head |= {"commit": commit, "kind": kind, "more": mark is None, "columns": list(columns)}  # type: ignore[dict-item]

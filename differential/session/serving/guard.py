@@ -29,7 +29,7 @@ class Guard:
         if refused is None:
             await self._app(scope, receive, send)
         elif scope["type"] == "websocket":
-            await receive()
+            await receive()  # the handshake, which must come before its answer
             await answer(send, 403, refused[1], "websocket.http.response")
         else:
             await answer(send, *refused)

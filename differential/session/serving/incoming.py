@@ -86,7 +86,7 @@ class Incoming:
             if not statements and not wrong and key is None:
                 return Reply(200, {"commit": self._catalog.last, "rows": 0, "rejected": 0})
             rows = sum(len(each.columns[0]) for each in statements)
-            number = self._catalog.last + 1
+            number = self._catalog.last + 1  # that of this commit: the lock is held until it is made
             made = [(item, each) for each in statements]
             if wrong and self._rejects is not None:
                 made.append((self._rejects, _inserted(rejected_columns(f"http {place}", wrong))))
@@ -99,10 +99,10 @@ class Incoming:
             try:
                 self._catalog.commit_apart(made)
             except (SessionError, DataError) as error:
-                if self._catalog.last < number:
+                if self._catalog.last < number:  # else the commit is made, and the error is one of what followed
                     return Reply(503 if self._catalog.is_over else 409, {"error": str(error)})
                 found["notice"] = str(error)  # about a view or a source: the request is committed
-            if key is not None:
+            if key is not None:  # only now: `_known` has what the table has
                 for each in forgotten:
                     del self._known[each]
                 self._known[key] = (item.name, digest, number, rows, len(wrong))

@@ -111,14 +111,15 @@ class Hub:
         """Yield the messages after an id if they are kept, or else a snapshot and all later messages. Raises Cut."""
         if self._begun is None:
             self._begun = asyncio.create_task(self._begin())
-        await asyncio.shield(self._begun)
+        await asyncio.shield(self._begun)  # a reader that leaves must not end what others wait for
         after = commit_of(mark, self)
         reader = Subscriber(self._queue)
-        self._readers.add(reader)
+        self._readers.add(reader)  # before it looks at what there is: what comes later is in its queue
         try:
             if self._over is not None:
                 reader.cut(self._over)
             if after is not None and self._since <= after <= self._catalog.last:
+                # A list, made at once: what is published while this reader waits is in its queue.
                 behind = after
                 for entry in [entry for entry in self._kept if entry.commit > after]:
                     behind = entry.commit
@@ -133,14 +134,14 @@ class Hub:
                         break
             while True:
                 entry = await reader.get()
-                if entry.commit > behind:
+                if entry.commit > behind:  # else it has the commit already
                     yield entry
         finally:
             self._readers.discard(reader)
 
     async def close(self, reason: str) -> None:
         """End all streams, each after the message that is being sent."""
-        self._is_closed = True
+        self._is_closed = True  # readers who are sent what is kept, or a snapshot, stop at this
         self._end(reason)
         if self._task is not None:
             self._task.cancel()
@@ -203,13 +204,13 @@ class Hub:
         while self._bytes > self._limit and self._kept:
             former = self._kept.popleft()
             self._bytes -= len(former.text)
-            self._since = max(self._since, former.commit)
+            self._since = max(self._since, former.commit)  # what is left of this commit is not whole
         for reader in tuple(self._readers):
             reader.put(entry)
 
     def _end(self, reason: str) -> None:
         self._over = self._over or reason
-        for reader in tuple(self._readers):
+        for reader in tuple(self._readers):  # one that comes later finds `_over`
             reader.cut(self._over)
 
 

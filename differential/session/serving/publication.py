@@ -36,18 +36,20 @@ class Publication:
         """The last commits, and the answer with each."""
         self._bytes = 0
         self._lock = Lock()
+        """Held for `_kept`, `_bytes`, `_since` and `_begun`: one thread adds commits, and another one answers."""
         self._over: str | None = None
         """Why nothing follows any more. Readers of a session that ends, and may be opened again, are not answered."""
         self._is_closed = False
         self._begun: tuple[int, bytes] | None = None
         with catalog.exclusive():
+            # In this order: `follow` waits for a commit that an interrupt has left to the workers; then it is `last`.
             self._changes, self._since = catalog.follow(item, "publish()"), catalog.last
             past = None if catalog.storage is None else catalog.storage.past(item)
         if past is not None:
             self._label, self._since = past.label, past.since
             for change in past.changes:
                 self._add(change)
-        try:
+        try:  # last, because it answers at once
             self._socket = AnsweringSocket(address, keys, self._answer)
         except BaseException:
             self._changes.close()
@@ -59,7 +61,7 @@ class Publication:
 
     def close(self) -> None:
         """End the publication: readers are no longer answered."""
-        self._is_closed = True
+        self._is_closed = True  # first: `_run` then ends without a reason for readers
         self._changes.close()
         self._thread.join()
         self._socket.close()
@@ -72,11 +74,11 @@ class Publication:
         try:
             for change in self._changes:
                 self._add(change)
-                self._socket.ring()
+                self._socket.ring()  # once it is kept: those who wait for it are answered now
         except FAILURES as error:
             over = f"{self._item} has failed: {error}"
         if not self._ends:
-            self._over = over
+            self._over = over  # once all commits are kept: readers receive these first
         self._socket.ring()
 
     @property
@@ -99,6 +101,7 @@ class Publication:
     def _answer(self, question: bytes) -> list[bytes] | None:
         """Return the commit after a mark, a snapshot, or None while there is no such commit."""
         label, _, number = question.decode("utf-8", "replace").rpartition(".")
+        # A question has at most QUESTION_BYTES, which are too few digits for `int` to refuse.
         commit = int(number) if label == self._label and number.isascii() and number.isdecimal() else None
         with self._lock:
             if commit is not None and self._since <= commit <= self._catalog.last:
