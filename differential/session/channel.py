@@ -71,6 +71,34 @@ class Channel:
         self._connection.close()
 
 
+class SentDefinition:
+    """A definition as it is sent. Where it cannot be loaded, a definition arrives that raises SessionError instead.
+
+    So a value that another process cannot load ends no process, and the item is built by none.
+    """
+
+    def __init__(self, definition: Callable[..., Any]) -> None:
+        self._definition = definition
+
+    def __reduce__(self) -> Any:
+        return _loaded, (packed(self._definition),)
+
+
+def _loaded(data: bytes) -> Any:
+    try:
+        return pickle.loads(data)[0]
+    except Exception as error:
+        why = SessionError(
+            f"the definition cannot be loaded in another process of the session ({type(error).__name__}: {error}): the "
+            "processes have the sys.path that there was when the session was opened, and load values as pickle does"
+        )
+
+        def refused(tables: object) -> None:
+            raise why
+
+        return refused
+
+
 def packed(*message: Any) -> bytes:
     """Return a message as bytes. Raises what pickling raises."""
     file = BytesIO()

@@ -24,7 +24,7 @@ from uuid import uuid4
 from weakref import WeakValueDictionary
 
 from differential.session.call import Call
-from differential.session.channel import Channel, MemberCounts, Message, packed, portable
+from differential.session.channel import Channel, MemberCounts, Message, SentDefinition, packed, portable
 from differential.session.cluster import Cluster, Control
 from differential.session.interrupt import Closing
 from differential.session.item import Item
@@ -82,7 +82,8 @@ class Coordinator(Cluster):
         named = [value for value in call.elsewhere if isinstance(value, Item)]
         self._items.update({item.number: item for item in named})  # first: answers name items by their numbers
         try:
-            call.packed = packed(Message.CALL, call.function, call.elsewhere)
+            sent = tuple(SentDefinition(value) if callable(value) else value for value in call.elsewhere)
+            call.packed = packed(Message.CALL, call.function, sent)
         except ConfigError:
             raise
         except Exception as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import importlib
 import os
 import signal
 import subprocess
@@ -108,6 +109,29 @@ def test_processes_share_tables_views_changes_and_errors(db: Session) -> None:
     table.delete(word="nobody", at=0)
     with pytest.raises(SessionError, match="does not have the row"):
         db.commit()
+    check_alive(db)
+
+
+class Unloadable:
+    """A value that can be sent, and not be loaded."""
+
+    def __reduce__(self) -> Any:
+        return int, ("no number",)
+
+
+def test_a_definition_that_cannot_be_loaded_is_refused_by_all(
+    db: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "later.py").write_text("def double(x):\n    return 2 * x\n")
+    monkeypatch.syspath_prepend(str(tmp_path))  # after the processes were started
+    double, value = importlib.import_module("later").double, Unloadable()
+    for definition, why in (
+        (lambda t: t.numbers.map(double), "ModuleNotFoundError: No module named 'later'"),
+        (lambda t: t.numbers.map(lambda x: x[: value is None]), "ValueError: invalid literal"),
+    ):
+        for ask in (db.ask, lambda definition: db.view("bad", definition)):
+            with pytest.raises(SessionError, match=rf"cannot be loaded in another process of the session \({why}"):
+                ask(definition)
     check_alive(db)
 
 
