@@ -10,6 +10,7 @@ from differential.session.catalog import Catalog
 from differential.session.item import Item
 from differential.session.sources.feed import REJECTS, Feed
 from differential.session.sources.source import Extent, Source, Target
+from differential.session.table_data import NAMES
 from timely.errors import SessionError
 from timely.lowlevel import notify, user_origin
 
@@ -25,7 +26,9 @@ def rejects_of(on_error: object) -> Item | None:
     item: Item | None = getattr(on_error, "_item", None)
     if item is None and (not isinstance(on_error, str) or on_error not in ("stop", "skip")):
         raise SessionError(f"on_error is 'stop', 'skip' or a table of db.rejects('name'), not {on_error!r:.80}")
-    if item is not None and (item.kind != "table" or set(item.names or ()) != set(REJECTS)):
+    types = {name: NAMES[of] for name, of in REJECTS.items()}
+    # By position, too: the statements about rejects have the columns in this order.
+    if item is not None and (item.kind, item.names, item.schema.types()) != ("table", tuple(REJECTS), types):
         raise SessionError(
             f"on_error (at {user_origin()}): {item} is not a table of rejects: make one with db.rejects('name')"
         )

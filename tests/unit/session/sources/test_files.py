@@ -492,6 +492,27 @@ def test_a_row_replaces_those_of_its_key(tmp_path: Path) -> None:
         assert table.records() == [("cog", 2.0), ("nut", 3.0)]
 
 
+@pytest.mark.parametrize("key", ["source", "line", "error"])
+def test_only_a_table_like_that_of_the_rejects_takes_them(tmp_path: Path, key: str) -> None:
+    (tmp_path / "a.csv").write_text("x\noops\n5\n")
+    with Session(state=str(tmp_path / "db")) as db:
+        numbers = db.table("numbers", {"x": int})
+        made = db.table("mine", {"source": str, "place": str, "line": int, "record": str, "error": str}, key=key)
+        texts = db.table("texts", dict.fromkeys(made.columns, str))
+        with pytest.raises(SessionError, match="table 'texts' is not a table of rejects"):
+            numbers.read_from(csv(tmp_path / "a.csv"), on_error=texts)
+        if key == "source":
+            numbers.read_from(csv(tmp_path / "a.csv"), on_error=made)
+            db.commit()
+        else:
+            with pytest.raises(SessionError, match="table 'mine' is not a table of rejects"):
+                numbers.read_from(csv(tmp_path / "a.csv"), on_error=made)
+    if key == "source":
+        with Session(state=str(tmp_path / "db")) as db:
+            assert [row[2:4] for row in db.rejects("mine").records()] == [(2, "oops")]
+            db.table("numbers", {"x": int}).read_from(csv(tmp_path / "a.csv"), on_error=db.rejects("mine"))
+
+
 def test_a_source_is_refused_where_it_cannot_fill_the_table(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("x\n1\n")
     with Session() as db:
