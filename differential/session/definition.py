@@ -159,9 +159,12 @@ class Tables:
 
 
 def explain(tables: Tables, error: BaseException) -> None:
-    """Extend the error of a definition that mistakes a method of `tables` for the table or view of that name."""
+    """Extend the error of a definition that mistakes an attribute of `tables` for the table or view of that name."""
     if not isinstance(error, AttributeError):
         return
-    name, made = getattr(error.obj, "__name__", None), getattr(error.obj, "__func__", error.obj)
-    if isinstance(name, str) and name in tables and made is getattr(Tables, name, None):
-        error.args = (f"{error}: t.{name} is a method, and t[{name!r}] is {tables._items[name]}",)
+    made = getattr(error.obj, "__func__", error.obj)
+    for name in (each for each in vars(Tables) | vars(tables) if each in tables):
+        is_method = made is getattr(Tables, name, None)
+        if is_method or made is getattr(tables, name):
+            what = "a method" if is_method else "another attribute"
+            error.args = (f"{error}: t.{name} is {what}, and t[{name!r}] is {tables._items[name]}",)

@@ -607,6 +607,17 @@ def test_a_view_whose_name_is_a_method_of_a_definition_is_found_by_its_name() ->
             db.ask(lambda t: t.named.nothing)
 
 
+@pytest.mark.parametrize("name", ["reads", "scope", "_items"])
+def test_a_table_whose_name_is_another_attribute_of_a_definition_is_found_by_its_name(name: str) -> None:
+    with Session() as db:
+        db.table(name, {"x": [1, 1]})
+        db.commit()
+        hint = rf"no attribute 'count': t.{name} is another attribute, and t\['{name}'\] is table '{name}'"
+        with pytest.raises(SessionError, match=hint):
+            db.ask(lambda t: getattr(t, name).count())
+        assert db.ask(lambda t: t[name].count()).records() == [(1, 2)]
+
+
 def test_a_notebook_completes_the_names_of_tables_and_views() -> None:
     with Session() as db:
         db.table("orders", {"customer": ["ann"], "total": [30]})
