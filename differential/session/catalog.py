@@ -113,8 +113,8 @@ class Catalog:
             columns = item.schema.fit(item.name, names, statement.columns)
             item.schema.fit_lists(item.name, names, columns)
             statement = RowStatement(statement.kind, columns, statement.origin)
-            self.clocks.check(item, statement)
             if len(columns[0]):
+                self.clocks.check(item, statement)
                 self._pending.append((item, statement))
 
     def stated(self, item: Item) -> list[RowStatement]:

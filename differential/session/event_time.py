@@ -93,6 +93,8 @@ def expired(catalog: Catalog, clock: Clock, before: Any) -> None:
     item = clock.item
     with catalog.exclusive():
         _, values = columns_of({"before": before}, None)
+        if len(values[0]) != 1:
+            raise SessionError(f"expire (at {user_origin()}) takes one time, not {before!r:.80}")
         (limits,) = clock.beside.watermark.schema.fit(clock.beside.watermark.name, ("watermark",), values)
         limit = int(ticks(limits)[0])
         if clock.mark is None or limit > clock.mark:

@@ -316,6 +316,27 @@ def test_a_watermark_that_is_null_is_refused_at_its_line(null: Any) -> None:
         assert (db.commit(), visits.watermark) == (1, NOON)
 
 
+def test_statements_without_rows_are_none_for_a_table_with_event_times_as_for_any_other() -> None:
+    with Session() as db:
+        visits = db.table("visits", {"at": int, "page": str}, key="at").event_time("at", lateness=5)
+        for state in visits.insert, visits.upsert, visits.delete:
+            state([])
+            state({"at": [], "page": []})
+        visits.advance_watermark([])
+        assert (db.status().uncommitted, db.commit(), visits.watermark) == (0, 1, None)
+
+
+@pytest.mark.parametrize("before", [[3, 5], []])
+def test_rows_expire_before_one_time(before: list[int]) -> None:
+    with Session() as db:
+        visits = db.table("visits", {"at": int}).event_time("at", lateness=0)
+        visits.insert(at=[3, 4, 9])
+        db.commit()
+        with pytest.raises(SessionError, match=r"expire \(at .*\) takes one time, not \["):
+            visits.expire(before)
+        assert (db.commit(), len(visits)) == (2, 3)
+
+
 def test_a_source_of_watermarks_stops_at_one_that_is_null_and_may_have_none(tmp_path: Path) -> None:
     with Session() as db:
         visits = db.table("visits", {"at": dt.datetime}).event_time("at")
