@@ -114,7 +114,20 @@ def number_of_json(text: str) -> float | Decimal:
     [1.5, Decimal('-1E+999')]
     """
     number = float(text)
-    return Decimal(text) if math.isinf(number) else number
+    return decimal_of_json(text) if math.isinf(number) else number
+
+
+def decimal_of_json(text: str) -> Decimal:
+    """Return a number of JSON as a decimal. Raises ValueError if its exponent is larger than that of any decimal.
+
+    >>> decimal_of_json("1e99999999999999999999")
+    Traceback (most recent call last):
+    ValueError: the exponent of 1e99999999999999999999 is too large
+    """
+    try:
+        return Decimal(text)
+    except InvalidOperation:  # not a ValueError, which is what readers of JSON expect
+        raise ValueError(f"the exponent of {text:.80} is too large") from None
 
 
 def family(of: str) -> str:

@@ -11,10 +11,9 @@ import csv
 import io
 import json
 from collections.abc import Iterator, Sequence
-from decimal import Decimal
 from typing import Any, NamedTuple, Protocol
 
-from differential.session.sources.convert import Converter, number_of_json, of_json, of_text
+from differential.session.sources.convert import Converter, decimal_of_json, number_of_json, of_json, of_text
 from differential.session.sources.source import Target
 from differential.session.table_data import Column
 from timely.errors import DataError
@@ -134,9 +133,7 @@ class JsonLines:
         self._names = target.names
         self._converter = Converter(target.names, target.types, of_json, target.required)
         is_exact = any(of.startswith("decimal") for of in target.types) and "value" not in target.types
-        self._decoder = (
-            json.JSONDecoder(parse_float=Decimal) if is_exact else json.JSONDecoder(parse_float=number_of_json)
-        )
+        self._decoder = json.JSONDecoder(parse_float=decimal_of_json if is_exact else number_of_json)
 
     def end(self, data: bytes) -> int:
         return data.rfind(b"\n") + 1
