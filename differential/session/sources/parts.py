@@ -135,11 +135,16 @@ class TextPart:
         return not self.bytes.is_ended if isinstance(self.bytes, PipeBytes) else self.grows
 
     def _begin(self, source: Bytes) -> int | None:
-        """Take the header; return how many lines it has, None if it is not there yet."""
+        """Take the header; return how many lines it has, None if it is not there yet.
+
+        Raises DataError if the first line is longer than a block.
+        """
         data, is_all = source.peek(BLOCK)
         end = data.find(b"\n") + 1
         if not end:
-            if not is_all or self._may_grow():
+            if not is_all:
+                raise DataError(f"no line ends in the first {BLOCK:,} bytes: is it CSV whose lines end with LF?")
+            if self._may_grow():
                 return None
             if not data:
                 self.is_ended = True

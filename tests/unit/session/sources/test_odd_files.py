@@ -70,6 +70,20 @@ def test_a_header_that_is_no_record_is_rejected(tmp_path: Path) -> None:
     assert error == "the file cannot be read: lines end with CR alone; convert them to LF: `tr '\\r' '\\n'`"
 
 
+@pytest.mark.parametrize("follow", [False, True])
+def test_a_file_without_the_end_of_a_line_is_rejected(tmp_path: Path, follow: bool) -> None:
+    path = tmp_path / "a.csv"
+    path.write_bytes(b"id,name\r" + b"1,a\r" * (parts.BLOCK // 4))
+    with Session() as db:
+        table = db.table("t", COLUMNS)
+        table.read_from(csv(path, follow=follow), on_error=db.rejects())
+        db.commit()
+        ((*_, error),) = db["rejects"].records()
+        assert error == (
+            "the file cannot be read: no line ends in the first 1,048,576 bytes: is it CSV whose lines end with LF?"
+        )
+
+
 @pytest.mark.parametrize("name", ["a.csv", "a.csv.gz", "a.jsonl", "a.parquet", "a.arrow", "a.npy"])
 def test_a_pipe_is_refused_and_never_waited_for(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
