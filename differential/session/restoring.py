@@ -39,11 +39,13 @@ def adopted(
     declared: Mapping[str, Column],
     key: Sequence[str],
     added: Mapping[str, Any],
+    has_key: bool = False,
 ) -> Item | None:
     """Return the table of an earlier session that the program names now; None if it is a new one.
 
     It has more columns than before, if `added` has their values in the existing rows. `declared` are empty
-    columns of those whose types the program states. Raises SessionError if it has other columns, or other types.
+    columns of those whose types the program states, and `has_key` is whether it names the key. Raises SessionError if
+    the table has other columns, or other types.
     """
     storage = catalog.storage
     if storage is None or name not in storage.unused:
@@ -86,6 +88,9 @@ def adopted(
             )
         item.shown = shown  # in which rows without names are to be read, too
         storage.note(name, shown=shown)
+    if has_key and not item.has_key:  # an earlier session has left it to the first column
+        item.has_key = True
+        storage.note(name, has_key=True)
     return item
 
 

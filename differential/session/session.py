@@ -172,13 +172,14 @@ class Session:
         if self._catalog.storage is not None:
             from differential.session.restoring import adopted
 
-            known = adopted(self._catalog, name, dict(zip(names, columns)), declared, chosen, added or {})
+            given = dict(zip(names, columns))
+            known = adopted(self._catalog, name, given, declared, chosen, added or {}, key is not None)
             if known is not None:
                 return Table(self._catalog, known)
         order = (*chosen, *(each for each in names if each not in chosen))
         shown = tuple(order.index(each) for each in names)
-        workers, has_key = self._catalog.engine.workers, key is not None
-        item = Item(name, "table", user_origin(), workers, order, shown, len(chosen), has_key)
+        workers = self._catalog.engine.workers
+        item = Item(name, "table", user_origin(), workers, order, shown, len(chosen), key is not None)
         for each, column in declared.items():
             item.schema.declare(each, column)
         self._catalog.add_table(item, declared)

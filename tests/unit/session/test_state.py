@@ -473,6 +473,20 @@ def test_a_table_has_its_columns_in_the_order_in_which_the_program_names_them_no
         assert db["follows"].records() == [("bob", "ann"), ("to 1", "from 1"), ("to 2", "from 2")]
 
 
+def test_a_later_session_names_the_first_column_as_the_key(tmp_path: Path) -> None:
+    columns = {"item": str, "pieces": int}
+    with session(tmp_path) as db:
+        db.table("stock", columns)
+        db.commit()
+    with session(tmp_path) as db:
+        db.table("stock", columns, key="item").upsert(item="nut", pieces=3)
+        db.commit()
+    with session(tmp_path) as db:
+        db.table("stock").upsert(item="nut", pieces=4)  # the key stays named
+        db.commit()
+        assert db["stock"].records() == [("nut", 4)]
+
+
 def test_columns_are_added_to_a_table_that_has_had_no_rows(tmp_path: Path) -> None:
     with session(tmp_path) as db:
         db.table("stock", {"item": str})
