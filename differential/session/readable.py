@@ -397,7 +397,8 @@ class Table(Readable):
                 f"read_from (at {user_origin()}) takes a source, such as csv('orders.csv') of "
                 f"differential.session.sources, not {source!r:.80}; insert() takes rows and frames"
             )
-        return attached(self._catalog, self._item, source, rejects_of(on_error), on_error == "stop", upsert)
+        rejects = rejects_of(self._catalog, on_error)
+        return attached(self._catalog, self._item, source, rejects, on_error == "stop", upsert)
 
     def _state(self, kind: Kind, data: Any, named: dict[str, Any]) -> None:
         self._catalog.check(self._item)

@@ -18,7 +18,7 @@ PAUSE = 0.01
 """How many seconds a session waits before it looks again whether sources have delivered anything."""
 
 
-def rejects_of(on_error: object) -> Item | None:
+def rejects_of(catalog: Catalog, on_error: object) -> Item | None:
     """Return the table of rejects that `on_error` is, or None for "stop" and "skip".
 
     Raises SessionError for anything else.
@@ -26,13 +26,21 @@ def rejects_of(on_error: object) -> Item | None:
     item: Item | None = getattr(on_error, "_item", None)
     if item is None and (not isinstance(on_error, str) or on_error not in ("stop", "skip")):
         raise SessionError(f"on_error is 'stop', 'skip' or a table of db.rejects('name'), not {on_error!r:.80}")
-    types = {name: NAMES[of] for name, of in REJECTS.items()}
-    # By position, too: the statements about rejects have the columns in this order.
-    if item is not None and (item.kind, item.names, item.schema.types()) != ("table", tuple(REJECTS), types):
+    if item is not None and (catalog.items.get(item.name) is not item or not _takes_rejects(item)):
         raise SessionError(
-            f"on_error (at {user_origin()}): {item} is not a table of rejects: make one with db.rejects('name')"
+            f"on_error (at {user_origin()}): {item} is not a table of rejects of this session: make one with "
+            "db.rejects('name')"
         )
     return item
+
+
+def _takes_rejects(item: Item) -> bool:
+    """Return whether a table has the columns of rejects, with their types, in their order.
+
+    Rejects are rows by position (`rejected_columns`), and nothing compares them with the table again.
+    """
+    types = {name: NAMES[of] for name, of in REJECTS.items()}
+    return item.kind == "table" and item.names == tuple(REJECTS) and item.schema.types() == types
 
 
 def attached(catalog: Catalog, item: Item, source: Source, rejects: Item | None, stops: bool, upsert: bool) -> Feed:

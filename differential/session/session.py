@@ -288,7 +288,7 @@ class Session:
     def _once(self, name: str, columns: Mapping[str, type]) -> Table:
         """Return the table of this name, which is made if there is none."""
         if name in self._catalog.items and name not in self._catalog.unused:
-            return Table(self._catalog, self._catalog.items[name])
+            return existing(self._catalog, name, Table)
         return self.table(name, dict(columns), key=next(iter(columns)))
 
     async def commit_async(self) -> int:
@@ -414,7 +414,7 @@ class Session:
             raise SessionError(f"serve() has no limit {unknown[0]!r}: the limits are {', '.join(known)}")
         requests = self._once(TABLE, REQUESTS)
         options = Options(host, port, token, certificate, read, write, **(known | limits))
-        server = serve(self._catalog, requests._item, rejects_of(on_error), on_error == "stop", options)
+        server = serve(self._catalog, requests._item, rejects_of(self._catalog, on_error), on_error == "stop", options)
         self._catalog.ends.append(server.close)
         return server
 

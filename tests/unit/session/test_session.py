@@ -98,6 +98,7 @@ def test_tables_and_views_are_found_by_name_and_kind(db: Session) -> None:
     db.commit()
     assert view.records() == db["sums"].records() == [(1, 50), (2, 5), (3, 5)]
     for call, message in (
+        (lambda: db.rejects("sums"), r"view 'sums' is not a table .*: use db.view\('sums'\)"),
         (lambda: db.table("order"), "there is no table 'order' .*test_session.py.*; did you mean 'orders'.; db.table"),
         (lambda: db.view("orders"), r"table 'orders' is not a view .*: use db.table\('orders'\)"),
         (lambda: db.table("sums"), r"view 'sums' is not a table .*: use db.view\('sums'\)"),

@@ -7,6 +7,7 @@ import gzip
 import json
 import math
 import os
+from contextlib import ExitStack
 from decimal import Decimal
 from functools import partial
 from importlib import import_module
@@ -515,7 +516,8 @@ def test_only_a_table_like_that_of_the_rejects_takes_them(tmp_path: Path, key: s
 
 def test_a_source_is_refused_where_it_cannot_fill_the_table(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("x\n1\n")
-    with Session() as db:
+    with ExitStack() as exits:
+        db = exits.enter_context(Session())
         untyped, keyless = db.table("untyped", {"x": []}), db.table("keyless", {"x": int})
         with pytest.raises(SessionError, match="needs the type of column 'x'"):
             untyped.read_from(csv(tmp_path / "a.csv"))
@@ -523,6 +525,15 @@ def test_a_source_is_refused_where_it_cannot_fill_the_table(tmp_path: Path) -> N
             keyless.read_from(csv(tmp_path / "a.csv"), upsert=True)
         with pytest.raises(SessionError, match="is not a table of rejects"):
             keyless.read_from(csv(tmp_path / "a.csv"), on_error=untyped)
+        columns = {"source": str, "place": str, "line": int, "record": str, "error": str}
+        other = exits.enter_context(Session())
+        for rejects in (
+            other.rejects(),  # of another session
+            db.table("other order", columns, key="place"),
+            db.table("other types", columns | {"line": float}),
+        ):
+            with pytest.raises(SessionError, match="is not a table of rejects of this session"):
+                keyless.read_from(csv(tmp_path / "a.csv"), on_error=rejects)
         with pytest.raises(SessionError, match="there is no file or directory"):
             keyless.read_from(csv(tmp_path / "b.csv"))
         for make in csv, json_lines, tables:
