@@ -186,8 +186,8 @@ class Session:
         table = Table(self._catalog, item)
         if len(columns[0]):
             try:
+                self._catalog.begun.add(item)  # first: another thread may commit the rows, which removes it again
                 table.insert(dict(zip(names, columns)))
-                self._catalog.begun.add(item)
             except BaseException:
                 self._catalog.drop(name)
                 raise

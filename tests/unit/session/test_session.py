@@ -181,6 +181,25 @@ def test_what_was_stated_about_a_table_that_is_dropped_is_not_lost_when_the_sess
         db.close()
 
 
+def test_a_rollback_keeps_a_table_whose_first_rows_another_thread_has_committed_at_once(
+    db: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    insert = Table.insert
+
+    def committed_at_once(table: Table, data: Any) -> None:
+        insert(table, data)
+        thread = threading.Thread(target=db.commit)
+        thread.start()
+        thread.join(WAIT)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Table, "insert", committed_at_once)
+        made = db.table("made", {"x": [1]})
+    made.insert(x=2)
+    db.rollback()
+    assert made.records() == [(1,)]
+
+
 def test_a_block_that_fails_drops_the_tables_made_in_it(db: Session) -> None:
     before = db.table("before", {"x": [1]})
 
