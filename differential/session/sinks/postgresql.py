@@ -95,16 +95,17 @@ class KeyedTableWriter:
         """Apply changes and the mark in one transaction."""
         with self._transaction():
             if self._mark_there() != self._expected:
-                raise SessionError(f"table {self._sink.table} was written to by another session meanwhile")
+                raise self._written_by_another()
             is_there = bool(self._columns) or self._exists(self._table)
             if not is_there and self._expected is not None and not self._is_cleared:
                 raise SessionError(f"table {self._sink.table} was dropped meanwhile")
             if is_there and self._is_cleared:
                 self._execute("DELETE FROM {}", self._table)
+            noted = mark if changes or is_there else None  # no mark without a table: a view without rows makes none
+            # Before the rows: nothing locks a first mark, so another session may write one until this is inserted.
+            self._note(noted)
             for change in changes:
                 self._apply(change)
-            noted = mark if changes or is_there else None  # no mark without a table: a view without rows makes none
-            self._note(noted)
         # After the transaction: if that fails to commit, this writer is closed, and another one reads the mark.
         self._expected, self._is_cleared = noted, False
 
@@ -125,25 +126,35 @@ class KeyedTableWriter:
     def _mark_there(self) -> Mark | None:
         """Return the current mark in the table of marks, locked for this transaction."""
         if not self._exists(self._marks):
-            self._execute(
-                "CREATE TABLE IF NOT EXISTS {} (sink text PRIMARY KEY, stream text NOT NULL, commit bigint NOT NULL)",
-                self._marks,
-            )
+            # Another session may make the table at the same time, which IF NOT EXISTS does not see.
+            with suppress(psycopg.errors.UniqueViolation), self._connection.transaction():
+                self._execute(
+                    "CREATE TABLE IF NOT EXISTS {} "
+                    "(sink text PRIMARY KEY, stream text NOT NULL, commit bigint NOT NULL)",
+                    self._marks,
+                )
         query = "SELECT stream, commit FROM {} WHERE sink = %s FOR UPDATE"
         found = self._fetch(query, self._marks, values=[self._sink.name])
         return Mark(*found[0]) if found else None
 
     def _note(self, mark: Mark | None) -> None:
-        """Replace the mark in the table of marks."""
+        """Replace the mark in the table of marks. Raises SessionError if another session has written a first one."""
         if mark is None:
             self._execute("DELETE FROM {} WHERE sink = %s", self._marks, values=[self._sink.name])
             return
-        self._execute(
-            "INSERT INTO {} (sink, stream, commit) VALUES (%s, %s, %s) "
-            "ON CONFLICT (sink) DO UPDATE SET stream = excluded.stream, commit = excluded.commit",
+        conflict = (
+            "NOTHING" if self._expected is None else "UPDATE SET stream = excluded.stream, commit = excluded.commit"
+        )
+        noted = self._execute(
+            f"INSERT INTO {{}} (sink, stream, commit) VALUES (%s, %s, %s) ON CONFLICT (sink) DO {conflict}",
             self._marks,
             values=[self._sink.name, mark.stream, mark.commit],
         )
+        if not noted:
+            raise self._written_by_another()
+
+    def _written_by_another(self) -> SessionError:
+        return SessionError(f"table {self._sink.table} was written to by another session meanwhile")
 
     def _exists(self, table: sql.Identifier) -> bool:
         return self._fetch("SELECT to_regclass(%s)", values=[table.as_string(self._connection)]) != [(None,)]
@@ -249,8 +260,9 @@ class KeyedTableWriter:
     def _shown(self, key: Sequence[str | None]) -> str:
         return ", ".join(f"{name} = {value}" for name, value in zip(self._sink.key, key))
 
-    def _execute(self, query: str, *parts: Any, values: Sequence[Any] | None = None) -> None:
-        self._connection.execute(sql.SQL(query).format(*parts), values)
+    def _execute(self, query: str, *parts: Any, values: Sequence[Any] | None = None) -> int:
+        """Return how many rows a statement has changed."""
+        return self._connection.execute(sql.SQL(query).format(*parts), values).rowcount
 
     def _fetch(self, query: str, *parts: Any, values: Sequence[Any] | None = None) -> list[Any]:
         return self._connection.execute(sql.SQL(query).format(*parts), values).fetchall()

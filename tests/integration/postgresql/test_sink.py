@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
+from time import monotonic, sleep
 from typing import Any
 
 import numpy as np
@@ -158,6 +162,41 @@ def test_two_writers_do_not_mix(dsn: str) -> None:
     finally:
         one.close()
         other.close()
+
+
+def after_waiting_for(holder: Any, sql: Any, write: Callable[[], object]) -> Any:
+    """Return what `write` returns or raises in a thread. The transaction of `holder` ends once it is waited for."""
+    with ThreadPoolExecutor(1) as pool:
+        result = pool.submit(write)
+        end = monotonic() + 20
+        while not sql.execute("SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'").fetchall():
+            assert monotonic() < end, "nothing waits for the transaction that is open"
+            assert not result.done(), f"it has not waited for the transaction that is open: {result}"
+            sleep(0.01)
+        holder.commit()
+        return result.exception(20) or result.result(20)
+
+
+def test_two_writers_that_begin_at_once_do_not_mix(dsn: str) -> None:
+    other = postgresql(dsn, "rows", key="x").open(Outlet("all", ("x",)))
+    with closing(other), psycopg.connect(dsn) as one, psycopg.connect(dsn, autocommit=True) as sql:
+        assert other.mark() is None
+        one.execute("CREATE TABLE rows (x bigint PRIMARY KEY)")
+        one.commit()
+        one.execute("INSERT INTO timely_commits VALUES ('rows', 'a', 1)")
+        one.execute("INSERT INTO rows VALUES (1)")
+        change = Change(1, ("x",), (np.array([2]),), np.array([1]))
+        error = after_waiting_for(one, sql, lambda: other.write([change], Mark("b", 1)))
+        assert str(error) == "table rows was written to by another session meanwhile"
+        assert sql.execute("SELECT * FROM rows").fetchall() == [(1,)]
+        assert other.mark() == Mark("a", 1)
+
+
+def test_two_sinks_may_make_the_table_of_marks_at_once(dsn: str) -> None:
+    writer = postgresql(dsn, "rows", key="x").open(Outlet("all", ("x",)))
+    with closing(writer), psycopg.connect(dsn) as holder, psycopg.connect(dsn, autocommit=True) as sql:
+        holder.execute("CREATE TABLE timely_commits (sink text PRIMARY KEY, stream text, commit bigint)")
+        assert after_waiting_for(holder, sql, writer.mark) is None
 
 
 def test_a_server_that_is_away_is_waited_for(server: Server, dsn: str) -> None:
