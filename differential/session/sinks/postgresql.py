@@ -78,7 +78,10 @@ class KeyedTableWriter:
         self._table = sql.Identifier(*sink.table.split("."))
         self._marks = sql.Identifier(*sink.marks.split("."))
         options = "-c client_encoding=UTF8 -c timezone=UTC"
-        self._connection = psycopg.connect(sink.dsn, options=options, connect_timeout=10, autocommit=True)
+        # With `RawCursor`, queries have $1 for a value, and a "%" in the name of a column stays what it is.
+        self._connection = psycopg.connect(
+            sink.dsn, options=options, connect_timeout=10, autocommit=True, cursor_factory=psycopg.RawCursor
+        )
 
     def mark(self) -> Mark | None:
         """Return the mark, after making the table of marks if it does not exist."""
@@ -133,20 +136,20 @@ class KeyedTableWriter:
                     "(sink text PRIMARY KEY, stream text NOT NULL, commit bigint NOT NULL)",
                     self._marks,
                 )
-        query = "SELECT stream, commit FROM {} WHERE sink = %s FOR UPDATE"
+        query = "SELECT stream, commit FROM {} WHERE sink = $1 FOR UPDATE"
         found = self._fetch(query, self._marks, values=[self._sink.name])
         return Mark(*found[0]) if found else None
 
     def _note(self, mark: Mark | None) -> None:
         """Replace the mark in the table of marks. Raises SessionError if another session has written a first one."""
         if mark is None:
-            self._execute("DELETE FROM {} WHERE sink = %s", self._marks, values=[self._sink.name])
+            self._execute("DELETE FROM {} WHERE sink = $1", self._marks, values=[self._sink.name])
             return
         conflict = (
             "NOTHING" if self._expected is None else "UPDATE SET stream = excluded.stream, commit = excluded.commit"
         )
         noted = self._execute(
-            f"INSERT INTO {{}} (sink, stream, commit) VALUES (%s, %s, %s) ON CONFLICT (sink) DO {conflict}",
+            f"INSERT INTO {{}} (sink, stream, commit) VALUES ($1, $2, $3) ON CONFLICT (sink) DO {conflict}",
             self._marks,
             values=[self._sink.name, mark.stream, mark.commit],
         )
@@ -157,7 +160,7 @@ class KeyedTableWriter:
         return SessionError(f"table {self._sink.table} was written to by another session meanwhile")
 
     def _exists(self, table: sql.Identifier) -> bool:
-        return self._fetch("SELECT to_regclass(%s)", values=[table.as_string(self._connection)]) != [(None,)]
+        return self._fetch("SELECT to_regclass($1)", values=[table.as_string(self._connection)]) != [(None,)]
 
     def _apply(self, change: Change) -> None:
         """Delete the rows of keys that go, and insert or replace those of keys that stay or come."""
@@ -221,7 +224,7 @@ class KeyedTableWriter:
 
     def _given(self, names: Sequence[str]) -> sql.Composed:
         """Return a table of parameters, one array of texts for each column, in the types of the table's columns."""
-        arrays = sql.SQL(", ").join([sql.SQL("%s::text[]")] * len(names))
+        arrays = sql.SQL(", ".join(f"${place}::text[]" for place in range(1, len(names) + 1)))
         casts = (
             sql.SQL("{0}::{1} AS {0}").format(sql.Identifier(name), sql.SQL(self._columns[name])) for name in names
         )
@@ -240,7 +243,7 @@ class KeyedTableWriter:
                 self._make(change)
             found = self._fetch(
                 "SELECT attname, format_type(atttypid, atttypmod) FROM pg_attribute "
-                "WHERE attrelid = to_regclass(%s) AND attnum > 0 AND NOT attisdropped",
+                "WHERE attrelid = to_regclass($1) AND attnum > 0 AND NOT attisdropped",
                 values=[self._table.as_string(self._connection)],
             )
             self._columns = dict(found)

@@ -199,6 +199,18 @@ def test_two_sinks_may_make_the_table_of_marks_at_once(dsn: str) -> None:
         assert after_waiting_for(holder, sql, writer.mark) is None
 
 
+def test_names_of_columns_may_have_any_character(dsn: str) -> None:
+    names = ("%s", "50%", "%(x)s", "$1", 'a"b', "{}", "%%")
+    with psycopg.connect(dsn) as sql, Session() as db:
+        table = db.table("rows", {"x": int} | dict.fromkeys(names, int), key="x")
+        table.write_to(postgresql(dsn, "rows", key=["x", "%s"]))
+        for number in 1, 2:
+            table.upsert([(1, *range(number, number + len(names)))])
+            db.commit()
+            assert sql.execute("SELECT * FROM rows").fetchall() == table.records()
+            sql.rollback()
+
+
 def test_a_server_that_is_away_is_waited_for(server: Server, dsn: str) -> None:
     with Session() as db:
         numbers = db.table("numbers", {"x": int})
