@@ -167,6 +167,9 @@ class KeyedTableWriter:
         self._learn(change)
         texts = [_texts(name, column) for name, column in zip(change.columns, change.rows)]
         places = [change.columns.index(name) for name in self._sink.key]
+        for name, place in zip(self._sink.key, places):
+            if None in texts[place]:  # nulls are not equal in PostgreSQL, so no row could be found by one
+                raise DataError(f"column {name!r} has a null, which cannot be in a key: filter such rows, or fill them")
         before: dict[tuple[str | None, ...], int] = {}
         after: dict[tuple[str | None, ...], int] = {}
         for row, diff in enumerate(change.diff.tolist()):

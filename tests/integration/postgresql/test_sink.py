@@ -211,6 +211,17 @@ def test_names_of_columns_may_have_any_character(dsn: str) -> None:
             sql.rollback()
 
 
+def test_a_null_in_the_key_is_refused(dsn: str) -> None:
+    with psycopg.connect(dsn, autocommit=True) as sql, Session() as db:
+        sql.execute("CREATE TABLE rows (x bigint UNIQUE)")
+        table = db.table("rows", {"x": int | None})
+        table.write_to(postgresql(dsn, "rows", key="x"))
+        table.insert([(None,), (1,)])
+        with pytest.raises(SessionError, match="column 'x' has a null, which cannot be in a key: filter such rows"):
+            db.commit()
+        assert sql.execute("SELECT * FROM rows").fetchall() == []
+
+
 def test_a_server_that_is_away_is_waited_for(server: Server, dsn: str) -> None:
     with Session() as db:
         numbers = db.table("numbers", {"x": int})
