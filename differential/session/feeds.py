@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from differential.session.in_use import InUse
 from differential.session.item import Item
 from differential.session.rows import Rows
 from differential.session.sources.feed import Feed
@@ -17,6 +18,8 @@ class Feeds:
 
     def __init__(self) -> None:
         self.all: tuple[Feed, ...] = ()
+        self.in_use = InUse()
+        """Of all readers at once, because tables of one slot of PostgreSQL share a connection."""
 
     def add(self, feed: Feed) -> None:
         """Add a feed. Raises SessionError where its table has one of the same name that reads."""
@@ -31,8 +34,9 @@ class Feeds:
 
     def gather(self) -> bool:
         """Take what has arrived; return whether anything waits for a commit."""
-        for feed in self.all:
-            feed.gather()
+        with self.in_use:
+            for feed in self.all:
+                feed.gather()
         return any(feed.is_waiting for feed in self.all)
 
     def loaded(self) -> dict[Feed, Extent] | None:
@@ -64,27 +68,28 @@ class Feeds:
 
     def settle(self) -> SessionError | None:
         """Record that what was taken is committed; return why a source stops now, if one does."""
-        errors = [error for feed in self.all if (error := feed.settle()) is not None]
+        with self.in_use:
+            errors = [error for feed in self.all if (error := feed.settle()) is not None]
         return errors[0] if errors else None
 
     def close_for(self, item: Item) -> None:
         """Close the feeds of a table that is dropped."""
-        _end([feed for feed in self.all if feed.item is item])
+        self._end([feed for feed in self.all if feed.item is item])
         self.all = tuple(feed for feed in self.all if feed.item is not item)
 
     def end(self) -> None:
         """Close all feeds."""
-        _end(self.all)
+        self._end(self.all)
 
     def rows(self) -> Rows:
         """Return what each feed has done, for people."""
         types = {"source": str, "table": str, "rows": int, "rejected": int, "state": str}
         return Rows.of(types, [(each.name, each.item.name, each.rows, each.rejected, each.state) for each in self.all])
 
-
-def _end(feeds: Sequence[Feed]) -> None:
-    """Close feeds, and wait for all at once."""
-    for feed in feeds:
-        feed.stop()
-    for feed in feeds:
-        feed.end()
+    def _end(self, feeds: Sequence[Feed]) -> None:
+        """Close feeds, and wait for all at once."""
+        for feed in feeds:
+            feed.stop()
+        with self.in_use.closing():
+            for feed in feeds:
+                feed.end()

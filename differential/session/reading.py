@@ -61,7 +61,8 @@ def attached(catalog: Catalog, item: Item, source: Source, rejects: Item | None,
         of = tuple(types[name] for name in names)
         target = Target(item.name, names, of, item.keys, upsert, stops, item.required)
         try:
-            feed.open(source, target, position)
+            with catalog.feeds.in_use:
+                feed.open(source, target, position)
         except BaseException:
             feed.end()
             catalog.feeds.forget(feed)

@@ -29,6 +29,7 @@ from secrets import token_hex
 from typing import TYPE_CHECKING, Literal
 
 from differential.session.changes import Change
+from differential.session.in_use import InUse
 from differential.session.item import Item
 from differential.session.sinks.history import Contents, Left, Reach
 from differential.session.sinks.sink import Mark, Outlet, Sink, SinkWriter
@@ -99,6 +100,8 @@ class Delivery:
         """What the next commit changes beside its own changes, after the view has replaced another one (`succeed`)."""
         self._is_complete = False
         """Whether `_pending` has all changes after the reach."""
+        self._in_use = InUse()
+        """`close` may be called at any time, by any thread."""
 
     @property
     def commit(self) -> int | None:
@@ -162,12 +165,13 @@ class Delivery:
         Failed attempts are repeated until the patience (in seconds) is over; the error then ends with what happens
         `later`. If another attempt cannot succeed, the delivery ends.
         """
-        if self.is_over:
-            return None
         end, pause = clock.monotonic() + self._patience, FIRST_PAUSE
         while True:
             try:
-                self._attempt(number)
+                with self._in_use:
+                    if self.is_over:  # it was closed meanwhile, and its sink must not be opened again
+                        return None
+                    self._attempt(number)
             except (OSError, StoreError) as error:
                 self._lose(error)
                 if clock.monotonic() + pause > end or is_closing():
@@ -198,8 +202,9 @@ class Delivery:
 
     def close(self) -> None:
         """Stop writing to the sink. A durable session retains the changes that the sink does not have."""
-        self.is_over, self._pending = True, []
-        self._close()
+        with self._in_use.closing():
+            self.is_over, self._pending = True, []
+            self._close()
 
     def __str__(self) -> str:
         return f"sink {self.name!r} of {self.item} (at {self.origin})"
