@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time as clock
 from collections.abc import Callable
-from threading import Event, Thread
+from math import inf
+from threading import Event, Thread, current_thread
 
 from differential.session.catalog import Catalog
 from differential.session.item import Item
@@ -106,8 +107,13 @@ class Ingestion:
         return not self._thread.is_alive()
 
     def stop(self) -> int:
-        """Stop committing; return the number of the last commit."""
+        """Stop committing; return the number of the last commit.
+
+        In a watch, which runs in the thread itself, this does not wait: the thread ends after the present commit.
+        """
         self._stop.set()
+        if current_thread() is self._thread:
+            return self._catalog.last
         self.wait()
         return self._last
 
@@ -122,7 +128,7 @@ class Ingestion:
 
 def _check(what: str, every: object, until: object) -> None:
     """Raise SessionError unless `every` is a number of seconds and `until` a function or None."""
-    if not isinstance(every, (int, float)) or not every >= 0:
+    if not isinstance(every, (int, float)) or not 0 <= every < inf:
         raise SessionError(f"{what} (at {user_origin()}): every={every!r:.80} is not a number of seconds")
     if until is not None and not callable(until):
         raise SessionError(

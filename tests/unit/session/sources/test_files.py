@@ -612,6 +612,19 @@ def test_sources_are_committed_in_a_thread(tmp_path: Path, capsys: pytest.Captur
     assert not capsys.readouterr().err  # `close` ends what still runs
 
 
+def test_a_watch_may_stop_the_thread_that_commits(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("x\n1\n")
+    stopped: list[int] = []
+    with Session() as db:
+        table = db.table("t", {"x": int})
+        run = db.start()
+        table.watch(lambda change: stopped.append(run.stop()))
+        table.read_from(csv(path, follow=True))
+        assert run.wait(30), "the thread still runs"
+        assert stopped == [1]
+
+
 def test_values_that_json_has_otherwise_are_refused() -> None:
     from differential.session.sources.convert import Converter, of_json
 
