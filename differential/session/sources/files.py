@@ -59,12 +59,18 @@ class Files:
     longest: int = Csv.longest
 
     def __post_init__(self) -> None:
-        if len(self.delimiter) != 1 or self.delimiter in '"\r\n':
+        header = self.header
+        if not isinstance(self.delimiter, str) or len(self.delimiter) != 1 or self.delimiter in '"\r\n':
             raise SessionError(
                 f"delimiter is one character, neither a quote nor a line end, not {self.delimiter!r:.80}"
             )
-        if isinstance(self.header, str):
-            raise SessionError(f"header is a list of names, True or False, not {self.header!r:.80}")
+        is_list = not isinstance(header, (bool, str)) and hasattr(header, "__len__")
+        if not isinstance(header, bool) and not (is_list and all(isinstance(name, str) for name in header)):
+            raise SessionError(f"header is a list of names, True or False, not {header!r:.80}")
+        if self.replaced not in ("stop", "begin"):
+            raise SessionError(f"replaced is 'stop' or 'begin', not {self.replaced!r:.80}")
+        if type(self.longest) is not int or not 0 < self.longest < 1 << 31:
+            raise SessionError(f"longest is a number of bytes, from 1 to 2,147,483,647, not {self.longest!r:.80}")
 
     def open(self, target: Target, position: Position | None) -> FilesReader:
         """Return a reader that goes on at a position."""
@@ -430,4 +436,6 @@ def standard_input(form: Literal["csv", "json"] = "csv", *, delimiter: str = ","
     >>> standard_input("json").name
     'standard input'
     """
+    if form not in ("csv", "json"):
+        raise SessionError(f"standard input is 'csv' or 'json', not {form!r:.80} (at {user_origin()})")
     return Files(None, form, "standard input", delimiter=delimiter)

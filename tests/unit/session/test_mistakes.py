@@ -119,6 +119,7 @@ def test_names_that_a_join_loses_are_given_again(db: Session) -> None:
         (lambda db: db.run(every="1s"), r"run \(at .*\): every='1s' is not a number of seconds"),
         (lambda db: db.start(every="1s"), r"start \(at .*\): every='1s' is not a number of seconds"),
         (lambda db: db.run(every=-1), r"run \(at .*\): every=-1 is not a number of seconds"),
+        (lambda db: db.run(every=float("inf")), r"run \(at .*\): every=inf is not a number of seconds"),
         (lambda db: db.run(until=5), r"run \(at .*\): until=5 is not a function: give one that returns whether to end"),
         (
             lambda db: db.view(lambda t: t.o),

@@ -157,6 +157,24 @@ def test_a_header_that_is_a_text_is_refused() -> None:
         csv("a.csv", header="id,name")
 
 
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: csv("a.csv", header=None), r"header is a list of names, True or False, not None"),
+        (lambda: csv("a.csv", header=[1]), r"header is a list of names, True or False, not \[1\]"),
+        (lambda: csv("a.csv", delimiter=1), "delimiter is one character, .* not 1"),
+        (lambda: csv("a.csv", replaced="restart"), "replaced is 'stop' or 'begin', not 'restart'"),
+        (lambda: json_lines("a", replaced=True), "replaced is 'stop' or 'begin', not True"),
+        (lambda: csv("a.csv", longest=0), "longest is a number of bytes, from 1 to 2,147,483,647, not 0"),
+        (lambda: csv("a.csv", longest="1 MiB"), "longest is a number of bytes, from 1 to 2,147,483,647, not '1 MiB'"),
+        (lambda: standard_input("tsv"), "standard input is 'csv' or 'json', not 'tsv'"),
+    ],
+)
+def test_options_that_a_source_cannot_have_are_refused(make: Any, message: str) -> None:
+    with pytest.raises(SessionError, match=message):
+        make()
+
+
 @given(st.text('",;x\n\u00a7', max_size=24), st.sampled_from(",;\u00a7"), st.integers(1, 9))
 def test_blocks_of_csv_end_where_the_reader_of_python_ends_records(text: str, delimiter: str, block: int) -> None:
     """However a text is cut into blocks, the records are those of the whole text."""
