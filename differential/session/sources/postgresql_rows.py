@@ -137,7 +137,13 @@ def _append(gathered: Gathered, kind: Kind, row: Values) -> None:
 def _check_columns(info: TableInfo, target: Target) -> None:
     """Raise DataError unless a table has the columns of a session's table, its key among them, with types that fit."""
     types = {column.name: column.type for column in info.columns}
+    unsent = [column.name for column in info.columns if column.is_unsent]
     for name, of in zip(target.names, target.types):
+        if name in unsent:
+            raise DataError(
+                f"column {name!r} of table {info} is generated, and PostgreSQL does not publish its changes: leave it "
+                "out of the table, and compute it in a view"
+            )
         if name not in types:
             raise DataError(f"table {info} has no column {name!r}: it has {', '.join(types)}")
         if not fits(of, types[name]):

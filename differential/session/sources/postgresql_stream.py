@@ -27,8 +27,8 @@ _ENCODING = "-c client_encoding=UTF8 -c datestyle=ISO -c timezone=UTC -c extra_f
 _AWAY = ("55006", "57P01", "57P02", "57P03", "08006", "08001", "08003", "53300")
 """SQLSTATEs of errors that may pass: an ending process still uses the slot, the server starts, ends or is full."""
 
-VIA_ROOT = 130000
-"""The first version of PostgreSQL that publishes partitioned tables."""
+VIA_ROOT, GENERATED = 130000, 180000
+"""The first versions of PostgreSQL that publish partitioned tables, and can publish generated columns."""
 
 
 class TableColumn(NamedTuple):
@@ -40,6 +40,8 @@ class TableColumn(NamedTuple):
     """The OID of the type."""
     is_key: bool
     """Whether it belongs to the replica identity."""
+    is_unsent: bool = False
+    """Whether it is generated, so that a stream of changes does not have it, although a snapshot does."""
 
 
 class TableInfo(NamedTuple):
@@ -99,11 +101,13 @@ def table_info(connection: psycopg.Connection[Any], name: str) -> TableInfo:
     if is_partitioned and connection.info.server_version < VIA_ROOT:
         raise SessionError(f"table {name} is partitioned, which PostgreSQL cannot publish before version 13")
     rows = connection.execute(
+        # As JSON, because versions before 12 have no such column.
         "SELECT a.attname, t.typname, t.oid::bigint, EXISTS (SELECT FROM pg_index i WHERE i.indrelid = a.attrelid "
-        "AND a.attnum = ANY (i.indkey) AND CASE %s WHEN 'd' THEN i.indisprimary WHEN 'i' THEN i.indisreplident "
-        "ELSE false END) FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid "
+        "AND a.attnum = ANY (i.indkey) "
+        "AND CASE %s WHEN 'd' THEN i.indisprimary WHEN 'i' THEN i.indisreplident ELSE false END), "
+        "%s AND to_jsonb(a) ->> 'attgenerated' <> '' FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid "
         "WHERE a.attrelid = %s AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum",
-        [identity, number],
+        [identity, connection.info.server_version < GENERATED, number],
     ).fetchall()
     return TableInfo(schema, table, identity, tuple(TableColumn(*row) for row in rows), is_partitioned)
 

@@ -168,6 +168,19 @@ def test_mistakes_name_table_and_column(dsn: str) -> None:
         assert [item for item, *_ in four.records()] == ["bolt", "nut"]
 
 
+def test_a_generated_column_is_refused_because_its_changes_do_not_arrive(dsn: str) -> None:
+    with psycopg.connect(dsn, autocommit=True) as sql, Session() as db:
+        sql.execute("CREATE TABLE stock (item int PRIMARY KEY, twice int GENERATED ALWAYS AS (item * 2) STORED)")
+        database = postgresql(dsn, "stock", slot="generated")
+        with pytest.raises(SessionError, match=r"column 'twice' of table public.stock is generated, .*: leave it out"):
+            db.table("whole", {"item": int, "twice": int | None}, key="item").read_from(database["stock"])
+        stock = db.table("stock", {"item": int}, key="item")
+        stock.read_from(database["stock"])
+        db.commit()
+        sql.execute("INSERT INTO stock VALUES (1), (2)")
+        committed(db, lambda: stock.records() == [(1,), (2,)])
+
+
 def test_a_row_that_is_none_is_rejected_with_its_table(dsn: str) -> None:
     with psycopg.connect(dsn, autocommit=True) as sql, Session() as db:
         sql.execute("CREATE TABLE stock (item text PRIMARY KEY, pieces int)")
