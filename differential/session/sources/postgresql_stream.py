@@ -101,9 +101,9 @@ def table_info(connection: psycopg.Connection[Any], name: str) -> TableInfo:
     if is_partitioned and connection.info.server_version < VIA_ROOT:
         raise SessionError(f"table {name} is partitioned, which PostgreSQL cannot publish before version 13")
     rows = connection.execute(
-        # As JSON, because versions before 12 have no such column.
+        # Columns of catalogs that versions before 12 lack are read as JSON. An index may include columns after its key.
         "SELECT a.attname, t.typname, t.oid::bigint, EXISTS (SELECT FROM pg_index i WHERE i.indrelid = a.attrelid "
-        "AND a.attnum = ANY (i.indkey) "
+        "AND a.attnum = ANY ((i.indkey::int2[])[0:coalesce((to_jsonb(i) ->> 'indnkeyatts')::int, i.indnatts) - 1]) "
         "AND CASE %s WHEN 'd' THEN i.indisprimary WHEN 'i' THEN i.indisreplident ELSE false END), "
         "%s AND to_jsonb(a) ->> 'attgenerated' <> '' FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid "
         "WHERE a.attrelid = %s AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum",

@@ -181,6 +181,17 @@ def test_a_generated_column_is_refused_because_its_changes_do_not_arrive(dsn: st
         committed(db, lambda: stock.records() == [(1,), (2,)])
 
 
+def test_a_column_that_the_index_of_the_key_includes_does_not_belong_to_the_key(dsn: str) -> None:
+    with psycopg.connect(dsn, autocommit=True) as sql, Session() as db:
+        sql.execute("CREATE TABLE stock (pieces int, item int, PRIMARY KEY (item) INCLUDE (pieces))")
+        sql.execute("INSERT INTO stock VALUES (1, 1), (2, 2)")
+        stock = db.table("stock", {"item": int, "pieces": int}, key="item")
+        stock.read_from(postgresql(dsn, "stock", slot="included")["stock"])
+        db.commit()
+        sql.execute("UPDATE stock SET pieces = 3, item = 3 WHERE item = 1; DELETE FROM stock WHERE item = 2")
+        committed(db, lambda: stock.records() == [(3, 3)])
+
+
 def test_a_row_that_is_none_is_rejected_with_its_table(dsn: str) -> None:
     with psycopg.connect(dsn, autocommit=True) as sql, Session() as db:
         sql.execute("CREATE TABLE stock (item text PRIMARY KEY, pieces int)")
