@@ -46,8 +46,8 @@ class Bytes(Protocol):
         """Close the file."""
 
 
-class _Recognised(Bytes):
-    """Bytes that are recognised by those just before `at`, which are kept."""
+class RegularFile(Bytes):
+    """A file, whose bytes are recognised by those just before `at`, which are kept."""
 
     _before: bytes
 
@@ -58,8 +58,20 @@ class _Recognised(Bytes):
         before, (after, _) = self._before, self.peek(1)
         return bool(before and after) and not before.endswith(b"\n") and after not in (b"\n", b"\r")
 
+    def size(self) -> int:
+        """Return how many bytes the file has now; a compressed one, how many compressed bytes."""
+        return os.fstat(self._descriptor()).st_size
 
-class FileBytes(_Recognised):
+    def identity(self) -> tuple[int, int]:
+        """Return the numbers of the device and the file, which no other file has while this one is open."""
+        found = os.fstat(self._descriptor())
+        return found.st_dev, found.st_ino
+
+    def _descriptor(self) -> int:
+        raise NotImplementedError
+
+
+class FileBytes(RegularFile):
     """A file, which may grow."""
 
     def __init__(self, path: str, at: int = 0) -> None:
@@ -89,17 +101,11 @@ class FileBytes(_Recognised):
     def close(self) -> None:
         os.close(self._file)
 
-    def size(self) -> int:
-        """Return how many bytes the file has now."""
-        return os.fstat(self._file).st_size
-
-    def identity(self) -> tuple[int, int]:
-        """Return the numbers of the device and the file, which no other file has while this one is open."""
-        found = os.fstat(self._file)
-        return found.st_dev, found.st_ino
+    def _descriptor(self) -> int:
+        return self._file
 
 
-class StreamBytes(_Recognised):
+class StreamBytes(RegularFile):
     """What can only be read once, in order: the contents of a gzip file."""
 
     def __init__(self, path: str, at: int = 0) -> None:
@@ -127,11 +133,14 @@ class StreamBytes(_Recognised):
         self.at += count
 
     def share(self) -> float:
-        return self._file.tell() / max(os.fstat(self._file.fileno()).st_size, 1)
+        return self._file.tell() / max(self.size(), 1)
 
     def close(self) -> None:
         self._stream.close()
         self._file.close()
+
+    def _descriptor(self) -> int:
+        return self._file.fileno()
 
     def _next(self, count: int) -> bytes:
         """Return the next bytes. Raises OSError if the compressed file is damaged or incomplete."""

@@ -27,7 +27,7 @@ from functools import partial
 from typing import Any, Literal
 
 from differential.arguments import is_url
-from differential.session.sources.bytes_of import Bytes, FileBytes, Overwritten, PipeBytes, StreamBytes
+from differential.session.sources.bytes_of import Bytes, FileBytes, Overwritten, PipeBytes, RegularFile, StreamBytes
 from differential.session.sources.directory import DirectoryFiles, size_of
 from differential.session.sources.parts import FilePart, Place, TablePart, TextPart, is_marked
 from differential.session.sources.source import Position, Rejected, SourceBatch, Target
@@ -312,7 +312,7 @@ class FilesReader:
         It has not grown for a moment, and another one is in its place. In a directory, the end of a line is enough.
         """
         source = getattr(part, "bytes", None)
-        if not isinstance(part, TextPart) or not isinstance(source, FileBytes) or self._path is None:
+        if not isinstance(part, TextPart) or not isinstance(source, RegularFile) or self._path is None:
             return False
         if self._directory is not None:
             patience = 0.0 if part.is_over() else QUIET

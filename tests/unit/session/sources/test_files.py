@@ -330,6 +330,23 @@ def test_a_file_that_is_replaced_while_it_is_followed_loses_no_line(
         assert table.records() == [(1,), (2,), (3,), (4,)]
 
 
+def test_a_compressed_file_that_is_replaced_while_it_is_followed_loses_no_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "QUIET", 0.0)
+    path = tmp_path / "log.csv.gz"
+    path.write_bytes(gzip.compress(b"x\n1\n2"))
+    with Session() as db:
+        table = db.table("t", {"x": int})
+        table.read_from(csv(path, follow=True))
+        db.commit()
+        path.rename(tmp_path / "log.csv.1.gz")
+        path.write_bytes(gzip.compress(b"x\n3\n"))
+        for _ in range(2):
+            db.commit()
+        assert table.records() == [(1,), (2,), (3,)]
+
+
 def test_a_file_that_was_renamed_is_read_until_nobody_writes_to_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
