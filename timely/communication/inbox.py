@@ -20,7 +20,7 @@ import os
 import platform
 import secrets
 import sys
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from mmap import mmap
 from threading import Lock
 
@@ -68,16 +68,22 @@ class Inbox:
         self._name = f"timely-rings-{secrets.token_hex(16)}"
         self._fence = Fence()
         self._slots = {peer: slot for slot, peer in enumerate(peers)}
-        self._file = os.memfd_create(self._name, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-        self._bell, self._ringer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-        os.fchmod(self._file, 0o600)
-        os.ftruncate(self._file, _SLOT * len(peers))
-        # After the size is set, which is final then: if the file shrank, an access by a peer would end the peer
-        # (SIGBUS).
-        fcntl.fcntl(self._file, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
-        self.readers = {
-            peer: RingReader(mmap(self._file, _SLOT, offset=_SLOT * slot)) for peer, slot in self._slots.items()
-        }
+        self.readers: dict[int, RingReader] = {}
+        with ExitStack() as made:  # closes what there is if the rest cannot be made: sockets need the descriptors
+            self._file = os.memfd_create(self._name, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+            made.callback(os.close, self._file)
+            self._bell, self._ringer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+            made.callback(os.close, self._bell)
+            made.callback(os.close, self._ringer)
+            os.fchmod(self._file, 0o600)
+            os.ftruncate(self._file, _SLOT * len(peers))
+            # After the size is set, which is final then: if the file shrank, an access by a peer would end the peer
+            # (SIGBUS).
+            fcntl.fcntl(self._file, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
+            for peer, slot in self._slots.items():
+                self.readers[peer] = RingReader(mmap(self._file, _SLOT, offset=_SLOT * slot))
+                made.callback(self.readers[peer].close)
+            made.pop_all()
 
     def offer(self, peer: int) -> str:
         """Return what the peer needs to open its ring."""

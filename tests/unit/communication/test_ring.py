@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -46,6 +47,23 @@ def test_the_descriptors_that_rings_take_are_all_reserved() -> None:
         outlet.close()
     inbox.close()
     assert taken == needed(links=3, workers=1, rings=True) - needed(links=3, workers=1)
+
+
+@needs_rings
+@pytest.mark.parametrize("step", ["os.pipe2", "os.ftruncate", "timely.communication.inbox.mmap"])
+def test_rings_that_cannot_be_made_take_no_descriptors(step: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    makes = [mmap]  # the second ring has no memory
+
+    def fails(*arguments: Any, **options: Any) -> Any:
+        if step.endswith("mmap") and makes:
+            return makes.pop()(*arguments, **options)
+        raise OSError(errno.EMFILE, "too many open files")
+
+    before = os.listdir("/proc/self/fd")
+    monkeypatch.setattr(step, fails)
+    with pytest.raises(OSError, match="too many open files"):
+        Inbox([1, 2])
+    assert len(os.listdir("/proc/self/fd")) == len(before)
 
 
 @settings(max_examples=25, deadline=None)
