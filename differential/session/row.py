@@ -32,6 +32,8 @@ class Row:
         self.__columns = dict(zip(names, columns))
 
     def __getattr__(self, name: str) -> Any:
+        if name == "_Row__columns":  # of a copy that does not have them yet: `copy` and `pickle` look for methods in it
+            raise AttributeError(name)
         try:
             return self.__columns[name]
         except KeyError:

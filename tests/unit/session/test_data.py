@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import datetime as dt
+import pickle
 import re
 from collections import namedtuple
 from decimal import Decimal
@@ -15,6 +17,7 @@ from hypothesis import given, settings, strategies as st
 
 from differential import Session
 from differential.errors import DataError, SessionError, TimelyError
+from differential.session.row import Row
 from differential.session.rows import SHOWN, Rows
 from differential.session.table_data import order_of
 from timely.lowlevel import typed
@@ -793,3 +796,11 @@ def test_in_a_large_statement_only_the_first_lists_are_looked_at() -> None:
             table.insert({"id": [*range(3001, 6001)], "tags": [["a"]] * 999 + [[1]] * 2001})
         assert db.commit() == 2
         assert len(table) == 3001
+
+
+def test_a_row_of_columns_can_be_copied() -> None:
+    row = Row(("x",), (np.array([2, 1]),))
+    for copied in copy.copy(row), copy.deepcopy(row), pickle.loads(pickle.dumps(row)):
+        assert copied.x.tolist() == [2, 1]
+        with pytest.raises(AttributeError, match="there is no column 'y'"):
+            _ = copied.y
