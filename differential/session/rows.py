@@ -69,9 +69,9 @@ class Rows:
         if not self._is_sorted and self._values:
             order = order_of(self._values)
             order = order.repeat(self._counts[order])
-            self._values = tuple(column[order] for column in self._values)
-            self._counts = np.ones(len(self), np.int64)
-            self._is_sorted = True
+            values, counts = tuple(column[order] for column in self._values), np.ones(len(order), np.int64)
+            # There is no call in between, so an interrupt leaves the rows as they were, or sorted.
+            self._values, self._counts, self._is_sorted = values, counts, True
         return self._values
 
     def records(self) -> list[Record]:

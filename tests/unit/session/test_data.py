@@ -9,6 +9,7 @@ import re
 from collections import namedtuple
 from decimal import Decimal
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -796,6 +797,19 @@ def test_in_a_large_statement_only_the_first_lists_are_looked_at() -> None:
             table.insert({"id": [*range(3001, 6001)], "tags": [["a"]] * 999 + [[1]] * 2001})
         assert db.commit() == 2
         assert len(table) == 3001
+
+
+def test_an_interrupt_while_rows_are_sorted_leaves_them_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = Rows(("x",), (np.array([2, 1]),), np.array([1, 2]))
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("differential.session.rows.np", SimpleNamespace(ones=interrupted, int64=np.int64))
+        with pytest.raises(KeyboardInterrupt):
+            rows.records()
+    assert rows.records() == [(1,), (1,), (2,)]
 
 
 def test_a_row_of_columns_can_be_copied() -> None:
