@@ -97,8 +97,9 @@ class _Sessions:
         return in_cells.join_map(sessions.concat(inner), rejoined, keys=records.keys, name="window")
 
     def _with_cells(self, *columns: Any) -> tuple[Any, ...]:
-        times = columns[self.at]
-        cells = event_times(times, self.column) // count_of(self.gap, times)
+        times, gap = event_times(columns[self.at], self.column), count_of(self.gap, columns[self.at])
+        refuse_far(times, gap)  # here, so that no sum of a time and the gap that follows is too large
+        cells = times // gap
         return (np.zeros(len(cells), np.int64), *(columns[place] for place in self.by), cells, *columns)
 
     def _end(self, last: Any) -> Any:
@@ -107,7 +108,6 @@ class _Sessions:
     def _runs_of_block(self, groups: Groups) -> tuple[Any, ...]:
         """Return, for each cell of a block, the first and the last time of its run, and whether the run is outer."""
         cells, firsts, lasts = groups.values
-        refuse_far(ticks(lasts), count_of(self.gap, lasts))
         order = np.lexsort((cells, groups.index))
         cells, block = cells[order], groups.index[order]
         begins, run, first, last = self._joined(block, firsts[order], lasts[order])

@@ -15,7 +15,7 @@ from differential import Session
 from differential.data.updates import Updates
 from differential.errors import SessionError
 from differential.operators import in_pieces as pieces
-from differential.session import sliding, tumbling, windows
+from differential.session import sessions, sliding, tumbling, windows
 from tests.thorough import examples
 from timely.lowlevel import typed
 
@@ -170,3 +170,24 @@ def test_an_event_time_that_is_null_is_refused_at_the_line_of_its_window() -> No
         db.commit()
         with pytest.raises(SessionError, match=message):
             db.ask(counted)
+
+
+LEAST, MOST = -(1 << 63), (1 << 63) - 1
+
+
+@pytest.mark.parametrize("kind", [sessions, tumbling])
+@pytest.mark.parametrize(("size", "times"), [(1 << 70, [0]), (5, [MOST - 4, 0]), (5, [LEAST + 4, 0])])
+def test_windows_whose_bounds_do_not_fit_are_refused(kind: Any, size: int, times: list[int]) -> None:
+    with Session() as db:
+        db.table("visits", {"at": times})
+        db.commit()
+        with pytest.raises(SessionError, match="so the bounds of its windows do not fit into 64 bits"):
+            db.ask(lambda t: t.visits.window(kind(size), at="at").count())
+
+
+def test_the_farthest_sessions_are_found() -> None:
+    with Session() as db:
+        db.table("visits", {"at": [MOST - 5, LEAST + 5]})
+        db.commit()
+        found = db.ask(lambda t: t.visits.window(sessions(5), at="at").count()).records()
+        assert found == [(LEAST + 5, LEAST + 10, 1), (MOST - 5, MOST, 1)]
