@@ -163,7 +163,7 @@ class Session:
         refuse_names_of_types(name, data)
         names, columns, declared = declared_by({} if data is None else data)
         chosen = names[:1] if key is None else (key,) if isinstance(key, (str, int)) else tuple(key)
-        if not names or not chosen or not set(chosen) <= set(names) or len(set(chosen)) < len(chosen):
+        if not names or not chosen or any(each not in names for each in chosen) or len(set(chosen)) < len(chosen):
             raise SessionError(
                 f"table {name!r} (at {user_origin()}) needs columns, and a key among them: the columns are "
                 f"{', '.join(names) or 'none'}, the key {', '.join(map(str, chosen)) or 'none'}"

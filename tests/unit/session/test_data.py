@@ -498,7 +498,7 @@ def test_the_name_of_a_column_that_is_no_text_is_refused(data: Any) -> None:
 
 def test_a_key_that_is_no_column_is_refused() -> None:
     with Session() as db:
-        for key in ("z", ["a", "a"], [], 1):
+        for key in ("z", ["a", "a"], [], 1, [["a"]]):
             with pytest.raises(SessionError, match="a key among them"):
                 db.table("wrong", {"a": [1]}, key=key)
         db.table("right", {"a": [1]})
