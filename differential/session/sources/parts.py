@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from typing import Any, NamedTuple, Protocol
 
 from differential.session.sources.bytes_of import CHECKED, Bytes, Overwritten, PipeBytes, digest
@@ -82,9 +83,8 @@ class TextPart:
         """Whether the next bytes are of a line that was rejected because it is too long."""
         at = int(place.get("at", 0))
         if at and has_header:  # the place is after the header, which names the columns
-            first = bytes_of(0)
-            self._begin(first)
-            first.close()
+            with closing(bytes_of(0)) as first:
+                self._begin(first)
         self.bytes = bytes_of(at)
 
     @property

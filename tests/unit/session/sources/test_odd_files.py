@@ -70,6 +70,20 @@ def test_a_header_that_is_no_record_is_rejected(tmp_path: Path) -> None:
     assert error == "the file cannot be read: lines end with CR alone; convert them to LF: `tr '\\r' '\\n'`"
 
 
+def test_a_header_that_lacks_a_column_when_a_session_is_opened_again_leaves_no_file_open(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_bytes(TEXT)
+    with Session(state=str(tmp_path / "state")) as db:
+        db.table("t", COLUMNS).read_from(csv(path))
+        db.run()
+    with Session(state=str(tmp_path / "state")) as db:
+        table = db.table("t", COLUMNS | {"more": str}, added={"more": ""})
+        before = len(os.listdir("/proc/self/fd"))
+        with pytest.raises(SessionError, match="the header does not have the column 'more' once"):
+            table.read_from(csv(path))
+        assert len(os.listdir("/proc/self/fd")) == before
+
+
 @pytest.mark.parametrize("follow", [False, True])
 def test_a_file_without_the_end_of_a_line_is_rejected(tmp_path: Path, follow: bool) -> None:
     path = tmp_path / "a.csv"
