@@ -50,6 +50,7 @@ def with_match(operator: Callable[..., Any], left: Any, keys: Any, on: On | None
     known = getattr(keys, "types", {}), (getattr(keys, "names", None) or ())[: left.keys]
     pairs = zip(left.names or (), known[1])
     refuse_other_types(operator.__name__, left.types, known[0], pairs, are_keys=True)
+    # Each key once: the operators of collections count a record as often as its key occurs on the other side.
     once = keys if getattr(keys, "is_distinct", False) else _distinct.distinct(keys, name=f"{name}: keys")
     return left, operator(left, once, name=name)
 
@@ -74,6 +75,7 @@ def left_joined(left: Matched, right: Matched, on: On, missing: Mapping[str, Any
     alone, without = with_match(_join.antijoin, left, right, on, name)
     kept = [each for each in both.names or () if each not in added]
     matched = both.select(*kept, **{each: _fitting(each, filled[each]) for each in added}, keys=len(ours))
+    # The operators of collections know no names. The columns are those of `alone`.
     lone = without.named(*alone.names).select(*kept, **{each: _all(filled[each]) for each in added}, keys=len(ours))
     return matched.concat(lone)
 
@@ -115,6 +117,7 @@ def _fitting(name: str, filled: Column) -> Callable[[Any], Any]:
 
     If it is another type, which was not known before there were rows, this raises DataError.
     """
+    # The line is found now: when rows come, no line of the program is on the call stack.
     wanted, here = name_of(filled), user_origin()
 
     def fitting(row: Any) -> Any:
@@ -136,4 +139,4 @@ def _fitting(name: str, filled: Column) -> Callable[[Any], Any]:
 
 def _all(filled: Column) -> Callable[[Any], Any]:
     """Return what makes a column of one value."""
-    return lambda row: filled[np.zeros(len(next(iter(row))), np.int64)]
+    return lambda row: filled[np.zeros(len(next(iter(row))), np.int64)]  # a row has the key, at least

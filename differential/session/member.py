@@ -81,6 +81,7 @@ class SessionMember(Cluster):
 
     def settle(self, item: Item) -> None:
         self._channel.send(packed(Message.VOTE, portable(item.refused)))
+        # All workers build one item at a time, so the next verdict is about this item.
         verdict = self._verdicts.get()
         if verdict is Closing:
             raise Closing
@@ -120,6 +121,7 @@ class SessionMember(Cluster):
 
     def _interrupt(self, engine: Engine, number: int | None, is_noted: bool) -> None:
         item = None if number is None else self._items.get(number)
+        # An item that this process has dropped already has nothing to interrupt.
         if number is None or item is not None:
             engine.interrupt(item, is_noted)
 
@@ -130,7 +132,7 @@ class SessionMember(Cluster):
             if item.parts[index] is not None:
                 now = MemberCounts(item.number, item.totals[index], item.nbytes[index], item.take_changed(index))
                 if now.changed or now != self._sent.get(item.number):
-                    self._sent[item.number] = now._replace(changed=[])
+                    self._sent[item.number] = now._replace(changed=[])  # what has changed is sent once
                     counts.append(now)
         self._send_result(call.results[0] if call.results else None, call.error, counts)
 

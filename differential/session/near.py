@@ -33,7 +33,7 @@ def meant(name: object, names: Iterable[str]) -> str:
     >>> meant("order", ["orders", "people"])
     "; did you mean 'orders'?"
     """
-    near = get_close_matches(name, list(names), 1) if isinstance(name, str) else []
+    near = get_close_matches(name, list(names), 1) if isinstance(name, str) else []  # it compares texts alone
     return f"; did you mean {near[0]!r}?" if near else ""
 
 

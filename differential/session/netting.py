@@ -34,11 +34,13 @@ class Begun(NamedTuple):
 def net_of(statements: Sequence[Stated], engine: Engine, clocks: Clocks, feeds: Feeds) -> Nets:
     """Return the changes of each table that statements make. Raises SessionError where a row is not there."""
     by_table: dict[Item, list[RowStatement]] = {}
+    # The statements about a table that was dropped meanwhile are lost with it.
     reckoning = clocks.reckon([each for each in statements if each[0].error is None], feeds)
     for item, statement in reckoning.punctual:
         by_table.setdefault(item, []).append(statement)
     plans = {item: plan(each, item.keys) for item, each in by_table.items()}
     wanted = {item.name: (item, asked) for item, made in plans.items() if (asked := made.wanted) is not None}
+    # The caller holds the lock of the catalog, so these are the rows of the last commit until the next one is made.
     found = engine.call(Site.look_up, wanted) if wanted else []
     made = {}
     for item, each in plans.items():
@@ -59,6 +61,7 @@ def changes_of(pending: Sequence[Stated], engine: Engine, clocks: Clocks, feeds:
     def net(statements: Sequence[Stated]) -> Nets:
         return net_of(statements, engine, clocks, feeds)
 
+    # Until the commit begins, `net` changes nothing that the next call does not compute anew.
     with suppress(SessionError):
         return net([*pending, *feeds.statements()])
     net(pending)  # raises the same error, if the statements of the program are the reason

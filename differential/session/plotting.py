@@ -38,6 +38,7 @@ def plotted(rows: Rows, x: str | None, y: str | Sequence[str] | None, shape: Sha
     if shape is not None and shape not in SHAPES:
         raise SessionError(f"shape is 'line', 'bar' or 'scatter', not {shape!r:.80}")
     places = _places(columns[across])
+    # A date or a number beside text has become text in `_places`.
     made = shape or ("bar" if any(isinstance(value, str) for value in places) else "line")
     series = {name: [None if value is None else float(value) for value in columns[name]] for name in up}
     return _drawn(across, places, series, made)

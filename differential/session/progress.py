@@ -50,7 +50,7 @@ class SessionProgress:
                     _show(call, phase, worker)
                 finally:
                     self._showing.release()
-                return
+                return  # the call is over: `_show` waits for its end
 
     @contextmanager
     def loading(self, measure: Measure) -> Iterator[Callable[[], bool]]:
@@ -63,6 +63,7 @@ class SessionProgress:
             return
         own, loading = get_ident(), _Loading(measure, self._showing)
         around = self._loading.get(own)
+        # No other thread has this key, so the dict needs no lock.
         self._loading[own] = loading.show
         try:
             yield loading.show
@@ -94,6 +95,7 @@ class _Loading:
             extents = self._measure()
             if extents is None:
                 self.end()
+            # From the first time on, the lock is held until `end`.
             elif self._display is not None or self._showing.acquire(blocking=False):
                 self._advance(extents)
         return self._display is not None

@@ -203,7 +203,7 @@ class Readable:
         return self._item.size
 
     def __bool__(self) -> bool:
-        return True
+        return True  # by `__len__`, a table without rows would be False
 
     if not TYPE_CHECKING:
 

@@ -57,7 +57,9 @@ def attached(catalog: Catalog, item: Item, source: Source, rejects: Item | None,
             )
         if upsert and not item.has_key:
             raise SessionError(f"{feed} replaces rows by key, so name one in db.table({item.name!r}, ..., key=...)")
+        # Before it is opened: two feeds of one name would share a position.
         catalog.feeds.add(feed)
+        # Under the lock no commit is half made, so this is the position of the rows that the table has.
         position = None if catalog.storage is None else catalog.storage.position(item.name, source.name)
         of = tuple(types[name] for name in names)
         target = Target(item.name, names, of, item.keys, upsert, stops, item.required)
@@ -150,7 +152,7 @@ def run(catalog: Catalog, every: float, until: Callable[[], bool] | None, foreve
         with catalog.exclusive():
             return catalog.feeds.loaded()
 
-    last = -every
+    last = -every  # so that the first commit waits for nothing
     with catalog.engine.progress.loading(loaded) as show:
         while until is None or not until():
             catalog.engine.refuse_ended()
@@ -159,6 +161,7 @@ def run(catalog: Catalog, every: float, until: Callable[[], bool] | None, foreve
             if wait <= 0 and catalog.arrived():
                 last = clock.monotonic()
                 catalog.commit()
+            # Asked after `arrived`: in the other order, what came with the end of a source would be left out.
             elif catalog.feeds.are_ended and not forever:
                 break
             else:

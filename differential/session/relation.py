@@ -96,6 +96,7 @@ class Relation(Alike):
         """
         refuse_names(self.names, names, self.keys)
         self.refuse_positions("named", names)
+        # A copy shares the stream and the index, so a name costs nothing. What narrows it knows the former names.
         relation = copy(self)
         relation.types = {new: self.types[old] for old, new in zip(self.names or (), names) if old in self.types}
         relation.names, relation.declared, relation._narrow = names, None, None
@@ -147,6 +148,7 @@ class Relation(Alike):
         refuse_values(computed)
         renamed = [made for made in computed.values() if isinstance(made, str)]
         self._known("select", [*names, *(each for each in dict.fromkeys(renamed) if each not in names)])
+        # A function may read any column.
         whole = self if len(renamed) < len(computed) else self.narrowed([*names, *renamed])
         known = whole.names or ()
         kept = dict(zip(names, names)) | computed
@@ -227,6 +229,7 @@ class Relation(Alike):
             return result
         columns = joined_names(self.names, other.names[other.keys :], False)
         if columns is not None:
+            # A column of the left side whose type is not known has none, even if the right side has one of its name.
             return with_types(result.named(*columns), {**other.types, **dict.fromkeys(self.names), **self.types})
         result._unnamed = lost_names((*self.names, *other.names[other.keys :]))
         return result
@@ -285,6 +288,7 @@ class Relation(Alike):
     def _alike(self, made: object) -> Relation:
         relation = cast(Relation, made)
         relation = relation if self.names is None else relation.named(*self.names).at(self.event_time)
+        # After `named`, which forgets all three.
         relation._unnamed, relation.declared, relation.types = self._unnamed, self.declared, self.types
         return relation
 

@@ -27,6 +27,7 @@ def restore(catalog: Catalog, where: str | os.PathLike[str] | Stores, keep: int 
     """Make the tables of a session durable, and build those that exist already."""
     storage = SessionStorage(where, keep)
     catalog.storage, catalog.last = storage, storage.last
+    # Before there are tables: their rows are as of this commit.
     catalog.engine.call(Site.begin_at, storage.last)
     for name, kept in storage.tables.items():
         catalog.fill_table(*_table(catalog, storage, name, kept))
@@ -148,6 +149,7 @@ def keep_view(catalog: Catalog, item: Item) -> None:
     assert storage is not None
     with catalog.exclusive():
         try:
+            # Before the rows are read, so that nothing is between the two. The lock keeps commits away.
             changes = catalog.follow(item)
             values = catalog.read(item).arrays()
             contents = Net(values, np.ones(len(values[0]), np.int64)) if values and len(values[0]) else None

@@ -112,6 +112,7 @@ class Retained:
         """Return the first commit as of which it can be read. Before its first commit, a table was empty."""
         writer = self.writer_of()
         since = self.next if writer is None else writer.manifest.since
+        # A table was empty before the commit that made it. A view has rows as of the commit at which it begins.
         return since - (self.item.kind == "table" and since == self.about["created"])
 
     def changes(self, after: int, end: int) -> list[Change]:

@@ -153,6 +153,7 @@ def by_row(names: Sequence[str], function: Callable[..., Any]) -> Callable[..., 
         try:
             return function(column)
         except AttributeError as error:
+            # Not an error about something else that the function looks at.
             if error.name == names[0] and error.obj is column:
                 error.args = (f"{error}: there is one column, which the function receives",)
             else:

@@ -117,6 +117,7 @@ class Rows:
         first = ordered(self._values[0]) if self._values else NOTHING
         if self._is_sorted or len(first) <= SHOWN or first.dtype.kind not in "iuf":
             return self._head_of_all()
+        # With all rows that are equal to the last of these: other columns decide between them.
         few = first <= np.partition(first, SHOWN - 1)[SHOWN - 1]
         return Rows(self.columns, [column[few] for column in self._values], self._counts[few])._head_of_all()
 

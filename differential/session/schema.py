@@ -72,8 +72,8 @@ class Schema:
                     mine = _fitting(mine, kinds.setdefault(name, kind_of(mine)))
             except DataError as error:
                 raise DataError(f"column {name!r} of table {table!r} {error}") from None
-            fitting.append(mine)
-        self._kinds = kinds
+            fitting.append(mine)  # a copy: the program may write to what it has given
+        self._kinds = kinds  # only now: a statement that is refused states no kind
         return tuple(fitting)
 
     def fit_lists(self, table: str, names: Sequence[str], columns: Sequence[Column]) -> None:
@@ -93,7 +93,7 @@ class Schema:
         places = [place for place, column in enumerate(columns) if is_opaque(column)]
         wrong: dict[int, str] = {}
         for row in range(len(columns[0])) if places else ():
-            if row - len(wrong) == _LOOKED_AT:
+            if row - len(wrong) == _LOOKED_AT:  # `fit_lists` looks at no more of the rows that are left
                 break
             values = [(names[place], np.asarray(columns[place][row : row + 1]).tolist()[0]) for place in places]
             try:
@@ -207,6 +207,7 @@ def _where_present(column: Column, kind: AnyKind) -> Column:
         return present
     if not _has_nulls(kind):
         raise _without_nulls(kind)
+    # Row 0 is a null, and row n the n-th value that is there.
     nulls_first = np.concatenate((_of_nulls(column[:1], kind), present))
     return cast(Column, nulls_first[np.where(missing, 0, np.cumsum(~missing))])
 

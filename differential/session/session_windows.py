@@ -112,6 +112,7 @@ class _Sessions:
         cells, block = cells[order], groups.index[order]
         begins, run, first, last = self._joined(block, firsts[order], lasts[order])
         ends = np.append(begins[1:], True)
+        # What could continue a run is in the next cell, which is in this block unless the run touches an end of it.
         outer = (cells[begins] % CELLS_PER_BLOCK == 0) | ((cells[ends] + 1) % CELLS_PER_BLOCK == 0)
         return (block, cells, first[run], last[run], outer[run])
 
@@ -129,11 +130,13 @@ class _Sessions:
         the last time of each run.
         """
         ends = ticks(lasts) + count_of(self.gap, lasts)
+        # The last time before a row is that of the row before it, because spans of one group do not overlap.
         begins = np.append(True, (group[1:] != group[:-1]) | (ticks(firsts)[1:] >= ends[:-1]))
         return begins, np.cumsum(begins) - 1, firsts[begins], lasts[np.append(begins[1:], True)]
 
 
 def _first_and_last(groups: Groups) -> tuple[Any, ...]:
+    # Each group has a row, on which `reduceat` relies: of no rows it would return the first of the next group.
     times, begins = ticks(groups.values[0]), groups.offsets[:-1]
     bounds = np.minimum.reduceat(times, begins), np.maximum.reduceat(times, begins)
     return (np.arange(len(groups)), *(of_ticks(each, groups.values[0]) for each in bounds))

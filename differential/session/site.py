@@ -98,6 +98,7 @@ class Site:
             part = item.parts[self.worker.index]
             assert part is not None
             assert part.session is not None
+            # The first worker has all rows, as in `commit`. They go from there to the workers of their keys.
             if rows is not None and self.worker.index == 0:
                 part.session.update(*rows.columns, diff=rows.diffs)
             self._advance((item,))
@@ -248,7 +249,7 @@ class Site:
             item.end()
         for dataflow in self.worker.dataflows:
             self.worker.drop_dataflow(dataflow)
-        end_interner(self.worker)
+        end_interner(self.worker)  # last: indexes have numbers of its texts
 
     def end(self, error: BaseException, was_closed: bool) -> None:
         """Record why the session has ended while it had tables and views. Any thread may do so then."""

@@ -37,6 +37,7 @@ def statement_of(item: Item, kind: Kind, data: Any, named: dict[str, Any]) -> Ro
         raise SessionError(f"{kind.value} on {item} (at {user_origin()}): {error}{hint}") from None
     key = names[: item.keys]
     wanted = names
+    # If all columns belong to the key, a row is removed once: it is the whole row that is given.
     if kind is Kind.DELETE and set(given) == set(key) != set(names):
         kind, wanted = Kind.DELETE_KEYS, key
     elif kind is not Kind.DELETE and are_rows:

@@ -89,7 +89,7 @@ class SessionStorage:
             )
         # Claimed first: from here on an earlier session can decide no commit.
         self._commits = Writer.claim(self._shard(COMMITS), "commits", 1, about={"identity": token_hex(8), _NOTES: True})
-        self._commits.keep = Keep(0)
+        self._commits.keep = Keep(0)  # of decisions, only the last one is read
         self._refuse_lost()  # before anything is removed from an older copy
         others = [name for name in names if name != COMMITS]
         for name in others:
@@ -134,7 +134,7 @@ class SessionStorage:
                     f"{item} (at {item.origin}) would replace a durable view of an earlier session, of which sink "
                     f"{min(reaches)!r} may lack changes: choose another name, or define the view again and drop it"
                 )
-            del self._writers[item.name], self._reaches[item.name]
+            del self._writers[item.name], self._reaches[item.name]  # `_writer` begins the collection again
         self._tables[item.name] = Kept(names, kinds, item.keys, item.has_key, item.shown or tuple(range(len(names))))
 
     def add_columns(self, name: str, added: Mapping[str, tuple[Column, Any]]) -> None:
@@ -177,7 +177,7 @@ class SessionStorage:
         offsets = self._attempt(lambda: self._appended(number, changes, positions or {}), outcome)
         outcome = f"opening the session again shows whether commit {number} is made"
         self._attempt(lambda: self._commits.append(number + 1, [], offsets), outcome)
-        self._grown = tuple(changes)
+        self._grown = tuple(changes)  # `publish` merges their files, once the commit is decided
 
     def position(self, table: str, source: str) -> Position | None:
         """Return the position of a source as of the last commit, None if it has none."""
@@ -388,7 +388,7 @@ class SessionStorage:
                 batches.append(rows.updates_of(correction, number))
             writer.append(number + 1, batches, reaches.offsets(), limit=reaches.limit())
             writer.compact()
-            published[item] = changed if is_whole else None
+            published[item] = changed if is_whole else None  # its sinks read it again
         for name in self._grown:
             while (table := self._writers.get(name)) is not None and table.compact():
                 pass
@@ -416,12 +416,12 @@ class SessionStorage:
             writer.append(last + 1, [rows.updates_of(differing)] if len(differing) else [], limit=limit)
         elif len(differing):  # readers may have the commit already, so the difference belongs to the next one
             self._corrections[item.name] = differing
-        self._views.append((item, changes))
+        self._views.append((item, changes))  # last: a view that cannot be kept is not appended to
 
     def _begin_again(self, name: str, at: int) -> None:
         """Make the durable collection of a view empty as of a commit, and without columns; forget its sinks."""
         self._writers[name].begin_again(at, begun(at), "output")
-        self._reaches[name].clear()
+        self._reaches[name].clear()  # they count the commits of the former collection
 
     def _refuse_failed(self) -> None:
         if self.failure is not None:

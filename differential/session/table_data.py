@@ -200,6 +200,7 @@ def _given(
     if isinstance(data, Mapping):
         names_of(data)
         return data
+    # Before lists of rows: a named tuple is a tuple.
     if is_row(data):
         return _of_rows([data], names)
     if isinstance(data, (list, tuple)):
@@ -283,6 +284,7 @@ def _of_rows(rows: Sequence[Any], names: Sequence[str] | None) -> Mapping[str, A
 
 
 def _column(name: str, values: Any) -> Column:
+    # By `type`: a masked array is an array that may have nulls, and a bool is an int.
     if type(values) is np.ndarray and values.dtype is _INT64 and values.ndim == 1:
         return values
     if type(values) is int and -_MOST <= values < _MOST:

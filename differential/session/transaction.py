@@ -114,6 +114,7 @@ def plan(statements: Sequence[RowStatement], keys: int) -> TransactionPlan:
             is_cleared = True
             break  # what earlier statements insert or remove is gone after this one
         if kind in (Kind.UPSERT, Kind.DELETE_KEYS):
+            # Of several rows of one key, the last one replaces the others.
             columns = _taken(columns, last_of_each(columns[:keys]))
             if replaced.parts:
                 columns = replaced.without(columns, keys)
@@ -154,6 +155,7 @@ def last_of_each(keys: tuple[Column, ...]) -> Column:
     """
     number = len(keys[0])
     if _are_sorted_fast(keys):
+        # The order is stable, so the last of equal keys in it is the last among the rows.
         order, starts = _runs(keys)
         last = order[np.append(starts[1:], number) - 1]
     else:
@@ -198,6 +200,7 @@ def settled(
         # In the order of `TransactionPlan.wanted`, so that `present` has the counts of these rows.
         columns = stacked([statement.columns for statement in planned.removed])
         present = np.zeros(len(columns[0]), np.int64)
+        # A row lives on one worker. The others find that it occurs 0 times.
         for each in pieces:
             present += each.present
         if planned.replaced is not None:  # rows of these keys are removed already, so only inserted ones can be

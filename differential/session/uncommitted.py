@@ -24,6 +24,7 @@ def lost_statements(catalog: Catalog) -> str | None:
     "1 statement(s) on table 'stock'"
     """
     is_open = catalog.blocks.depth > 0 or catalog.blocks.is_torn
+    # An error that is on its way out of `with Session()` is the one to see.
     if not catalog.uncommitted or is_open or catalog.is_over or sys.exc_info()[1] is not None:
         return None
     if catalog.storage is None and {catalog.items.get(name) for name in catalog.changing} <= catalog.begun:

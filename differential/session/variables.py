@@ -94,6 +94,7 @@ def refuse_changes(variables: list[FunctionVariable]) -> None:
     """Raise BuildError if a variable has another value than from the beginning."""
     for each in variables:
         now = each.now()
+        # By identity first: NaN is not equal to itself.
         if now is not each.value and (type(now) is not type(each.value) or now != each.value):
             raise BuildError(
                 f"the function reads the variable {each.name!r}, which was {each.value!r:.80} when it was given to the "

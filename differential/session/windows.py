@@ -152,6 +152,7 @@ def _slid(records: R, kind: Sliding, column: str, needed: Sequence[str]) -> R:
     def with_window(updates: Updates) -> Updates:
         like = updates.columns[at]
         times, size, step, offset = _counts(like, kind, column)
+        # `_counts` has refused times for which this would wrap around.
         starts = times - (times - offset) % step
         return updates.with_columns((*(updates.columns[place] for place in places), *_bounds(starts, size, like)))
 
@@ -160,6 +161,7 @@ def _slid(records: R, kind: Sliding, column: str, needed: Sequence[str]) -> R:
         times, size, step, offset = _counts(like, kind, column)
         # The times stand for no columns, which would have no length.
         chosen = updates.with_columns(tuple(updates.columns[place] for place in places) or (times,))
+        # A row has at most 1 + size / step windows, so no piece is longer than ROWS_PER_PIECE, except that of one row.
         length = max(1, ROWS_PER_PIECE * step // (size + step))
         for first in range(0, len(times), length):
             rows, starts = _starts(times[first : first + length], size, step, offset)

@@ -39,6 +39,7 @@ def written(catalog: Catalog, item: Item, sink: Sink, patience: float, existing:
         history = None if catalog.storage is None else catalog.storage.retained(item, sink.name)
         delivery = Delivery(sink, item, history, contents, outlet, patience, existing)
         is_published = history is not None and item.kind == "view"
+        # Before the first attempt, which writes the rows as of `catalog.last`: the changes are those of later commits.
         changes = None if is_published else catalog.follow(item)
         catalog.deliveries.add(delivery, changes, catalog.last)
         try:

@@ -223,6 +223,7 @@ class Delivery:
         if not self._is_complete:
             self._read(number)
         if self._pending or self._reach is None:
+            # That of the last commit with changes: some sinks find their mark by what was written, as a directory does.
             mark = Mark(self._stream, self._pending[-1].time if self._pending else number)
             self._writer.write(self._pending, mark)
             self.rows += sum(len(change.diff) for change in self._pending)
@@ -285,6 +286,7 @@ class Delivery:
     def _lose(self, error: BaseException | None) -> None:
         """Record an error after which it is not known what the sink has."""
         self.error, self.attempts = error, self.attempts + 1
+        # Whatever it has is found by the mark that the next writer reads.
         with suppress(Exception):  # the writer has failed already
             self._close()
 

@@ -153,6 +153,7 @@ class DirectoryWriter:
 
     def clear(self) -> None:
         """Remove the files."""
+        # In the other order, a crash in between would leave a mark whose files are gone.
         self._note("", None, "")
         self._empty()
 

@@ -62,7 +62,7 @@ class FileWriter:
         self._lock = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT, 0o666)
         self._file = -1
         try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # first: who has it may cut off the file
             self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
         except BlockingIOError:
             self.close()
@@ -89,7 +89,7 @@ class FileWriter:
             return Mark(f"{self._path} has {size} bytes, but {written} were written", 0)
         if last not in (None, self._last(written)):
             return Mark(f"{self._path} is another file than the one that was written", 0)
-        os.ftruncate(self._file, written)
+        os.ftruncate(self._file, written)  # a commit beyond the mark is written again
         self._noted = noted
         return None if commit is None else Mark(stream, commit)
 
@@ -120,7 +120,7 @@ class FileWriter:
 
     def close(self) -> None:
         """Close the file, and release the lock."""
-        for descriptor in (self._file, self._lock):
+        for descriptor in (self._file, self._lock):  # the lock last: then another writer may begin
             if descriptor >= 0:
                 with suppress(OSError):
                     os.close(descriptor)

@@ -102,6 +102,7 @@ def _table(changes: Sequence[Change], former: str | None, schema_of: Callable[[s
     import pyarrow as pa
 
     table: Any = pa.concat_tables([change.to_arrow() for change in changes], promote_options="permissive")
+    # Other types follow from those of the columns, so they are those of the file before already.
     if former is None or not any(map(_is_by_values, table.schema.types)):
         return table
     try:

@@ -58,6 +58,7 @@ class Left(NamedTuple):
         diffs = np.concatenate([*(-each.diff for each in self.contents), *(each.diff for each in contents)])
         order = order_of(columns)
         starts = starts_of_runs([ordered(column[order]) for column in columns])
+        # There is a row: changes without rows do not occur in contents (`Contents`).
         sums = np.add.reduceat(diffs[order], starts)
         rows = order[starts][sums != 0]
         return [Change(time, changes[0].columns, tuple(column[rows] for column in columns), sums[sums != 0])]

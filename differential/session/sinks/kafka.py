@@ -70,7 +70,7 @@ class ChangesTopicWriter:
         self._producer = client.Producer(
             {**self._config, "transactional.id": f"timely-{sink.name}", "enable.idempotence": True}
         )
-        self._producer.init_transactions(SECONDS)
+        self._producer.init_transactions(SECONDS)  # before `mark`: an earlier producer can write no more
 
     def mark(self) -> Mark | None:
         """Return the mark: the last message with the sink's name as its key in the topic of marks."""
@@ -94,6 +94,7 @@ class ChangesTopicWriter:
     def write(self, changes: Sequence[Change], mark: Mark) -> None:
         """Write the messages of some changes and the mark in one transaction."""
         topic, key = self._sink.topic, self._sink.name.encode()
+        # Made before the transaction: a row that is refused leaves none open.
         messages = [message for change in changes for message in self._messages(change)]
         with _passing(topic):
             self._producer.begin_transaction()

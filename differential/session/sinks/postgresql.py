@@ -180,6 +180,7 @@ class KeyedTableWriter:
                     "for each key: name more columns in key=[...]"
                 )
             (after if diff > 0 else before)[key] = row
+        # In this order, a value that must be unique may pass from a row that goes to one that comes.
         self._delete(change, texts, [row for key, row in before.items() if key not in after])
         self._put(change, texts, [row for key, row in after.items() if key in before], replaces=True)
         self._put(change, texts, [row for key, row in after.items() if key not in before], replaces=False)

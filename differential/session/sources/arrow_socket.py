@@ -85,12 +85,13 @@ class ArrowReader(ReadAhead[tuple[bytes, str, bytes]]):
             self._mark = mark
             return SourceBatch((), (), mark)
         target = self._target
+        # No column of the view has this name: `publish` refuses it.
         both = target._replace(names=(*target.names, "diff"), types=(*target.types, "int64"))
         part = TablePart(lambda row: iter([(names, given)]), self._address, both, 0)
         piece = part.next()
         assert piece is not None
         if piece.rejected and target.stops:
-            return SourceBatch((), piece.rejected[:1], self._mark)
+            return SourceBatch((), piece.rejected[:1], self._mark)  # a commit is taken whole, or not at all
         *columns, diffs = piece.columns
         self._mark = mark
         return SourceBatch(changes_of(target, columns, diffs), piece.rejected, mark)

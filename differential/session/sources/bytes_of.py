@@ -115,7 +115,7 @@ class StreamBytes(RegularFile):
         self._buffer = b""
         self._before = b""
         try:
-            while self.at < at and (data := self._next(min(1 << 20, at - self.at))):
+            while self.at < at and (data := self._next(min(1 << 20, at - self.at))):  # a stream cannot be entered
                 self._before = _last(self._before, data)
                 self.at += len(data)
         except BaseException:
@@ -160,6 +160,7 @@ class PipeBytes:
         self._buffer = b""
 
     def peek(self, count: int) -> tuple[bytes, bool]:
+        # Nothing is read before `select` has found something: `os.read` would wait.
         while len(self._buffer) < count and not self.is_ended and select.select([self._file], [], [], 0)[0]:
             data = os.read(self._file, io.DEFAULT_BUFFER_SIZE * 8)
             self._buffer += data

@@ -72,6 +72,7 @@ class Converter:
                         shown = "null" if value is None else f"{value!r:.80}"
                         wrong[row] = f"column {self.names[place]!r} ({self.types[place]}) cannot be {shown}"
         kept = [row for row in range(rows) if row not in wrong]
+        # What could be converted by itself can be converted in a column, because the type is given.
         made = [self._column(place, [values[row] for row in kept]) for place, values in enumerate(columns)]
         return made, wrong
 
@@ -270,7 +271,7 @@ def _of_class(*classes: type, made: Parse) -> Parse:
     """Return a parser that refuses values that are not exactly of some classes."""
 
     def parse(value: Any) -> Any:
-        if type(value) not in classes:
+        if type(value) not in classes:  # by `type`: True is an int
             raise TypeError(value)
         return made(value)
 

@@ -97,7 +97,7 @@ class DirectoryFiles:
 
     def finish(self, size: int) -> None:
         """Record that the file was read, and how many bytes of it."""
-        self._read[self.name] = size
+        self._read[self.name] = size  # `next` passes over it from now on
 
     def position(self) -> Callable[[], dict[str, Any]]:
         """Return a function that returns the files that were read by now, in values of JSON."""

@@ -161,7 +161,7 @@ class Feed:
             except (DataError, SessionError, OSError) as error:
                 self._failing = SessionError(f"{self} has stopped: {error}")
                 return
-            self._ready.append(batch)
+            self._ready.append(batch)  # also with a record that stops the source: the batch ends before it
             rows += batch.rows + len(batch.rejected)
             if batch.rejected and self._stops:
                 self._failing = SessionError(f"{self} has stopped at {batch.rejected[0]}")
@@ -216,6 +216,7 @@ class Feed:
 
     def fail(self, error: BaseException) -> None:
         """Discard what was gathered, and stop with this error in the next commit."""
+        # The reader has gone on, so these are not delivered later either: the position stays that of the last commit.
         self._ready = []
         self._failing = SessionError(f"{self} has stopped: {error}")
 
@@ -243,6 +244,7 @@ class Feed:
         return f"<{self}: {self.rows:,} rows, {self.rejected:,} rejected, {self.state}>"
 
     def _close(self) -> None:
+        # First: a reader whose `close` raises must not be polled again.
         reader, self._reader = self._reader, None
         if reader is not None:
             reader.close()

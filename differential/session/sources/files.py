@@ -190,7 +190,7 @@ class FilesReader:
                 self._leave_out()
                 continue
             if piece is not None:
-                self._place, self._has_moved = self._part.place, False
+                self._place, self._has_moved = self._part.place, False  # the place also remains if the part is closed
                 changes = [(self._target.kind, piece.columns)] if len(piece.columns[0]) else []
                 return SourceBatch(changes, [*rejected, *piece.rejected], self._position())
             if self._part.is_ended:
@@ -243,6 +243,7 @@ class FilesReader:
         if part is not None:
             begins = any(found["place"].get(each) for each in ("at", "row", "skip"))
             found["is_partial"] = begins and not part.is_over()
+        # Called now, because files that are read later do not belong to this position.
         read = directory.position()
         return lambda: json.dumps(found | read())
 
@@ -298,7 +299,7 @@ class FilesReader:
             part, size = self._part, self._size
             if isinstance(part, TextPart) and isinstance(part.bytes, FileBytes) and part.is_ended:
                 size = part.bytes.at  # what was read, which may be more than when it was opened
-            self._directory.finish(size)
+            self._directory.finish(size)  # of the file that `next` has returned last
             self._last_growth = -1, 0.0
         elif self._source.follow and self._path is not None and self._source.form != "table":
             self._place, self._has_moved = {}, True  # it was replaced, and ended

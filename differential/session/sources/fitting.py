@@ -67,7 +67,7 @@ def by_halves(length: int, convert: Callable[[int, int], T]) -> Iterator[tuple[i
         except WRONG as error:
             if end - start > 1:
                 middle = (start + end) // 2
-                pending += [(middle, end), (start, middle)]
+                pending += [(middle, end), (start, middle)]  # the first half is taken next, so rows stay in order
                 continue
             found = error
         yield start, end, found
@@ -80,6 +80,7 @@ def fitted(target: Target, columns: Sequence[Column]) -> tuple[tuple[Column, ...
     """
     named = list(zip(target.names, columns, target.types))
     wrong: dict[int, str] = {}
+    # Nulls first: `as_type` would refuse a column because of them, and name no row.
     for name, column, of in named:
         if not may_be_null(of) or name in target.required:
             for row in is_null(column).nonzero()[0].tolist():

@@ -118,6 +118,7 @@ class TopicReader:
             rejected, messages, self._is_stopped = {end: rejected[end]}, messages[:end], True
         for message in messages:
             partition, offset = _place(message)
+            # The next one to read: a position is where to go on.
             self._offsets[partition] = offset + 1
         if not self._is_stopped:  # the end of a partition comes after its messages, whose offsets are noted
             self._pass_over(ends)

@@ -83,6 +83,7 @@ class TextPart:
         """Whether the next bytes are of a line that was rejected because it is too long."""
         at = int(place.get("at", 0))
         if at and has_header:  # the place is after the header, which names the columns
+            # The lines of the header are in the place already, so they are not counted again.
             with closing(bytes_of(0)) as first:
                 self._begin(first)
         self.bytes = bytes_of(at)
@@ -209,6 +210,7 @@ class TextPart:
         return f"{self.held_back:,} bytes wait for the end of {begins}: is a quote open?"
 
     def _piece(self, form: Format, block: TextRecords, data: bytes, bad: bool) -> PartRows:
+        # The place is the beginning of this block: a session before this one has taken its first records.
         skipped = min(self._skip, len(block.records))
         wrong = {row: why for row, why in block.wrong.items() if row >= skipped}
         if bad:
@@ -228,7 +230,7 @@ class TextPart:
             return PartRows(tuple(columns), [self._rejected(block, first, wrong[first])])
         rejected = [self._rejected(block, row, wrong[row]) for row in sorted(wrong)]
         self._line += len(block.lines)
-        self._skip -= skipped
+        self._skip -= skipped  # 0, unless the block had fewer records than are to be skipped
         self.bytes.advance(len(data))
         return PartRows(tuple(columns), rejected)
 
@@ -284,6 +286,7 @@ class TablePart:
 
     def next(self) -> PartRows | None:
         """Return the next rows."""
+        # `is_over` may have looked at the next piece, or found its error.
         found = self._ahead.pop() if self._ahead else next(self._chunks, None)
         if isinstance(found, Exception):
             raise found
@@ -305,6 +308,7 @@ class TablePart:
         self._row += end
         if end:
             start = max(0, end - CHECKED)
+            # Kept as columns: only the last position of a commit needs a digest.
             self._last = names, [column[start:end] for column in given]
         return PartRows(made, rejected)
 

@@ -104,6 +104,7 @@ def _decoded(data: bytes) -> Message | None:
             parts[tag], at = _values(data, at + 1)
         if b"N" not in parts if kind != b"D" else not parts:
             raise ValueError("a change of a row without its values")
+        # The former values are whole ("O") or those of the identity ("K"). An update that leaves both has neither.
         return RowMessage(relation, parts.get(b"O", parts.get(b"K")), parts.get(b"N"))
     if kind == b"T":
         count, _ = struct.unpack_from("!IB", data, at)
@@ -172,7 +173,7 @@ def unwrapped(data: bytes) -> bytes | Keepalive:
     Raises ValueError for an unknown kind.
     """
     if data[:1] == b"w":
-        return data[25:]
+        return data[25:]  # after the kind, two places in the log and a time
     if data[:1] == b"k":
         end, _, wants_answer = struct.unpack_from("!QQB", data, 1)
         return Keepalive(end, bool(wants_answer))

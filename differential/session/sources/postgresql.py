@@ -121,6 +121,7 @@ class Database:
             return
         positions = [reader.confirmed for reader in self.readers.values()]
         if self._stream is not None and None not in positions:
+            # The slowest table decides: the server drops the log before this place.
             self._confirmed = max(self._confirmed, min(each for each in positions if each is not None))
             self._answer()
 
@@ -157,6 +158,7 @@ class Database:
         self.copied = None
         for reader in self.readers.values():
             if reader.position is not None:
+                # It has all transactions before the place, so nothing moves it there.
                 reader.convert(())
             reader.give(at)
 
@@ -249,6 +251,7 @@ class Database:
         if refusing and len(transactions) > 1:
             # One of the transactions stops a reader. The transactions before it are in this round or a later one.
             half, later = len(transactions) // 2, self._whole
+            # If the refused row is not in the first half, a later round begins with the other one.
             self._whole = transactions[:half]
             self._give()
             self._whole += transactions[half:] + later
@@ -346,6 +349,7 @@ class TableReader:
                     "read this one with a slot of its own"
                 )
             self._database.begin_round(self)
+        # Now the reader is not settled until this batch is confirmed, since `position` is ahead of `confirmed`.
         batch, self._batch = self._batch, None
         return batch
 

@@ -81,6 +81,7 @@ class TableRows:
         if isinstance(change, Truncate):
             gathered.append((Kind.CLEAR, []))
             return
+        # `check` has set the places: a relation message comes before the first change of the table on each connection.
         old, new = change.old, change.new
         if new is not None:
             if old is not None and self._is_whole:
@@ -96,6 +97,7 @@ class TableRows:
             if self._is_whole:
                 _append(gathered, Kind.DELETE, tuple(old[at] for at in self._places))
             else:
+                # Also for an update, which has former values only if it changes the key.
                 _append(gathered, Kind.DELETE_KEYS, tuple(old[at] for at in self._key_places))
         if new is not None:
             _append(gathered, Kind.UPSERT if self._is_keyed else Kind.INSERT, tuple(new[at] for at in self._places))

@@ -118,6 +118,7 @@ def prepare(dsn: str, slot: str, publication: str, tables: Sequence[TableInfo]) 
     Raises SessionError if the slot belongs to another plugin or database, or if the publication has a table in parts.
     """
     with connected(dsn, autocommit=True) as connection:
+        # Before the slot: the log is decoded as of its own time, and from the slot on there must be the publication.
         _publish(connection, publication, tables)
         query = "SELECT plugin, confirmed_flush_lsn::text, database FROM pg_replication_slots WHERE slot_name = %s"
         found = connection.execute(query, [slot]).fetchone()

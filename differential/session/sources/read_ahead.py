@@ -35,6 +35,7 @@ class ReadAhead(Generic[Entry]):
     def poll(self) -> SourceBatch | None:
         """Return the next commit of the other session, None if none has arrived. Raises SessionError or DataError."""
         with self._changed:
+            # An error comes after the entries that arrived before it.
             if not self._ready:
                 if self._failure is not None:
                     raise self._failure
@@ -42,7 +43,7 @@ class ReadAhead(Generic[Entry]):
             entry, size = self._ready.popleft()
             self._size -= size
             self._changed.notify_all()
-        return self._batch(entry)
+        return self._batch(entry)  # without the lock: the thread reads on meanwhile
 
     def confirm(self, position: Position) -> None:
         """Do nothing: the other session needs no confirmation."""

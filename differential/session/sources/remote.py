@@ -130,6 +130,7 @@ class RemoteReader(ReadAhead[list[dict[str, Any]]]):
         missing = [name for name in self._target.names if name not in last["columns"]]
         if missing:
             raise DataError(f"{self._source.url} has the columns {', '.join(last['columns'])}, but no {missing[0]!r}")
+        # All messages of a commit have the same columns.
         places = [last["columns"].index(name) for name in self._target.names]
         rows = [row for message in entry for row in message["rows"]]
         diffs = [diff for message in entry for diff in message["diffs"]]
@@ -178,6 +179,7 @@ class RemoteReader(ReadAhead[list[dict[str, Any]]]):
             parts.append(message)
             if message["more"]:
                 continue
+            # Only now: if the connection is lost within a commit, all of its messages are sent again.
             self._read = message["id"]
             self._add(parts, sum(len(part["rows"]) for part in parts))
             parts = []

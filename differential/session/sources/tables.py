@@ -58,7 +58,7 @@ def _parquet(file: Any, row: int) -> Iterator[Chunk]:
     while groups and table.metadata.row_group(groups[0]).num_rows <= row:
         row -= table.metadata.row_group(groups.pop(0)).num_rows
     for batch in table.iter_batches(ROWS, row_groups=groups):
-        kept = batch.slice(row)
+        kept = batch.slice(row)  # nothing, if the batch ends before the row
         row = max(0, row - len(batch))
         if len(kept):
             yield from _pieces(kept)

@@ -93,6 +93,7 @@ class Csv:
         starts: list[int] = []
         wrong: dict[int, str] = {}
         while True:
+            # Before the record is read: afterwards it is the line of its end.
             start = reader.line_num
             try:
                 record = next(reader)
@@ -100,7 +101,7 @@ class Csv:
                 break
             except csv.Error as error:
                 wrong[len(records)] = reason(error)
-                record = [""]
+                record = [""]  # not a blank line: it keeps the place at which `wrong` names it
             if record:
                 records.append(record)
                 starts.append(start)
@@ -177,6 +178,7 @@ def end_of_csv(data: bytes, delimiter: str = ",") -> int:
     whole = data[: data.rfind(b"\n") + 1]
     if b'"' not in whole:
         return len(whole)
+    # Bytes that are not UTF-8 become the same bytes again below, where they are counted.
     text = whole.decode(errors="surrogateescape")
     lines = _lines(text.removeprefix(MARK))
     is_used_up = False
