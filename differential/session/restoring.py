@@ -49,16 +49,46 @@ def adopted(
     the table has other columns, or other types.
     """
     storage = catalog.storage
-    if storage is None or name not in storage.unused:
+    if storage is None:
         return None
-    kept = storage.tables[name]
+    with catalog.exclusive():  # a commit of another thread compares what is noted of all tables with the disk
+        if name not in storage.unused:
+            return None
+        kept = storage.tables[name]
+        durable = {each: type_name(kind_of(example)) for each, example in storage.examples(name).items()}
+        _refuse_others(name, kept, columns, key)
+        _refuse_other_types(name, durable, declared)
+        if more := _more(name, kept, columns, added):
+            _widen(catalog, storage, name, more)
+        storage.unused.discard(name)
+        item, places = catalog.items[name], storage.tables[name].columns
+        for each, column in declared.items():
+            if each not in durable:
+                item.schema.declare(each, column)
+        if item.shown != (shown := tuple(map(places.index, columns))):
+            for sink in _sinks(catalog, item):
+                where = f"{item} (at {user_origin()})"
+                raise SessionError(f"{where} cannot be given another order of columns: {sink}; call db.table() first")
+            item.shown = shown  # in which rows without names are to be read, too
+            storage.note(name, shown=shown)
+        if has_key and not item.has_key:  # an earlier session has left it to the first column
+            item.has_key = True
+            storage.note(name, has_key=True)
+        return item
+
+
+def _refuse_others(name: str, kept: Kept, columns: Mapping[str, Column], key: Sequence[str]) -> None:
+    """Raise SessionError if a durable table has columns that the program does not name, or another key."""
     if not set(kept.columns) <= set(columns) or kept.columns[: kept.keys] != tuple(key):
         raise SessionError(
             f"table {name!r} is durable with the columns {', '.join(kept.columns)} and the key "
             f"{', '.join(kept.columns[: kept.keys])}, not {', '.join(columns)} and {', '.join(key)}: take these, "
             f"or db.drop({name!r}) first"
         )
-    durable = {each: type_name(kind_of(example)) for each, example in storage.examples(name).items()}
+
+
+def _refuse_other_types(name: str, durable: Mapping[str, str], declared: Mapping[str, Column]) -> None:
+    """Raise SessionError if the program states another type than a column of a durable table has."""
     for each, column in declared.items():
         stated = type_name(kind_of(column))
         if durable.get(each, stated) != stated:
@@ -66,6 +96,15 @@ def adopted(
                 f"column {each!r} of table {name!r} is durable with the type {durable[each]}, not {stated}: state "
                 f"the type that it has, or db.drop({name!r}) first"
             )
+
+
+def _more(
+    name: str, kept: Kept, columns: Mapping[str, Column], added: Mapping[str, Any]
+) -> dict[str, tuple[Column, Any]]:
+    """Return the columns that a durable table is to be given, and the values in its rows.
+
+    Raises SessionError if a value is missing, or if there is one for a column that the table does not have.
+    """
     more = {each: (column, added.get(each)) for each, column in columns.items() if each not in kept.columns}
     missing = [each for each in more if each not in added]
     if missing:
@@ -75,24 +114,7 @@ def adopted(
         )
     if unknown := [each for each in added if each not in columns]:
         raise SessionError(f"added= has values of {unknown[0]!r}, but table {name!r} has no such column")
-    if more:
-        _widen(catalog, storage, name, more)
-    storage.unused.discard(name)
-    item, places = catalog.items[name], storage.tables[name].columns
-    for each, column in declared.items():
-        if each not in durable:
-            item.schema.declare(each, column)
-    if item.shown != (shown := tuple(map(places.index, columns))):
-        for sink in _sinks(catalog, item):
-            raise SessionError(
-                f"{item} (at {user_origin()}) cannot be given another order of columns: {sink}; call db.table() first"
-            )
-        item.shown = shown  # in which rows without names are to be read, too
-        storage.note(name, shown=shown)
-    if has_key and not item.has_key:  # an earlier session has left it to the first column
-        item.has_key = True
-        storage.note(name, has_key=True)
-    return item
+    return more
 
 
 def _widen(catalog: Catalog, storage: SessionStorage, name: str, more: Mapping[str, tuple[Column, Any]]) -> None:

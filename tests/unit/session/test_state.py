@@ -5,7 +5,9 @@ from __future__ import annotations
 import datetime as dt
 import re
 import signal
+import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from decimal import Decimal
 from pathlib import Path
@@ -471,6 +473,31 @@ def test_a_table_has_its_columns_in_the_order_in_which_the_program_names_them_no
             ]
     with session(tmp_path) as db:
         assert db["follows"].records() == [("bob", "ann"), ("to 1", "from 1"), ("to 2", "from 2")]
+
+
+def test_a_table_is_named_while_another_thread_commits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with session(tmp_path) as db:
+        db.table("follows", {"src": ["ann"], "dst": ["bob"]})
+        db.commit()
+    with session(tmp_path) as db, ThreadPoolExecutor(1) as pool:
+        read, is_read, is_named = LocalStore.get_manifest, threading.Event(), threading.Event()
+        main = threading.current_thread()
+
+        def slow(store: LocalStore) -> bytes | None:
+            """Return what is on the disk, which the caller compares with what it knows, after a while."""
+            data = read(store)
+            if threading.current_thread() is not main and "follows" in repr(store):
+                is_read.set()
+                is_named.wait(0.3)
+            return data
+
+        db.table("other", {"x": [1]})
+        monkeypatch.setattr(LocalStore, "get_manifest", slow)
+        commit = pool.submit(db.commit)
+        assert is_read.wait(20), "the commit does not compare the table with the disk"
+        db.table("follows", {"dst": str, "src": str}, key="src")  # in another order, which is noted
+        is_named.set()
+        assert commit.result(20) == 2
 
 
 def test_a_later_session_names_the_first_column_as_the_key(tmp_path: Path) -> None:
