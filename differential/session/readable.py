@@ -437,7 +437,8 @@ def existing(catalog: Catalog, name: str, of: type[Named]) -> Named:
     refuse_name(name)
     item = catalog.items.get(name)
     if item is None:
-        near = meant(name, [each.name for each in catalog.items.values() if each.kind == kind])
+        there = tuple(catalog.items.values())  # at once: another thread may add a table
+        near = meant(name, [each.name for each in there if each.kind == kind])
         made = "{'column': type}" if kind == "table" else "definition"
         raise SessionError(
             f"there is no {kind} {name!r} (at {user_origin()}){near}; db.{kind}({name!r}, {made}) makes one"

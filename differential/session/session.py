@@ -331,7 +331,7 @@ class Session:
 
         def __getattr__(self, name: str) -> Any:
             items = {} if name.startswith("_") else self._catalog.items
-            there = {each: f"db[{each!r}] is {item}" for each, item in items.items()}
+            there = {each: f"db[{each!r}] is {item}" for each, item in tuple(items.items())}
             raise AttributeError(absent(self, name, SESSION | there))
 
     def status(self) -> Status:

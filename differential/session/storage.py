@@ -225,7 +225,7 @@ class SessionStorage:
     @property
     def reaches(self) -> dict[str, Reaches]:
         """How far the sinks of each view are known to be, those that the program has not named yet, too."""
-        return {view: Reaches(each) for view, each in self._reaches.items()}
+        return {view: Reaches(each) for view, each in tuple(self._reaches.items())}  # without the lock: for `status`
 
     def follow(self, item: Item, changes: Changes, contents: Net | None) -> None:
         """Keep a view durable, from its contents as of the last commit on."""

@@ -110,6 +110,44 @@ def test_tables_and_views_are_found_by_name_and_kind(db: Session) -> None:
             call()
 
 
+class Growing:
+    """What is in a dict to which another thread adds something as soon as this is looked at."""
+
+    name = "growing"
+
+    def __init__(self, items: dict[str, Any]) -> None:
+        self.items = items
+
+    @property
+    def kind(self) -> str:
+        self.items[f"{len(self.items)} others"] = self
+        return "table"
+
+    def __str__(self) -> str:
+        return self.kind
+
+
+def test_errors_and_the_status_do_not_mind_what_other_threads_add(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Session(state=str(tmp_path)) as db:
+        db.table("orders", {"x": int})
+        db.commit()
+        storage = db._catalog.storage
+        assert storage is not None
+        with monkeypatch.context() as patched:
+            patched.setattr(db._catalog, "items", items := {})
+            items["growing"] = Growing(items)
+            with pytest.raises(SessionError, match="there is no table 'order'"):
+                db.table("order")
+            with pytest.raises(AttributeError, match="order"):
+                _ = db.order  # type: ignore[attr-defined]
+            patched.setattr(db._catalog, "items", {})
+            patched.setattr("differential.session.storage.Reaches", lambda each: storage._reaches.setdefault("x", each))
+            assert db.status().commit == 1
+        del storage._reaches["x"]
+
+
 def test_a_transaction_that_fails_forgets_its_changes_alone(db: Session) -> None:
     orders(db).insert(customer=5, total=5)
 
