@@ -82,7 +82,7 @@ def fitted(target: Target, columns: Sequence[Column]) -> tuple[tuple[Column, ...
     wrong: dict[int, str] = {}
     # Nulls first: `as_type` would refuse a column because of them, and name no row.
     for name, column, of in named:
-        if not may_be_null(of) or name in target.required:
+        if not isinstance(column, Unreadable) and (not may_be_null(of) or name in target.required):
             for row in is_null(column).nonzero()[0].tolist():
                 wrong.setdefault(row, f"column {name!r} ({of}) cannot be null")
     try:

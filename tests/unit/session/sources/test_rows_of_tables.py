@@ -121,3 +121,12 @@ def test_sessions_resume_at_the_row_at_which_an_earlier_one_stopped(tmp_path: Pa
             else:
                 db.run()
             assert [i for i, _ in table.records()] == expected
+
+
+@pytest.mark.parametrize("of", [str, str | None])
+def test_a_text_that_is_not_utf_8_costs_its_row(tmp_path: Path, of: Any) -> None:
+    buffers = [None, pa.py_buffer(np.array([0, 1, 2], np.int32)), pa.py_buffer(b"a\xff")]
+    pq.write_table(pa.table({"x": pa.Array.from_buffers(pa.string(), 2, buffers)}), tmp_path / "x.parquet")
+    rows, ((line, _, error),) = taken(tables(tmp_path / "x.parquet"), {"x": of})
+    assert (rows, line) == ([("a",)], 2)
+    assert "a value cannot be read: 'utf-8' codec" in error
