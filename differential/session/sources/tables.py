@@ -37,6 +37,10 @@ def _unchanged(path: str, is_arrow: bool, read: Callable[[Any, int], Iterator[Ch
         while True:
             try:
                 piece = next(pieces, None)
+            except (DataError, Overwritten, OSError, ValueError):
+                raise
+            except Exception as error:  # of a library, for a damage that it does not expect
+                raise DataError(f"{type(error).__name__}: {error}") from error
             finally:  # an error is that of a file that was written, too
                 if _state(file) != before:
                     raise Overwritten("was written again while it was read")
@@ -75,10 +79,25 @@ def _arrow(file: Any, row: int) -> Iterator[Chunk]:
         file.seek(0)
         batches = pa.ipc.open_stream(file)
     for batch in batches:
+        _refuse_damage(batch)
         kept = batch.slice(row)
         row = max(0, row - len(batch))
         for start in range(0, len(kept), ROWS):
             yield from _pieces(kept.slice(start, ROWS))
+
+
+def _refuse_damage(batch: Any) -> None:
+    """Raise ArrowInvalid, a ValueError, if the data leads beyond its end, which is read without a look at where it is.
+
+    A text that is not UTF-8, or a date that is not a whole day, is no such damage: it costs its row.
+    """
+    import pyarrow as pa
+    from pyarrow import types
+
+    as_bytes = {pa.string(): pa.binary(), pa.large_string(): pa.large_binary(), pa.string_view(): pa.binary_view()}
+    for column in batch.columns:
+        of = as_bytes.get(column.type, column.type)
+        column.view(of).validate(full=not types.is_primitive(of) and not types.is_decimal(of))
 
 
 def _npy(path: str, names: Sequence[str], file: Any, row: int) -> Iterator[Chunk]:

@@ -70,6 +70,31 @@ def test_a_header_that_is_no_record_is_rejected(tmp_path: Path) -> None:
     assert error == "the file cannot be read: lines end with CR alone; convert them to LF: `tr '\\r' '\\n'`"
 
 
+def damaged(path: Path) -> None:
+    """Write a file that is damaged where its library does not expect it, or does not look."""
+    if path.suffix == ".npy":
+        np.save(path, np.array([(1, 2)], [("id", int), ("x", int)]))
+        path.write_bytes(path.read_bytes().replace(b"}", b" ", 1))
+        return
+    table = pa.table({"id": [1], "name": ["a"], "more": [list(range(77))]})
+    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
+        writer.write_table(table)
+    offsets, beyond = (np.array([0, end], np.int32).tobytes() for end in (77, 1 << 30))
+    before, _, after = path.read_bytes().rpartition(offsets)
+    assert before
+    path.write_bytes(before + beyond + after)
+
+
+@pytest.mark.parametrize("name", ["a.npy", "a.arrow"])
+def test_a_file_that_is_damaged_is_rejected(tmp_path: Path, name: str) -> None:
+    damaged(tmp_path / name)
+    (tmp_path / "b.parquet").write_bytes(b"")
+    pq.write_table(pa.table({"id": [1], "name": ["a"]}), tmp_path / "c.parquet")
+    rows, rejected = taken(tables(tmp_path))
+    assert rows == [(1, "a")]
+    assert [error.partition(":")[0] for *_, error in rejected] == ["the file cannot be read"] * 2
+
+
 def test_a_header_that_lacks_a_column_when_a_session_is_opened_again_leaves_no_file_open(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_bytes(TEXT)
