@@ -20,6 +20,8 @@ def written(catalog: Catalog, item: Item, sink: Sink, patience: float, existing:
     """Attach a sink, so that commits write their changes; return the delivery once the sink is up to date."""
     if existing not in ("stop", "replace"):
         raise SessionError(f"existing is 'stop' or 'replace', not {existing!r:.80}")
+    if not isinstance(patience, (int, float)) or not patience >= 0:
+        raise SessionError(f"patience is a number of seconds, not {patience!r:.80}")
 
     def contents() -> list[Change]:
         values = catalog.read(item).arrays()

@@ -194,6 +194,20 @@ def test_a_sink_that_refuses_a_value_stops_and_other_sinks_go_on() -> None:
         assert [name for name, *_ in db.status().sinks.records()] == ["bad"]
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"patience": "1 s"}, "patience is a number of seconds, not '1 s'"),
+        ({"patience": None}, "patience is a number of seconds, not None"),
+        ({"patience": float("nan")}, "patience is a number of seconds, not nan"),
+        ({"existing": "append"}, "existing is 'stop' or 'replace', not 'append'"),
+    ],
+)
+def test_options_that_a_delivery_cannot_have_are_refused(options: dict[str, Any], message: str) -> None:
+    with Session() as db, pytest.raises(SessionError, match=message):
+        db.table("numbers", {"x": [1]}).write_to(Memory(failures=["never"]), **options)
+
+
 def test_a_sink_of_another_session_is_refused_or_replaced() -> None:
     sink = Memory()
     for existing in ("stop", "replace"):
