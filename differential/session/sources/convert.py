@@ -29,7 +29,7 @@ Parse = Callable[[Any], Any]
 """Returns the value that a text, or a value of JSON, stands for; raises ValueError or TypeError if it is none."""
 NOT_FINITE = ("NaN", "Infinity", "-Infinity")
 """The texts that stand in JSON for floats that are not numbers there."""
-_WRONG = (DataError, ValueError, TypeError, OverflowError, InvalidOperation)
+_WRONG = (DataError, ValueError, TypeError, OverflowError, InvalidOperation, RecursionError)
 
 
 class Converter:

@@ -70,6 +70,23 @@ def test_a_header_that_is_no_record_is_rejected(tmp_path: Path) -> None:
     assert error == "the file cannot be read: lines end with CR alone; convert them to LF: `tr '\\r' '\\n'`"
 
 
+@pytest.mark.parametrize("form", ["csv", "jsonl"])
+def test_lists_in_too_many_lists_cost_their_row(tmp_path: Path, form: str) -> None:
+    path = tmp_path / f"a.{form}"
+    deep = "[" * 100_000 + "]" * 100_000
+    records = (
+        ["id,tags", f"1,{deep}", "2,[3]"]
+        if form == "csv"
+        else [f'{{"id": 1, "tags": {deep}}}', '{"id": 2, "tags": [3]}']
+    )
+    path.write_text("\n".join(records))
+    with Session() as db:
+        table = db.table("t", {"id": int, "tags": list})
+        feed = table.read_from(csv(path) if form == "csv" else json_lines(path), on_error="skip")
+        db.run()
+        assert (table.records(), feed.rejected) == ([(2, (3,))], 1)
+
+
 def damaged(path: Path) -> None:
     """Write a file that is damaged where its library does not expect it, or does not look."""
     if path.suffix == ".npy":
