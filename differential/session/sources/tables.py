@@ -89,7 +89,7 @@ def _arrow(file: Any, row: int) -> Iterator[Chunk]:
 def _refuse_damage(batch: Any) -> None:
     """Raise ArrowInvalid, a ValueError, if the data leads beyond its end, which is read without a look at where it is.
 
-    A text that is not UTF-8, or a date that is not a whole day, is no such damage: it costs its row.
+    A text that is not UTF-8, or a date that is not a whole day, is not such damage: it costs its row.
     """
     import pyarrow as pa
     from pyarrow import types
