@@ -13,6 +13,9 @@ KeyboardInterrupt()
 
 If Python checks inside a destructor or a callback of a weak reference, it cannot raise the handler's exception: it
 passes the exception to `sys.unraisablehook` and ignores it. `no_interrupt_lost` then sends the signal again.
+
+A program that a `KeyboardInterrupt` ends has to end by SIGINT, so that a shell ends the script that has started it.
+Python does that only if no thread has evaluated text since, as imports may do. `end_as_interrupted` restores it.
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ import signal
 import sys
 import time as clock
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from threading import Timer, current_thread, main_thread
 
 _AGAIN_SECONDS = 0.01
@@ -73,3 +76,12 @@ def send_again(signum: signal.Signals, may_raise: Callable[[], bool] = lambda: T
     timer = Timer(_AGAIN_SECONDS, send)
     timer.daemon = True
     timer.start()
+
+
+def end_as_interrupted() -> None:
+    """Make Python end this process by SIGINT if a `KeyboardInterrupt` has ended the program. Call from `atexit`."""
+    has_prompt = hasattr(sys, "ps1")  # where an interrupt ends one statement only
+    if getattr(sys, "last_type", None) is KeyboardInterrupt and not has_prompt:
+        with suppress(KeyboardInterrupt):
+            # Python remembers whether the text evaluated last, such as the program, has raised it.
+            exec("raise KeyboardInterrupt", {})

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 from timely.communication.notes import REPORT_VARIABLE
 from timely.config import Config
 from timely.errors import TransportError
+from timely.interruption import end_as_interrupted
 
 if TYPE_CHECKING:
     import socket
@@ -145,3 +146,4 @@ class _Answering:
             self._lock.release()
             self.is_due.set()
             self._resources.close()
+            end_as_interrupted()  # last: `_open`, which imports modules, has ended, or does not begin

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -42,6 +43,22 @@ if "fork" in sys.argv:
 print(os.getpid(), flush=True)
 sys.stdin.read()
 print(*(name for name in sys.modules if name.startswith("timely.live")))
+"""
+
+INTERRUPTED = """
+import atexit, os, sys
+from timely import execute
+from timely.run import answering
+answering.DELAY = 600
+execute(lambda worker: None)
+def open_at_last():
+    assert "timely.observe.presence" not in sys.modules
+    each = answering._begun[os.getpid()]
+    each.is_due.set()
+    each._thread.join(30)
+    assert "timely.observe.presence" in sys.modules
+atexit.register(open_at_last)
+raise KeyboardInterrupt
 """
 
 
@@ -155,3 +172,22 @@ def test_without_a_directory_nobody_can_look_and_the_program_goes_on(
     (each,) = answering._begun.values()
     until(lambda: each._thread is not None and not each._thread.is_alive(), "the thread goes on")
     each._end()
+
+
+def test_an_interrupted_program_ends_by_the_signal_whatever_is_imported_to_answer_meanwhile(tmp_path: Path) -> None:
+    """Python would end it with status 1 after a thread has evaluated text, as imports may do."""
+    absent = {"TIMELY_REPORT": str(tmp_path / "absent" / "report.0")}  # so that the thread ends once it has imported
+    ran = subprocess.run([sys.executable, "-c", INTERRUPTED], env=os.environ | absent, capture_output=True, timeout=60)
+    assert ran.stderr.endswith(b"\nKeyboardInterrupt\n")
+    assert ran.returncode == -signal.SIGINT
+
+
+def test_an_interactive_session_in_which_something_was_interrupted_ends_without_a_signal(tmp_path: Path) -> None:
+    ran = subprocess.run(
+        [sys.executable, "-i", "-c", "from timely import execute; execute(lambda worker: None)"],
+        input=b"raise KeyboardInterrupt\nprint('ready')\n",
+        env=os.environ | {"TMPDIR": str(tmp_path)},
+        capture_output=True,
+        timeout=60,
+    )
+    assert (ran.stdout, ran.returncode) == (b"ready\n", 0), ran.stderr
