@@ -68,24 +68,28 @@ def test_a_bucket_keeps_what_every_store_promises(server: ObjectServer) -> None:
 
 
 def test_of_several_writers_that_know_a_manifest_one_replaces_it(server: ObjectServer) -> None:
+    """The manifests of two writers differ, as they do in use: one that finds its own there has replaced the former."""
     store = ObjectStore(server.store(), "many/words")
-    assert store.compare_and_set(None, b"0")
+    assert store.compare_and_set(None, b"0 by nobody")
     done: list[int] = []
 
-    def count() -> None:
+    def count(writer: int) -> None:
         while len(done) < 40:
-            present = store.get_manifest()
-            assert present is not None
-            if store.compare_and_set(present, str(int(present) + 1).encode()):
-                done.append(int(present))
+            manifest = store.get_manifest()
+            assert manifest is not None
+            present = int(manifest.split()[0])
+            if store.compare_and_set(manifest, f"{present + 1} by {writer}".encode()):
+                done.append(present)
 
-    writers = [Thread(target=count, daemon=True) for _ in range(4)]
+    writers = [Thread(target=count, args=(writer,), daemon=True) for writer in range(4)]
     for writer in writers:
         writer.start()
     for writer in writers:
         writer.join(120)
     assert sorted(done) == list(range(len(done)))
-    assert store.get_manifest() == str(len(done)).encode()
+    manifest = store.get_manifest()
+    assert manifest is not None
+    assert int(manifest.split()[0]) == len(done)
 
 
 def test_a_program_that_is_killed_goes_on_in_a_bucket(server: ObjectServer) -> None:
