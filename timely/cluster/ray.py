@@ -32,6 +32,8 @@ from timely.run.state import reserved
 
 ECHO_SECONDS = 10.0
 """How long processes have to notice that one of them has died, beyond the peer timeout."""
+UNAVAILABLE_SECONDS = 0.1
+"""After how long an actor that Ray starts again is asked once more."""
 STRATEGIES = ("PACK", "SPREAD", "STRICT_PACK", "STRICT_SPREAD")
 
 
@@ -46,19 +48,7 @@ class Fleet:
 
     def orders(self) -> list[Orders]:
         """Return the orders for each actor in a new attempt, once all of them run."""
-        ray, config = self.ray, self.config
-        try:
-            found = ray.get(
-                [actor.__ray_call__.remote(_where, config.workers) for actor in self.actors],
-                timeout=config.rendezvous_seconds,
-            )
-        except ray.exceptions.GetTimeoutError:
-            raise TransportError(
-                f"Ray has not started all of the {len(self.actors)} actors within {config.rendezvous_seconds:g} s; "
-                "look at 'ray status', or allow more time (TIMELY_RENDEZVOUS_SECONDS)"
-            ) from None
-        except ray.exceptions.RayActorError as error:
-            raise TransportError(f"Ray does not start an actor again that has died: {error}") from None
+        config, found = self.config, self._places()
         is_one_machine = len({host for host, _ in found}) == 1
         hosts = ["127.0.0.1" if is_one_machine else bracketed(host) for host, _ in found]
         public, secret = new_keys()
@@ -68,6 +58,25 @@ class Fleet:
             config, curve_dir="keys", processes=len(found), addresses=addresses, generation=uuid4().hex[:16]
         )
         return [Orders(replace(settled, process=each), public, secret, self._state) for each in range(len(found))]
+
+    def _places(self) -> list[tuple[str, int]]:
+        """Return what `_where` returns in each actor, once all of them run."""
+        ray, workers, seconds = self.ray, self.config.workers, self.config.rendezvous_seconds
+        end = clock.monotonic() + seconds
+        while True:
+            try:
+                calls = [actor.__ray_call__.remote(_where, workers) for actor in self.actors]
+                found: list[tuple[str, int]] = ray.get(calls, timeout=max(0.0, end - clock.monotonic()))
+                return found
+            except ray.exceptions.GetTimeoutError:
+                raise TransportError(
+                    f"Ray has not started all of the {len(self.actors)} actors within {seconds:g} s; look at "
+                    "'ray status', or allow more time (TIMELY_RENDEZVOUS_SECONDS)"
+                ) from None
+            except ray.exceptions.ActorUnavailableError:  # Ray is starting it again
+                clock.sleep(UNAVAILABLE_SECONDS)
+            except ray.exceptions.RayActorError as error:
+                raise TransportError(f"Ray does not start an actor again that has died: {error}") from None
 
 
 def _where(actor: Actor, workers: int) -> tuple[str, int]:
