@@ -13,8 +13,9 @@ from xml.etree import ElementTree
 import pytest
 
 from tests.api.modules import ROOT
+from tests.integration.cluster.services import debian
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 SCRIPT = """
 import sys
@@ -69,13 +70,9 @@ def only(tmp_path: Path, *programs: str) -> str:
     directory = tmp_path / "programs"
     directory.mkdir()
     for program in programs:
+        debian({"dot": "graphviz", "node": "nodejs"}[program], program)
         found = shutil.which(program)
-        if found is None:
-            package = {"dot": "graphviz", "node": "nodejs"}[program]
-            subprocess.run(["apt-get", "install", "-y", "-q", package], timeout=200, capture_output=True, check=False)
-            found = shutil.which(program)
-        if found is None:
-            pytest.skip(f"no {program} here, and apt-get cannot install it")
+        assert found is not None
         (directory / program).symlink_to(found)
     return str(directory)
 
