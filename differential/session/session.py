@@ -114,9 +114,8 @@ class Session:
         workers = launched.workers if workers is None else workers
         if not isinstance(workers, int) or workers < 1:
             raise SessionError(f"a session has at least one worker, not {workers!r:.80}")
-        name = f"session {next(_numbers)}"
+        name, origin = f"session {next(_numbers)}", user_origin()
         settings = replace(launched, workers=workers)
-        origin = user_origin()
         cluster = _cluster(settings, name, origin) if processes and workers > 1 else None
         engine = Engine(workers, name, origin, cluster, settings, shows_progress=progress)
         self._catalog = Catalog(engine)
@@ -412,9 +411,9 @@ class Session:
         known = {"limit": 16 << 20, "backlog": 16 << 20, "queue": 8 << 20}
         if unknown := sorted(set(limits) - set(known)):
             raise SessionError(f"serve() has no limit {unknown[0]!r}: the limits are {', '.join(known)}")
-        requests = self._once(TABLE, REQUESTS)
+        requests, rejects = self._once(TABLE, REQUESTS), rejects_of(self._catalog, on_error)
         options = Options(host, port, token, certificate, read, write, **(known | limits))
-        server = serve(self._catalog, requests._item, rejects_of(self._catalog, on_error), on_error == "stop", options)
+        server = serve(self._catalog, requests._item, rejects, on_error == "stop", options)
         self._catalog.ends.append(server.close)
         return server
 

@@ -15,6 +15,7 @@ from timely.worker.garbage import paused
 RUNS_CODE = frozenset({"eval", "exec", "compile", "pickle", "marshal", "shelve", "dill", "cloudpickle", "yaml"})
 MAY = {
     "timely/run/launched.py": {"exec", "compile"},  # the program that `timely run` is given
+    "timely/interruption.py": {"exec"},  # a text of its own
     "differential/session/channel.py": {"pickle", "cloudpickle"},  # between the processes of a session: test_processes
     "differential/kernels/loader.py": {"pickle"},  # exceptions of kernels: a reader that refuses all but plain data
 }

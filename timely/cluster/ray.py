@@ -73,10 +73,11 @@ class Fleet:
                     f"Ray has not started all of the {len(self.actors)} actors within {seconds:g} s; look at "
                     "'ray status', or allow more time (TIMELY_RENDEZVOUS_SECONDS)"
                 ) from None
-            except ray.exceptions.ActorUnavailableError:  # Ray is starting it again
-                clock.sleep(UNAVAILABLE_SECONDS)
             except ray.exceptions.RayActorError as error:
-                raise TransportError(f"Ray does not start an actor again that has died: {error}") from None
+                is_starting = isinstance(error, ray.exceptions.ActorUnavailableError)
+                if not is_starting or clock.monotonic() >= end:
+                    raise TransportError(f"Ray does not start an actor again that has died: {error}") from None
+                clock.sleep(UNAVAILABLE_SECONDS)
 
 
 def _where(actor: Actor, workers: int) -> tuple[str, int]:

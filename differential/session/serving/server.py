@@ -70,7 +70,7 @@ def serve(catalog: Catalog, requests: Item, rejects: Item | None, stops: bool, o
     `requests` is the session's table of the keys of requests, and `rejects` its table of lines that are not rows. If it
     `stops`, such a line refuses its whole request. Raises ConfigError if a library is missing, if the address or the
     token cannot be used, or if other machines can reach the address and there is no token or no certificate, and
-    SessionError if `requests` is another table or view of this name.
+    SessionError if `requests` is another table of this name.
     """
     with needed_for("serving a session", "http"):
         import uvicorn  # noqa: F401
@@ -81,7 +81,7 @@ def serve(catalog: Catalog, requests: Item, rejects: Item | None, stops: bool, o
     from differential.session.serving.outgoing import SessionHubs
 
     _check(options)
-    if requests.kind != "table" or requests.names != tuple(REQUESTS):
+    if requests.names != tuple(REQUESTS):
         raise SessionError(
             f"serving a session needs a table {requests.name!r} of its own for the keys of requests, and there is "
             f"already a {requests}: db.drop({requests.name!r}) drops it"

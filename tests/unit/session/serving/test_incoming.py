@@ -359,5 +359,5 @@ def test_another_table_of_the_name_of_the_requests_is_refused(columns: dict[str,
             db.serve()
         db.drop(incoming.TABLE)
         db.view(incoming.TABLE, lambda t: t.constant(1))
-        with pytest.raises(SessionError, match="there is already a view 'http_requests'"):
+        with pytest.raises(SessionError, match="view 'http_requests' is not a table"):
             db.serve()
