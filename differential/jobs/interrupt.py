@@ -84,7 +84,7 @@ class Interrupt:
             clock.sleep(min(left, GLANCE))
 
     def _is_own(self, signum: int) -> bool:
-        """Return whether a signal that the program handles concerns what is followed, and not a peer."""
+        """Return whether a signal that the program handles concerns what is followed rather than a peer."""
         return signum == signal.SIGINT or self._is_alone
 
     def _take(self, signum: int, frame: FrameType | None) -> None:

@@ -280,7 +280,7 @@ def _terminal() -> Line | None:
     console = Console(stderr=True)
     if console.is_dumb_terminal:
         return _Plain()
-    # Without markup: `[final]` in the name of a file is no style.
+    # Without markup: `[final]` in the name of a file is not a style.
     texts = [TextColumn(each, markup=False) for each in ("{task.description}", "{task.fields[figures]}")]
     columns = SpinnerColumn(), texts[0], BarColumn(), texts[1], TimeElapsedColumn()
     # What the program prints while a line is shown goes above it, unless it goes elsewhere than to the terminal.

@@ -113,7 +113,7 @@ def test_processes_share_tables_views_changes_and_errors(db: Session) -> None:
 
 
 class Unloadable:
-    """A value that can be sent, and not be loaded."""
+    """A value that can be sent but not loaded."""
 
     def __reduce__(self) -> Any:
         return int, ("no number",)
