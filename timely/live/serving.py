@@ -8,6 +8,7 @@ from __future__ import annotations
 import hmac
 import socket
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
 
@@ -168,8 +169,9 @@ class HttpServer:
 
     def close(self) -> None:
         """End it, from any thread, and wait until it has ended."""
-        if self._loop is not None and self._over is not None and not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._over.set)
+        if self._loop is not None and self._over is not None:
+            with suppress(RuntimeError):  # the loop is closed, perhaps just now
+                self._loop.call_soon_threadsafe(self._over.set)
         self._thread.join(STOP_SECONDS)
 
     def _run(self, config: uvicorn.Config, listener: socket.socket) -> None:
