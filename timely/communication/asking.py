@@ -29,6 +29,7 @@ import zmq
 
 from timely.communication.curve import load_keys, make_keys
 from timely.communication.doorbell import Doorbell
+from timely.communication.monitor import next_event
 from timely.communication.wire import HANDSHAKE_FAILED
 from timely.communication.zap import Authenticator
 from timely.errors import ConfigError
@@ -165,9 +166,7 @@ class AskingSocket:
                 self._refused = 0
                 return self._socket.recv_multipart()[1:]
             if self._monitor in ready:
-                from zmq.utils.monitor import recv_monitor_message  # it imports asyncio
-
-                event = recv_monitor_message(self._monitor)["event"]
+                event = next_event(self._monitor)
                 self._refused += 1
                 if event == zmq.EVENT_HANDSHAKE_FAILED_AUTH or self._refused >= REFUSALS:
                     raise ConfigError(f"{self._address} refuses the keys, or does not use them")

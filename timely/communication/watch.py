@@ -17,11 +17,11 @@ from threading import Thread
 from typing import cast
 
 import zmq
-from zmq.utils.monitor import recv_monitor_message
 
 from timely.communication.doorbell import Doorbell
 from timely.communication.link import Link
 from timely.communication.listener import Listener
+from timely.communication.monitor import next_event
 from timely.observe.notices import print_error
 
 GRACE_SECONDS = 0.5
@@ -97,7 +97,7 @@ class LinkWatch:
         """Record what has happened to the connections."""
         for monitor, watched in self._watched.items():
             while cast(int, monitor.get(zmq.EVENTS)) & int(zmq.POLLIN):
-                watched.observe(recv_monitor_message(monitor)["event"], clock.monotonic())
+                watched.observe(next_event(monitor), clock.monotonic())
 
     def _report_losses(self) -> None:
         """Wake the worker for peers that have been lost for a while, and finally print them."""

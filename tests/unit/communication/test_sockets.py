@@ -6,6 +6,8 @@ import itertools
 import os
 import random
 import socket
+import subprocess
+import sys
 import time as clock
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
@@ -1176,3 +1178,10 @@ def test_a_process_that_is_asked_to_end_does_not_report_peers_that_are_gone(tmp_
     finally:
         for allocator in allocators:
             allocator.close()
+
+
+def test_processes_that_meet_do_not_import_asyncio() -> None:
+    """It takes as long as all of NumPy, and an interrupt that comes while it imports ssl is lost in a TypeError."""
+    program = "import sys, timely.communication.sockets; print('asyncio' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout == "False\n"
