@@ -23,7 +23,7 @@ from typing import Any, TypeVar
 R = TypeVar("R")
 
 BEAT = 0.2
-"""How many seconds an event loop of a notebook sleeps at most while a task that is not a cell's own waits."""
+"""How many seconds an event loop sleeps at most while a task waits."""
 
 
 @contextmanager
@@ -38,12 +38,15 @@ def interruptible() -> Iterator[None]:
     """
     task = asyncio.current_task()
     before = signal.getsignal(signal.SIGINT)
-    if task is None or before is None or "IPython" not in sys.modules or current_thread() is not main_thread():
+    if task is None or before is None or current_thread() is not main_thread():
         yield
-    elif not in_cell(sys._getframe()):
-        yield from _beating(asyncio.get_running_loop())
-    else:
-        yield from _cancelled_by_signal(task, before)
+        return
+    is_cell = "IPython" in sys.modules and in_cell(sys._getframe())
+    with _beating(asyncio.get_running_loop()):
+        if is_cell:
+            yield from _cancelled_by_signal(task, before)
+        else:
+            yield
 
 
 def in_cell(frame: FrameType | None) -> bool:
@@ -84,9 +87,9 @@ def _cancelled_by_signal(task: asyncio.Task[Any], before: Any) -> Iterator[None]
         raise KeyboardInterrupt
 
 
+@contextmanager
 def _beating(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
-    """Wake the loop again and again."""
-
+    """Wake the loop again and again: only then it handles a signal that has come just before it went to sleep."""
     timers: list[asyncio.TimerHandle] = []
 
     def beat() -> None:

@@ -165,6 +165,27 @@ def test_a_function_that_does_not_end_after_an_interrupt_is_interrupted(a_cell: 
     ends.set()
 
 
+@pytest.mark.parametrize("is_cell", [True, False])
+def test_an_interrupt_that_does_not_wake_the_loop_takes_effect(is_cell: bool, a_cell: list[Any]) -> None:
+    """As one that comes just before the loop goes to sleep: Python notes it, and handles it when the loop wakes."""
+    ends = threading.Event()
+
+    def function() -> None:
+        time.sleep(0.1)  # until the loop sleeps
+        signal.raise_signal(signal.SIGINT)  # delivered to this thread
+        ends.wait(20)
+
+    async def main() -> None:
+        if is_cell:
+            a_cell.append(asyncio.current_task())
+        await awaiting.in_thread(function, lambda wait: ends.set())
+
+    started = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        asyncio.run(main())
+    assert time.monotonic() < started + 15, "it took effect when the function had ended"
+
+
 def test_the_loop_of_a_notebook_wakes_for_a_task_that_is_not_a_cell(
     a_cell: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
