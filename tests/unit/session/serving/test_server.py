@@ -165,6 +165,11 @@ def test_a_reader_that_is_behind_when_the_server_ends_receives_the_reason(db: Se
             found += client.recv(1 << 12)
         ending = threading.Thread(target=server.close)
         ending.start()
+        deadline, over = clock.monotonic() + 20, server._server._over
+        assert over is not None
+        while not over.is_set():  # or a client that reads fast could have everything before
+            assert clock.monotonic() < deadline, "the server does not begin to end"
+            clock.sleep(0.001)
         found += received(client)
         ending.join(20)
     assert server.is_closed
