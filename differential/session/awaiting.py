@@ -89,7 +89,7 @@ def _cancelled_by_signal(task: asyncio.Task[Any], before: Any) -> Iterator[None]
 
 @contextmanager
 def _beating(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
-    """Wake the loop again and again: only then it handles a signal that has come just before it went to sleep."""
+    """Wake the loop again and again: a signal that came just before it went to sleep is handled only when it wakes."""
     timers: list[asyncio.TimerHandle] = []
 
     def beat() -> None:

@@ -59,7 +59,7 @@ class Blocks:
 
     def __init__(self) -> None:
         self.begun: tuple[int, ...] = ()
-        """How many statements were there when each block began that is open, an outer one first."""
+        """How many statements there were when each open block began, the outermost first."""
         self.is_torn = False
         """Whether a block has not ended in its thread, which then keeps the lock for ever."""
         self._open: _Open | None = None

@@ -16,7 +16,7 @@ PATIENCE = 10.0
 
 
 class InUse:
-    """A block with this is a use of readers or writers; `closing` waits for its end. A thread may nest both.
+    """Held while readers or writers are used, in a `with` block; `closing` waits for its end. A thread may nest both.
 
     >>> in_use = InUse()
     >>> with in_use, in_use.closing():

@@ -15,7 +15,7 @@ from pathlib import Path
 from timely.errors import ConfigError
 
 _SPECIAL = frozenset(' "$*?[\\')
-"""What COPY takes for something else than a part of a name."""
+"""Characters that COPY does not take as part of a name."""
 _TEMPLATE = """\
 # Written by 'timely containerfile'. Build and run it by
 #   podman build -t {name} -f Containerfile .

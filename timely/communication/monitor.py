@@ -10,7 +10,7 @@ import zmq
 def next_event(monitor: zmq.Socket[bytes]) -> int:
     """Receive the next event of a monitor, and return its kind: one of `zmq.Event`.
 
-    `zmq.utils.monitor` does so as well, but imports asyncio, which takes longer than the rest of this package.
+    `zmq.utils.monitor` does so as well, but imports asyncio.
 
     >>> with zmq.Context() as context, context.socket(zmq.PULL) as socket, socket.get_monitor_socket() as monitor:
     ...     _ = socket.bind("inproc://example"), socket.bind("tcp://127.0.0.1:*")

@@ -160,7 +160,7 @@ class JobState:
             for worker in process.workers:
                 known = self.workers.get(worker.index)
                 if known is None:
-                    # Seen just now, so what it has done so far is over no time, and no rate.
+                    # Seen just now: no time has passed over which to compute a rate.
                     known = self.workers[worker.index] = WorkerState(worker, process.process, process.pid, now)
                 known.grow(worker, now, operators)
             for index, epochs in process.epochs.items():

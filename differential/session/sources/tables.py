@@ -39,7 +39,7 @@ def _unchanged(path: str, is_arrow: bool, read: Callable[[Any, int], Iterator[Ch
                 piece = next(pieces, None)
             except (DataError, Overwritten, OSError, ValueError):
                 raise
-            except Exception as error:  # of a library, for a damage that it does not expect
+            except Exception as error:  # of a library, for damage that it does not expect
                 raise DataError(f"{type(error).__name__}: {error}") from error
             finally:  # an error is that of a file that was written, too
                 if _state(file) != before:
@@ -87,7 +87,7 @@ def _arrow(file: Any, row: int) -> Iterator[Chunk]:
 
 
 def _refuse_damage(batch: Any) -> None:
-    """Raise ArrowInvalid, a ValueError, if the data leads beyond its end, which is read without a look at where it is.
+    """Raise ArrowInvalid, a ValueError, if offsets in the data point beyond its end, which Arrow does not check.
 
     A text that is not UTF-8, or a date that is not a whole day, is not such damage: it costs its row.
     """

@@ -1181,7 +1181,7 @@ def test_a_process_that_is_asked_to_end_does_not_report_peers_that_are_gone(tmp_
 
 
 def test_processes_that_meet_do_not_import_asyncio() -> None:
-    """It takes as long as all of NumPy, and an interrupt that comes while it imports ssl is lost in a TypeError."""
+    """It takes time, and CPython loses an interrupt that comes while ssl is imported in a TypeError."""
     program = "import sys, timely.communication.sockets; print('asyncio' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout == "False\n"
