@@ -10,7 +10,7 @@ from differential.arrangement.arranged import Arranged
 from differential.data.codes import Codes, Encoder, watcher
 from differential.data.interning import hold_columns, interner_of
 from differential.data.overflow import named, refusing
-from differential.data.pact import Parts, Spreading
+from differential.data.pact import Parts, Spreading, hash_of_keys
 from differential.data.updates import Updates, updates_of
 from differential.kernels.route import partition
 from differential.kernels.wide import Overflow
@@ -34,7 +34,6 @@ from timely.lowlevel import (
     OutputPort,
     Time,
     destinations,
-    hash_columns,
     scatter,
 )
 
@@ -51,7 +50,7 @@ class ByKey(Spreading):
         keys = updates.columns[: self._keys]
         if len(keys) == 1 and keys[0].dtype == np.int64:
             return _spread(updates, keys[0], peers)
-        return scatter(updates, destinations(hash_columns(keys), peers))
+        return scatter(updates, destinations(hash_of_keys(keys), peers))
 
 
 def _spread(batch: Updates, keys: Codes, peers: int) -> Parts:

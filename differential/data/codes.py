@@ -240,10 +240,18 @@ class Encoder:
         """Return the kinds of the columns, for people."""
         return " and ".join([kind.value for kind in self.kinds or ()]) or "nothing"
 
-    def differs_in_nulls(self, other: Encoder) -> bool:
-        """Return whether the columns of another encoder are of the same types, but some may have nulls on one side."""
-        both = [[_plain_name(kind) for kind in each.kinds or ()] for each in (self, other)]
-        return self.kinds != other.kinds and both[0] == both[1]
+    def nulls_on_one_side(self, other: Encoder) -> tuple[int, ...]:
+        """Return which columns may have nulls here or in `other` alone; none if equal codes mean different values.
+
+        A value has the same code whether its column may have nulls or not, except for bytes.
+        """
+        one_sided = []
+        for position, kinds in enumerate(zip(self.kinds or (), other.kinds or ())):
+            if len({_comparable(kind) for kind in kinds}) > 1:
+                if len({_plain_name(kind) for kind in kinds} - {"bytes"}) != 1:
+                    return ()
+                one_sided.append(position)
+        return tuple(one_sided)
 
     def _strings(self) -> tuple[int, ...]:
         return tuple(position for position, kind in enumerate(self.kinds or ()) if is_string(kind))

@@ -10,8 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from differential.data.updates import Updates, updates_of
-from timely.lowlevel import Batch, Typed
+from timely.lowlevel import Batch, Typed, code_floats, hash_columns
+
+Array = NDArray[Any]
 
 
 def _kind(column: Any) -> str:
@@ -19,6 +24,27 @@ def _kind(column: Any) -> str:
     return column.type.name if isinstance(column, Typed) else column.dtype.char
 
 
+def hash_of_keys(columns: tuple[Array, ...]) -> NDArray[np.uint64]:
+    """Return the hash of each row by which it is sent to a worker.
+
+    A value has the same one whether its column may have nulls or not, because a join matches the two.
+
+    >>> from timely.lowlevel import typed
+    >>> plain, nulls = np.array([0.5, 7.0]), typed([0.5, None], "float64?")
+    >>> bool(hash_of_keys((plain,))[0] == hash_of_keys((nulls,))[0])
+    True
+    """
+    return hash_columns(tuple([_stored(column) if isinstance(column, Typed) else column for column in columns]))
+
+
+def _stored(column: Typed) -> Any:
+    name = column.type.name
+    if name in _STORED_AS_THEY_ARE:
+        return column.storage
+    return code_floats(column.storage) if name.startswith("float") else column
+
+
+_STORED_AS_THEY_ARE = {"int64?", "bool?", "text?"}
 _TYPED = {"O", "M", "m"}
 """The one-letter codes of dtypes that typed columns have, and columns of bytes."""
 

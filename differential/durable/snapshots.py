@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 
 from differential.arrangement.arrange import ByKey
 from differential.collection import Collection
+from differential.data.pact import hash_of_keys
 from differential.data.updates import Updates
 from differential.durable.manifest import Part
 from differential.durable.shard import missing
@@ -49,7 +50,6 @@ from timely.lowlevel import (
     OperatorBuilder,
     as_columns,
     destinations,
-    hash_columns,
 )
 
 Array = NDArray[Any]
@@ -105,7 +105,7 @@ def in_share(keys: Sequence[Any], index: int, peers: int) -> NDArray[np.bool_]:
     >>> [machines[in_share([machines], index, 2)].tolist() for index in range(2)]
     [[5, 6, 8], [7]]
     """
-    mine: NDArray[np.bool_] = destinations(hash_columns(as_columns(tuple(keys))), peers) == index
+    mine: NDArray[np.bool_] = destinations(hash_of_keys(as_columns(tuple(keys))), peers) == index
     return mine
 
 

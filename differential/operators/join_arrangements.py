@@ -12,9 +12,10 @@ from itertools import chain
 from typing import Any, NamedTuple, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from differential.arrangement.core import ArrangementCore
-from differential.data.codes import watcher
+from differential.data.codes import Codes, watcher
 from differential.data.overflow import too_often
 from differential.data.updates import Updates
 from differential.kernels.compile import Batches
@@ -37,6 +38,7 @@ from timely.lowlevel import (
     Pipeline,
     as_columns,
     call,
+    is_null,
 )
 
 ROWS_PER_BATCH = 1 << 18
@@ -103,6 +105,7 @@ class Joiner:
         self._position = 0
         self._products: Iterator[Product] | None = None
         self._are_unlike = False
+        self._one_sided: tuple[int, ...] = ()
         self._report = self._note_unlike  # a bound method is a new object each time; this one is the comparison's key
         left.key.compare_with(right.key, self._report)
         self._refuse_unlike()
@@ -142,22 +145,30 @@ class Joiner:
         self._are_unlike = True
 
     def _refuse_unlike(self) -> None:
-        """Raise DataError if the keys are of different kinds."""
+        """Raise DataError if the keys are of different kinds, unless one side has nulls where the other has none."""
+        if not self._are_unlike:
+            return
+        ours, theirs = self._left.key, self._right.key
+        self._one_sided = ours.nulls_on_one_side(theirs)
+        self._are_unlike = not self._one_sided
         if self._are_unlike:
-            ours, theirs = self._left.key, self._right.key
-            remedy = (
-                ", so that none could ever be equal; convert one side, as typed(column, name) of differential.frames "
-                "does"
-            )
-            if ours.differs_in_nulls(theirs):
-                remedy = (
-                    ". One side may have nulls, and the other not: nullable(column), of differential.frames, makes "
-                    "them alike, as in select('name', id=lambda r: nullable(r.id))"
-                )
             raise DataError(
                 f"{self._output.operator}: the keys joined are of different kinds: {ours.describe()} on the left, "
-                f"{theirs.describe()} on the right{remedy}"
+                f"{theirs.describe()} on the right, so that none could ever be equal; convert one side, as "
+                "typed(column, name) of differential.frames does"
             )
+
+    def _nulls(self, keys: Codes) -> NDArray[np.bool_]:
+        """Return for each row whether its key has a null in a column that has none on the other side.
+
+        The code of a null is also that of a value of the other side, which is not equal to it.
+        """
+        found = np.zeros(len(keys), np.bool_)
+        for side in (self._left, self._right):
+            columns = side.key.decode(keys, len(keys))
+            for position in self._one_sided:
+                found |= is_null(columns[position])
+        return found
 
     def _compact(self) -> bool:
         self._mine.compact(self._theirs.input)
@@ -253,6 +264,13 @@ class Joiner:
             return None, onward
         left, right = self._left, self._right
         left_vals, right_vals = (new_vals, past_vals) if new_is_left else (past_vals, new_vals)
+        if self._one_sided and (nulls := self._nulls(keys)).any():
+            keys, left_vals, right_vals, time_index, diffs = [
+                each[~nulls] if len(each) else each for each in (keys, left_vals, right_vals, time_index, diffs)
+            ]
+            length = len(keys)
+            if not length:
+                return None, onward
         columns = left.key.decode(keys, length)
         columns += left.value.decode(left_vals, length) + right.value.decode(right_vals, length)
         return Updates(as_columns(call(self._function, columns), length), times, time_index, diffs), onward

@@ -169,17 +169,21 @@ def refuse_other_types(
 ) -> None:
     """Raise BuildError if columns that are put together, or compared as keys, are known to be of different types.
 
+    Keys may have nulls on one side alone, except for bytes.
+
     `here` and `there` have the names of types by those of columns; `pairs` are names here and there.
 
     >>> refuse_other_types("join", {"id": "int64"}, {"id": "bool"}, [("id", "id")], are_keys=True)
     """
     for ours, theirs in pairs:
         one, other = here.get(ours), there.get(theirs)
-        are_whole = are_keys and {one, other} == {"int64", "bool"}
-        if one is None or other is None or one == other or are_whole:
+        if one is None or other is None or one == other:
+            continue
+        pair = {one, other}
+        if are_keys and (pair == {"int64", "bool"} or (one.rstrip("?") == other.rstrip("?") != "bytes")):
             continue
         name, less = (ours, one) if other == f"{one}?" else (theirs, other)
-        if {one, other} == {less, f"{less}?"}:
+        if pair == {less, f"{less}?"}:
             remedy = (
                 ". One side may have nulls, and the other not: nullable(column), of differential.frames, makes them "
                 f"alike, as in select(..., {name}=lambda r: nullable(r.{name}))"
