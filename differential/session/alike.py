@@ -167,12 +167,14 @@ class Alike(Collection):
         left, found = with_match(_join.antijoin, self, keys, on, name)
         return cast(Self, left._alike(found))
 
-    def left_join(self, other: Self, *, on: On, missing: Mapping[str, Any], name: str = "left_join") -> Self:
+    def left_join(
+        self, other: Self, *, on: On, missing: Mapping[str, Any] | None = None, name: str = "left_join"
+    ) -> Self:
         """Return the records of `join`, and those here that match none, with the values of `missing` in other columns.
 
         A value is of the type of its column, or gets it if that is a column of a table and the value fits exactly. A
-        column of one null, such as `typed([None], "text?")` of `differential.frames`, makes a column that may have
-        nulls. Raises BuildError unless there is a value for each.
+        column that is not in `missing` is null there. If its type is not known before there are rows, `missing` has a
+        column of one null, such as `typed([None], "text?")` of `differential.frames`; otherwise this raises BuildError.
 
         >>> from differential.session.relation import Relation
         >>> def program(scope):

@@ -19,7 +19,7 @@ from differential.session.near import refuse_other_types
 from differential.session.schema import as_type
 from differential.session.table_data import Column
 from timely.errors import BuildError, DataError
-from timely.lowlevel import ColumnLike, name_of, typed, user_origin
+from timely.lowlevel import ColumnLike, name_of, nullable, typed, user_origin
 
 _OF_LISTS = ("value", "value?")
 """The names of the types of columns of lists and dicts."""
@@ -55,22 +55,21 @@ def with_match(operator: Callable[..., Any], left: Any, keys: Any, on: On | None
     return left, operator(left, once, name=name)
 
 
-def left_joined(left: Matched, right: Matched, on: On, missing: Mapping[str, Any], name: str) -> Any:
+def left_joined(left: Matched, right: Matched, on: On, missing: Mapping[str, Any] | None, name: str) -> Any:
     """Return the join of two relations, and the records of the left one that match none, with values for the others.
 
-    A value gets the type of its column, if that is known. Raises BuildError where it cannot, and where `missing` has a
-    value for a column that the right side does not add, or none for one.
+    A value gets the type of its column, if that is known; a column without one is null. Raises BuildError where that
+    cannot be, and where `missing` has a value for a column that the right side does not add.
     """
     ours, theirs = matched_columns("left_join", left, right, on)
     added = [each for each in right.names or () if each not in theirs]
-    if sorted(missing) != sorted(added):
-        values = ", ".join(f"{each!r}: ..." for each in added)
+    missing = missing or {}
+    if not set(missing) <= set(added):
         raise BuildError(
             f"left_join (at {user_origin()}): the other side adds the columns {', '.join(added) or 'none'}, and "
-            f"`missing` has values for {', '.join(missing) or 'none'}: missing={{{values}}} are their values in "
-            "records that match nothing there"
+            f"`missing` has values for {', '.join(missing)}"
         )
-    filled = {column: _filled(column, missing[column], right.types.get(column)) for column in added}
+    filled = {column: _filled(column, missing.get(column), right.types.get(column)) for column in added}
     both = joined_on(left, right, on, name)
     alone, without = with_match(_join.antijoin, left, right, on, name)
     kept = [each for each in both.names or () if each not in added]
@@ -87,10 +86,13 @@ def _filled(name: str, value: Any, known: str | None) -> Column:
     """
     here = f"left_join (at {user_origin()})"
     if value is None:
-        raise BuildError(
-            f"{here}: missing={{{name!r}: None}} does not state the type of the column: typed([None], 'text?') of "
-            "differential.frames does, for text"
-        )
+        if known is None:
+            raise BuildError(
+                f"{here}: the type of the column {name!r} is not known before there are rows, so that it cannot be "
+                f"null: missing={{{name!r}: typed([None], 'text?')}} states it, with typed of differential.frames"
+            )
+        null: Column = typed([None], name_of(nullable(typed([], known))))
+        return null
     is_column, is_list = isinstance(value, (np.ndarray, ColumnLike)), isinstance(value, (list, tuple))
     is_one = getattr(value, "ndim", 1) == 1 and len(value) == 1 if is_column else not is_list or known in _OF_LISTS
     if not is_one:

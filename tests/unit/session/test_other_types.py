@@ -61,3 +61,22 @@ def test_equal_and_unknown_types_are_accepted(name: str, db: Session) -> None:
         db[table].insert(k=key, x=1)
     db.commit()
     assert len(view)
+
+
+def test_keys_may_have_nulls_on_one_side_alone() -> None:
+    with Session(progress=False) as db:
+        db.table("people", {"id": [1, 2, 3], "boss": [None, 1, 1]}, key="id")
+        led = db.view("led", lambda t: t.people.join(t.people.select("boss", report="id"), on={"id": "boss"}))
+        bosses = db.view("bosses", lambda t: t.people.semijoin(t.people.select("boss"), on={"id": "boss"}))
+        others = db.view("others", lambda t: t.people.antijoin(t.people.select("boss"), on={"id": "boss"}))
+        heads = db.view("heads", lambda t: t.people.antijoin(t.people.select(boss="id"), on="boss"))
+        above = db.view("above", lambda t: t.people.left_join(t.people.select("id", above="boss"), on={"boss": "id"}))
+        db.commit()
+        assert led.records() == [(1, None, 2), (1, None, 3)]
+        assert (bosses.records(), others.records()) == ([(1, None)], [(2, 1), (3, 1)])
+        assert heads.records() == [(None, 1)]
+        assert above.records() == [(1, 2, None), (1, 3, None), (None, 1, None)]
+        db["people"].upsert(id=1, boss=3)
+        db.commit()
+        assert led.records() == [(1, 3, 2), (1, 3, 3), (3, 1, 1)]
+        assert heads.records() == []

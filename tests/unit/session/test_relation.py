@@ -555,17 +555,16 @@ def test_keys_that_are_known_to_be_distinct_are_not_made_distinct_again(is_disti
 @pytest.mark.parametrize(
     ("missing", "error"),
     [
-        ({}, r"adds the columns city, and `missing` has values for none: missing={'city': ...} are"),
-        ({"city": "", "n": 0}, "`missing` has values for city, n"),
-        ({"city": None}, r"does not state the type of the column: typed\(\[None\], 'text\?'\) of differential.frames"),
+        ({"city": "", "n": 0}, "adds the columns city, and `missing` has values for city, n"),
+        ({}, r"missing={'city': typed\(\[None\], 'text\?'\)} states it, with typed of differential.frames"),
     ],
 )
-def test_a_left_join_has_a_value_for_each_column_that_it_adds(missing: Any, error: str) -> None:
+def test_a_left_join_has_values_for_columns_that_it_adds_or_nulls_of_known_types(missing: Any, error: str) -> None:
     with Session() as db:
         db.table("orders", {"id": [1]})
         db.table("cities", {"id": [1], "city": ["Rome"]})
         with pytest.raises(SessionError, match=error):
-            db.ask(lambda t: t.orders.left_join(t.cities, on="id", missing=missing))
+            db.ask(lambda t: t.orders.left_join(t.cities.select("id", city=lambda r: r.city), on="id", missing=missing))
 
 
 @pytest.mark.parametrize(
@@ -577,6 +576,11 @@ def test_a_left_join_has_a_value_for_each_column_that_it_adds(missing: Any, erro
         (str | None, "Rome", "unknown", "unknown"),
         (dt.date | None, dt.date(2026, 1, 2), dt.date(2026, 1, 1), dt.date(2026, 1, 1)),
         (int, 5, typed([None], "int64?"), None),
+        (int, 5, None, None),
+        (str | None, "Rome", None, None),
+        (bytes, b"Rome", None, None),
+        (dt.date, dt.date(2026, 1, 2), None, None),
+        (list, [1], None, None),
         (float | None, None, typed([None], "float64?"), None),
         (list, [1], [], ()),
     ],
