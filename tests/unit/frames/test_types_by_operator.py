@@ -262,7 +262,8 @@ def test_sums_of_decimals_durations_and_unsigned_integers_follow_changes_exactly
 
 
 CONFLICTS = [
-    ("int64?", np.array([1]), r"int64\? on the right|integers on the right", "nullable"),
+    ("int64?", np.array([1.0]), r"int64\? on the left, floats on the right", "typed"),
+    ("bytes?", np.array([b"a"]), r"bytes\? on the left, bytes on the right", "typed"),
     ("date", typed([dt.datetime(2024, 1, 1)], "timestamp[us]"), "date", "typed"),
     ("timestamp[us]", typed([dt.datetime(2024, 1, 1, tzinfo=dt.UTC)], "timestamp[us, UTC]"), "timestamp", "typed"),
     ("decimal(9, 2)", typed([Decimal(1)], "decimal(9, 3)"), "decimal", "typed"),
