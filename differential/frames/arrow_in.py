@@ -41,6 +41,8 @@ def column_of(array: pa.ChunkedArray) -> Column:
     # An array without rows may lack the buffers that others have.
     array = pa.chunked_array([chunk for chunk in array.chunks if len(chunk)], of)
     if isinstance(of, pa.BaseExtensionType):
+        if of.extension_name == "pandas.period":
+            raise DataError("a column cannot hold periods: .dt.to_timestamp() of pandas makes times of them")
         return column_of(pa.chunked_array([chunk.storage for chunk in array.chunks], of.storage_type))
     if pa.types.is_dictionary(of):
         if of.ordered:

@@ -368,6 +368,7 @@ def test_objects_of_pandas_are_read_as_a_list_of_the_same_values_is(values: list
         ({}, r"0 column\(s\)"),
         (pd.DataFrame({"a": [1, "x"]}), r"column 'a': 'x' \(str\) beside 1 \(int\)"),
         (pd.DataFrame({"a": pd.arrays.SparseArray([0, 1])}), "column 'a': Arrow cannot read Sparse"),
+        (pd.DataFrame({"a": pd.period_range("2026-01", periods=1, freq="M")}), "column 'a': .*periods.*to_timestamp"),
         (pd.DataFrame({"a": pd.Categorical(["x"], ordered=True)}), "column 'a': .*categories are ordered.*cast it"),
         (pd.DataFrame([[1, 2]]), r"different texts, not \[0, 1\]: rename .*frame.columns = "),
         (pl.DataFrame({"a": pl.Series([object()], dtype=pl.Object)}), "column 'a': .*Python objects"),
