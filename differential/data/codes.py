@@ -248,7 +248,8 @@ class Encoder:
         one_sided = []
         for position, kinds in enumerate(zip(self.kinds or (), other.kinds or ())):
             if len({_comparable(kind) for kind in kinds}) > 1:
-                if len({_plain_name(kind) for kind in kinds} - {"bytes"}) != 1:
+                one, another = map(_plain_name, kinds)
+                if one != another or one == "bytes":
                     return ()
                 one_sided.append(position)
         return tuple(one_sided)

@@ -55,8 +55,8 @@ def type_of(aggregate: str, of: str | None) -> str | None:
         return "int64"
     if of is None or aggregate in ("min", "max"):
         return of
-    if of in _SUMS:
-        return _SUMS[of] if aggregate == "sum" else "float64"
+    if (plain := of.removesuffix("?")) in _SUMS:
+        return _SUMS[plain] if aggregate == "sum" else "float64"
     if of.startswith("decimal("):
         return sum_of_decimals(cast(Decimals, logical_type(of))).name if aggregate == "sum" else "float64"
     if of.startswith("duration["):
@@ -67,6 +67,8 @@ def type_of(aggregate: str, of: str | None) -> str | None:
 def quotient(sums: Any, counts: Any) -> Any:
     """Return the means of groups: floats for numbers, and durations rounded to the nearest microsecond or nanosecond.
 
+    The mean of no values is NaN, or null.
+
     >>> quotient(np.array([3, 4]), np.array([2, 1]))
     array([1.5, 4. ])
     >>> quotient(np.array([3, -1], "m8[D]"), np.array([2, 3])).tolist()
@@ -76,17 +78,22 @@ def quotient(sums: Any, counts: Any) -> Any:
     if sums.dtype.kind == "m":
         return _mean_durations(sums, counts)
     if sums.dtype == np.object_:  # decimals: Python divides integers of any size, and rounds once
-        ratios = [one.as_integer_ratio() for one in sums.tolist()]
-        return np.array([above / (below * count) for (above, below), count in zip(ratios, counts.tolist())], np.float64)
-    divided = sums / counts
+        ratios = zip((one.as_integer_ratio() for one in sums.tolist()), counts.tolist())
+        return np.array([above / (below * count) if count else np.nan for (above, below), count in ratios], np.float64)
+    # A count may be 0 beside another sum: the join also emits the pairs of former values, and retracts them.
+    with np.errstate(divide="ignore", invalid="ignore"):
+        divided = sums / counts
     if sums.dtype.kind in "iu":
-        large = np.flatnonzero((sums >= _EXACT) | (sums < -_EXACT if sums.dtype.kind == "i" else False))
+        is_large = (sums >= _EXACT) | (sums < -_EXACT if sums.dtype.kind == "i" else False)
+        large = np.flatnonzero(is_large & (counts != 0))
         divided[large] = [one / count for one, count in zip(sums[large].tolist(), counts[large].tolist())]
     return divided
 
 
 _EXACT = 1 << 53
 """Integers beyond this are rounded before NumPy divides them, and Python rounds the quotient alone."""
+_NAT = -(1 << 63)
+"""NaT as an integer."""
 
 
 def _mean_durations(sums: Any, counts: Any) -> Any:
@@ -94,6 +101,9 @@ def _mean_durations(sums: Any, counts: Any) -> Any:
     ratio = int(np.ones(1, sums.dtype).astype(f"m8[{unit}]").astype(np.int64)[0])
     means = []
     for one, count in zip(sums.astype(np.int64).tolist(), counts.tolist()):
+        if not count:
+            means.append(_NAT)
+            continue
         mean, rest = divmod(one * ratio, count)  # rounds down, below zero too: the rest is never negative
         mean += 2 * rest > count or (2 * rest == count and mean % 2)
         if abs(mean) >= 1 << 63:  # the least number of 64 bits is NaT

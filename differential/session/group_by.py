@@ -15,6 +15,7 @@ from differential.session.aggregate import Aggregate, check_aggregates, quotient
 from differential.session.guesses import GROUPS, absent
 from differential.session.joined import Named, with_types
 from differential.session.near import known_columns
+from differential.session.nulls import are_left_out, largest, presence, refuse_nulls, with_zeros
 from differential.session.row import Row
 from differential.session.windows import WINDOW, Kind, Sessions, assigned, refuse_other_kinds, refuse_windows
 from timely.errors import BuildError
@@ -69,7 +70,7 @@ class GroupBy(Generic[R]):
         self._names = names
         self._columns = columns or ()
         self._key = names or (_unused(self._columns),)
-        self._indexed: dict[str, Any] = {}
+        self._indexed: dict[Any, Any] = {}
 
     def __repr__(self) -> str:
         by = f"groups by {', '.join(self._names)}" if self._names else "a group of all records"
@@ -102,19 +103,22 @@ class GroupBy(Generic[R]):
         return self._without_key(self._of("count_distinct", column, column))
 
     def sum(self, column: str) -> R:
-        """Return the sum of a column in each group."""
+        """Return the sum of a column in each group, without its nulls: that of nulls alone is 0."""
         return self._without_key(self._of("sum", column, column))
 
     def min(self, column: str) -> R:
-        """Return the smallest value of a column in each group."""
+        """Return the smallest value of a column in each group; null if there are nulls alone."""
         return self._without_key(self._of("min", column, column))
 
     def max(self, column: str) -> R:
-        """Return the largest value of a column in each group."""
+        """Return the largest value of a column in each group; null if there are nulls alone."""
         return self._without_key(self._of("max", column, column))
 
     def mean(self, column: str) -> R:
-        """Return the mean of a column in each group, as a float; of durations as one in microseconds or nanoseconds."""
+        """Return the mean of a column in each group, without its nulls, as a float; that of nulls alone is NaN.
+
+        Of durations it is one in microseconds or nanoseconds, and of nulls alone null.
+        """
         known_columns(self._columns, "mean", [column])
         return self._without_key(self._only([column])._of("mean", column, column))
 
@@ -135,14 +139,23 @@ class GroupBy(Generic[R]):
     def _of(self, aggregate: str, column: str, name: str) -> Any:
         """Return an aggregate of a column in each group, in a column of this name."""
         values = self._values(aggregate, column)
+        has_nulls = are_left_out(of := self._records().types.get(column))
         if aggregate == "count_distinct":
             made = values.distinct().count()
-        elif aggregate == "mean":
-            sums, counts = values.sum(), self._counts()
-            # Each group has one sum and one count, so the join makes one record of each.
-            made = sums.join_map(counts, lambda *both: (*both[:-2], quotient(*both[-2:])), keys=len(self._key))
+        elif aggregate == "max" and has_nulls:
+            made = largest(values)
+        elif aggregate == "max":
+            made = values.max()
+            if not of:
+                refuse_nulls(column, made)
+        elif aggregate == "min":  # a null is greater than every other value, so it is the smallest of nulls alone
+            made = values.min()
         else:
-            made = getattr(values, aggregate)()
+            made = (self._derived(with_zeros, column) if has_nulls else values).sum()
+        if aggregate == "mean":
+            counts = self._derived(presence, column).sum() if has_nulls else self._counts()
+            # Each group has one sum and one count, so the join makes one record of each.
+            made = made.join_map(counts, lambda *both: (*both[:-2], quotient(*both[-2:])), keys=len(self._key))
         return self._typed(made, aggregate, column, name)
 
     def _typed(self, made: Any, aggregate: str, column: str | None, name: str) -> Any:
@@ -172,6 +185,12 @@ class GroupBy(Generic[R]):
             is_whole = whole.names == (*self._names, column) and bool(self._names)
             self._indexed[column] = whole.keyed_by(*self._names) if is_whole else self._selected(column)
         return self._indexed[column]
+
+    def _derived(self, make: Callable[[Any], Any], column: str) -> Any:
+        """Return what a function makes of (group, value of a column), the same each time."""
+        if (make, column) not in self._indexed:
+            self._indexed[make, column] = make(self._indexed[column])
+        return self._indexed[make, column]
 
     def _selected(self, *columns: str) -> Any:
         """Return the columns of the groups, or the constant instead, as the key, and these columns."""

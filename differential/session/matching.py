@@ -6,7 +6,7 @@ Joins of keys count how often a key occurs on the other side. Here each key of i
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, cast
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from differential.arguments import check_collections
 from differential.arrangement.core import records_of
 from differential.frames.python import column_of
 from differential.operators import distinct as _distinct, join as _join
-from differential.session.joined import Named, On, joined_on, matched_columns
+from differential.session.joined import Named, On, joined_on, matched_columns, with_types
 from differential.session.near import refuse_other_types
 from differential.session.schema import as_type
 from differential.session.table_data import Column
@@ -76,7 +76,8 @@ def left_joined(left: Matched, right: Matched, on: On, missing: Mapping[str, Any
     matched = both.select(*kept, **{each: _fitting(each, filled[each]) for each in added}, keys=len(ours))
     # The operators of collections know no names. The columns are those of `alone`.
     lone = without.named(*alone.names).select(*kept, **{each: _all(filled[each]) for each in added}, keys=len(ours))
-    return matched.concat(lone)
+    types = {each: name_of(column) for each, column in filled.items()}
+    return with_types(cast(Any, matched.concat(lone)), {**both.types, **types})
 
 
 def _filled(name: str, value: Any, known: str | None) -> Column:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import datetime as dt
+from decimal import Decimal
 from fractions import Fraction
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -11,6 +14,7 @@ from hypothesis import given, settings, strategies as st
 
 from differential import Session, example
 from differential.errors import BuildError
+from differential.frames import typed
 from differential.session import Relation, tumbling
 from differential.session.group_by import ALL
 from timely import Scope
@@ -29,9 +33,11 @@ def people(scope: Scope) -> Relation:
 
 def aggregates_of(rows: list[tuple[Any, ...]]) -> tuple[Any, ...]:
     """Return by definition what `AGGREGATES` make of a group."""
-    totals = [row[2] for row in rows]
+    totals, kinds = [row[2] for row in rows], [row[3] for row in rows if row[3] is not None]
     mean = float(Fraction(sum(totals), len(totals)))
-    return (len(rows), len({row[3] for row in rows}), sum(totals), min(totals), max(totals), mean)
+    plain = len(rows), len({row[3] for row in rows}), sum(totals), min(totals), max(totals), mean
+    mean_kind = float(Fraction(sum(kinds), len(kinds))) if kinds else np.nan
+    return (*plain, sum(kinds), min(kinds, default=None), max(kinds, default=None), mean_kind)
 
 
 AGGREGATES: dict[str, Any] = {
@@ -41,6 +47,10 @@ AGGREGATES: dict[str, Any] = {
     "least": ("total", "min"),
     "most": ("total", "max"),
     "average": ("total", "mean"),
+    "sum of kinds": ("kind", "sum"),
+    "least kind": ("kind", "min"),
+    "greatest kind": ("kind", "max"),
+    "mean kind": ("kind", "mean"),
 }
 
 
@@ -68,8 +78,9 @@ def test_aggregates_of_groups_are_those_of_their_rows_at_each_commit(commits: li
             for row in held.values():
                 groups.setdefault(row[1], []).append(row)
                 windows.setdefault(row[0] // 2 * 2, set()).add(row[3])
-            assert by_customer.records() == sorted((name, *aggregates_of(each)) for name, each in groups.items())
-            assert of_all.records() == ([aggregates_of(list(held.values()))] if held else [])
+            expected = sorted(((name, *aggregates_of(each)) for name, each in groups.items()), key=itemgetter(0))
+            assert repr(by_customer.records()) == repr(expected)  # NaN differs from itself
+            assert repr(of_all.records()) == repr([aggregates_of(list(held.values()))] if held else [])
             assert kinds.records() == sorted((start, start + 2, len(found)) for start, found in windows.items())
 
 
@@ -113,3 +124,61 @@ def test_a_column_may_have_the_name_of_the_column_that_is_equal_in_all_records()
         return orders(scope).named("customer", ALL, "item").group_by().aggregate(n="count", most=(ALL, "max"))
 
     assert example(made) == [((3, 30), 1)]
+
+
+NULLABLE: dict[str, tuple[Any, list[Any], Any, Any]] = {
+    "int64?": (int | None, [-(2**63), 5], 5 - 2**63, float(Fraction(5 - 2**63, 2))),
+    "uint64?": (typed([], "uint64?"), [0, 2**63], 2**63, float(2**62)),
+    "float64?": (float | None, [0.5, float("-inf")], float("-inf"), float("-inf")),
+    "bool?": (bool | None, [False, True], 1, 0.5),
+    "decimal": (typed([], "decimal(9, 2)"), [Decimal("1.50"), Decimal("-2.00")], Decimal("-0.50"), -0.25),
+    "long decimal": (typed([], "decimal(38, 2)"), [Decimal("1.50"), Decimal("-2.00")], Decimal("-0.50"), -0.25),
+    "duration": (dt.timedelta, [dt.timedelta(1), dt.timedelta(2)], dt.timedelta(3), dt.timedelta(1, 43200)),
+    "date": (dt.date, [dt.date(2026, 1, 2), dt.date(1, 1, 1)], None, None),
+    "text?": (str | None, ["", "\U0010fffe"], None, None),
+    "bytes?": (bytes | None, [b"", b"\xff"], None, None),
+}
+"""For each type, two values, their sum and their mean."""
+
+
+@pytest.mark.parametrize("name", NULLABLE)
+def test_aggregates_leave_out_the_nulls_of_a_column_of_any_type(name: str) -> None:
+    of, values, total, mean = NULLABLE[name]
+    aggregates: dict[str, Any] = {"n": "count", "least": ("x", "min"), "most": ("x", "max")}
+    with Session() as db:
+        table = db.table("records", {"g": str, "x": of}, key="g")
+        ends = db.view("ends", lambda t: t.records.group_by("g").aggregate(**aggregates))
+        sums = None
+        if total is not None:
+            of_all: dict[str, Any] = {"total": ("x", "sum"), "mean": ("x", "mean")}
+            sums = db.view("sums", lambda t: t.records.group_by("g").aggregate(**of_all))
+        table.insert([("a", values[0]), ("a", None), ("a", values[1]), ("b", None), ("b", None)])
+        db.commit()
+        assert ends.records() == [("a", 3, min(values), max(values)), ("b", 2, None, None)]
+        if sums is not None:
+            none = type(total)(0)
+            assert repr(sums.records()[0]) == repr(("a", total, mean))
+            assert sums.records()[1][:2] == ("b", none)
+            assert sums.records()[1][2] is None if name == "duration" else np.isnan(sums.records()[1][2])
+        table.delete(g="a", x=max(values))
+        table.insert(g="b", x=values[0])
+        db.commit()
+        assert ends.records() == [("a", 2, min(values), min(values)), ("b", 3, values[0], values[0])]
+        if sums is not None:
+            assert [record[:2] for record in sums.records()] == [("a", none + min(values)), ("b", none + values[0])]
+
+
+def test_aggregates_leave_out_the_nulls_of_records_without_a_match() -> None:
+    with Session() as db:
+        db.table("people", {"name": ["ann", "bob"]})
+        db.table("orders", {"customer": ["ann", "ann"], "price": [3, 4], "day": [dt.date(2026, 1, 2)] * 2})
+        bills = db.view(
+            "bills",
+            lambda t: (
+                t.people.left_join(t.orders, on={"name": "customer"})
+                .group_by("name")
+                .aggregate(total=("price", "sum"), most=("price", "max"), last=("day", "max"))
+            ),
+        )
+        db.commit()
+        assert bills.records() == [("ann", 7, 4, dt.date(2026, 1, 2)), ("bob", 0, None, None)]

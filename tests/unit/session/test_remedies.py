@@ -52,7 +52,14 @@ def test_a_negative_group_has_the_same_likely_cause() -> None:
     ("use", "message"),
     [
         (lambda t: t.n.select("id", x=lambda r: np.where(r.id > 1, r.c, None)), r"typed\(values, 'text\?'\) of diff"),
-        (lambda t: t.n.group_by("id").sum("x"), r"fill_null\(column, 0\) of differential.frames"),
+        (
+            lambda t: t.n.select("id", y=lambda r: r.x + 1).group_by("id").sum("y"),
+            r"fill_null\(column, 0\) of differential.frames",
+        ),
+        (
+            lambda t: t.n.select("id", y=lambda r: r.x + 1).group_by("id").max("y"),
+            r"max: column 'y' has nulls, .*: filter\(lambda r: ~is_null\(r.y\)\), with is_null of differential.frames",
+        ),
         (lambda t: t.n.filter(lambda r: 1 in r.id), r"is_null of differential.frames .* and timely.rowwise for"),
         (lambda t: t.n.join(t.n.select(c="id", d="x"), on="c"), r"typed\(column, name\) of differential.frames does"),
     ],
@@ -84,9 +91,16 @@ def test_an_error_of_a_function_of_one_row_names_the_row(function: Any, message:
 @pytest.mark.parametrize(
     ("use", "message"),
     [
-        (lambda t: t.n.group_by("id").sum("x"), r"without nulls: fill_null\(column, 0\) .*; column 'x' holds int64\?"),
-        (lambda t: t.n.group_by("id").aggregate(a=("id2", "sum"), b=("x", "mean")), r"; column 'x' holds int64\?"),
-        (lambda t: t.m.group_by("id").sum("x"), r"; column 'x' holds int64\?"),
+        (
+            lambda t: t.n.select("id", y=lambda r: r.x + 1).group_by("id").sum("y"),
+            r"without nulls: fill_null\(column, 0\) .*; column 'y' holds int64\?",
+        ),
+        (
+            lambda t: (
+                t.n.select("id", "id2", y=lambda r: r.x + 1).group_by("id").aggregate(a=("id2", "sum"), b=("y", "mean"))
+            ),
+            r"; column 'y' holds int64\?",
+        ),
         (lambda t: t.n.group_by("id").sum("c"), r"sum needs one column of numbers as the value; column 'c' holds text"),
         (
             lambda t: t.n.select("id", y="id2").concat(t.n.select("id", y=lambda r: r.id2 / 2)),
