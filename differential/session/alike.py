@@ -38,6 +38,7 @@ from differential.operators import (
 from differential.session.joined import On
 from differential.session.matching import left_joined, with_match
 from differential.session.near import refuse_other_columns, refuse_other_types, refuse_stranger
+from differential.session.nulls import with_nulls_of
 from timely.errors import BuildError
 from timely.lowlevel import user_origin
 
@@ -59,12 +60,15 @@ def of_all(operator: Callable[Concatenate[Any, P], Any]) -> Callable[Concatenate
     """Return an operator as a method that keeps the names, because its records are records of the collections.
 
     It raises BuildError where another one is known to have another number of columns, these in another order, or other
-    types. Where only its key has a different number of columns, it is keyed like this one.
+    types. Where only its key has a different number of columns, it is keyed like this one. A column that may have nulls
+    in one of them may have nulls in the result.
     """
 
     @wraps(operator)
     def method(self: A, /, *others: P.args, **options: P.kwargs) -> A:
-        return self._alike(operator(self, *(self._fitted(operator.__name__, other) for other in others), **options))
+        whole = with_nulls_of(self, [other for other in others if isinstance(other, Alike)])
+        fitted = [whole._fitted(operator.__name__, other) for other in others]
+        return cast(A, whole._alike(operator(whole, *fitted, **options)))
 
     return method
 
@@ -113,6 +117,7 @@ class Alike(Collection):
         if not isinstance(other, Alike):
             return other
         refuse_other_columns(what, self.names, other.names)
+        other = with_nulls_of(other, [self])
         refuse_other_types(what, self.types, other.types, zip(self.names or (), other.names or ()), are_keys=False)
         if other.names is None or other.keys == self.keys:
             return other

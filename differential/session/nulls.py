@@ -1,20 +1,23 @@
-"""Aggregates that leave nulls out.
+"""Nulls in collections of named columns.
 
-To a collection a null is a value like others, greater than all of them. Here are parts of aggregates of named columns,
-for which it is the absence of a value, as in SQL. Each takes records of a group and one value, the last column.
+To a collection a null is a value like others, greater than all of them, and a column that may have nulls is of another
+type. Named columns that are put together get the same type, and their aggregates leave nulls out, as in SQL. The parts
+of aggregates that are here take records of a group and one value, the last column.
 """
 
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from differential.operators import filter as _filter, map as _map
+from differential.session.joined import with_types
 from timely.errors import DataError
-from timely.lowlevel import fill_null, is_null, name_of
+from timely.lowlevel import fill_null, is_null, name_of, nullable
 
 _WITHOUT_NULLS = {None, "bool", "int64", "uint64", "float16", "float32", "float64", "text", "bytes"}
 _SUMMED = {*_WITHOUT_NULLS, "decimal", "duration"} - {None, "text", "bytes"}
@@ -30,6 +33,26 @@ def are_left_out(of: str | None) -> bool:
     (False, True, True, False)
     """
     return of not in _WITHOUT_NULLS
+
+
+def with_nulls_of(relation: Any, others: Sequence[Any]) -> Any:
+    """Return a relation whose columns may have nulls where those of others may, if the types are else the same."""
+    wanted = {
+        position
+        for position, name in enumerate(relation.names or ())
+        for other in others
+        for theirs in (other.names or ())[position : position + 1]
+        if other.types.get(theirs) == f"{relation.types.get(name)}?"
+    }
+    if not wanted:
+        return relation
+    made = _map.map(
+        relation,
+        lambda *columns: tuple([nullable(each) if place in wanted else each for place, each in enumerate(columns)]),
+        keys=relation.keys,
+    )
+    types = {name: f"{of}?" if relation.names.index(name) in wanted else of for name, of in relation.types.items()}
+    return with_types(relation._alike(made), types)
 
 
 def with_zeros(records: Any) -> Any:

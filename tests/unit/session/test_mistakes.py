@@ -79,7 +79,7 @@ WRONG = [
     (lambda t: t.o.filter(lambda r: r.c.startswith("a")), r"column 'c': .* has no attribute 'startswith'.*rowwise"),
     (lambda t: t.c.map(lambda r: r.city.upper()), r"column 'city': .* has no attribute 'upper'.*rowwise"),
     (
-        lambda t: t.o.select("id").concat(t.o.select(id="x")),
+        lambda t: t.o.select("id").iterate(lambda _: t.o.select(id="x")),
         r"\. One side may have nulls, and the other not: nullable\(column\), .* id=lambda r: nullable\(r.id\)\)",
     ),
 ]
