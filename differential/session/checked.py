@@ -122,7 +122,7 @@ def _refuse_other_rows(function: Callable[..., Any], columns: tuple[Any, ...], r
             raise BuildError(
                 f"the function returns {one!r:.80} for the row {values!r:.160} among {rows:,} rows, and {other!r:.80} "
                 "for the row alone: which rows it receives together is not determined, so what it returns for a row "
-                "must depend on that row only. group_by(...), keyed_by(...).top_k(...) and window(...) compute over "
+                "must depend on that row only. group_by(...), its top_k(...) and window(...) compute over "
                 "rows"
             )
 

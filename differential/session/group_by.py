@@ -62,6 +62,10 @@ class GroupBy(Generic[R]):
     [((1, 3, 30), 1), ((2, 1, 5), 1)]
     >>> example(lambda scope: groups(scope).aggregate(orders="count", customers=("customer", "count_distinct")))
     [((4, 2), 1)]
+    >>> example(lambda scope: groups(scope, "customer").top_k(1, by="total"))
+    [((1, 30), 1), ((2, 5), 1)]
+    >>> example(lambda scope: groups(scope).top_k(2, by="total"))
+    [((1, 20), 1), ((1, 30), 1)]
     """
 
     def __init__(self, records: Callable[[], R], names: tuple[str, ...], columns: tuple[str, ...] | None) -> None:
@@ -121,6 +125,20 @@ class GroupBy(Generic[R]):
         """
         known_columns(self._columns, "mean", [column])
         return self._without_key(self._only([column])._of("mean", column, column))
+
+    def top_k(self, k: int, by: str | Sequence[str], *, smallest: bool = False) -> R:
+        """Return the `k` records of each group that are largest (or smallest) in some columns, compared one by one.
+
+        The other columns, in their order, break ties. A record that occurs twice counts twice.
+
+        Raises BuildError where one of the columns does not exist, and DataError where `k` is not a whole number of at
+        least 1.
+        """
+        first = tuple(by) if isinstance(by, (list, tuple)) else (by,)
+        names = known_columns(self._columns, "top_k", first)
+        whole = self._selected(*(each for each in dict.fromkeys((*first, *names)) if each not in self._names))
+        made: R = whole.top_k(k, smallest=smallest).select(*names)
+        return made
 
     if not TYPE_CHECKING:
 

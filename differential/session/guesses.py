@@ -14,13 +14,13 @@ _COMPUTE = "select('kept', new=lambda r: r.total * 2) computes a column"
 _CONCAT = "concat(other) has the records of both"
 _DISTINCT = "distinct() has each record once"
 _ORDER = (
-    "a collection has no order. What is read of an answer is sorted, and keyed_by('column').top_k(3) keeps the largest "
-    "values of each key"
+    "a collection has no order. What is read of an answer is sorted, and group_by().top_k(3, by='total') keeps the "
+    "largest records"
 )
 _LEFT = 'left.left_join(right, on="id", missing={"city": ""}) keeps records without a match'
 _DIFFERENT = "group_by('column').count_distinct('other') counts the different values of each group"
 _ALL = "group_by().count() counts all records"
-_LARGEST = "keyed_by('column').top_k(3) keeps the largest values of each key"
+_LARGEST = "top_k(3, by='total') keeps the largest records of each group"
 RELATION = {
     "where": _FILTER,
     "query": _FILTER,
@@ -64,7 +64,7 @@ GROUPS = {
     "avg": "mean('column') is the mean",
     "average": "mean('column') is the mean",
     **dict.fromkeys(("nunique", "n_unique", "distinct"), "count_distinct('column') counts the different values"),
-    **dict.fromkeys(("top_k", "nlargest", "head"), _LARGEST),
+    **dict.fromkeys(("nlargest", "head", "limit", "sort"), _LARGEST),
     **dict.fromkeys(("median", "std", "var", "first", "last", "quantile", "list", "apply", "reduce"), _OTHERS),
 }
 """The same for groups."""
