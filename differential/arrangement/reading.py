@@ -38,7 +38,7 @@ import numpy as np
 from differential.arrangement.arranged import Arranged
 from differential.arrangement.export import Export
 from differential.arrangement.import_trace import import_trace
-from differential.data.codes import Codes, ColumnKind, Encoder
+from differential.data.codes import Codes, ColumnKind, Encoder, type_name
 from differential.data.interned import own_strings
 from differential.data.negative import negative_count
 from differential.data.overflow import named
@@ -124,6 +124,11 @@ class Cursor:
         # A copy: keys of another kind are refused here, and the arrangement's encoder must not learn their kind.
         self._key = Encoder(key.interner, key.part, key.kinds)
         self._value = value
+
+    @property
+    def key_types(self) -> tuple[str, ...]:
+        """The names of the types of the key's columns, as far as rows have shown them."""
+        return tuple(map(type_name, self._key.kinds or ()))
 
     __iter__ = None
     """A cursor cannot be iterated over; without this Python would look up 0, 1, 2, ... for ever."""

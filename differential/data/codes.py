@@ -436,6 +436,15 @@ def _remedy(one: AnyKind, other: AnyKind) -> str:
     return f"convert it{by}, so that it is always the same"
 
 
+def type_name(kind: AnyKind) -> str:
+    """Return the name of the type of a column of a kind.
+
+    >>> type_name(ColumnKind.INT)
+    'int64'
+    """
+    return TYPE_NAMES[kind] if isinstance(kind, ColumnKind) else kind.name
+
+
 def _plain_name(kind: AnyKind) -> str:
     """Return the name of the type of a column of a kind, without the mark of one that may have nulls."""
-    return TYPE_NAMES[kind] if isinstance(kind, ColumnKind) else kind.name.removesuffix("?")
+    return type_name(kind).removesuffix("?")

@@ -72,6 +72,7 @@ GROUPS = {
 _INSERT = "insert(...) adds rows"
 _DELETE = "delete(...) removes rows"
 _UPSERT = "upsert(...) replaces the rows of a key"
+_FIND = "find(...) reads the rows of a key, as in find(id=3)"
 _READ = "to_pandas(), to_polars(), to_arrow() and records() read the rows"
 TABLE = {
     **dict.fromkeys(("add", "append", "extend", "put", "write", "load"), _INSERT),
@@ -80,6 +81,7 @@ TABLE = {
     **dict.fromkeys(("clear", "truncate"), "delete(table.to_pandas()) removes all rows"),
     **dict.fromkeys(("update", "replace", "set"), _UPSERT),
     **dict.fromkeys(("head", "tail", "show", "collect", "df", "to_df", "to_dataframe", "to_dict", "to_list"), _READ),
+    **dict.fromkeys(("get", "lookup", "loc", "fetch", "first", "one"), _FIND),
     "shape": "len(...) is the number of rows, and .columns are the names",
     "size": "len(...) is the number of rows",
     "subscribe": "watch(callback) calls a function at each commit, and changes() collects what commits change",

@@ -6,17 +6,17 @@ import datetime as dt
 from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from html import escape
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal
 
 from differential.data.ticks import Duration
 from differential.session.catalog import Catalog
 from differential.session.changes import Change, Changes
 from differential.session.clock import Clock
 from differential.session.event_time import begin, expired
+from differential.session.finding import found
 from differential.session.guesses import RELATION, TABLE, absent
 from differential.session.item import Item, negative_rows
 from differential.session.live import Cell, Watch
-from differential.session.near import meant, refuse_name
 from differential.session.plotting import Shape, plotted
 from differential.session.reading import attached, rejects_of
 from differential.session.relation import Relation
@@ -34,8 +34,6 @@ from timely.lowlevel import user_origin
 
 if TYPE_CHECKING:
     from differential.session.serving.publication import Publication
-
-Named = TypeVar("Named", "Table", "View")
 
 
 class Readable:
@@ -66,6 +64,21 @@ class Readable:
     def rows(self) -> Rows:
         """Return the rows as of the last commit. Raises SessionError where it was dropped or has failed."""
         return self._catalog.read(self._item)
+
+    def find(self, **key: Any) -> Rows:
+        """Return the rows of one key, or with lists for values of several, as of the last commit.
+
+        It reads the index of the key, and so these rows alone. Raises SessionError if the columns are not those of the
+        key, and DataError if a value is not of the type of its column.
+
+        >>> from differential.session import Session
+        >>> with Session() as db:
+        ...     stock = db.table("stock", {"item": ["nut", "nut", "cog"], "pieces": [3, 4, 5]}, key="item")
+        ...     number = db.commit()
+        ...     stock.find(item="nut").records(), stock.find(item=["cog", "bolt"]).records()
+        ([('nut', 3), ('nut', 4)], [('cog', 5)])
+        """
+        return found(self._catalog, self._item, key)
 
     def records(self) -> list[Record]:
         """Return the rows as tuples, sorted."""
@@ -425,24 +438,3 @@ def _absent(readable: Readable, name: str) -> str:
     if name not in TABLE and (near := get_close_matches(name, [*operators, *own], 1)) and near[0] not in own:
         return _absent(readable, near[0]).replace(repr(near[0]), repr(name), 1)
     return absent(readable, name, TABLE)
-
-
-def existing(catalog: Catalog, name: str, of: type[Named]) -> Named:
-    """Return the table or view of a name. Raises SessionError if there is none, or if it is not of this class."""
-    kind = of.__name__.lower()
-    if callable(name):
-        raise SessionError(
-            f"{kind} (at {user_origin()}) takes a name before the definition, as in db.{kind}('name', definition)"
-        )
-    refuse_name(name)
-    item = catalog.items.get(name)
-    if item is None:
-        there = tuple(catalog.items.values())  # at once: another thread may add a table
-        near = meant(name, [each.name for each in there if each.kind == kind])
-        made = "{'column': type}" if kind == "table" else "definition"
-        raise SessionError(
-            f"there is no {kind} {name!r} (at {user_origin()}){near}; db.{kind}({name!r}, {made}) makes one"
-        )
-    if item.kind != kind:
-        raise SessionError(f"{item} is not a {kind} (at {user_origin()}): use db.{item.kind}({name!r})")
-    return of(catalog, item)

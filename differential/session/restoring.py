@@ -8,13 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from differential.data.codes import kind_of
+from differential.data.codes import kind_of, type_name
 from differential.durable import kinds
 from differential.durable.places import Stores
 from differential.session.catalog import Catalog
 from differential.session.item import Item, readers
 from differential.session.kept import Kept
-from differential.session.schema import type_name
 from differential.session.site import Site
 from differential.session.storage import SessionStorage
 from differential.session.table_data import Column

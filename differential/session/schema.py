@@ -23,7 +23,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from differential.data.codes import FLOAT_TYPES, TYPE_NAMES, AnyKind, ColumnKind, kind_of
+from differential.data.codes import FLOAT_TYPES, TYPE_NAMES, AnyKind, ColumnKind, kind_of, type_name
 from differential.frames.python import type_of
 from differential.operators.input import owned
 from differential.session.lists import learned, shape_of
@@ -136,15 +136,6 @@ class Schema:
 def _first_lists(column: Column) -> list[Any]:
     """Return the values of the rows in which lists are looked at, if the column may hold lists."""
     return np.asarray(column[:_LOOKED_AT]).tolist() if is_opaque(column) else []
-
-
-def type_name(kind: AnyKind) -> str:
-    """Return the name of the type of a column of a kind.
-
-    >>> type_name(ColumnKind.INT)
-    'int64'
-    """
-    return TYPE_NAMES[kind] if isinstance(kind, ColumnKind) else kind.name
 
 
 def _of_nulls(column: Column, kind: AnyKind | None) -> Column:

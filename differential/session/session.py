@@ -27,11 +27,12 @@ from differential.session.awaiting import in_thread
 from differential.session.catalog import Catalog
 from differential.session.cluster import Cluster
 from differential.session.engine import Engine
+from differential.session.existing import existing
 from differential.session.failures import present
 from differential.session.guesses import SESSION, absent
 from differential.session.item import Item
 from differential.session.near import meant, names_of, refuse_name
-from differential.session.readable import Readable, Table, View, existing
+from differential.session.readable import Readable, Table, View
 from differential.session.reading import Ingestion, rejects_of, run
 from differential.session.rows import Rows
 from differential.session.site import Definition
@@ -142,8 +143,7 @@ class Session:
         """Return a new table that has, from the next commit on, the rows of `data`; without `data`, the existing one.
 
         A durable session returns the table that an earlier one has committed, with the rows that it has: then `data`
-        only names its columns, and may state their types. If there are more of them now, `added` has their values in
-        the existing rows.
+        only names its columns, and may state their types. If there are more now, `added` has their values for these.
 
         `data` is a dictionary of columns, a list of dictionaries, a frame of pandas or Polars, or an Arrow table; a
         dictionary of names and types makes an empty table. `key` names the columns that the index has first, by default

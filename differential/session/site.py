@@ -192,7 +192,7 @@ class Site:
         Raises DataError, which names the item, where a row occurs a negative number of times.
         """
         try:
-            part = self._part(item)
+            part = self.part(item)
             keys, values, counts = part.trace.contents(part.at)
         except NegativeCountError as error:
             raise negative_rows(item, error.fault) from None
@@ -204,11 +204,11 @@ class Site:
 
     def read_before(self, index: Item, limit: int) -> Share:
         """Return the rows of an index by event time that are before a limit, without the column of the index."""
-        part = self._part(index)
+        part = self.part(index)
         _, rows, counts = part.trace.cursor(part.at).below(limit)
         return Share(rows, counts)
 
-    def _part(self, item: Item) -> ItemPart:
+    def part(self, item: Item) -> ItemPart:
         """Return this worker's part of an item. Raises SessionError if the item was dropped."""
         part = item.parts[self.worker.index]
         if item.error is not None or part is None:
