@@ -1,8 +1,8 @@
 """A session beside the bare engine: one table of edges, and a view that counts each node's.
 
 The figures are the time to take edges in bulk, of one commit of one edge (median), of the same epoch in a program of
-one worker that steps itself, and of a question: who follows whom a node follows. The processor time of a commit is that
-of all threads and processes. All answers are compared with NumPy.
+one worker that steps itself, of reading the edges of a node, and of a question: who follows whom a node follows. The
+processor time of a commit is that of all threads and processes. All answers are compared with NumPy.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def measure(edges: int, workers: int, processes: bool) -> Figures:
     _session(1_000, 1, False)
     _bare(1_000)
     warm_up = clock.perf_counter() - begun
-    inserted, commits, used, asks = _session(edges, workers, processes)
+    inserted, commits, used, finds, asks = _session(edges, workers, processes)
     bare = _bare(edges)
     return {
         WARM_UP: warm_up,
@@ -53,6 +53,7 @@ def measure(edges: int, workers: int, processes: bool) -> Figures:
         "commit, processor us": 1e6 * used / COMMITS,
         "bare epoch, median us": 1e6 * float(np.median(bare)),
         "over the bare engine, us": 1e6 * float(np.median(commits) - np.median(bare)),
+        "find, median us": 1e6 * float(np.median(finds)),
         "ask, median ms": 1e3 * float(np.median(asks)),
         "ask, p95 ms": 1e3 * float(np.percentile(asks, 95)),
     }
@@ -68,8 +69,11 @@ def _changed(number: int, nodes: int) -> tuple[int, int]:
     return number * 7919 % nodes, number
 
 
-def _session(edges: int, workers: int, processes: bool) -> tuple[float, list[float], float, list[float]]:
-    """Return the seconds of inserting the edges, of each commit, of processors in all commits, and of each question."""
+def _session(edges: int, workers: int, processes: bool) -> tuple[float, list[float], float, list[float], list[float]]:
+    """Return the seconds of inserting the edges, of each commit, of processors in all commits, and of each answer.
+
+    The answers are the rows of a key, and those to a question.
+    """
     source, target = _graph(edges)
     nodes = edges // 10
     with Session(workers, processes) as db:
@@ -79,7 +83,7 @@ def _session(edges: int, workers: int, processes: bool) -> tuple[float, list[flo
         table.insert(source=source, target=target)
         db.commit()
         inserted = clock.perf_counter() - begun
-        commits, asks, used = [], [], _processor()
+        commits, finds, asks, used = [], [], [], _processor()
         for number in range(COMMITS):
             one, other = _changed(number, nodes)
             begun = clock.perf_counter()
@@ -92,15 +96,19 @@ def _session(edges: int, workers: int, processes: bool) -> tuple[float, list[flo
         for number in range(QUESTIONS):
             start = number * 104_729 % nodes
             begun = clock.perf_counter()
+            out = len(table.find(source=start))
+            finds.append(clock.perf_counter() - begun)
+            begun = clock.perf_counter()
             answer = db.ask(partial(_two_hops, start))
             found = len(answer)
             asks.append(clock.perf_counter() - begun)
             near = target[source == start]
+            check(out == len(near), f"the edges of {start} are right")
             check(found == len(np.unique(target[np.isin(source, near)])), f"the answer for {start} is right")
         counts = np.bincount(source, minlength=nodes)
         node, degree = degrees.rows().arrays()
         check(bool((counts[node] == degree).all()) and len(node) == np.count_nonzero(counts), "the degrees are right")
-    return inserted, commits, used, asks
+    return inserted, commits, used, finds, asks
 
 
 def _processor() -> float:
