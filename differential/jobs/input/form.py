@@ -22,11 +22,21 @@ MOST_DIGITS = 4000
 """Python converts no longer text to an integer."""
 FLOAT = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?", re.ASCII)
 RUN = re.compile("[ \t]+")
+JSON = re.compile(r'\s*\[?\s*\{\s*"[^"]*"\s*:')
+"""How a line begins that is an object of JSON, or the first of a list."""
 MARK = b"\xef\xbb\xbf"
 """The byte order mark of UTF-8, with which some programs begin a text."""
 COMMENTS = ("#", "%", "//")
 """What a comment begins with, after blanks."""
 CANDIDATES = ("\t", ",", ";", BLANKS)
+ENDS = {
+    *(("source", "target"), ("src", "dst"), ("src", "dest"), ("from", "to"), ("head", "tail"), ("start", "end")),
+    *(("sourceid", "targetid"), ("source_id", "target_id"), ("fromnodeid", "tonodeid"), ("from_id", "to_id")),
+    *(("node1", "node2"), ("node_1", "node_2"), ("id_1", "id_2"), ("id1", "id2")),
+}
+"""What headers usually name the ends of edges, in lower case."""
+NO_NUMBERS = {"na", "nan", "null", "none", "inf", "infinity", "missing"}
+"""What stands in the place of numbers that are not there."""
 SEPARATED = "; `--separator` states what is between columns"
 
 
@@ -121,6 +131,11 @@ def edge_form(label: str, head: bytes, layout: InputLayout) -> Form:
     if not found:
         what = "has comments but no edges" if head.strip() else "is empty"
         raise DataError(f"{label} {what}; an empty graph has a header: `--header`")
+    if layout.separator is None and JSON.match(found[0].text):
+        raise DataError(
+            f"{label}, line {found[0].number}: is JSON, and edges are lines of two fields or more: convert the file to "
+            "Parquet, as duckdb and pandas do"
+        )
     separator = layout.delimiter or _separator(label, found, layout)
     rows = [split(line.text, separator) for line in found]
     header = _header(label, rows, layout)
@@ -192,17 +207,42 @@ def _width(rows: Sequence[Sequence[str]], layout: InputLayout) -> int:
 
 
 def _header(label: str, rows: Sequence[Sequence[str]], layout: InputLayout) -> bool:
-    """Return whether the first line names the columns: it has no integers where the lines after it do."""
+    """Return whether the first line names the columns: it has no numbers where the lines after it do, or usual names.
+
+    >>> _header("graph", [["from", "to"], ["a", "b"]], InputLayout())
+    True
+    >>> _header("graph", [["a", "b", "cost"], ["c", "d", "0.5"]], InputLayout())
+    True
+    >>> _header("graph", [["a", "b"], ["c", "d"]], InputLayout())
+    False
+    """
     if layout.header is not None:
         return layout.header
+    first, others = rows[0], rows[1:]
     given = [column for column in (weight_kind(layout.weight)[0], layout.time) if column and not column.isdecimal()]
-    if given and set(given) <= set(rows[0]):
+    if given and set(given) <= set(first):
         return True
-    if given or len(rows) < 2:
+    if given:
         return False
-    where = places(label, layout, _width(rows, layout), rows[0], _remedy(layout))
-    nodes = [rows[0][place] for place in (where.source, where.target) if place < len(rows[0])]
-    return not any(map(INTEGER.fullmatch, nodes)) and integers(rows[1:], where) > 0.5
+    where = places(label, layout, _width(rows, layout), first, _remedy(layout))
+    nodes = [first[place] for place in (where.source, where.target) if place < len(first)]
+    if tuple(map(str.lower, nodes)) in ENDS:
+        return True
+    if not others or any(map(INTEGER.fullmatch, nodes)):
+        return False
+    if integers(others, where) > 0.5:
+        return True
+    beside = [place for place in range(len(first)) if place not in (where.source, where.target)]
+    return any(_is_name(first[place]) and _numbers(others, place) > 0.5 for place in beside)
+
+
+def _is_name(text: str) -> bool:
+    return text.replace(" ", "").isidentifier() and text.lower() not in NO_NUMBERS
+
+
+def _numbers(rows: Sequence[Sequence[str]], place: int) -> float:
+    """Return the share of rows that have a number in a column."""
+    return sum(place < len(row) and FLOAT.fullmatch(row[place]) is not None for row in rows) / len(rows)
 
 
 def _separator(label: str, found: Sequence[DataLine], layout: InputLayout) -> str:
