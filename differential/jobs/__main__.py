@@ -23,8 +23,10 @@ def main(arguments: list[str]) -> int:
     if name in known:
         return run_program(known[name], name, arguments[1:])
     if name not in ("-h", "--help"):
-        close = difflib.get_close_matches(name, known)
-        hint = f"; did you mean {' or '.join(close)}?" if close else ""
+        stem = name.lower().removesuffix("s")
+        close = [each for each, path in known.items() if len(stem) > 3 and stem in about(path).lower()]
+        close += [each for each in difflib.get_close_matches(name, known) if each not in close]
+        hint = f"; did you mean {' or '.join(close)}?" if close else "; `python -m differential.jobs` lists all"
         print(f"{USAGE}\njobs: no job is called {name!r}{hint}", file=sys.stderr)
         return 2
     width = max(map(len, known))

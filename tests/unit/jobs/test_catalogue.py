@@ -23,9 +23,20 @@ def test_the_jobs_have_names_and_short_descriptions() -> None:
         assert 20 < len(catalogue.about(known[name])) <= LONGEST
 
 
-def test_an_unknown_name_is_refused_with_those_it_resembles(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["wordcuont"]) == 2
-    assert "no job is called 'wordcuont'; did you mean wordcount?" in capsys.readouterr().err
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("wordcuont", "did you mean wordcount?"),
+        ("motifs", "did you mean triangles?"),
+        ("cores", "did you mean kcore"),
+        ("scc", "`python -m differential.jobs` lists all"),
+    ],
+)
+def test_an_unknown_name_is_refused_with_those_it_resembles(
+    name: str, hint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([name]) == 2
+    assert f"no job is called {name!r}; {hint}" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", ["components", "wordcount"])
