@@ -3,7 +3,7 @@
 - `GET /` lists the tables and views that may be read, and the tables that may be changed.
 - `POST /tables/NAME` commits changes of a table, one JSON object on each line. With the header `Idempotency-Key` it is
   safe to repeat.
-- `GET /rows/NAME` returns the rows as of the last commit.
+- `GET /rows/NAME` returns the rows as of the last commit; `GET /rows/NAME?COLUMN=VALUE` those of a key.
 - `GET /changes/NAME` returns a stream of Server-Sent Events, or of messages if it opens a WebSocket: a snapshot and the
   changes of each commit, or the changes after `Last-Event-ID` or `?after=`.
 """
@@ -24,6 +24,7 @@ from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocket
 
 from differential.session.catalog import Catalog
+from differential.session.finding import found_by_text
 from differential.session.item import Item
 from differential.session.serving.form import records, text
 from differential.session.serving.incoming import TABLE, Incoming, Reply
@@ -162,8 +163,12 @@ class Application:
         if item is None:
             return _json(404, {"error": f"there is no table or view {request.path_params['name']!r} to read here"})
 
+        key: dict[str, list[str]] = {}
+        for column, value in request.query_params.multi_items():
+            key.setdefault(column, []).append(value)
+
         def rows() -> Response:
-            found, commit = self._catalog.snapshot(item)
+            found, commit = found_by_text(self._catalog, item, key) if key else self._catalog.snapshot(item)
             return _json(
                 200, {"commit": commit, "columns": found.columns, "rows": records(found.columns, found.arrays())}
             )
@@ -171,7 +176,8 @@ class Application:
         try:
             return await asyncio.to_thread(rows)
         except (DataError, SessionError) as error:
-            return _json(503 if self.is_over else 409, {"error": str(error)})
+            refused = 400 if key and isinstance(error, DataError) else 409
+            return _json(503 if self.is_over else refused, {"error": str(error)})
 
     async def _socket(self, socket: WebSocket) -> None:
         await socket.accept()

@@ -361,3 +361,30 @@ def test_another_table_of_the_name_of_the_requests_is_refused(columns: dict[str,
         db.view(incoming.TABLE, lambda t: t.constant(1))
         with pytest.raises(SessionError, match="view 'http_requests' is not a table"):
             db.serve()
+
+
+def test_the_rows_of_keys_are_found_by_their_texts() -> None:
+    with Session(2) as db, client(db.serve()) as http:
+        stock = db.table("stock", {"item": str, "day": dt.date, "box": int | None, "pieces": int}, key=["item", "box"])
+        days = db.view("days", lambda t: t.stock.group_by("day").sum("pieces"))
+        assert http.get("/rows/stock?item=nut&box=1").json()["rows"] == []
+        stock.insert([("nut", dt.date(2026, 1, 2), 1, 5), ("nut", dt.date(2026, 1, 3), None, 6), ("a b", None, 2, 7)])
+        db.commit()
+        answer = http.get("/rows/stock?item=nut&box=1&item=nut&box=&item=bolt&box=1").json()
+        assert (answer["commit"], answer["columns"]) == (1, ["item", "day", "box", "pieces"])
+        assert answer["rows"] == [["nut", "2026-01-02", 1, 5], ["nut", "2026-01-03", None, 6]]
+        assert http.get("/rows/stock?box=2&item=a%20b").json()["rows"] == [["a b", None, 2, 7]]
+        assert http.get("/rows/days?day=2026-01-03&day=2026-01-03").json()["rows"] == [["2026-01-03", 6]]
+        assert http.get("/rows/days?day=").json()["rows"] == [[None, 7]]
+        for query, error in (
+            ("stock?item=nut", "table 'stock' has the key 'item', 'box': give as many values"),
+            ("stock?item=nut&box=1&box=2", "give as many values"),
+            ("stock?pieces=5", "give as many values"),
+            ("stock?item=nut&box=x", "column 'box' (int64?) cannot be 'x'"),
+            ("days?day=tomorrow", "column 'day' (date) cannot be 'tomorrow'"),
+        ):
+            answer = http.get(f"/rows/{query}")
+            assert (answer.status_code, error in answer.json()["error"]) == (400, True), answer.json()
+        db.drop("days")
+        assert http.get("/rows/days?day=").status_code == 404
+        assert days.name == "days"
