@@ -14,7 +14,7 @@ from differential.session.compared import Compared
 from differential.session.row import Row, by_name, has_columns_as_parameters, name_column
 from differential.session.variables import refuse_changes, variables_of
 from timely.errors import BuildError, ComparisonError
-from timely.lowlevel import ColumnLike, typed, user_origin
+from timely.lowlevel import ColumnLike, Typed, name_of, typed, user_origin
 
 
 def checked_by_name(
@@ -86,12 +86,30 @@ def checked(
     return of_columns
 
 
-def _try_without_rows(names: Sequence[str], function: Callable[..., Any], columns: Sequence[Any]) -> None:
-    """Raise ComparisonError if a function compares what can never be equal, AttributeError for an unknown column."""
+def nullable_results(names: Sequence[str], function: Callable[..., Any], types: Mapping[str, str]) -> dict[int, str]:
+    """Return the types of those columns returned by a function of columns that may have nulls, by their positions.
+
+    None is known unless the `types` of all columns are. What `rowwise` makes of a function is not called for this.
+
+    >>> nullable_results(["n"], lambda n: (n, n + 1, n > 3), {"n": "int64?"})
+    {0: 'int64?', 1: 'int64?', 2: 'bool?'}
+    """
+    if hasattr(function, "rowwise") or not all(name in types for name in names):
+        return {}
+    result = _try_without_rows(names, function, [typed([], types[name]) for name in names])
+    columns = enumerate(result if isinstance(result, tuple) else (result,))
+    return {place: name_of(each) for place, each in columns if isinstance(each, Typed) and name_of(each).endswith("?")}
+
+
+def _try_without_rows(names: Sequence[str], function: Callable[..., Any], columns: Sequence[Any]) -> Any:
+    """Return what a function returns for columns without rows, None if it raises an error.
+
+    Raises ComparisonError if it compares what can never be equal, AttributeError for an unknown column.
+    """
     views = [column.view(Compared) if type(column) is np.ndarray else column for column in columns]
     try:
         with np.errstate(all="ignore"):
-            function(*views)
+            return function(*views)
     except ComparisonError as error:
         name_column(error, names, views)
         raise
@@ -99,7 +117,8 @@ def _try_without_rows(names: Sequence[str], function: Callable[..., Any], column
         if isinstance(error.obj, Row):
             raise
     except Exception:
-        return
+        pass
+    return None
 
 
 def _refuse_other_rows(function: Callable[..., Any], columns: tuple[Any, ...], result: Any) -> None:

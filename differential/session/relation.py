@@ -24,7 +24,7 @@ from differential.collection import Arrangement, Collection
 from differential.operators import filter as _filter, join as _join
 from differential.operators.attempt import Attempt
 from differential.session.alike import Alike
-from differential.session.checked import checked, checked_by_name
+from differential.session.checked import checked, checked_by_name, nullable_results
 from differential.session.group_by import GroupBy, Windows
 from differential.session.guesses import RELATION, absent
 from differential.session.joined import On, joined_on, with_types
@@ -155,6 +155,7 @@ class Relation(Alike):
         made = [known.index(each) if isinstance(each, str) else of_row(known, each) for each in kept.values()]
         function = checked(known, chosen(known, made), *computed.values(), types=whole.types)
         types = {new: whole.types.get(old) for new, old in kept.items() if isinstance(old, str)}
+        types |= {[*kept][place]: of for place, of in nullable_results(known, chosen(known, made), whole.types).items()}
         made_of = with_types(whole.map(function, keys=keys, name="select").named(*names, *computed), types)
         return made_of.at(self.event_time) if self.event_time in names else made_of
 

@@ -183,7 +183,7 @@ def test_a_view_without_rows_has_the_types_of_the_columns_that_it_takes_from_tab
         }
         known = {
             "some": {"id": "int64", "price": "double", "word": "string"},
-            "renamed": {"price": "double", "text": "string", "twice": "null"},
+            "renamed": {"price": "double", "text": "string", "twice": "double"},
             "both": {"id": "int64", "price": "double", "word": "string", "name": "binary"},
             "few": {"name": "binary", "price": "double"},
         }

@@ -182,3 +182,20 @@ def test_aggregates_leave_out_the_nulls_of_records_without_a_match() -> None:
         )
         db.commit()
         assert bills.records() == [("ann", 7, 4, dt.date(2026, 1, 2)), ("bob", 0, None, None)]
+
+
+def test_aggregates_leave_out_the_nulls_of_columns_that_are_computed_of_those_of_tables() -> None:
+    with Session() as db:
+        db.table("orders", {"customer": ["ann", "ann", "bob"], "price": [3, None, None], "pieces": [2, 1, 5]})
+        bills = db.view(
+            "bills",
+            lambda t: (
+                t.orders.select("customer", total=lambda r: r.price * r.pieces, twice=lambda r: 2 * r.pieces)
+                .group_by("customer")
+                .aggregate(
+                    total=("total", "sum"), most=("total", "max"), mean=("total", "mean"), twice=("twice", "max")
+                )
+            ),
+        )
+        db.commit()
+        assert repr(bills.records()) == repr([("ann", 6, 6, 6.0, 4), ("bob", 0, None, float("nan"), 10)])

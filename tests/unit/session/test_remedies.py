@@ -53,11 +53,11 @@ def test_a_negative_group_has_the_same_likely_cause() -> None:
     [
         (lambda t: t.n.select("id", x=lambda r: np.where(r.id > 1, r.c, None)), r"typed\(values, 'text\?'\) of diff"),
         (
-            lambda t: t.n.select("id", y=lambda r: r.x + 1).group_by("id").sum("y"),
+            lambda t: t.n.map(lambda r: (r.id, r.x)).named("id", "y").group_by("id").sum("y"),
             r"fill_null\(column, 0\) of differential.frames",
         ),
         (
-            lambda t: t.n.select("id", y=lambda r: r.x + 1).group_by("id").max("y"),
+            lambda t: t.n.map(lambda r: (r.id, r.x)).named("id", "y").group_by("id").max("y"),
             r"max: column 'y' has nulls, .*: filter\(lambda r: ~is_null\(r.y\)\), with is_null of differential.frames",
         ),
         (lambda t: t.n.filter(lambda r: 1 in r.id), r"is_null of differential.frames .* and timely.rowwise for"),
@@ -92,12 +92,15 @@ def test_an_error_of_a_function_of_one_row_names_the_row(function: Any, message:
     ("use", "message"),
     [
         (
-            lambda t: t.n.select("id", y=lambda r: r.x + 1).group_by("id").sum("y"),
+            lambda t: t.n.map(lambda r: (r.id, r.x)).named("id", "y").group_by("id").sum("y"),
             r"without nulls: fill_null\(column, 0\) .*; column 'y' holds int64\?",
         ),
         (
             lambda t: (
-                t.n.select("id", "id2", y=lambda r: r.x + 1).group_by("id").aggregate(a=("id2", "sum"), b=("y", "mean"))
+                t.n.map(lambda r: (r.id, r.id2, r.x))
+                .named("id", "z", "y")
+                .group_by("id")
+                .aggregate(a=("z", "sum"), b=("y", "mean"))
             ),
             r"; column 'y' holds int64\?",
         ),

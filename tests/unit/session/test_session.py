@@ -438,11 +438,11 @@ def test_definitions_have_the_full_power_of_collections(db: Session) -> None:
 def test_a_question_leaves_nothing_behind(db: Session) -> None:
     engine, orders = db._catalog.engine, db._catalog.items["orders"]
     before = engine.call(lambda site: len(site.worker.dataflows))
-    imports = engine.call(lambda site: site._part(orders).trace.statistics().imports)
+    imports = engine.call(lambda site: site.part(orders).trace.statistics().imports)
     for _ in range(3):
         db.ask(lambda t: t.orders.group_by("total").count())
     assert engine.call(lambda site: len(site.worker.dataflows)) == before
-    assert engine.call(lambda site: site._part(orders).trace.statistics().imports) == imports
+    assert engine.call(lambda site: site.part(orders).trace.statistics().imports) == imports
     asked, kept = Everything(), Everything()
     gone, alive = weakref.ref(asked), weakref.ref(kept)
     db.ask(lambda t, function=asked: t.orders.filter(function))
