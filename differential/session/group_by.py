@@ -129,7 +129,8 @@ class GroupBy(Generic[R]):
     def top_k(self, k: int, by: str | Sequence[str], *, smallest: bool = False) -> R:
         """Return the `k` records of each group that are largest (or smallest) in some columns, compared one by one.
 
-        The other columns, in their order, break ties. A record that occurs twice counts twice.
+        The other columns, in their order, break ties. A record that occurs twice counts twice, and a null is larger
+        than every value.
 
         Raises BuildError where one of the columns does not exist, and DataError where `k` is not a whole number of at
         least 1.
