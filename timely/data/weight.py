@@ -32,6 +32,8 @@ def weight_of(batch: Any) -> int:
     nbytes: int | None = getattr(batch, "nbytes", None)
     if nbytes is not None:
         return nbytes
+    if not isinstance(batch, list):  # a program's own kind of batch, which need not have `nbytes`
+        return sum([buffer.nbytes for buffer in batch.to_buffers()[1]])
     seen = batch[:: _stride(len(batch))]
     # A list has a reference of 8 bytes for each record.
     return 8 * len(batch) + sum(map(_size_of, seen)) * len(batch) // max(1, len(seen))

@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 from differential import Updates
+from tests.unit.dataflow.running import on_workers
+from timely import Config, Gather, InputPort, OutputPort, Worker, execute, new_input
 from timely.data.buffers import columns_from_buffers, columns_to_buffers
 from timely.data.columns import stacked
 from timely.data.container import (
@@ -190,6 +192,30 @@ def test_the_weight_of_records_alike_is_that_of_each(rows: int) -> None:
     assert weight_of(Columns((np.array(["a" * 84] * rows, np.dtypes.StringDType()),))) == 100 * rows
     assert weight_of([bytes(100)] * rows) == rows * weight_of([bytes(100)])
     assert weight_of(Columns((np.arange(rows),))) == 8 * rows
+
+
+class Readings(Unregistered):
+    """A kind of batch with what a batch must have, and nothing more."""
+
+    def to_buffers(self) -> tuple[Any, list[Array]]:
+        return None, [np.array([20.5, 31.0]), np.arange(3, dtype=np.int32)]
+
+
+@on_workers
+def test_a_batch_of_a_programs_own_kind_has_the_weight_of_its_buffers(workers: int) -> None:
+    found: list[Readings] = []
+
+    def program(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            readings, stream = new_input(scope)
+            stream.unary(Gather(), keep)
+        readings.send_batch(Readings())
+
+    def keep(input: InputPort, output: OutputPort) -> None:
+        found.extend(batch for _, batch in input)  # type: ignore[misc]
+
+    execute(program, Config(workers=workers))
+    assert [weight_of(each) for each in found] == [28] * workers
 
 
 BIG = 2**53 + 1
