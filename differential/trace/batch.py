@@ -12,7 +12,7 @@ freely.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from timely.lowlevel import Antichain, Time
 class Batch:
     """All updates of a collection in an interval of times, sorted and consolidated, with the interval's description."""
 
+    kind: ClassVar[str] = "arranged"
     __slots__ = ("_entered", "columns", "description")
 
     def __init__(self, columns: UpdateColumns, description: Description) -> None:

@@ -342,8 +342,7 @@ class OutputPort(Holder):
         Raises CapabilityError if sending is not allowed, and DataError where it is not a batch.
         """
         kind = type(batch)
-        # A layer may emit batches of a class of its own; of Python's and NumPy's types, only a list is a batch.
-        is_own = kind is not Columns and kind.__module__ not in ("builtins", "numpy")
+        is_own = kind is not Columns and hasattr(kind, "kind")  # a layer may emit batches of a class of its own
         self.give_owned(capability, batch if is_own else frozen(batch))
 
     def give_owned(self, capability: Capability | InputCapability | Any, batch: Batch) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from array import array
+from collections import deque
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
@@ -56,7 +58,10 @@ def test_a_frontier_shows_when_all_workers_are_done(workers: int) -> None:
     assert collected(program, workers) == [100 * workers]
 
 
-@pytest.mark.parametrize("wrong", [np.arange(3), np.array([]), (np.arange(3), np.arange(3)), (), "abc", {1}, 3, None])
+@pytest.mark.parametrize(
+    "wrong",
+    [np.arange(3), np.array([]), (np.arange(3), np.arange(3)), (), "abc", {1}, 3, None, deque([1]), array("q", [1])],
+)
 def test_the_operator_that_emits_what_is_no_batch_is_the_one_that_fails(wrong: object) -> None:
     def emits(input: InputPort, output: OutputPort) -> None:
         for capability, _ in input:
