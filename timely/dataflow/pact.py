@@ -223,7 +223,7 @@ class Gather:
         if not isinstance(worker, (int, np.integer)) or worker < 0:
             raise BuildError(f"all is gathered at a worker, given by its number, such as 0, not at {worker!r:.80}")
         self.name = f"gather at {worker}"
-        self._worker = worker
+        self._worker = int(worker)
 
     def __repr__(self) -> str:
         return f"Gather({self._worker})"
@@ -231,6 +231,21 @@ class Gather:
     def split(self, batch: Batch, peers: int) -> Iterator[tuple[int, Batch]] | None:
         """Return the batch for the one worker, or None where there is no other."""
         return None if peers == 1 else iter([(self._worker % peers, batch)])
+
+
+def as_worker(number: Any, peers: int, pact: str) -> int:
+    """Return the number of a worker that a pact names; raise DataError where none of `peers` workers has it.
+
+    >>> as_worker(np.int64(1), 2, "to one")
+    1
+    >>> as_worker(2, 2, "to one")
+    Traceback (most recent call last):
+    ...
+    timely.errors.DataError: the pact 'to one' names worker 2, and the workers are 0 to 1
+    """
+    if not isinstance(number, (int, np.integer)) or not 0 <= number < peers:
+        raise DataError(f"the pact {pact!r} names worker {number!r:.80}, and the workers are 0 to {peers - 1}")
+    return int(number)
 
 
 def _routed(values: Any, batch: Columns) -> tuple[Array, ...]:

@@ -32,7 +32,7 @@ from timely.dataflow.host import refuse_elsewhere
 from timely.dataflow.input_capability import InputCapability, Port
 from timely.dataflow.operator_core import OperatorCore
 from timely.dataflow.outstanding import Ledger
-from timely.dataflow.pact import Pact, Pipeline, checked_once
+from timely.dataflow.pact import Pact, Pipeline, as_worker, checked_once
 from timely.dataflow.plan import Inlet, PlannedOutput
 from timely.dataflow.recorder import Recorder
 from timely.dataflow.tee import Push, Tee
@@ -282,11 +282,13 @@ class InputPort(Port):
         dataflow, ledger = self.dataflow, self.ledger
         assert ledger is not None
         try:
-            parts = self.pact.split(batch, dataflow.peers)
+            # A program's pact may name workers by anything, which compiled code would refuse by itself.
+            parts: Iterator[tuple[Any, Batch]] | None = self.pact.split(batch, dataflow.peers)
             if parts is None:
                 self._push_here(time, batch)
                 return
-            for worker, part in parts:
+            for number, part in parts:
+                worker = as_worker(number, dataflow.peers, self.pact.name)
                 if worker == dataflow.worker_index:
                     self._push_here(time, part)
                 else:

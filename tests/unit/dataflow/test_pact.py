@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 
-from timely import Broadcast, Columns, Config, Exchange, Gather, Pipeline, Worker, execute
+from timely import Broadcast, Columns, Config, Exchange, Gather, Pipeline, Worker, execute, new_input
 from timely.data.container import Batch, records
 from timely.dataflow.pact import MANY_ROWS, Pact, scatter
 from timely.dataflow.routing import destinations, hash_columns, hash_record
@@ -127,6 +128,48 @@ def test_a_broadcast_goes_to_all_and_a_gathering_to_one() -> None:
 def test_gathering_at_a_value_that_is_not_a_worker_is_refused(worker: Any) -> None:
     with pytest.raises(BuildError, match=f"a worker, given by its number, such as 0, not at {worker!r}"):
         Gather(worker)
+
+
+class To:
+    """A pact of a program: everything goes to one worker, of any number."""
+
+    name = "to"
+
+    def __init__(self, worker: Any) -> None:
+        self.worker = worker
+
+    def split(self, batch: Batch, peers: int) -> Iterator[tuple[int, Batch]]:
+        return iter([(self.worker, batch)])
+
+
+def sent_from_the_first(pact: Pact) -> list[list[int]]:
+    """Return what each of two workers receives of what worker 0 sends."""
+
+    def program(worker: Worker) -> list[int]:
+        found: list[int] = []
+        with worker.dataflow() as scope:
+            numbers, stream = new_input(scope)
+            stream.sink(pact, lambda input: [found.extend(records(batch)) for _, batch in input.drain()])
+        if worker.index == 0:
+            numbers.send(7)
+        worker.close_inputs()
+        worker.complete()
+        return found
+
+    return execute(program, Config(workers=2))
+
+
+@pytest.mark.parametrize("pact", [Gather(np.int64(1)), To(1), To(np.int64(1)), To(np.uint8(1))])
+def test_a_worker_may_be_named_by_an_integer_of_numpy(pact: Pact) -> None:
+    assert sent_from_the_first(pact) == [[], [7]]
+
+
+@pytest.mark.parametrize("worker", [2, -1, 1.0, None])
+def test_a_pact_that_names_no_worker_is_named(worker: Any) -> None:
+    with pytest.raises(
+        OperatorError, match=f"'sink' failed .*the pact 'to' names worker {worker}, and the workers are"
+    ):
+        sent_from_the_first(To(worker))
 
 
 def test_equal_values_have_equal_hashes_whatever_their_type() -> None:
