@@ -52,6 +52,8 @@ class DataflowCore:
         """The operator that runs, while a step of this dataflow is under way."""
         self.sending: Schedulable | None = None
         """The input on which the program sends, while functions that run in line receive a batch of it."""
+        self.emitted = 0
+        """How many messages have gone into queues here, or to other workers."""
         self.is_logged = True
         """Whether the worker's log records what happens here."""
         self.is_closed = False

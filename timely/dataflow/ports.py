@@ -275,27 +275,29 @@ class InputPort(Port):
         dataflow = self.dataflow
         if self.recorder is not None:
             self.recorder.sent(self.channel, batch, dataflow.worker_index)
+        dataflow.emitted += 1
         self.update(self.location, time, 1)
         self.deliver(dataflow.worker_index, time, batch)
 
     def _push_spread(self, time: Time, batch: Batch) -> None:
         dataflow, ledger = self.dataflow, self.ledger
         assert ledger is not None
+        own: list[Batch] = []
         try:
             # A program's pact may name workers by anything, which compiled code would refuse by itself.
             parts: Iterator[tuple[Any, Batch]] | None = self.pact.split(batch, dataflow.peers)
-            if parts is None:
-                self._push_here(time, batch)
-                return
-            for number, part in parts:
+            for number, part in ((dataflow.worker_index, batch),) if parts is None else parts:
                 worker = as_worker(number, dataflow.peers, self.pact.name)
                 if worker == dataflow.worker_index:
-                    self._push_here(time, part)
-                else:
-                    # Sent before it is counted: if it cannot be sent, a program may catch the error and go on.
-                    dataflow.send(worker, self.channel, time, part := for_other_worker(part))
-                    dataflow.update(self.location, time, 1)
-                    ledger.send(worker, OVERHEAD + weight_of(part))
+                    own.append(part)
+                    continue
+                # Sent before it is counted: if it cannot be sent, a program may catch the error and go on.
+                dataflow.send(worker, self.channel, time, part := for_other_worker(part))
+                dataflow.emitted += 1
+                dataflow.update(self.location, time, 1)
+                ledger.send(worker, OVERHEAD + weight_of(part))
+            for part in own:  # last, so that nothing of a batch that cannot be sent is here
+                self._push_here(time, part)
         except Exception as error:
             raise self.operator.failure(error, time) from error
 

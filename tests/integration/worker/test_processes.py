@@ -120,7 +120,7 @@ def program(worker):
             numbers.send(part)
     numbers.close()
     worker.step_while(lambda: not probe.done())
-    print("received", sum(found) > 40_000)
+    print("received", sum(found))
 
 execute(program)
 """
@@ -131,7 +131,9 @@ def test_a_batch_that_was_refused_may_be_sent_in_pieces(start: Start, tmp_path: 
     (tmp_path / "again.py").write_text(SENT_AGAIN)
     run = start("-n", "2", tmp_path / "again.py", frame_bytes="100000")
     assert run.end() == 0, run.error
-    assert sorted(run.lines) == ["[0] received True\n", "[0] refused\n", "[1] received True\n"]
+    *received, refused = sorted(run.lines, key=lambda line: "refused" in line)
+    assert refused == "[0] refused\n"
+    assert sum(int(line.split()[-1]) for line in received) == 100_000  # each record once
 
 
 @pytest.mark.lengthy

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from timely import Broadcast, Columns, Config, Exchange, Gather, Pipeline, Worke
 from timely.data.container import Batch, records
 from timely.dataflow.pact import MANY_ROWS, Pact, scatter
 from timely.dataflow.routing import destinations, hash_columns, hash_record
-from timely.errors import BuildError, DataError, OperatorError
+from timely.errors import BuildError, DataError, DataflowFailed, OperatorError
 
 NUMBERS = Columns((np.arange(500),))
 
@@ -170,6 +171,46 @@ def test_a_pact_that_names_no_worker_is_named(worker: Any) -> None:
         OperatorError, match=f"'sink' failed .*the pact 'to' names worker {worker}, and the workers are"
     ):
         sent_from_the_first(To(worker))
+
+
+class ToEach:
+    """A pact of a program: each record is the number of the worker that it goes to."""
+
+    name = "to each"
+
+    def split(self, batch: Batch, peers: int) -> Iterator[tuple[int, Batch]]:
+        return ((number, [number]) for number in records(batch))
+
+
+def sent_one_after_the_other(batches: list[list[int]], consumers: int = 1) -> list[list[int]]:
+    """Return what each of two workers receives of the batches that worker 0 sends, those that are refused included."""
+
+    def program(worker: Worker) -> list[int]:
+        found: list[int] = []
+        with worker.dataflow() as scope:
+            numbers, stream = new_input(scope)
+            for _ in range(consumers - 1):
+                stream.sink(Pipeline(), lambda input: [None for _ in input])
+            stream.sink(ToEach(), lambda input: [found.extend(records(batch)) for _, batch in input.drain()])
+        if worker.index == 0:
+            for batch in batches:
+                with suppress(OperatorError):
+                    numbers.send_batch(batch)
+        worker.close_inputs()
+        worker.complete()
+        return found
+
+    return execute(program, Config(workers=2))
+
+
+def test_of_a_batch_that_is_refused_nothing_is_sent_so_it_may_be_sent_in_another_form() -> None:
+    assert sent_one_after_the_other([[0, 2], [0, 1]]) == [[0], [1]]
+
+
+@pytest.mark.parametrize(("batch", "consumers"), [([1, 2], 1), ([2], 2)], ids=["another worker", "another operator"])
+def test_a_batch_that_is_refused_when_a_part_of_it_has_left_ends_the_dataflow(batch: list[int], consumers: int) -> None:
+    with pytest.raises(DataflowFailed, match="has lost what it was computing when operator 'sink' failed"):
+        sent_one_after_the_other([batch, [0, 1]], consumers)
 
 
 def test_equal_values_have_equal_hashes_whatever_their_type() -> None:

@@ -31,10 +31,13 @@ class Inflow:
         dataflow.refuse_if_failed()
         self._count(batch)
         before, dataflow.sending = dataflow.sending, output.operator
+        emitted = dataflow.emitted
         try:
             output.give_owned(capability, batch)
-        except KeyboardInterrupt as error:
-            dataflow.lose(error)  # some consumers have received the batch, and others have not
+        except BaseException as error:
+            # Some consumers have received the batch, and others have not. If none has, a program may send it otherwise.
+            if dataflow.emitted > emitted or not isinstance(error, Exception):
+                dataflow.lose(error)
             raise
         finally:
             dataflow.sending = before
