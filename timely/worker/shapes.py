@@ -49,7 +49,9 @@ class Shapes:
         if allocator.peers == 1:
             return
         shape = dataflow.shape()
-        digest = hashlib.blake2b("\n".join(map(_compared, shape)).encode(), digest_size=16).digest()
+        digest = hashlib.blake2b(
+            "\n".join(map(_compared, shape)).encode(errors="surrogatepass"), digest_size=16
+        ).digest()
         self._own[dataflow.index] = digest, shape
         # Before the comparison, which may raise: every peer needs this digest to find the difference itself.
         broadcast(allocator, Shape(dataflow.index, digest, ()))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any, NamedTuple
 
 import pytest
@@ -82,6 +83,14 @@ def test_an_operator_that_one_worker_lacks_is_described_even_if_it_has_no_input(
     missing = r"operator 'more' \(no input\) in dataflow built at .*py:\d+ on worker 0, nothing more on worker 1"
     with pytest.raises(ShapeError, match=missing):
         execute(program, Config(workers=2))
+
+
+def test_a_dataflow_may_have_the_name_of_any_file() -> None:
+    def program(worker: Worker) -> None:
+        with worker.dataflow(os.fsdecode(b"caf\xe9.csv")) as scope:
+            scope.to_stream([worker.index]).exchange().probe()
+
+    execute(program, Config(workers=2))
 
 
 def test_the_shape_of_a_peer_that_is_ahead_is_compared_once_the_dataflow_is_built_here() -> None:
