@@ -22,7 +22,7 @@ from timely.errors import DataError
 
 Buffers = list[Array]
 
-_RAW_DTYPE = re.compile(r"[<|](b1|[iu][1248]|f[248]|[SU]\d{1,9})")
+_RAW_DTYPE = re.compile(r"[<|](b1|[iu][1248]|f[248]|[SU][1-9]\d{0,8})")
 
 
 def columns_to_buffers(columns: Sequence[Array]) -> tuple[list[str], Buffers]:

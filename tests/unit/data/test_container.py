@@ -127,7 +127,15 @@ def test_contents_that_do_not_fit_their_lengths_are_refused(lengths: list[int]) 
 
 @pytest.mark.parametrize("dtype", [np.complex128, np.longdouble, "M8[D]", "m8[s]", [("a", np.int64), ("b", np.int8)]])
 def test_a_column_that_no_peer_would_accept_is_not_encoded_and_its_type_is_named(dtype: Any) -> None:
-    column = np.zeros(2, dtype)
+    assert_not_encoded(np.zeros(2, dtype))
+
+
+@pytest.mark.parametrize("kind", ["U0", "S0"])
+def test_text_of_no_width_which_numpy_does_not_read_is_not_encoded(kind: str) -> None:
+    assert_not_encoded(np.zeros(2, [("a", kind), ("b", np.int64)])["a"])
+
+
+def assert_not_encoded(column: Array) -> None:
     with pytest.raises(DataError) as raised:
         encode(Columns((np.arange(2), column)))
     assert f"a column of {column.dtype} cannot be sent to another process" in str(raised.value)
