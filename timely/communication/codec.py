@@ -161,6 +161,8 @@ class PlainPacker:
             if not _LOOKED_AT.isdisjoint(map(type, values)):
                 _refuse_changed(values)
             return self._levels[depth](value)
+        except DataError as error:  # `_special` raises it inside msgpack, whose lines would be taken for the program's
+            raise error.with_traceback(None) from None
         except (ValueError, RecursionError) as error:
             raise DataError(f"a record cannot be sent to another process: {error}") from error
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import time as clock
+from traceback import walk_tb
 
 import msgpack
 import numpy as np
@@ -275,3 +276,9 @@ def test_a_length_that_promises_more_than_there_is_costs_nothing() -> None:
     with pytest.raises(FrameError):
         decode([MAGIC + bytes((PROTOCOL,)) + b"\xdd\xff\xff\xff\xff"])
     assert clock.perf_counter() - start < 20
+
+
+def test_what_cannot_be_packed_is_not_located_in_the_code_of_the_packer() -> None:
+    with pytest.raises(DataError) as raised:
+        PlainPacker().pack([(1, [{2}])])
+    assert not any("msgpack" in frame.f_code.co_filename for frame, _ in walk_tb(raised.value.__traceback__))
