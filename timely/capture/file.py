@@ -61,7 +61,7 @@ class EventFileWriter:
             self._file.write(PREFIX)
 
     def push(self, event: Event) -> None:
-        """Append an event. Raises CaptureError if it cannot be written: the disk is full, say."""
+        """Append an event. Raises CaptureError if it cannot be written: the disk is full, say, or this was closed."""
         pieces = encode(event)
         with self._named():
             self._file.writelines(pieces)
@@ -82,6 +82,8 @@ class EventFileWriter:
             yield
         except OSError as error:
             raise CaptureError(f"{self.path} cannot be written: {error.strerror}") from error
+        except ValueError as error:  # of a closed file
+            raise CaptureError(f"{self.path} was closed: give each capture a sink of its own") from error
 
 
 class EventFileReader:

@@ -56,7 +56,11 @@ class EventSocketWriter:
         self._broken = ""
 
     def push(self, event: Event) -> None:
-        """Buffer an event until the next `flush`."""
+        """Buffer an event until the next `flush`. Raises CaptureError once this was closed."""
+        if self._socket is None and not self._broken:
+            raise CaptureError(
+                f"the connection to {_shown(self.address)} was closed: give each capture a sink of its own"
+            )
         self._pieces += encode(event)
 
     def flush(self) -> None:

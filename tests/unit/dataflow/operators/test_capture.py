@@ -162,6 +162,20 @@ def test_a_frontier_that_gains_a_time_beside_those_it_has_is_refused() -> None:
         execute_directly(program)
 
 
+@pytest.mark.parametrize("kind", ["file", "socket"])
+def test_a_sink_that_the_end_of_another_dataflow_has_closed_is_refused(kind: str, tmp_path: Path) -> None:
+    def program(worker: Worker) -> None:
+        for _ in range(2):
+            with worker.dataflow() as scope:
+                scope.to_stream([7]).capture_into(sink)
+            worker.complete()
+
+    with closing(EventSocketReader(("127.0.0.1", 0))) as reader:
+        sink = EventFileWriter(tmp_path / "0.events") if kind == "file" else EventSocketWriter(reader.listen())
+        with pytest.raises(OperatorError, match=r"'capture' failed .* was closed: give each capture a sink of its own"):
+            execute_directly(program)
+
+
 def test_events_after_the_end_of_a_stream_are_refused(tmp_path: Path) -> None:
     end = Progress((((0,), -1),))
     with pytest.raises(OperatorError, match=r"Messages\(\(0,\), \[2\]\) follows the end of its stream"):
