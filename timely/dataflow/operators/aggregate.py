@@ -19,6 +19,7 @@ import numpy as np
 from timely.arguments import check_functions, check_whole
 from timely.data.columns import starts_of_runs
 from timely.data.container import Array, Columns, as_columns
+from timely.data.typed import Typed
 from timely.data.user_functions import call
 from timely.dataflow.operators.each_time import map_each_time
 from timely.dataflow.pact import Broadcast, ExchangeByKey, Pact, Pipeline
@@ -80,10 +81,10 @@ def grouped(stream: S, pact: Pact, reduction: Reduction, keys: int, name: str) -
 
 def in_groups(batch: Columns, keys: int) -> tuple[tuple[Array, ...], Array]:
     """Return the columns ordered by their first `keys`, and where each group of equal keys starts."""
-    columns = batch.columns
+    # What typed columns store is ordered as their values are, nulls included, of which NumPy knows nothing.
+    stored = [column.storage if isinstance(column, Typed) else column for column in batch.columns[:keys]]
     order = np.arange(len(batch))
     # The last key first: each sort is stable, so it keeps the order by later keys, and of values, among equal ones.
-    for column in reversed(columns[:keys]):
+    for column in reversed(stored):
         order = order[np.argsort(column[order], kind="stable")]
-    columns = tuple(column[order] for column in columns)
-    return columns, starts_of_runs(columns[:keys])
+    return tuple(column[order] for column in batch.columns), starts_of_runs([column[order] for column in stored])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 from weakref import ref
 
@@ -14,6 +15,7 @@ from hypothesis import given, strategies as st
 from tests.unit.dataflow.running import collected, on_workers
 from timely import Columns, Scope, Stream, Time, Worker, example, execute_directly, new_input
 from timely.data.container import Array
+from timely.data.typed import typed
 from timely.errors import BuildError, OperatorError
 
 Sent = list[tuple[int, int, int]]
@@ -275,3 +277,22 @@ def test_keys_of_two_kinds_are_refused() -> None:
     batches = [Columns((np.array([key]), np.array([1]))) for key in (1, "1")]
     with pytest.raises(OperatorError, match=r"column 0 holds 1 \(int64\) in one batch and .1. \(<U1\)"):
         example(lambda scope: scope.to_stream(iter(batches)).aggregate(total))
+
+
+@pytest.mark.parametrize(
+    ("keys", "name"),
+    [
+        ([2, None, 1], "int64?"),
+        (["b", None, ""], "text?"),
+        ([Decimal("0.50"), None, Decimal("-1.00")], "decimal(9, 2)"),
+        ([[2], None, [1, 2]], "value"),
+        ([2**63, 2**64 - 1, 1], "uint64"),
+    ],
+)
+def test_keys_of_logical_types_are_in_their_order_with_the_nulls_last(keys: list[Any], name: str) -> None:
+    later, last, first = typed(keys, name).tolist()
+    pairs = typed(keys * 2, name), np.arange(6)
+    totals = example(lambda scope: scope.to_stream(pairs).aggregate(total))
+    assert totals == [(first, 2 + 5), (later, 0 + 3), (last, 1 + 4)]
+    records = example(lambda scope: scope.to_stream(pairs).state_machine(lambda key, _, x: (None, [(key, len(x))])))
+    assert records == [(first, 2), (later, 2), (last, 2)]
