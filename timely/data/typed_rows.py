@@ -11,6 +11,7 @@ from timely.data.column_like import ColumnLike
 from timely.data.fingerprints import hashed
 from timely.data.logical import Array, LogicalType
 from timely.data.moments import time_name
+from timely.data.weight import bytes_of
 from timely.errors import DataError
 
 
@@ -35,8 +36,8 @@ class TypedRows(ColumnLike):
 
     @property
     def nbytes(self) -> int:
-        """The bytes of the storage."""
-        return self.storage.nbytes
+        """The bytes of the storage, and of the text or bytes to which it refers (see `bytes_of`)."""
+        return bytes_of((self.storage,))
 
     def __len__(self) -> int:
         return len(self.storage)

@@ -23,6 +23,7 @@ from timely.data.container import (
     concatenate,
     encode,
 )
+from timely.data.typed import typed
 from timely.data.weight import weight_of
 from timely.errors import DataError
 
@@ -186,9 +187,19 @@ MEGABYTE = 1 << 20
         [("a", "b" * MEGABYTE) for _ in range(100)],
         Columns((np.array(["a" * MEGABYTE] * 100, np.dtypes.StringDType()), np.arange(100))),
         Columns(as_columns(([bytes(MEGABYTE)] * 100,))),
+        Columns((typed(["a" * MEGABYTE] * 100, "text?"), np.arange(100))),
+        Columns((typed([["a" * MEGABYTE]] * 100, "value"),)),
         Updates.at((0,), (np.array(["a" * MEGABYTE] * 100, np.dtypes.StringDType()),)),
     ],
-    ids=["a list of bytes", "a list of tuples", "a column of text", "a column of bytes", "updates"],
+    ids=[
+        "a list of bytes",
+        "a list of tuples",
+        "a column of text",
+        "a column of bytes",
+        "text or null",
+        "lists",
+        "updates",
+    ],
 )
 def test_the_contents_of_text_and_bytes_have_weight(batch: Batch) -> None:
     weight = weight_of(batch)  # a failed assertion would print the batch
