@@ -108,7 +108,7 @@ class Worker:
         self._is_building = True
         try:
             with paused():
-                yield Scope(dataflow, None, name, outer, iterative=False)
+                yield Scope(dataflow, None, name, int(outer), iterative=False)
                 dataflow.finish()
                 record(dataflow)
                 dataflow.start()

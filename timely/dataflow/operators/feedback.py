@@ -87,7 +87,7 @@ def feedback(scope: ScopeCore[S], step: int = 1, *, name: str = "feedback") -> t
     check_whole(name, 1, step=step)
     builder = OperatorBuilder(scope, name)
     output, stream = builder.add_output()
-    return LoopHandle(builder, output, step), stream
+    return LoopHandle(builder, output, int(step)), stream
 
 
 def connect_loop(stream: S, handle: LoopHandle) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.unit.dataflow.running import collect, collected, on_workers
@@ -186,3 +187,16 @@ def test_no_message_goes_round_a_loop_past_the_limit_of_times(start: int, step: 
         f"CapabilityError: ({last + step},) is too late for the next round: no coordinate of a time may be larger than "
         "2 ** 62"
     )
+
+
+def test_the_step_of_a_loop_and_the_width_of_times_may_be_integers_of_numpy() -> None:
+    def program(worker: Worker) -> list[Time]:
+        found: list[Time] = []
+        with worker.dataflow(outer=np.int64(2)) as scope, scope.iterative() as inner:
+            handle, again = inner.feedback(np.int8(2))
+            numbers = scope.to_stream([3]).enter(inner).concat(again).inspect_time(lambda time, _: found.append(time))
+            numbers.map(lambda x: x - 1).filter(lambda x: x > 1).connect_loop(handle)
+        worker.complete()
+        return found
+
+    assert str(execute_directly(program)) == "[(0, 0, 0), (0, 0, 2)]"
