@@ -227,7 +227,7 @@ def frozen(batch: Any) -> Batch:
     checked = check_batch(batch)
     if isinstance(checked, Columns):
         return Columns.of_equals(freeze(checked.columns))
-    return checked[:] if type(checked) is list else checked
+    return checked[:] if isinstance(checked, list) else checked
 
 
 def own_columns(values: Any) -> tuple[Array, ...]:

@@ -63,6 +63,26 @@ def test_lists_of_anything_can_be_sent() -> None:
     assert sent(lambda handle: handle.send_batch([None, {1}])) == [((0,), [None, {1}])]
 
 
+class Numbers(list):  # type: ignore[type-arg]
+    """A list of a class of the program."""
+
+
+@pytest.mark.parametrize("kind", [list, Numbers])
+def test_a_list_may_be_used_again_when_it_was_sent(kind: type[list[int]]) -> None:
+    def program(worker: Worker) -> list[int]:
+        found: list[int] = []
+        with worker.dataflow() as scope:
+            handle, stream = new_input(scope)
+            stream.exchange().inspect(found.append)
+        given = kind([1, 2])
+        handle.send_batch(given)
+        given.clear()
+        worker.step()
+        return found
+
+    assert execute_directly(program) == [1, 2]
+
+
 def test_an_empty_batch_is_not_sent() -> None:
     assert sent(lambda handle: handle.send_batch(Columns((np.empty(0, np.int64),)))) == []
 
