@@ -1,8 +1,8 @@
 """Hashing for routing: the same record goes to the same worker in every process, on every machine.
 
 Python's own hash of text differs from process to process, so it is never used. Integers are mixed, because the low
-bits of identifiers are not random; floats are hashed by value (so 0.0 and -0.0 agree); text and bytes by their
-content, eight bytes of all rows at a time.
+bits of identifiers are not random; floats are hashed by value (so 0.0 and -0.0 agree, and every NaN); text and bytes by
+their content, eight bytes of all rows at a time.
 
 Whole floats have the hash of the integer they are, of 64 bits. So what differs only in type meets on one worker, and is
 refused there, however many workers there are.
@@ -11,6 +11,7 @@ refused there, however many workers there are.
 from __future__ import annotations
 
 import zlib
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 from timely.data.column_like import ColumnLike
 from timely.data.container import as_column
 from timely.data.text import WORD, Bytes, Ints, at_each_byte, eight_bytes, utf8
+from timely.errors import DataError
 
 Hashes = NDArray[np.uint64]
 Destinations = NDArray[np.uint16]
@@ -66,6 +68,9 @@ def hash_column(column: NDArray[Any]) -> Hashes:
     if kind == "f":
         # The sum makes 0.0 of -0.0, and a new array, which `_of_floats` overwrites.
         return mix(_of_floats(column.astype(np.float64) + 0.0))
+    if kind in "mM":  # where a program has put them into `Columns` itself; elsewhere times are typed
+        with suppress(DataError):
+            return hash_column(as_column(column))
     # What `_hash_contents` returns for rows of at most one word.
     if kind == "S" and 0 < column.dtype.itemsize <= WORD:
         return mix(_of_lengths(np.strings.str_len(column)) ^ column.astype(f"S{WORD}", copy=False).view("<u8"))
@@ -103,6 +108,7 @@ def destinations(hashes: Hashes, peers: int) -> Destinations:
 
 def _of_floats(numbers: NDArray[np.float64]) -> Hashes:
     """Return the words of numbers: of whole ones within 64 bits what the integers have, of others their bits."""
+    numbers[np.isnan(numbers)] = np.nan  # of which computers make several, such as that of 0.0 / 0.0
     words = numbers.view(np.uint64)
     for start in range(0, len(words), _BLOCK):
         block = numbers[start : start + _BLOCK]

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from timely import Broadcast, Columns, Config, Exchange, Gather, Pipeline, Worker, execute, new_input
-from timely.data.container import Batch, records
+from timely.data.container import Batch, as_column, records
 from timely.dataflow.pact import MANY_ROWS, Pact, scatter
 from timely.dataflow.routing import destinations, hash_columns, hash_record
 from timely.errors import BuildError, DataError, DataflowFailed, OperatorError
@@ -224,6 +224,15 @@ def test_equal_values_have_equal_hashes_whatever_their_type() -> None:
     assert hashed("word") == hash_record("word")
     assert hashed(1, "a") == hash_record((1, "a"))
     assert hashed(1, "a") != hashed(2, "a")
+
+
+def test_equal_values_have_equal_hashes_in_columns_that_a_program_makes_without_a_conversion() -> None:
+    computed = np.array([-np.nan, 1.5, np.inf - np.inf])
+    assert hash_columns((computed,)).tolist() == hash_columns((np.array([np.nan, 1.5, np.nan]),)).tolist()
+    for times in (np.array(["2026-03-01", "NaT"], "M8[D]"), np.array([7, 8], "m8[us]")):
+        assert hash_columns((times,)).tolist() == hash_columns((as_column(times),)).tolist()
+    hours = np.array(["2026-03-01T07", "2026-03-01T08"], "M8[h]")  # of no type
+    assert len(set(hash_columns((hours,)).tolist())) == 2
 
 
 def test_the_hash_of_several_columns_depends_on_their_order() -> None:
