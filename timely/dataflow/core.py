@@ -164,6 +164,10 @@ class DataflowCore:
                 "with worker.drop_dataflow(), and build it again"
             )
 
+    def close(self) -> None:
+        """Release what operators hold outside this dataflow, once none of them runs, and no function in line."""
+        raise NotImplementedError
+
     def activate(self, operator: Schedulable) -> None:
         """Let an operator run in this step or the next."""
         self.schedule.activate(operator)

@@ -301,9 +301,10 @@ class Dataflow(DataflowCore):
         """Release what operators hold outside this dataflow (traces, files).
 
         Called by one of its operators, it waits for that one to return, since all changes of a run are one batch.
+        Called by a function in line, it waits until what the program sends is queued, which would be owed for ever.
         """
         self.is_closed = True
-        if self.running is not None:
+        if self.running is not None or self.sending is not None:
             return
         self.schedule.close()
         callbacks, self._on_complete = self._on_complete, []  # so each is called once, whatever they call

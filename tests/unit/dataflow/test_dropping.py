@@ -58,6 +58,32 @@ def test_an_operator_may_drop_its_own_dataflow_which_ends_when_it_returns(pact: 
         assert closed == ["closed"]
 
 
+@on_workers
+def test_a_function_in_line_may_drop_the_dataflow_sent_to_and_nothing_stays_owed(
+    workers: int,
+) -> None:
+    def program(worker: Worker) -> list[int]:
+        found: list[int] = []
+
+        def drop(numbers: np.ndarray) -> np.ndarray:
+            worker.drop_dataflow(scope.dataflow)
+            return numbers
+
+        with worker.dataflow() as scope:
+            numbers, stream = new_input(scope)
+            stream.map(drop).unary(Exchange(), same).inspect(found.append)
+        numbers.send(np.arange(100_000))
+        worker.step()  # in a plain dataflow, the function runs in this
+        assert numbers.is_closed
+        assert not worker.outstanding.over
+        with worker.dataflow() as another:  # a source, which waits while the worker is congested
+            another.to_stream([7]).inspect(found.append)
+        worker.complete()
+        return found
+
+    assert execute(program, Config(workers=workers, queue_bytes=1 << 16)) == [[7]] * workers
+
+
 def test_a_dataflow_whose_operator_drops_it_and_fails_is_closed() -> None:
     closed: list[str] = []
 

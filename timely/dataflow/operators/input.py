@@ -41,6 +41,8 @@ class Inflow:
             raise
         finally:
             dataflow.sending = before
+            if dataflow.is_closed:  # by a function that received the batch, for whose return `close` has waited
+                dataflow.close()
 
     def _count(self, batch: Batch) -> None:
         began = self._host.activity.step_began
