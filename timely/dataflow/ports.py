@@ -352,7 +352,10 @@ class OutputPort(Holder):
     def give_owned(self, capability: Capability | InputCapability | Any, batch: Batch) -> None:
         """Send a batch that nobody writes to any more, as `give` does."""
         if len(batch):
-            self.tee.push(self.time_of(capability), batch)
+            time, dataflow = self.time_of(capability), self.dataflow
+            if dataflow.is_closed and dataflow.running is None:  # else one of its operators has just dropped it
+                raise CapabilityError(f"{self} takes no more data: its dataflow was dropped, or is complete")
+            self.tee.push(time, batch)
 
     def answer(self, time: Time, batch: Batch) -> None:
         """Send a batch that is not empty at the time of a message that was taken in this activation.

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
 from tests.unit.dataflow.running import on_workers
 from timely import (
+    Activator,
     Barrier,
+    Capability,
     Columns,
     Config,
     Exchange,
@@ -18,9 +22,10 @@ from timely import (
     execute,
     execute_directly,
     new_input,
+    source,
 )
 from timely.dataflow.pact import Pact
-from timely.errors import OperatorError
+from timely.errors import CapabilityError, OperatorError
 
 
 def same(input: InputPort, output: OutputPort) -> None:
@@ -82,6 +87,26 @@ def test_a_function_in_line_may_drop_the_dataflow_sent_to_and_nothing_stays_owed
         return found
 
     assert execute(program, Config(workers=workers, queue_bytes=1 << 16)) == [[7]] * workers
+
+
+def test_a_capability_that_the_program_kept_permits_nothing_when_the_dataflow_was_dropped() -> None:
+    def program(worker: Worker) -> None:
+        outputs: list[OutputPort] = []
+
+        def constructor(capability: Capability, _: Activator) -> Callable[[OutputPort], None]:
+            kept.append(capability)
+            return outputs.append
+
+        kept: list[Capability] = []
+        with worker.dataflow() as scope:
+            source(scope, constructor).unary(Pipeline(), same)
+        worker.step()
+        worker.drop_dataflow(scope.dataflow)
+        with pytest.raises(CapabilityError, match=r"output 0 of operator 'source' .* takes no more data"):
+            outputs[0].give(kept[0], Columns((np.arange(100_000),)))
+        assert not worker.is_congested
+
+    execute(program, Config(queue_bytes=1 << 16))
 
 
 def test_a_dataflow_whose_operator_drops_it_and_fails_is_closed() -> None:
