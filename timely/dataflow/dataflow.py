@@ -240,6 +240,7 @@ class Dataflow(DataflowCore):
             )
         if self.loss:
             self.has_moved = False
+            self.schedule.close()  # what is queued is never taken: it must not keep other dataflows waiting for room
             if self.peers == 1:
                 return False
             self.refuse_if_failed()

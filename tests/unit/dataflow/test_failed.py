@@ -112,6 +112,30 @@ def test_other_dataflows_of_a_single_worker_go_on() -> None:
     assert execute_directly(program) == {(7, 2): 1}
 
 
+def test_what_waits_in_a_dataflow_that_failed_keeps_no_other_waiting() -> None:
+    def fail(input: Any, output: Any) -> None:
+        for _ in input:
+            raise ValueError("three")
+
+    def program(worker: Worker) -> list[int]:
+        with worker.dataflow("q") as scope:
+            bad, rows = new_stream(scope)
+            rows.unary(Pipeline(), fail)
+        for _ in range(2):
+            bad.send(np.arange(100_000))
+        with pytest.raises(OperatorError):
+            worker.step()
+        found: list[int] = []
+        with worker.dataflow("other") as scope:
+            scope.to_stream([7]).inspect(found.append)
+        for _ in range(5):
+            worker.step()
+        assert not worker.is_congested
+        return found
+
+    assert execute(program, Config(queue_bytes=1 << 16)) == [[7]]
+
+
 def test_a_worker_that_goes_on_after_an_error_ends_the_run() -> None:
     def program(worker: Worker) -> None:
         with worker.dataflow("q") as scope:
