@@ -18,7 +18,7 @@ returned; `call` and `consult` call it, with read-only columns.
 **An operator** is built with `OperatorBuilder`. Its `Logic` is a function that is called once per activation. It is
 activated
 
-- when a message arrives at one of its inputs, but not again for messages that it has left there without need;
+- when a message arrives at one of its inputs, but not for messages that it has left there although there was room;
 - when the frontier of an input built with `frontier=True` moves, unless the operator has set `operator.waits = False`
   because it needs no frontier at the moment;
 - when it asks for it: `operator.activate()` runs it in this step or the next, `operator.resume_later()` once no other
