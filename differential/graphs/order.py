@@ -1,7 +1,7 @@
 """How two nodes compare: as keys do, among which nulls and NaN have a place.
 
 NumPy's NaN equals nothing, and a comparison with a null has no result. As keys, each equals itself: NaN is greater than
-all numbers, and a null is greater than everything.
+all numbers, and a null is greater than everything. Lists and structs have an order as keys, and none in Python.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from timely.lowlevel import Typed, fill_null, is_null
+from timely.lowlevel import Typed
 
 
 def is_same(one: Any, other: Any) -> Any:
@@ -20,11 +20,8 @@ def is_same(one: Any, other: Any) -> Any:
     >>> is_same(np.array([1.0, nan, nan]), np.array([1.0, nan, 1.0])).tolist()
     [True, True, False]
     """
-    if not (_is_special(one) or _is_special(other)):
-        return one == other
-    # Two NaN, or two nulls, are the same; values are if they are equal, and a comparison with a null counts as unequal.
-    places = _places(one)
-    return (places == _places(other)) & ((places > 0) | fill_null(one == other, False))
+    one, other = _stored(one, other)
+    return (one == other) | (_is_nan(one) & _is_nan(other))
 
 
 def is_before(one: Any, other: Any) -> Any:
@@ -34,17 +31,16 @@ def is_before(one: Any, other: Any) -> Any:
     >>> is_before(np.array([1.0, nan, 1.0]), np.array([nan, nan, 2.0])).tolist()
     [True, False, True]
     """
-    if not (_is_special(one) or _is_special(other)):
-        return one < other
-    ours, theirs = _places(one), _places(other)
-    return (ours < theirs) | ((ours == theirs) & (ours == 0) & fill_null(one < other, False))
+    one, other = _stored(one, other)
+    return (one < other) | (~_is_nan(one) & _is_nan(other))
 
 
-def _is_special(column: Any) -> bool:
-    """Return whether a column may have nulls or NaN."""
-    return isinstance(column, Typed) or column.dtype.kind == "f"
+def _stored(one: Any, other: Any) -> tuple[Any, Any]:
+    """Return two columns of one type as what they store, which is equal and less exactly as keys are."""
+    if isinstance(one, Typed) and isinstance(other, Typed) and one.type == other.type:
+        return one.storage, other.storage
+    return one, other
 
 
-def _places(column: Any) -> Any:
-    """Return 0 for each value, 1 for NaN and 2 for a null."""
-    return np.where(is_null(column), 2, fill_null(column != column, False))  # only NaN differs from itself
+def _is_nan(column: Any) -> Any:
+    return column != column if column.dtype.kind == "f" else np.False_

@@ -1,4 +1,4 @@
-"""Algorithms about graphs treat NaN and null as any other node: as the greatest ones."""
+"""Algorithms about graphs treat NaN, nulls and lists as any other node: in their order as keys."""
 
 from __future__ import annotations
 
@@ -47,6 +47,7 @@ NAMES: dict[str, tuple[list[Any], str]] = {
     "text or null": (["a", "b", "c", "d", "e", None], "text?"),
     "NaN or null": ([0.5, 1.5, 2.5, 3.5, np.nan, None], "float64?"),
     "a day or null": ([*np.arange("2026-01-01", "2026-01-06", dtype="datetime64[D]").tolist(), None], "date"),
+    "a list or null": ([(), (True,), (1,), (1, 2), (1.0,), None], "value"),
 }
 
 
