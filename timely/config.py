@@ -231,9 +231,10 @@ class Config:
         environ = {}
         for each in fields(self):
             value = getattr(self, each.name)
-            if value is not None and value != () and value is not False:
-                text = ",".join(value) if isinstance(value, tuple) else "1" if value is True else str(value)
-                environ[variable(each.name)] = text
+            if isinstance(value, bool):
+                environ[variable(each.name)] = str(int(value))  # also 0, where it is not the default
+            elif value is not None and value != ():
+                environ[variable(each.name)] = ",".join(value) if isinstance(value, tuple) else str(value)
         return environ
 
     @staticmethod

@@ -24,6 +24,13 @@ def test_a_configuration_survives_the_environment() -> None:
     assert Config.from_environ(config.to_environ()) == config
 
 
+@pytest.mark.parametrize("name", ["profile", "plain", "general", "rings"])
+@pytest.mark.parametrize("value", [False, True])
+def test_what_is_switched_off_or_on_survives_the_environment(name: str, value: bool) -> None:
+    config = Config(**{name: value})  # type: ignore[arg-type]
+    assert Config.from_environ(config.to_environ()) == config
+
+
 def test_addresses_may_be_a_list() -> None:
     config = Config(processes=2, addresses=[*LOCAL])  # type: ignore[arg-type]
     assert config == Config.from_environ(config.to_environ()) == Config(processes=2, addresses=LOCAL)
