@@ -113,7 +113,9 @@ class _Reject(NamedTuple):
     def of(cls, outcome: Outcome) -> _Reject:
         """Return the row and the error of an outcome."""
         error = outcome.error
-        return cls(int(outcome.rows[0]), f"{type(error).__name__}: {error}", str(raised(error) or ""))
+        texts = f"{type(error).__name__}: {error}", str(raised(error) or "")
+        # Both may have surrogates, of bytes in the name of a file, and a column of text has none.
+        return cls(int(outcome.rows[0]), *[text.encode(errors="backslashreplace").decode() for text in texts])
 
 
 def _rejects(updates: Updates, failed: Sequence[_Reject]) -> Updates:

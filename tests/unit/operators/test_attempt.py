@@ -187,3 +187,11 @@ def test_results_of_several_widths_are_refused() -> None:
 
     with pytest.raises(OperatorError, match=r"DataError: .* 1 column\(s\) .* 2 "):
         example(lambda scope: Collection.of(scope, [3, 0, 5, 2]).attempt(function).results)
+
+
+def test_an_error_may_name_a_file_whose_name_is_not_text() -> None:
+    def opened(names: Any) -> Any:
+        raise ValueError(f"{names[0]}\udcff cannot be opened")
+
+    rejects = example(lambda scope: Collection.of(scope, np.array(["a"])).attempt(opened).rejects)
+    assert [record[:2] for record, _ in rejects] == [("a", r"ValueError: a\udcff cannot be opened")]
