@@ -16,7 +16,7 @@ from differential.arrangement.core import C, Keyed, records_of
 from differential.keys import columns_of
 from differential.operators.concat import concat
 from differential.operators.distinct import distinct
-from differential.operators.explode import explode
+from differential.operators.explode import explode, occurrences
 from differential.operators.flat_map import flat_map
 from differential.operators.join import semijoin
 from differential.operators.map import map
@@ -33,7 +33,7 @@ def prefix_sum(collection: Keyed[C], *, bits: int = 30, name: str = "prefix_sum"
     kept in `bits` + 1 nodes, and a change costs as many steps, besides the changes of the result.
 
     Raises BuildError unless `bits` is a whole number of 1 to 60, and where all columns are the key. A DataError ends
-    the run where a position is out of bounds, or a record has other columns.
+    the run where a position is out of bounds, a value is not an integer, or a record has other columns.
 
     >>> def balance(scope):
     ...     booked = Collection.of(scope, np.array([7, 7, 7]), np.array([0, 5, 9]), np.array([100, -30, 12]))
@@ -55,6 +55,7 @@ def prefix_sum(collection: Keyed[C], *, bits: int = 30, name: str = "prefix_sum"
         *key, position, value = columns
         if position.dtype.kind not in "iub" or (position < 0).any() or (position >> bits).any():
             raise DataError(f"{name}: a position must be an integer from 0 to {(1 << bits) - 1}")
+        value = occurrences(value, len(position), f"{name}: values")
         position = position.astype(np.int64)
         rows, level = np.repeat(np.arange(len(value)), bits + 1), np.tile(levels, len(value))
         # The nodes of a level, of which there are 2 ** (bits - level), are numbered from that on, as in a heap.

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from differential import Collection, example
+from differential.frames import typed
 from tests.oracle.grid import on_workers, run
 from timely.errors import BuildError, OperatorError
 
@@ -54,6 +55,19 @@ def test_records_of_other_widths_are_refused(width: int, keys: int) -> None:
     message = rf"'prefix_sum' failed .* a record has {keys + 2} columns \(key, position, value\), not {width}$"
     with pytest.raises(OperatorError, match=message):
         example(lambda scope: Collection.of(scope, *[np.array([1, 2])] * width, keys=keys).prefix_sum())
+
+
+@pytest.mark.composed
+def test_a_value_that_is_not_an_integer_is_refused() -> None:
+    with pytest.raises(OperatorError, match=r"'prefix_sum' failed .* values must be one integer .* not float64"):
+        example(lambda scope: Collection.of(scope, 7, 1, 1.5).prefix_sum())
+    with pytest.raises(OperatorError, match=r"'prefix_sum' failed .* row 1 of a column of int64\? is a null"):
+        example(lambda scope: Collection.of(scope, 7, [1, 2], typed([3, None], "int64?")).prefix_sum())
+
+
+def test_values_may_be_of_a_type_that_has_nulls() -> None:
+    records = example(lambda scope: Collection.of(scope, 7, [1, 2], typed([3, 4], "int64?")).prefix_sum())
+    assert records == [((7, 1, 3), 1), ((7, 2, 7), 1)]
 
 
 @pytest.mark.parametrize("bits", ["3", 2.5, None, True, 0, -1, 61])
