@@ -49,7 +49,7 @@ from differential.trace.cursor import accumulate, below, lookup
 from differential.trace.handle import TraceHandle
 from timely import Scope
 from timely.errors import DataError, TraceError
-from timely.lowlevel import Antichain, ColumnLike, Moment, Time, as_column, as_columns, as_time, starts_of_runs
+from timely.lowlevel import LIMIT, Antichain, ColumnLike, Moment, Time, as_column, as_columns, as_time, starts_of_runs
 
 __all__ = ["Contents", "Cursor", "Found", "TraceStatistics"]
 
@@ -395,9 +395,10 @@ class TraceCore:
             at = as_time(time)
         except TypeError:
             at = ()
-        if len(at) != depth:
+        if len(at) != depth or max(at) > LIMIT:
             raise TraceError(
-                f"{time!r} is not a time of the trace of {self._export}: those have {depth} coordinate(s), integers"
+                f"{time!r} is not a time of the trace of {self._export}: those have {depth} coordinate(s), integers up "
+                "to 2 ** 62"
             )
         return at
 

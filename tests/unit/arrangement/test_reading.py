@@ -175,6 +175,21 @@ def test_a_frontier_with_times_of_another_scope_is_refused_and_moves_nothing() -
     execute_directly(program)
 
 
+@pytest.mark.parametrize("late", [(1 << 62) + 1, 1 << 63])
+def test_a_time_beyond_the_latest_is_refused(late: int) -> None:
+    def program(worker: Worker) -> None:
+        session, trace = _edges(worker)
+        for call in (trace.allow_compaction_to, trace.set_logical_compaction, trace.contents, trace.cursor):
+            with pytest.raises(TraceError, match=rf"{late} is not a time of .* integers up to 2 \*\* 62$"):
+                call(late)
+        session.close()
+        worker.step_while(lambda: trace.upper)
+        trace.allow_compaction_to(1 << 62)
+        trace.consolidate()
+
+    execute_directly(program)
+
+
 def test_a_trace_is_taken_while_its_dataflow_is_built() -> None:
     def program(worker: Worker) -> None:
         with worker.dataflow("towns") as scope:
