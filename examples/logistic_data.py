@@ -93,7 +93,9 @@ def load(path: str) -> Data:
             raise DataError(f"{path}, row {row + 1}: {kind}: {', '.join(f'{value:g}' for value in table[row])}")
     points, labels = table[:, :-1], table[:, -1]
     mean, deviation = points.mean(axis=0), points.std(axis=0)
-    deviation[deviation == 0] = 1.0
+    constant = (points == points[0]).all(axis=0)
+    mean[constant] = points[0, constant]  # exactly, so that their deviation is not a rounding error
+    deviation[constant | (deviation == 0)] = 1.0
     scaled = np.column_stack([(points - mean) / deviation, np.ones(len(points))])
     # The curvature of the mean loss is at most a quarter of the largest eigenvalue of the mean of x x'.
     step = 4 / float(np.linalg.eigvalsh(scaled.T @ scaled / len(scaled))[-1])

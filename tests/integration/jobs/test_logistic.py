@@ -88,6 +88,17 @@ def test_the_weights_of_a_file_are_those_of_newtons_method(tmp_path: Path, form:
     assert np.allclose(scaled, best(rows()[:, :-1], rows()[:, -1]), rtol=1e-4)
 
 
+def test_a_constant_column_has_weight_0_though_its_mean_is_rounded(tmp_path: Path) -> None:
+    table, path = rows(43), tmp_path / "data.npy"
+    table[:, 1] = 0.1
+    assert table[:, :-1].std(axis=0)[1] > 0
+    np.save(path, table)
+    loaded = data.load(str(path))
+    (descent,) = execute(lambda worker: logistic.program(worker, loaded, 1e-6, 500, False))
+    assert descent.weights[1] == 0
+    assert (loaded.mean[1], loaded.deviation[1]) == (0.1, 1)
+
+
 @pytest.mark.lengthy
 def test_two_processes_have_the_weights_of_one(tmp_path: Path) -> None:
     given = "--rows", "4000", "--features", "4", "--rounds", "20", "--json", tmp_path / "report.json"
