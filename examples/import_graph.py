@@ -95,8 +95,8 @@ class Tree:
                     path = Path(directory, name)
                     try:
                         stat = path.stat()
-                    except FileNotFoundError:
-                        continue  # an editor has just replaced it
+                    except OSError:
+                        continue  # an editor has just replaced it, or it is a link that leads nowhere
                     yield path, Stamp(stat.st_mtime_ns, stat.st_size)
 
     def _read(self, path: Path) -> None:
@@ -143,18 +143,19 @@ def _imports(parsed: ast.AST, name: str, is_package: bool, at_import: bool) -> I
             yield Import(module, tuple(alias.name for alias in node.names))
 
 
-def _statements(node: ast.AST, at_import: bool) -> Iterator[ast.AST]:
+def _statements(parsed: ast.AST, at_import: bool) -> Iterator[ast.AST]:
     """Yield all nodes but those under `if TYPE_CHECKING:` and, with `at_import`, in functions."""
-    for child in ast.iter_child_nodes(node):
-        if at_import and isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+    # A list instead of recursion: an `elif` is nested in all those before it.
+    waiting = [parsed]
+    while waiting:
+        node = waiting.pop()
+        if at_import and isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
             continue
-        if isinstance(child, ast.If) and _is_type_checking(child.test):
-            for other in child.orelse:
-                yield other
-                yield from _statements(other, at_import)
-            continue
-        yield child
-        yield from _statements(child, at_import)
+        yield node
+        if isinstance(node, ast.If) and _is_type_checking(node.test):
+            waiting += node.orelse
+        else:
+            waiting += ast.iter_child_nodes(node)
 
 
 def _is_type_checking(test: ast.expr) -> bool:

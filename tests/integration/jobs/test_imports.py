@@ -132,6 +132,15 @@ def test_imports_that_run_later_can_be_left_out(tmp_path: Path) -> None:
         assert tree.edges == {("main", "app"), ("app", "app.web"), ("app.web", "app")} | extra
 
 
+def test_statements_may_be_nested_deeply_and_links_lead_nowhere(tmp_path: Path) -> None:
+    write_module(tmp_path, "main", "if x == 0:\n    pass\n" + "elif x:\n    pass\n" * 2000 + "else:\n    import app")
+    write_module(tmp_path, "app", "import loop")
+    (tmp_path / "loop.py").symlink_to("loop.py")
+    tree = graph.Tree(str(tmp_path))
+    assert tree.refresh() == ([], [("main", "app")])
+    assert not tree.faults
+
+
 @pytest.mark.lengthy
 def test_an_import_beyond_the_top_counts_for_nothing(tmp_path: Path) -> None:
     write_module(tmp_path, "app", "from ... import main\nfrom .. import main")
