@@ -52,8 +52,8 @@ examples:
 
 PARTS = 64
 """The number of parts into which hashtags are divided: each part is ranked, then the best of all parts."""
-MOST_TAGS = 1 << 20
-"""An upper bound for the numbers of hashtags."""
+MOST_TAGS = 1 << 31
+"""An upper bound for the numbers of hashtags, more than memory holds of a file; as many uses have room beside it."""
 
 
 def connected(tweets: Collection) -> Collection:

@@ -7,16 +7,26 @@ from collections import Counter
 from pathlib import Path
 
 import networkx as nx
+import numpy as np
 import pytest
 
+from differential import Collection, example
 from tests.examples_loading import example_module
 from tests.integration.jobs.programs import answered, drawn, epochs, on_two_processes, refused, table
 from tests.integration.jobs.tweeting import Tweet, write_tweets
-from timely import Config, execute
+from timely import Config, Scope, execute
 
 topics = example_module("topics")
 report = example_module("topics_report")
 tweets = example_module("tweets")
+
+
+def test_hashtags_may_be_millions() -> None:
+    def program(scope: Scope) -> Collection:
+        used = Collection.of(scope, np.ones(3, np.int64), np.ones(3, np.int64), np.array([9_000_000, 9_000_000, 7]))
+        return topics.top_hashtags(used, Collection.of(scope, 1, 1))  # type: ignore[no-any-return]
+
+    assert example(program) == [((1, 9_000_000), 1)]
 
 
 @pytest.mark.parametrize("workers", [1, 3])
