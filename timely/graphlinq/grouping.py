@@ -5,8 +5,8 @@ are many values for few slots, each is added to the total of its slot directly (
 many slots, they are sorted, so the cost depends on the number of values alone. Input that is already sorted and
 distinct, as most messages are that were combined where they were sent, costs only the check.
 
-Sums and products of booleans and short integers have 64 bits, as in NumPy. Results that do not fit are refused (see
-`wrapped` in `timely.lowlevel`) wherever values are combined, also where they are sent.
+Sums and products of booleans and short integers have 64 bits, and `np.logical_or` makes booleans, as in NumPy. Results
+that do not fit are refused (see `wrapped` in `timely.lowlevel`) wherever values are combined, also where they are sent.
 """
 
 from __future__ import annotations
@@ -28,19 +28,35 @@ _SETS = dict.fromkeys((np.logical_or, np.bitwise_or, np.maximum), True) | dict.f
 )
 """The boolean of which one occurrence decides the result of a ufunc."""
 
+_LOGICAL = (np.logical_and, np.logical_or, np.logical_xor)
+"""The ufuncs that make booleans of whatever they combine."""
+
 Combination = np.ufunc | tuple[np.ufunc, ...]
 """How the values of a node are combined: a ufunc for each column of values, or one for the only column."""
 
 
 def ufuncs_of(combine: Combination, columns: Sequence[Array]) -> tuple[np.ufunc, ...]:
-    """Return a ufunc for each column; raise DataError for another number of them, or for other functions."""
+    """Return a ufunc for each column; raise DataError for another number of them, or for any that cannot combine it."""
     ufuncs = combine if isinstance(combine, tuple) else (combine,)
     for ufunc in ufuncs:
         if not isinstance(ufunc, np.ufunc):
             raise DataError(f"the values of a node are combined by ufuncs, such as np.add, not by {ufunc!r}")
     if len(ufuncs) != len(columns):
         raise DataError(f"{len(ufuncs)} ufunc(s) cannot combine values of {len(columns)} column(s): give one for each")
+    for ufunc, column in zip(ufuncs, columns):
+        _check(ufunc, summable(ufunc, column[:0]).dtype)
     return ufuncs
+
+
+def _check(ufunc: np.ufunc, dtype: np.dtype[Any]) -> None:
+    """Raise DataError unless a ufunc can combine values of a type, whether or not any node has several of them."""
+    identity(ufunc, dtype)
+    try:
+        made = ufunc.resolve_dtypes((dtype, dtype, None))[2]
+    except TypeError:
+        raise DataError(f"np.{ufunc.__name__} cannot combine values of {dtype}: convert them first") from None
+    if not np.can_cast(made, dtype, "equiv"):
+        raise DataError(f"np.{ufunc.__name__} combines values of {dtype} to {made}: convert them first")
 
 
 def meaning(ufunc: np.ufunc) -> str:
@@ -58,7 +74,10 @@ def summable(ufunc: np.ufunc, values: Array) -> Array:
     >>> summable(np.add, np.array([1], np.int8)), summable(np.maximum, np.array([1], np.int8))
     (array([1]), array([1], dtype=int8))
     """
-    if ufunc not in (np.add, np.multiply) or values.dtype.kind not in "biu":
+    kind = values.dtype.kind
+    if ufunc in _LOGICAL and kind in "biuf":
+        return values.astype(np.bool_, copy=False)
+    if ufunc not in (np.add, np.multiply) or kind not in "biu":
         return values
     return values.astype(ufunc.reduce(values[:0]).dtype, copy=False)
 

@@ -196,13 +196,27 @@ def test_edges_that_are_not_columns_of_both_ends_are_refused(data: Any) -> None:
     ("values", "combine", "message"),
     [
         (np.array(["a", "b"]), np.minimum, r"np\.minimum cannot combine values of StringDType"),
+        (np.arange(2), np.subtract, r"np\.subtract cannot combine messages: it has no identity"),
+        (np.arange(2), np.hypot, r"np\.hypot combines values of int64 to float64: convert them first"),
+        (np.arange(2.0), np.gcd, r"np\.gcd cannot combine values of float64: convert them first"),
         (np.arange(2), sum, "combined by ufuncs, such as np.add, not by <built-in function sum>"),
         (np.arange(2), (np.add, np.add), r"2 ufunc\(s\) cannot combine values of 1 column"),
     ],
 )
-def test_values_that_cannot_be_combined_are_refused(values: Array, combine: Any, message: str) -> None:
+@pytest.mark.parametrize("nodes", [[0, 0], [0, 1], [1 << 40, 1 << 40]])
+def test_values_that_cannot_be_combined_are_refused_wherever_they_are(
+    values: Array, combine: Any, message: str, nodes: list[int]
+) -> None:
     with pytest.raises(OperatorError, match=message):
-        collected(lambda scope: aggregate(scope.to_stream((np.zeros(2, np.int64), values)), combine))
+        collected(lambda scope: aggregate(scope.to_stream((np.array(nodes), values)), combine))
+
+
+@pytest.mark.parametrize("nodes", [[0, 0, 1], [0, 1, 2], [1 << 40, 1 << 40, 1 << 50]])
+def test_a_logical_combination_is_a_boolean_of_any_number_of_values(nodes: list[int]) -> None:
+    values = np.array([0, 5, 0])
+    found = collected(lambda scope: aggregate(scope.to_stream((np.array(nodes), values)), np.logical_or))
+    expected = {node: any(value for at, value in zip(nodes, values.tolist()) if at == node) for node in nodes}
+    assert [(node, repr(value)) for node, value in found] == [(node, str(value)) for node, value in expected.items()]
 
 
 @on_workers
