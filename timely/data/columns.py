@@ -324,11 +324,11 @@ def _of_items(items: Sequence[Any]) -> Array:
             raise DataError(f"cannot make a column of text that is not valid Unicode: {error}") from None
     if all(issubclass(each, bytes) for each in types) and types:
         return objects(items if types == {bytes} else [plain_string(item) for item in items])
-    if all(issubclass(each, _NUMBERS) for each in types):
-        return _of_numbers(items, types)
     known = types - {NoneType}
     if known and all(issubclass(each, _MOMENTS) for each in known):
         return _of_moments(items)
+    if all(issubclass(each, _NUMBERS) and not issubclass(each, np.timedelta64) for each in types):
+        return _of_numbers(items, types)
     if types <= {list, tuple, np.ndarray}:
         raise DataError(
             "a column holds one value for each row, not lists or tuples",
@@ -355,7 +355,7 @@ def _of_moments(items: Sequence[Any]) -> Array:
     known = [item for item in items if item is not None]
     first = known[0]
     if isinstance(first, (np.datetime64, np.timedelta64)):
-        name = time_name(np.array(known).dtype)
+        name = time_name(np.array([item for item in known if type(item) is type(first)]).dtype)
     elif isinstance(first, datetime):
         unit = unit_of(known)
         name = f"timestamp[{unit}]" if first.tzinfo is None else f"timestamp[{unit}, {zone_of(first)}]"
@@ -373,10 +373,13 @@ def _shown(value: Any) -> str:
 
 
 _NUMBERS = (bool, int, float, np.bool_, np.signedinteger, np.unsignedinteger, np.floating)
+"""The classes of numbers. NumPy has derived `np.timedelta64`, which is none, from `np.signedinteger`."""
 
 
 def _alike(one: Any, other: Any) -> bool:
     """Return whether two values may be in the same column."""
+    if isinstance(one, np.timedelta64) or isinstance(other, np.timedelta64):
+        return type(one) is type(other)
     return any(isinstance(one, kind) and isinstance(other, kind) for kind in (str, bytes, _NUMBERS))
 
 

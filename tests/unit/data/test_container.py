@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
@@ -23,7 +24,8 @@ from timely.data.container import (
     concatenate,
     encode,
 )
-from timely.data.typed import typed
+from timely.data.typed import Typed, typed
+from timely.data.typed_rows import is_null
 from timely.data.weight import weight_of
 from timely.errors import DataError
 
@@ -84,6 +86,9 @@ def test_columns_come_back_from_their_buffers(values: Any) -> None:
         ([(1, 2), (3, 4)], r"tuple\(zip\(\*rows\)\), or tuple\(array.T\), turns rows into columns"),
         (np.ma.masked_array([1, 2], [False, True]), "masked values, as at row 1"),
         (np.array(["2026-11"], "M8[M]"), r"\.astype\('datetime64\[us\]'\)"),
+        ([np.timedelta64(1, "ns"), 3], r"3 \(int\) at row 1, beside np.timedelta64\(1,'ns'\)"),
+        ([3, np.timedelta64(1, "ns")], r"np.timedelta64\(1,'ns'\) \(timedelta64\) at row 1, beside 3 \(int\)"),
+        ([np.timedelta64(1, "h")], r"\.astype\('timedelta64\[us\]'\)"),
         (np.array([1j]), "of complex128"),
     ],
 )
@@ -114,6 +119,26 @@ def test_numbers_of_any_library_become_columns_without_rounding(values: Any, kin
     assert column.dtype.kind == kind
     assert type(column) is np.ndarray
     assert column.tolist() == list(values)
+
+
+@pytest.mark.parametrize(
+    ("values", "name", "stored"),
+    [
+        ([np.timedelta64(5, "s")], "duration[s]", [5]),
+        ([np.timedelta64(5, "ns"), np.timedelta64(1, "us"), None], "duration[ns]", [5, 1000, None]),
+        ([np.timedelta64(2**62, "s")], "duration[s]", [2**62]),
+        ([np.timedelta64(5, "us"), dt.timedelta(seconds=1)], "duration[us]", [5, 1_000_000]),
+        ([dt.timedelta(seconds=1), np.timedelta64(5, "us")], "duration[us]", [1_000_000, 5]),
+        ([np.datetime64(5, "us"), dt.datetime(1970, 1, 1)], "timestamp[us]", [5, 0]),
+        (np.array([np.timedelta64(5, "s")], np.object_), "duration[s]", [5]),
+    ],
+)
+def test_numpys_times_one_by_one_become_columns_of_times(values: Any, name: str, stored: list[int | None]) -> None:
+    column = as_column(values)
+    assert isinstance(column, Typed)
+    assert column.type.name == name
+    counts = np.asarray(column).astype(np.int64).tolist()
+    assert [None if null else count for null, count in zip(is_null(column).tolist(), counts)] == stored
 
 
 @pytest.mark.parametrize("lengths", [[-1, 3], [3], [1], [1 << 40]])
