@@ -11,7 +11,6 @@ refused there, however many workers there are.
 from __future__ import annotations
 
 import zlib
-from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -19,8 +18,8 @@ from numpy.typing import NDArray
 
 from timely.data.column_like import ColumnLike
 from timely.data.container import as_column
+from timely.data.fingerprints import hashed
 from timely.data.text import WORD, Bytes, Ints, at_each_byte, eight_bytes, utf8
-from timely.errors import DataError
 
 Hashes = NDArray[np.uint64]
 Destinations = NDArray[np.uint16]
@@ -59,8 +58,10 @@ def hash_column(column: NDArray[Any]) -> Hashes:
         hashes = column.hashes()
         if hashes is not None:
             return hashes
-        column = np.asarray(column)
+    column = np.asarray(column)
     kind = column.dtype.kind
+    if kind in "mM":
+        return hashed(column.astype(np.int64) - 1)  # as those that a typed column stores
     if kind in "bi":
         return mix(column.astype(np.int64, copy=False).view(np.uint64))
     if kind == "u":
@@ -68,9 +69,6 @@ def hash_column(column: NDArray[Any]) -> Hashes:
     if kind == "f":
         # The sum makes 0.0 of -0.0, and a new array, which `_of_floats` overwrites.
         return mix(_of_floats(column.astype(np.float64) + 0.0))
-    if kind in "mM":  # where a program has put them into `Columns` itself; elsewhere times are typed
-        with suppress(DataError):
-            return hash_column(as_column(column))
     # What `_hash_contents` returns for rows of at most one word.
     if kind == "S" and 0 < column.dtype.itemsize <= WORD:
         return mix(_of_lengths(np.strings.str_len(column)) ^ column.astype(f"S{WORD}", copy=False).view("<u8"))

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from timely import Broadcast, Columns, Config, Exchange, Gather, Pipeline, Worker, execute, new_input
-from timely.data.container import Batch, as_column, records
+from timely.data.columns import as_column
+from timely.data.container import Batch, records
 from timely.dataflow.pact import MANY_ROWS, Pact, scatter
 from timely.dataflow.routing import destinations, hash_columns, hash_record
 from timely.errors import BuildError, DataError, DataflowFailed, OperatorError
@@ -264,3 +265,14 @@ def test_floats_that_are_not_integers_of_64_bits_have_hashes_of_their_own() -> N
     assert len(set(hash_columns((floats,)).tolist())) == len(floats)
     integers = hash_columns((np.array([0, -(2**63), 2**63 - 1]),))
     assert not set(integers[1:].tolist()) & set(hash_columns((floats,)).tolist())
+
+
+@pytest.mark.parametrize(("dtype", "unit"), [("M8[D]", "D"), ("M8[ns]", "ns"), ("m8[s]", "s"), (">M8[us]", "us")])
+def test_times_go_where_those_of_a_column_go(dtype: str, unit: Any) -> None:
+    times = np.array([-(2**63), -1, 0, 2**63 - 1]).astype(dtype)
+    column = as_column(times)
+    expected = hash_columns((column,)).tolist()
+    assert np.isnat(times[0])
+    assert hash_columns((times,)).tolist() == expected
+    assert hash_columns((column + np.timedelta64(0, unit),)).tolist() == expected
+    assert [hash_record(time) for time in times[1:]] == expected[1:]
