@@ -48,7 +48,11 @@ class NodeNumbers:
             # No layer is empty, and a name is in one layer at most.
             known, asked = of_one_kind((layer, names), _WHAT)
             places = np.minimum(_positions(known, asked), len(known) - 1)
-            found = np.where(known[places] == asked, numbers[places], found)
+            near = known[places]
+            is_known = near == asked
+            if near.dtype.kind in "fmM":
+                is_known |= (near != near) & (asked != asked)  # only NaN and NaT differ from themselves
+            found = np.where(is_known, numbers[places], found)
         return found
 
 

@@ -47,10 +47,16 @@ class Aggregator:
     """A value of the whole graph: `values(*state)` of each node updated in a superstep, combined by `combine`.
 
     All nodes see it in the next superstep, with the same value on every worker.
+
+    Raises BuildError if `combine` is not a ufunc.
     """
 
     combine: np.ufunc
     values: Callable[..., Any]
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.combine, np.ufunc):
+            raise BuildError(f"an aggregator combines values by a ufunc, such as np.add, not by {self.combine!r:.80}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +76,8 @@ class VertexProgram:
     `aggregators` are values of the whole graph, which all nodes see in the next superstep. If `until(superstep)` is
     true, the run ends before that superstep. `supersteps` is the largest number of supersteps after superstep 0.
 
-    Raises BuildError if `supersteps` is not a whole number, or is negative.
+    Raises BuildError if `supersteps` is not a whole number, or is negative, and if `aggregators` is not a dictionary of
+    aggregators by name.
     """
 
     init: Callable[..., Any]
@@ -88,6 +95,9 @@ class VertexProgram:
         number = self.supersteps
         if number is not None and (not isinstance(number, Integral) or isinstance(number, bool) or number < 0):
             raise BuildError(f"a vertex program cannot run {number!r:.80} supersteps: it is a whole number from 0 on")
+        given = self.aggregators
+        if not isinstance(given, Mapping) or not all(isinstance(each, Aggregator) for each in given.values()):
+            raise BuildError(f"aggregators are a dictionary, such as {{'sum': Aggregator(...)}}, not {given!r:.80}")
 
 
 class Run:
@@ -165,8 +175,10 @@ class Run:
         changed = len(self.nodes[self._changed])
         state = self._rows(self._updated)
         totals = []
-        for aggregator in self._program.aggregators.values():
-            (values,) = as_columns(consult(aggregator.values, state), len(state[0]))
+        for name, aggregator in self._program.aggregators.items():
+            values, *others = as_columns(consult(aggregator.values, state), len(state[0]))
+            if others:
+                raise DataError(f"the values of aggregator {name!r} are one column, not {1 + len(others)}")
             values = summable(aggregator.combine, values)
             totals.append(total(aggregator.combine, values, identity(aggregator.combine, values.dtype)))
         return (changed, *totals)

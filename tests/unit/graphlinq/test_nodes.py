@@ -256,6 +256,24 @@ def test_renamed_edges_have_the_names_they_had(workers: int) -> None:
 
 
 @on_workers
+@pytest.mark.parametrize(
+    "edges",
+    [
+        (np.array([np.nan, 1.0]), np.array([2.0, np.nan])),
+        (np.array(["NaT", "2026-01-01"], "datetime64[D]"), np.array(["2026-01-02", "NaT"], "datetime64[D]")),
+    ],
+)
+def test_all_that_are_no_value_have_one_number(edges: tuple[Array, Array], workers: int) -> None:
+    def program(which: int) -> Callable[[Scope], Stream]:
+        return lambda scope: renamed(scope.to_stream(iter(2 * [Columns(edges)] if scope.index == 0 else [])))[which]
+
+    names = {str(name): number for number, name in collected(program(1), workers)}
+    assert sorted(names.values()) == [0, 1, 2]
+    expected = [tuple(names[str(name)] for name in edge) for edge in zip(*(column.tolist() for column in edges))]
+    assert sorted(collected(program(0), workers)) == sorted(2 * expected)
+
+
+@on_workers
 def test_whole_numbers_of_two_types_keep_names_of_their_own(workers: int) -> None:
     first = 2**53
     edges = np.arange(first, first + 2, dtype=np.uint64), np.arange(first + 2, first + 4)

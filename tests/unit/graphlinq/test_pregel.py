@@ -177,6 +177,24 @@ def test_a_number_of_supersteps_that_cannot_be_run_is_refused(number: Any) -> No
         answered(lambda graph: hops(graph, supersteps=number), [(0, 1)])
 
 
+@pytest.mark.parametrize("given", [[np.add], {"sum": np.add}, {"sum": (np.add, abs)}])
+def test_aggregators_of_other_kinds_are_refused(given: Any) -> None:
+    with pytest.raises(BuildError, match=r"aggregators are a dictionary, such as \{'sum': Aggregator\(...\)\}, not"):
+        answered(lambda graph: hops(graph, aggregators=given), [(0, 1)])
+
+
+@pytest.mark.parametrize("combine", [sum, np.mean, "add"])
+def test_an_aggregator_combines_by_a_ufunc(combine: Any) -> None:
+    with pytest.raises(BuildError, match=r"an aggregator combines values by a ufunc, such as np\.add, not by"):
+        Aggregator(combine, lambda distance: distance)
+
+
+def test_an_aggregator_of_several_columns_is_refused_by_name() -> None:
+    twice = Aggregator(np.add, lambda distance: (distance, distance))
+    with pytest.raises(OperatorError, match="the values of aggregator 'twice' are one column, not 2"):
+        answered(lambda graph: hops(graph, aggregators={"twice": twice}), [(0, 1)])
+
+
 def test_nodes_in_a_list_are_refused() -> None:
     def program(scope: Scope) -> Stream:
         return hops(Graph(scope.to_stream((np.array([0]), np.array([1])))), scope.to_stream([0, 1]))
