@@ -65,9 +65,11 @@ class Fields:
         shown = [column[0] if column.ndim else field for field, column in zip(record, columns)]
         for position, (known, kind) in enumerate(zip(self._kinds, kinds)):
             if known != kind and {known, kind} != _WHOLE:
+                # Names of types, not letters: values of two units may look alike.
+                names = f" ({known} and {kind})" if len(known) > 1 and len(kind) > 1 else ""
                 raise DataError(
                     f"field {position} is {self._shown[position]!r:.80} in one record and {shown[position]!r:.80} in "
-                    "another: convert it, so that it is always of one kind"
+                    f"another{names}: convert it, so that it is always of one kind"
                     + (" and width" if {known, kind} <= _FLOATS else "")
                 )
             kinds[position] = known if known == kind else "i"

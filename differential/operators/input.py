@@ -293,7 +293,9 @@ def owned(record: tuple[Any, ...], diff: Diff = 1, interner: Interner | None = N
             diff = diff.copy()
         return tuple([_owned_plain(field, interner) for field in record]), diff
     for field in record:
-        if type(field) not in _SCALARS and not isinstance(field, _NUMPY_SCALARS):
+        kind = type(field)
+        # A duration is a column: scalars are of one kind if they are of one class, and it may be of several units.
+        if kind not in _SCALARS and (kind is np.timedelta64 or not issubclass(kind, _NUMPY_SCALARS)):
             break
     else:
         if not record:

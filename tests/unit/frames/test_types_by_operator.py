@@ -303,6 +303,8 @@ def test_the_remedies_of_a_join_work() -> None:
         (typed([1], "int64?"), np.array([1]), r"field 0 is .* in one record and .* in another"),
         (typed([dt.date(2024, 1, 1)], "date"), dt.datetime(2024, 1, 1), "field 0 is"),
         (np.array([1.5]), typed([None], "float64?"), "field 0 is"),
+        (np.timedelta64(5, "s"), np.timedelta64(5, "ns"), r"field 0 is .* \(duration\[s\] and duration\[ns\]\)"),
+        (np.timedelta64(5, "s"), dt.timedelta(1), r"field 0 is .* \(duration\[s\] and duration\[us\]\)"),
     ],
 )
 def test_an_input_refuses_a_record_of_another_type(first: Any, second: Any, message: str) -> None:
