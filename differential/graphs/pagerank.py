@@ -67,6 +67,7 @@ def pagerank(
     """
     check_records("pagerank", edges=edges)
     check_whole("pagerank", 0, rounds=rounds, unit=unit)
+    unit = int(unit)  # products with it are larger than a NumPy integer may be
     numerator, denominator = _fraction(damping)
     jump = unit * (denominator - numerator) // denominator
     if not (1 <= jump and unit <= _LARGEST_UNIT):

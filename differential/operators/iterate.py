@@ -49,7 +49,7 @@ class VariableCore(Generic[C]):
         check_scope(name, scope)
         self._handle, stream = scope.feedback(step, name="variable")
         self._name = name
-        self._step = step
+        self._step = int(step)
         self._limit = limit
         self._starts_late = source is not None and source.scope is scope
         self._source = None if source is None else enter(source, scope)

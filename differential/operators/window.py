@@ -75,7 +75,7 @@ def window(
     if late is not None:
         check_functions(name, late=late)
     check_whole(name, 1, size=size, slide=slide)
-
+    size, slide = int(size), int(slide)  # times beside them are larger than a NumPy integer may be
     latest = LIMIT - size - slide  # what happens then leaves at `LIMIT` at most, after rounding up
 
     def in_bounds(happened: NDArray[Any]) -> None:

@@ -39,6 +39,14 @@ def test_labels_of_any_magnitude_settle_before_a_loop_is_reported(definition: ob
     assert contents(run(definition, ring + pair), (0,)) == labels  # type: ignore[arg-type]
 
 
+def test_a_unit_of_ranks_may_be_a_short_integer_of_numpy() -> None:
+    def ranks(unit: Any) -> list[Any]:
+        return example(lambda scope: pagerank(Collection.of(scope, [1, 2], [2, 3]), rounds=2, unit=unit))
+
+    assert ranks(np.uint8(100)) == ranks(100)
+    assert ranks(np.int32(2_000_000_000)) == ranks(2_000_000_000)
+
+
 @pytest.mark.parametrize("definition", [pagerank, label_propagation])
 def test_rounds_cannot_be_negative(definition: Callable[..., Collection]) -> None:
     assert example(lambda scope: definition(Collection.of(scope, [1], [2]), rounds=0))

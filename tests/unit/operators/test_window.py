@@ -51,6 +51,15 @@ def test_a_window_holds_the_recent_records_at_every_time(
         assert contents(changes, time) == window(updates, time, size, slide, by_event), time
 
 
+@pytest.mark.parametrize("at", [None, lambda key, value: value])
+@pytest.mark.parametrize("integer", [np.int8, np.int32, np.uint64])
+def test_sizes_may_be_integers_of_numpy(integer: Any, at: Callable[..., Any] | None) -> None:
+    def recent(of: Any) -> list[Update]:
+        return run(lambda records: records.window(of(100), of(50), at=at), [((1, 2), (3,), 1)])
+
+    assert recent(integer) == recent(int) != []
+
+
 def late(updates: Updates) -> None:
     """Receive late records."""
 

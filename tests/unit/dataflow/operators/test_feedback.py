@@ -52,10 +52,11 @@ def test_a_loop_through_an_exchange_ends(workers: int) -> None:
     assert collected(program, workers) == sorted([through(x) for x in range(10)] * workers)
 
 
-def test_a_step_of_more_than_one_advances_the_counter_by_it() -> None:
+@pytest.mark.parametrize("step", [3, np.int8(3), np.uint64(3)])
+def test_a_step_of_more_than_one_advances_the_counter_by_it(step: Any) -> None:
     def program(scope: Scope) -> Stream:
         with scope.iterative() as inner:
-            handle, again = inner.feedback(3)
+            handle, again = inner.feedback(step)
             counted = scope.to_stream(range(1)).enter(inner).concat(again).map(lambda x: x + 1)
             counted.filter(lambda x: x < 3).connect_loop(handle)
             return counted
