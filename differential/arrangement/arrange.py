@@ -97,22 +97,23 @@ class Upkeep:
     """Keeps a trace tidy in steps of the worker that run no operator. Its errors name the operator that writes it."""
 
     def __init__(self, spine: Spine, output: OutputPort, key: Encoder, value: Encoder) -> None:
-        self._spine = spine
-        self._key = key
-        self._value = value
+        self._trace: tuple[Spine, Encoder, Encoder] | None = (spine, key, value)
         self._host = output.dataflow.host
         self._operator: OperatorCore | None = output.operator
-        spine.wake = self._wake
+        spine.wake, spine.rest = self._wake, self._rest
         output.dataflow.when_complete(self._part)
 
     def _wake(self) -> None:
         self._host.when_idle(self._tend)
 
     def _tend(self) -> bool:
+        if self._trace is None:
+            return False
+        spine, key, value = self._trace
         try:
-            return self._spine.tend()
+            return spine.tend()
         except Overflow as fault:
-            raise self._named(named(fault, self._key, self._value)) from None
+            raise self._named(named(fault, key, value)) from None
         except TimelyError as error:
             raise self._named(error) from error
 
@@ -122,6 +123,10 @@ class Upkeep:
     def _part(self) -> None:
         """Keep no reference to a dataflow that is complete: readers of the trace may outlive it."""
         self._operator = None
+
+    def _rest(self) -> None:
+        """Keep no reference to a trace without readers: a worker that is never idle does not call `_tend`."""
+        self._trace = None
 
 
 class Arranger:

@@ -110,6 +110,8 @@ class Spine:
         """Receives what becomes of the batches."""
         self.wake: Callable[[], None] | None = None
         """Called when there may be work for `tend`, but not again before that has returned False."""
+        self.rest: Callable[[], None] | None = None
+        """Called when nobody reads the trace any more, and so nothing is left to tend."""
 
     def insert(self, batch: Batch) -> Batch:
         """Add the batch that follows; return it as the trace keeps it, for all who read it."""
@@ -279,13 +281,15 @@ class Spine:
 
     def forget(self, claim: Claim) -> None:
         """Undo `register`. Without claims the trace keeps nothing."""
-        is_abandoned = self._claims.discard(claim)
-        self.untidy()
-        if is_abandoned:
-            if self.observer is not None:
-                self.observer.dropped(self.batches())  # the sizes that were reported, so that they add up to 0
-            self._layers.clear()
-            self._batches = ()
+        if not self._claims.discard(claim):
+            self.untidy()
+            return
+        if self.observer is not None:
+            self.observer.dropped(self.batches())  # the sizes that were reported, so that they add up to 0
+        self._layers.clear()
+        self._batches = ()
+        if self.rest is not None:
+            self.rest()
 
     def leave_behind(self, claim: Claim) -> None:
         """Undo `register` as soon as the trace is at rest; called at any moment, in any thread."""

@@ -1,4 +1,4 @@
-"""The number of live objects does not grow with the number of epochs."""
+"""The number of live objects does not grow with the number of epochs, nor with that of dataflows."""
 
 from __future__ import annotations
 
@@ -49,3 +49,27 @@ def test_epochs_that_insert_and_remove_an_edge_leave_no_objects_behind() -> None
         assert max(one["Batch"] for one in seen[1:]) < seen[0]["Batch"] + 30
         assert max(one["Antichain"] for one in seen[1:]) < seen[0]["Antichain"] + 60
         assert max(one.total() for one in seen[1:]) < seen[0].total() + 300
+
+
+def test_a_worker_that_is_never_idle_keeps_no_traces_of_dataflows_that_have_ended() -> None:
+    def program(worker: Worker) -> list[tuple[int, ...]]:
+        seen = []
+        for number in range(20):
+            with worker.dataflow() as scope:
+                edges, graph = new_input(scope)
+                output = graph.join(graph.count()).distinct().output()
+            edges.insert(np.arange(10), np.arange(1, 11))
+            edges.advance_to(1)
+            if number % 2:
+                worker.step_while(lambda answer=output: answer.less_than(1))
+                worker.drop_dataflow(scope.dataflow)
+            else:
+                edges.close()
+                worker.step_while(lambda answer=output: not answer.done())
+            del scope, edges, graph, output
+            alive = _alive()
+            seen.append(tuple(alive[name] for name in ("Spine", "Encoder", "Dataflow")))
+        return seen
+
+    (seen,) = execute(program)
+    assert set(seen) == {seen[0]}
