@@ -44,8 +44,8 @@ def passed(moments: C, watermarks: C, sources: int, *, name: str = "passed") -> 
     nothing is passed before all of them have a watermark.
 
     Raises BuildError in a loop, and where `sources` is not a whole number of at least 1. A DataError ends the run where
-    records have other columns, watermarks are not of the type of the times, one goes back, or more than `sources`
-    sources have one.
+    records have other columns, watermarks are not of the type of the times, one is null or goes back, or more than
+    `sources` sources have one.
 
     >>> def program(scope):
     ...     ends = Collection.of(scope, np.array([10, 20, 30]))
@@ -161,6 +161,8 @@ class Passing:
                 if len(record) != 2:
                     raise DataError(f"a watermark is a record (source, watermark), not {record!r:.80}")
                 source, mark = record
+                if mark is None:
+                    raise DataError(f"the watermark of {source!r:.80} is null")
                 marks = self._sources.setdefault(source, {})
                 marks[mark] = marks.get(mark, 0) + diff
                 if not marks[mark]:

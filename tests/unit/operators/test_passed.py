@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from differential import Collection, new_input
+from differential import Collection, example, new_input
+from differential.frames import typed
 from timely import Scope, Worker, execute_directly
 from timely.errors import BuildError, OperatorError
 
@@ -66,6 +67,14 @@ def test_a_time_is_passed_in_the_epoch_in_which_the_last_source_reaches_it() -> 
 def test_other_records_are_refused(moments: list[Change], marks: list[Change], sources: int, words: str) -> None:
     with pytest.raises(OperatorError, match=rf"operator 'passed' failed at time \(\d,\) .* DataError: .*{words}"):
         passed(moments, marks, sources)
+
+
+def test_a_watermark_that_is_null_is_refused_with_its_source() -> None:
+    def program(scope: Scope) -> Collection:
+        return Collection.of(scope, [1, 5]).passed(Collection.of(scope, "a", typed([None], "int64?")), 1)
+
+    with pytest.raises(OperatorError, match=r"'passed' failed at time \(0,\) .* the watermark of 'a' is null"):
+        example(program)
 
 
 @pytest.mark.parametrize("sources", [0, -1, "x", None, 1.0, True])
