@@ -12,7 +12,7 @@ from differential import Collection, innermost
 from differential.graphs.directions import both_ways, starts
 from differential.graphs.inputs import check_records
 from timely.errors import BuildError, DataError
-from timely.lowlevel import check_whole
+from timely.lowlevel import check_whole, name_of
 
 _LARGEST_UNIT = 1 << 32
 _LARGEST_DENOMINATOR = 1000
@@ -173,7 +173,7 @@ def _units(tolerance: float | None, unit: int) -> int:
 
 def _weighed(node: Any, weight: Any) -> tuple[Any, Any]:
     if weight.dtype.kind not in "iu":
-        raise DataError(f"pagerank: weights must be whole numbers, not {weight.dtype}")
+        raise DataError(f"pagerank: weights must be whole numbers, not {name_of(weight)}")
     if len(weight) and not (0 <= weight.min() and weight.max() < _LARGEST_WEIGHT):
         raise DataError(f"pagerank: weights must be from 0 to 2 ** 31 - 1, not from {weight.min()} to {weight.max()}")
     return node, weight

@@ -11,6 +11,7 @@ from hypothesis import given, settings, strategies as st
 
 from benchmarks.graphs import Ints, RandomGraph
 from differential import Collection, example, new_input
+from differential.frames import typed
 from differential.graphs import pagerank
 from tests.oracle.ranks import UNIT, ranks_in_floats
 from tests.thorough import examples
@@ -169,6 +170,13 @@ def test_weights_that_are_not_integers_or_too_many_are_refused() -> None:
                     personalisation=Collection.of(scope, [1, 2, 2], [weight] * 3),
                 )
             )
+    weights = typed([1, None], "int64?")
+    with pytest.raises(OperatorError, match=r"whole numbers, not int64\?"):
+        example(
+            lambda scope: pagerank(
+                Collection.of(scope, [1, 2], [2, 1]), personalisation=Collection.of(scope, [1, 2], weights)
+            )
+        )
 
 
 @pytest.mark.lengthy
