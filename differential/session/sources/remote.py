@@ -318,7 +318,7 @@ def _checked(text: str, url: str) -> dict[str, Any]:
         else:
             rows, width = message["rows"], len(message["columns"])
             is_good = message["kind"] in ("snapshot", "changes") and len(rows) == len(message["diffs"])
-            is_good = is_good and all(type(diff) is int for diff in message["diffs"])
+            is_good = is_good and all(type(diff) is int and abs(diff) < 1 << 63 for diff in message["diffs"])
             is_good = is_good and all(type(row) is list and len(row) == width for row in rows)
             is_good = is_good and type(message["commit"]) is int and (message["more"] or type(message["id"]) is str)
             if not is_good:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 import socket
 import time
 from collections.abc import Callable, Iterator
@@ -117,6 +118,15 @@ def test_a_token_that_no_header_can_have_is_refused(scheme: str) -> None:
     make = websocket if scheme == "ws" else server_sent_events
     with pytest.raises(ConfigError, match="must be printable ASCII"):
         make(f"{scheme}://127.0.0.1:9/changes/numbers", token="é" * 16)
+
+
+@pytest.mark.parametrize("diff", [1 << 63, -(1 << 63), 1 << 70])
+def test_a_diff_beyond_64_bits_stops_the_source(diff: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    fields = {"kind": "changes", "commit": 1, "columns": ["x"], "rows": [[1]], "diffs": [diff]}
+    message = json.dumps(fields | {"more": False, "id": "a.1"})
+    monkeypatch.setattr(remote.RemoteReader, "_events", lambda reader: iter([message]))
+    with pytest.raises(SessionError, match="not a message of a session"):
+        run(server_sent_events("http://127.0.0.1:9/changes/numbers", token="x" * 16), 1)
 
 
 def test_the_state_of_a_source_names_why_it_cannot_connect(scheme: str) -> None:
