@@ -26,6 +26,8 @@ LOWER_TARGET = (0.57 / (0.57 + 0.19), 0.19 / (0.19 + 0.05))
 """The probability that the target is in the lower half, if the source is in the lower half, and if it is not."""
 USAGE = {"random": "random:NODES,EDGES[,SEED]", "rmat": "rmat:SCALE,FACTOR[,SEED]"}
 MOST_SCALE = 40
+MOST_DIGITS = 100
+NUMBERS = f"whole numbers of at most {MOST_DIGITS} digits"
 
 Ends = tuple[Ints, Ints]
 
@@ -59,10 +61,10 @@ def generated(text: str, layout: InputLayout) -> Generated | None:
         return None
     if not layout.is_plain or layout.names:
         raise DataError(f"{text}: a generated graph has integers as nodes, and neither weights nor times")
-    given = rest.split(",")
-    if not 2 <= len(given) <= 3 or not all(number.isascii() and number.isdecimal() for number in given):
-        raise DataError(f"{text}: a generated graph is written {USAGE[name]}, with whole numbers")
-    one, other, seed = map(int, [*given, "0"][:3])
+    numbers = whole_numbers(rest)
+    if numbers is None or not 2 <= len(numbers) <= 3:
+        raise DataError(f"{text:.80}: a generated graph is written {USAGE[name]}, with {NUMBERS}")
+    one, other, seed = [*numbers, 0][:3]
     if name == "random":
         if not 0 < one < 1 << 63:
             raise DataError(f"{text}: the number of nodes must be at least 1, and less than 2 ** 63")
@@ -70,6 +72,18 @@ def generated(text: str, layout: InputLayout) -> Generated | None:
     if one > MOST_SCALE:
         raise DataError(f"{text}: the scale must be at most {MOST_SCALE}, for 2 ** {MOST_SCALE} nodes")
     return Generated(text, other << one, seed, _rmat(one))
+
+
+def whole_numbers(text: str) -> list[int] | None:
+    """Return the numbers in a text with commas between them, or None if they are not `NUMBERS`.
+
+    >>> whole_numbers("10,50"), whole_numbers("10,-5"), whole_numbers("10," + 5000 * "9")
+    ([10, 50], None, None)
+    """
+    given = text.split(",")
+    if all(each.isascii() and each.isdecimal() and len(each) <= MOST_DIGITS for each in given):
+        return [int(each) for each in given]
+    return None
 
 
 def _random(nodes: int) -> Callable[[np.random.Generator, int], Ends]:

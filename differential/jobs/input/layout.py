@@ -10,6 +10,8 @@ from timely.errors import DataError
 SEPARATORS = {"tab": "\t", "comma": ",", "semicolon": ";", "space": " ", "blanks": "blanks"}
 """Separators that have a name. A run of blanks and tabs is one separator of the kind `blanks`."""
 BLANKS = "blanks"
+MOST_DIGITS = 18
+"""A column is not called by a number of more digits."""
 
 WeightKind = Literal["integer", "float"]
 
@@ -119,7 +121,7 @@ def _place(label: str, column: str | None, role: str, width: int, header: Sequen
 
 
 def _is_number(column: str) -> bool:
-    return column.isascii() and column.isdecimal()
+    return column.isascii() and column.isdecimal() and len(column) <= MOST_DIGITS
 
 
 def _count(width: int) -> str:

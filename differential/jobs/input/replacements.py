@@ -12,7 +12,7 @@ import numpy as np
 
 from differential.jobs.input.changes import EpochChange
 from differential.jobs.input.edges import OpenedGraph
-from differential.jobs.input.generate import Generated
+from differential.jobs.input.generate import NUMBERS, Generated, whole_numbers
 from timely.errors import DataError
 
 PREFIX = "replace:"
@@ -35,13 +35,13 @@ class Replacements:
 
     def __init__(self, text: str, graph: OpenedGraph) -> None:
         """Raise DataError if the graph is not generated, has fewer edges, or the text is not like `USAGE`."""
-        given = text.removeprefix(PREFIX).split(",")
-        if not 1 <= len(given) <= 2 or not all(number.isascii() and number.isdecimal() for number in given):
-            raise DataError(f"{text}: changes of a generated graph are written {USAGE}, with whole numbers")
+        numbers = whole_numbers(text.removeprefix(PREFIX))
+        if numbers is None or not 1 <= len(numbers) <= 2:
+            raise DataError(f"{text:.80}: changes of a generated graph are written {USAGE}, with {NUMBERS}")
         if not isinstance(graph, Generated):
             raise DataError(f"{text} is for generated graphs, such as random:1000,5000; {graph.label} is not one")
         self.label = text
-        self.total, self._seed = map(int, [*given, "0"][:2])
+        self.total, self._seed = [*numbers, 0][:2]
         if self.total > graph.total:
             raise DataError(f"{text}: {graph.label} has only {graph.total:,} edges to replace")
         self._graph = graph

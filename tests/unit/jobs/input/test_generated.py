@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from differential.jobs.input import Faults, InputLayout, generate, open_graph
+from differential.jobs.input.replacements import Replacements
 from tests.unit.jobs.input.reading import PLAIN, read
 from timely.errors import DataError
 
@@ -56,6 +57,19 @@ def test_quadrants_of_a_recursive_matrix_have_the_probabilities_of_graph500() ->
 def test_texts_that_describe_no_graph(text: str, reason: str) -> None:
     with pytest.raises(DataError, match=reason):
         open_graph(text, PLAIN, Faults())
+
+
+@pytest.mark.parametrize("text", ["random:{},5", "random:5,{}", "random:5,5,{}", "rmat:{},4", "rmat:4,{}"])
+def test_numbers_that_python_does_not_read_describe_no_graph(text: str) -> None:
+    with pytest.raises(DataError, match="whole numbers of at most 100 digits"):
+        open_graph(text.format("9" * 5000), PLAIN, Faults())
+
+
+@pytest.mark.parametrize("text", ["replace:{}", "replace:1,{}", "replace:1,2,3", "replace:-1"])
+def test_texts_that_describe_no_replacements(text: str) -> None:
+    graph = open_graph("random:5,5", PLAIN, Faults())
+    with pytest.raises(DataError, match=r"are written replace:COUNT\[,SEED\], with whole numbers"):
+        Replacements(text.format("9" * 5000), graph)
 
 
 def test_generated_graphs_have_nodes_alone() -> None:
