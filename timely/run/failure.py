@@ -105,14 +105,23 @@ def fail(text: str) -> int:
         printed = Path(report).with_name(f"printed.{hashlib.blake2b(written, digest_size=8).hexdigest()}")
         try:
             # The file system decides which of the processes is the first.
-            printed.touch(exist_ok=False)
+            with printed.open("x") as note:
+                note.write(str(os.getpid()))
         except FileExistsError:
-            leave_report(text.partition("\n")[0].removeprefix("timely: "))
-            return PEER_FAILED
+            if not _has_printed(printed):
+                leave_report(text.partition("\n")[0].removeprefix("timely: "))
+                return PEER_FAILED
         except OSError:
             pass  # the launcher has ended and removed its directory
     print_error(written.decode())
     return FAILED
+
+
+def _has_printed(note: Path) -> bool:
+    """Return whether it was this process that has left the note of a printed text."""
+    with suppress(OSError):
+        return note.read_text() == str(os.getpid())
+    return False
 
 
 def leave_report(text: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from types import TracebackType
@@ -22,6 +23,11 @@ def caught(error: BaseException, cause: BaseException | None = None) -> BaseExce
         raise error from cause
     except BaseException as raised:
         return raised
+
+
+def become_another_process(patch: pytest.MonkeyPatch) -> None:
+    pid = os.getpid()
+    patch.setattr(os, "getpid", lambda: -pid)
 
 
 def test_a_message_is_followed_by_the_users_lines() -> None:
@@ -62,10 +68,23 @@ def test_text_that_cannot_be_encoded_is_still_printed(
 ) -> None:
     monkeypatch.setenv(REPORT_VARIABLE, str(tmp_path / "report.0"))
     assert fail("caf\udce9.csv: no header line") == 1
+    become_another_process(monkeypatch)
     assert fail("caf\udce9.csv: no header line") == PEER_FAILED
     with pytest.raises(SystemExit):
         UncaughtHook(sys.excepthook)._leave(PeerLost("caf\udce9.csv"))
     assert "caf" in (tmp_path / "report.0").read_text()
+
+
+def test_a_process_that_prints_a_text_again_does_not_report_that_a_peer_has_failed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv(REPORT_VARIABLE, str(tmp_path / "report.0"))
+    assert [fail("edges.csv: no header line") for _ in range(2)] == [1, 1]
+    assert capsys.readouterr().err == "edges.csv: no header line\n" * 2
+    assert not (tmp_path / "report.0").exists()
+    become_another_process(monkeypatch)
+    assert fail("edges.csv: no header line") == PEER_FAILED
+    assert capsys.readouterr().err == ""
 
 
 def test_frames_of_the_library_and_of_installed_packages_are_left_out() -> None:
@@ -116,6 +135,7 @@ def test_notes_follow_the_message_and_do_not_change_it(
     monkeypatch.setenv("TIMELY_REPORT", str(tmp_path / "report"))
     hook(DataError, errors[0], None)
     assert capsys.readouterr().err == "timely: column 3 is not a column\n  the program failed on worker 0 of 2\n"
+    become_another_process(monkeypatch)
     with pytest.raises(SystemExit) as ended:
         hook(DataError, errors[1], None)
     assert ended.value.code == PEER_FAILED
