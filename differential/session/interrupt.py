@@ -28,6 +28,8 @@ class Closing(BaseException):
 class Deferral:
     """A block that defers SIGINT until its end, unless the signal comes twice; `release` then handles the signal.
 
+    If the block raises an error, the signal is handled at once: its handler may raise `KeyboardInterrupt` instead.
+
     A write to the disk must not be left halfway: nobody would know what is durable. Only the main thread receives
     SIGINT; in other threads nothing is done. A block inside of another leaves the signal to the outer one.
 
@@ -55,9 +57,11 @@ class Deferral:
                 signal.signal(signal.SIGINT, self._receive)
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if self._before is not None:
             signal.signal(signal.SIGINT, self._before)
+        if kind is not None:
+            self.release()
 
     def release(self) -> None:
         """Handle a signal that arrived during the block as it would have been handled without it."""
