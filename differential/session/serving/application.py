@@ -21,7 +21,7 @@ from starlette.requests import ClientDisconnect, HTTPConnection, Request
 from starlette.responses import Response
 from starlette.routing import Route, WebSocketRoute
 from starlette.types import Receive, Scope, Send
-from starlette.websockets import WebSocket
+from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from differential.session.catalog import Catalog
 from differential.session.finding import found_by_text
@@ -236,6 +236,8 @@ class _Events:
                 status = 409 if self._application.is_final(refusal) else 503
                 await _json(status, {"error": str(refusal)})(scope, receive, send)
                 return
+            if refusal is not None:
+                raise refusal
             headers = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-store")]
             await send({"type": "http.response.start", "status": 200, "headers": headers})
             while True:
@@ -297,7 +299,7 @@ async def _unless(over: asyncio.Event, waiting: Coroutine[Any, Any, T]) -> T | N
 
 
 async def _until_gone(receive: Receive, sending: Coroutine[Any, Any, None]) -> None:
-    """Send to a reader until everything is sent, or the reader disconnects."""
+    """Send to a reader until everything is sent, or the reader disconnects. Raises what sending raises before that."""
 
     async def gone() -> None:
         while (await receive())["type"] not in ("http.disconnect", "websocket.disconnect"):
@@ -308,4 +310,6 @@ async def _until_gone(receive: Receive, sending: Coroutine[Any, Any, None]) -> N
     await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     for task in tasks:
         task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
+    _, error = await asyncio.gather(*tasks, return_exceptions=True)
+    if isinstance(error, Exception) and not isinstance(error, (OSError, WebSocketDisconnect)):
+        raise error

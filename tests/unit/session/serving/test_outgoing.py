@@ -276,6 +276,23 @@ def test_a_reader_that_comes_while_the_store_fails_is_asked_to_come_again(
             assert next(line for line in events.iter_lines() if line.startswith("id: "))
 
 
+def test_an_unexpected_error_is_logged(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    def snapshot(hub: outgoing.Hub) -> None:
+        raise ZeroDivisionError("of a snapshot")
+
+    monkeypatch.setattr(outgoing.Hub, "_snapshot", snapshot)
+    with Session() as db:
+        db.table("numbers", {"x": [1]})
+        server = db.serve()
+        url, headers = f"{server.url}changes/numbers", {"Authorization": f"Bearer {server.token}"}
+        assert httpx.get(url, headers=headers, timeout=20, trust_env=False).status_code == 500
+        socket = connect(url.replace("http", "ws", 1), additional_headers=headers, proxy=None)
+        with socket, pytest.raises(ConnectionClosed):
+            socket.recv(20)
+    logged = [str(each.exc_info[1]) for each in caplog.records if each.exc_info]
+    assert logged == ["of a snapshot"] * 2
+
+
 def test_a_durable_table_that_json_cannot_hold_is_refused_again_and_again_and_not_followed(tmp_path: Path) -> None:
     with Session(state=str(tmp_path), keep=None) as db:
         stays = db.table("stays", {"time_of": dt.timedelta})
