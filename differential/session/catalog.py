@@ -57,7 +57,7 @@ class Catalog:
         self.clocks = Clocks()
         self.deliveries = Deliveries()
         self.ends: list[Callable[[], object]] = []
-        """Functions that stop serving other programs when the session is closed, before the workers end."""
+        """Functions that stop serving other programs when the session is closed, before and after the workers end."""
         self.storage: SessionStorage | None = None
         """Where tables and commits are durable, if they are."""
         self._begun: Begun | None = None

@@ -414,15 +414,15 @@ class Session:
         requests, rejects = self._once(TABLE, REQUESTS), rejects_of(self._catalog, on_error)
         options = Options(host, port, token, certificate, read, write, **(known | limits))
         server = serve(self._catalog, requests._item, rejects, on_error == "stop", options)
-        self._catalog.ends.append(server.close)
+        self._catalog.ends.append(server._stop)
         return server
 
     def close(self) -> None:
         """End the session, its threads, its sources and its sinks. What is not committed is lost, with a warning."""
         lost = lost_statements(self._catalog)
-        for end in self._catalog.ends:
+        ends = self._catalog.ends
+        for end in (*ends, lambda: self._end(), *ends):  # again: requests may wait for the workers
             end()
-        self._end()
         self._catalog.feeds.end()
         self._catalog.deliveries.end()
         warn_of(lost)

@@ -167,12 +167,12 @@ class HttpServer:
         """Whether it has ended."""
         return not self._thread.is_alive()
 
-    def close(self) -> None:
-        """End it, from any thread, and wait until it has ended."""
+    def close(self, seconds: float = STOP_SECONDS) -> None:
+        """End it, from any thread, and wait until it has ended, but no longer than some seconds."""
         if self._loop is not None and self._over is not None:
             with suppress(RuntimeError):  # the loop is closed, perhaps just now
                 self._loop.call_soon_threadsafe(self._over.set)
-        self._thread.join(STOP_SECONDS)
+        self._thread.join(seconds)
 
     def _run(self, config: uvicorn.Config, listener: socket.socket) -> None:
         import asyncio

@@ -18,6 +18,10 @@ CONNECTIONS = 256
 """At most this many connections are served at once."""
 
 
+ANSWER_SECONDS = 1.5
+"""A session that is closed waits this long for answers. What they wait for then ends."""
+
+
 class Options(NamedTuple):
     """How a session is served; see `Session.serve`."""
 
@@ -59,6 +63,10 @@ class Server:
     def close(self) -> None:
         """End all streams and the server."""
         self._server.close()
+
+    def _stop(self) -> None:
+        """End all streams and the server, and wait for answers as long as they have before they are aborted."""
+        self._server.close(ANSWER_SECONDS)
 
     def __repr__(self) -> str:
         return f"<Server{', closed' if self.is_closed else ''}: {self.url}>"

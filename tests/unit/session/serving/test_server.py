@@ -13,6 +13,7 @@ import subprocess
 import threading
 import time as clock
 from collections.abc import Iterator
+from typing import Any
 
 import httpx
 import pytest
@@ -208,3 +209,29 @@ def test_a_server_that_ends_waits_for_a_commit_that_has_begun(db: Session) -> No
         assert server.is_closed
         assert received(client) == b"", "its answer came too late"
     assert len(db["texts"]) == ROWS + 1
+
+
+def test_a_session_that_is_closed_ends_the_commits_of_requests_that_wait_for_its_workers() -> None:
+    begins, ends = threading.Event(), threading.Event()
+
+    def wait(row: Any) -> object:
+        if len(row.x):
+            begins.set()
+            while not ends.wait(0.01):
+                pass
+        return row.x
+
+    with Session(progress=False) as db:
+        db.table("numbers", {"x": int})
+        db.view("slow", lambda tables: tables.numbers.select(y=wait))
+        server = db.serve(token=TOKEN)
+        body = b'{"insert": {"x": 1}}'
+        with connect(server.url, "POST /tables/numbers", f"Content-Length: {len(body)}\r\n") as client:
+            client.sendall(body)
+            assert begins.wait(20)
+            start = clock.monotonic()
+            db.close()
+            took = clock.monotonic() - start
+        ends.set()
+        assert took < 4
+        assert server.is_closed
