@@ -51,7 +51,9 @@ def summary(shown: Shown) -> Iterator[str]:
             yield f"{shown.name(source)} to {shown.name(target)}: {length:,}"
         return
     yield f"{counted(len(distance), 'node')} can be reached; the farthest is {shown.name(nodes[0][distance.argmax()])}"
-    yield f"distances: mean {distance.mean():.4g}, median {np.median(distance):.4g}, largest {distance.max():,}"
+    # Divided first: the sum of lengths near the largest float would be infinite.
+    mean, median = (distance / len(distance)).sum(), 2 * np.median(distance / 2)
+    yield f"distances: mean {mean:.4g}, median {median:.4g}, largest {distance.max():,}"
 
 
 def add_options(add: AddOption) -> None:

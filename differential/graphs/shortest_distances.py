@@ -20,7 +20,7 @@ def shortest_distances(edges: Collection, roots: Collection) -> Collection:
     distances are integers of 64 bits with a sign, or all are floats. This is the method of Bellman and Ford: round i
     has the least distances by up to i edges. A node whose distance falls in many rounds, because paths with more edges
     are shorter, costs the square of their number. A DataError ends the run where a path has a negative length, since
-    there might be no least distance, and where a distance needs more than 64 bits.
+    there might be no least distance, and where a distance needs more than 64 bits: one of floats would be infinite.
 
     >>> def program(scope):
     ...     roads = Collection.of(scope, np.array([0, 1, 0]), np.array([1, 2, 2]), np.array([2, 3, 9]))
@@ -44,8 +44,10 @@ def shortest_distances(edges: Collection, roots: Collection) -> Collection:
                 f"shortest_distances: the roots have distances of {name_of(distance)}, the edges lengths of "
                 f"{name_of(length)}, and large integers would be rounded: convert one of them"
             )
-        reached = distance + length
-        if (reached < distance).any():  # no length is negative, so this sum has wrapped around
+        with np.errstate(over="ignore"):
+            reached = distance + length
+        # No length is negative, so a sum below the distance has wrapped around.
+        if (reached < distance).any() or (np.isinf(reached) > np.isinf(distance) | np.isinf(length)).any():
             raise DataError("shortest_distances: a distance is too large for 64 bits")
         return neighbour, reached
 

@@ -27,6 +27,9 @@ BLUE, ORANGE, GREEN, GREY = "#0072b2", "#d55e00", "#009e73", "#767676"
 MOST = 60
 """A histogram has at most this many bars."""
 
+LARGEST = 1e300
+"""The ends and the ticks of an axis, which Matplotlib computes, would be infinite for larger numbers."""
+
 PANEL = (4.6, 3.6)
 """Width and height of a panel, in inches."""
 
@@ -116,6 +119,8 @@ def histogram(field: int, title: str, unit: str, counted_in: str = "nodes") -> P
     @_or_nothing(title)
     def panel(axes: Axes, shown: Shown) -> None:
         column = shown.answer.columns[field]
+        if column.max() > LARGEST:
+            return nothing(axes, title, f"values above {LARGEST:g} are not drawn")
         values, numbers = np.unique(column, return_counts=True)
         if len(values) <= MOST and values.dtype.kind == "i":
             axes.bar(values, numbers, color=BLUE, width=0.8)
@@ -124,6 +129,7 @@ def histogram(field: int, title: str, unit: str, counted_in: str = "nodes") -> P
         if numbers.max() > 100:
             axes.set_yscale("log")
         axes.set(title=title, xlabel=unit, ylabel=counted_in)
+        return None
 
     return panel
 

@@ -22,8 +22,8 @@ def sum(collection: Keyed[C], *, name: str = "sum") -> C:
     """Return (key, sum of its values); the value must be one column of numbers or durations.
 
     A sum of integers, decimals or durations is exact. A sum of floats is rounded once, to 64 bits, whatever the width
-    of the values, so it does not depend on the order of changes; it is NaN where a value is NaN, or where there are
-    infinities of both signs.
+    of the values, so it does not depend on the order of changes; it is infinite beyond the largest float, and NaN where
+    a value is NaN, or where there are infinities of both signs.
 
     A DataError ends the run where the value is no such column, a decimal or a duration is null, or a sum does not fit
     into 64 bits (38 digits, for decimals).

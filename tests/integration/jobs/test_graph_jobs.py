@@ -111,6 +111,16 @@ def test_distances_beyond_the_precision_of_floats_are_exact_and_checked(tmp_path
     assert found.answer.columns[1].tolist() == [0, 2**53 + 1, 2**53 + 2]
 
 
+def test_a_mean_of_distances_near_the_largest_float_is_not_infinite(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lengths = [("a", "b", 1e308), ("a", "c", 1.2e308), ("a", "d", 1.6e308)]
+    graph = write_lines(tmp_path / "graph.tsv", lengths)
+    plot = str(tmp_path / "plot.svg")
+    assert run(job("distances"), [str(graph), "--weighted", "--from", "a", "--plot", plot]) == 0
+    assert "distances: mean 9.5e+307, median 1.1e+308, largest 1.6e+308" in capsys.readouterr().out
+
+
 def test_a_negative_length_is_reported_with_its_place_and_the_names_of_nodes(tmp_path: Path) -> None:
     graph = write_lines(tmp_path / "graph.tsv", [("a", "b", 3), ("b", "c", -2)])
     good = write_lines(tmp_path / "good.tsv", [("a", "b", 3)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -64,7 +65,14 @@ def test_a_negative_length_is_refused() -> None:
         run(lambda edges: shortest_distances(edges, Collection.of(edges.scope, 0, 0)), edges)
 
 
-def test_a_distance_of_more_than_64_bits_is_refused() -> None:
-    edges: list[Update] = [((0, 1, 2**62), (0,), 1), ((1, 2, 2**62), (0,), 1)]
+@pytest.mark.parametrize("length", [2**62, 1e308])
+def test_a_distance_of_more_than_64_bits_is_refused(length: float) -> None:
+    edges: list[Update] = [((0, 1, length), (0,), 1), ((1, 2, length), (0,), 1)]
     with pytest.raises(TimelyError, match="too large for 64 bits"):
-        run(lambda edges: shortest_distances(edges, Collection.of(edges.scope, 0, 0)), edges)
+        run(lambda edges: shortest_distances(edges, Collection.of(edges.scope, 0, type(length)(0))), edges)
+
+
+def test_an_infinite_length_is_an_infinite_distance() -> None:
+    edges: list[Update] = [((0, 1, math.inf), (0,), 1), ((1, 2, 1e308), (0,), 1)]
+    found = run(lambda edges: shortest_distances(edges, Collection.of(edges.scope, 0, 0.0)), edges)
+    assert {record for record, _, _ in found} == {(0, 0.0), (1, math.inf), (2, math.inf)}
