@@ -29,7 +29,7 @@ from timely.dataflow.operator import Operator
 from timely.live.latency import Epoch, Epochs
 from timely.live.shape import Diagram, shape_of
 from timely.order import Time
-from timely.worker.status import running_workers, status, steady
+from timely.worker.status import run_of, running_workers, status, steady
 
 if TYPE_CHECKING:
     from timely.worker.worker import Worker
@@ -337,10 +337,12 @@ class ProcessSeen:
     pid: int
     workers: list[WorkerSeen]
     epochs: dict[int, list[Epoch]]
+    run: str = ""
+    """The name of their run, because workers and dataflows of another one have the same numbers."""
 
 
 class Looking:
-    """Looks at all workers of this process, those that begin later included, until it is closed.
+    """Looks at the workers of a run of this process, and then of those that begin later, until it is closed.
 
     Only one thread may use it.
     """
@@ -351,7 +353,7 @@ class Looking:
 
     def look(self) -> ProcessSeen:
         """Return what the workers do and have done."""
-        workers = running_workers()
+        workers = shown_workers()
         for worker in workers:
             if worker not in self._watches:
                 self._watches[worker] = CountWatch(worker, measures_epochs=worker.index == 0)
@@ -362,7 +364,8 @@ class Looking:
         epochs: dict[int, list[Epoch]] = {}
         for watch in watches:
             epochs.update(watch.epochs())
-        return ProcessSeen(self._process, os.getpid(), [watch.look(len(watches)) for watch in watches], epochs)
+        run = run_of(workers[0]) if workers else ""
+        return ProcessSeen(self._process, os.getpid(), [watch.look(len(watches)) for watch in watches], epochs, run)
 
     def close(self) -> None:
         """Count nothing more."""
@@ -371,15 +374,21 @@ class Looking:
         self._watches.clear()
 
 
+def shown_workers() -> list[Worker]:
+    """Return the workers of one run of this process: of several at once, the one that began first."""
+    workers = running_workers()
+    return [worker for worker in workers if run_of(worker) == run_of(workers[0])]
+
+
 def shapes() -> list[Diagram]:
     """Return the shapes of the dataflows of this process's first worker."""
-    return [steady(shape_of, dataflow) for worker in running_workers()[:1] for dataflow in worker.dataflows]
+    return [steady(shape_of, dataflow) for worker in shown_workers()[:1] for dataflow in worker.dataflows]
 
 
 def held(dataflow: int) -> list[str]:
     """Return a line for each thing by which a worker of this process holds up a dataflow."""
     lines: list[str] = []
-    for worker in running_workers():
+    for worker in shown_workers():
         for each in worker.dataflows:
             if each.index == dataflow:
                 lines += steady(held_here, each, EVERYWHERE, ())[:SHOWN]

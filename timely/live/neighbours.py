@@ -64,7 +64,7 @@ def _encode(seen: ProcessSeen) -> list[Any]:
     epochs = [
         [index, [[each.frontier.elements, each.begun, each.ended] for each in of]] for index, of in seen.epochs.items()
     ]
-    return [seen.pid, workers, epochs]
+    return [seen.pid, workers, epochs, seen.run]
 
 
 def _encode_dataflow(index: int, dataflow: DataflowSeen) -> list[Any]:
@@ -72,7 +72,7 @@ def _encode_dataflow(index: int, dataflow: DataflowSeen) -> list[Any]:
 
 
 def _decode(process: int, data: list[Any]) -> ProcessSeen:
-    pid, workers, epochs = data
+    pid, workers, epochs, run = data
     found = []
     for index, doing, line, dataflows, progress_bytes in workers:
         flows = {}
@@ -83,7 +83,7 @@ def _decode(process: int, data: list[Any]) -> ProcessSeen:
     ended = {
         number: [Epoch(Antichain(map(tuple, times)), begun, end) for times, begun, end in of] for number, of in epochs
     }
-    return ProcessSeen(process, pid, found, ended)
+    return ProcessSeen(process, pid, found, ended, run)
 
 
 class Neighbour:

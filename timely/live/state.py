@@ -128,6 +128,7 @@ class JobState:
         """Processes that do not answer, and since when."""
         self.warnings: Counter[str] = Counter()
         """How many warnings there were of each kind."""
+        self._run = ""
         self._begun = clock.monotonic()
 
     @property
@@ -142,6 +143,26 @@ class JobState:
                 operators = sum(node.is_operator for node in shape.nodes)
                 rows = np.zeros((len(shape.nodes), 7), np.int64)
                 self.dataflows[shape.dataflow] = DataflowState(shape, rows, operators, moved_at=clock.monotonic())
+
+    def begin_run(self, seen: Sequence[ProcessSeen]) -> list[int]:
+        """Forget the dataflows if workers of another run are seen; return which are forgotten.
+
+        The numbers of workers and dataflows begin anew with each run, but what was counted of workers goes on.
+        """
+        run = next((each.run for each in seen if each.workers), self._run)
+        if run == self._run:
+            return []
+        self._run, gone = run, [*self.dataflows]
+        self.dataflows.clear()
+        running = {worker.index for each in seen for worker in each.workers}
+        self.workers = {index: worker for index, worker in self.workers.items() if index in running}
+        for worker in self.workers.values():
+            worker.totals = {}
+        return gone
+
+    def of_run(self, seen: Iterable[ProcessSeen]) -> list[ProcessSeen]:
+        """Return the processes without those that still, or already, have workers of another run."""
+        return [each for each in seen if not each.workers or each.run == self._run]
 
     def unknown(self, seen: Iterable[ProcessSeen]) -> bool:
         """Return whether a dataflow was seen whose shape is not known."""

@@ -190,6 +190,9 @@ class Watching:
             else:
                 seen.append(answer[0])
                 self._unsent += [[at, each.process, kind, text] for _, at, kind, text in answer[1]]
+        if gone := state.begin_run(seen):
+            self._send([_event("tick", self._changes.as_data([], gone, gone))])
+        seen = state.of_run(seen)
         if state.unknown(seen):
             answering = {each.process for each in seen}
             first = next(each for each in asked if each.process in answering)

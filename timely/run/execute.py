@@ -91,6 +91,8 @@ def execute(build: Callable[[Worker], Result], config: Config | None = None) -> 
     build = around(build)
     if settled.processes > 1:
         settled = replace(settled, generation=f"{settled.generation}.{next(_runs[settled.generation])}")
+    else:
+        settled = replace(settled)  # the workers of one run are those that have one configuration (`run_of`)
     # Before the workers connect, which may take long: one can look at what they wait for.
     answer_looks(settled)
     if any(each is not None for each in (settled.live, settled.metrics, settled.telemetry)):

@@ -13,6 +13,8 @@ import os
 import time as clock
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import count
+from threading import Lock
 from typing import TYPE_CHECKING, TypeVar
 
 from timely.dataflow.explain import explain_here, has_loops, refusals, rounds
@@ -30,24 +32,37 @@ PAUSE_SECONDS = 0.2
 
 _ATTEMPTS = 50
 _LOOKS = 20
-_running: set[Worker] = set()
+_running: dict[Worker, str] = {}
+"""The run of each worker that runs, in the order in which they began."""
+_runs = count()
+_lock = Lock()
+"""Held while workers are added and removed."""
 
 
 @contextmanager
 def running(worker: Worker) -> Iterator[None]:
     """Register a worker that runs in this thread."""
-    _running.add(worker)
+    config = worker.config
+    with _lock:
+        known = next((run for each, run in _running.items() if each.config is config), None)
+        _running[worker] = config.generation if config.processes > 1 else known or f"run {next(_runs)}"
     try:
         with engaged():
             yield
     finally:
-        _running.discard(worker)
+        with _lock:
+            _running.pop(worker, None)
 
 
 def running_workers() -> list[Worker]:
-    """Return the workers of this process, in the order of their indices."""
-    # `sorted` copies the set in one step, before it looks at a worker, so other threads may add and remove some.
+    """Return the workers of this process, in the order of their indices; of equal ones, the first to begin is first."""
+    # `sorted` copies the keys in one step, before it looks at a worker, so other threads may add and remove some.
     return sorted(_running, key=lambda worker: worker.index)
+
+
+def run_of(worker: Worker) -> str:
+    """Return the name of the run of a worker: the same for all of its workers, and no others before or after it."""
+    return _running.get(worker, "")
 
 
 def report() -> str:

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
+from timely import Config, Worker, execute, new_input
 from timely.live import watching as module
+from timely.live.client import JobView
 from timely.live.looking import DataflowSeen, Looking, ProcessSeen, WorkerSeen
 from timely.live.notes import KEPT, Warnings
 from timely.live.shape import Box, Diagram, DiagramNode
 from timely.live.state import JobState
 from timely.live.watching import Here, Viewer, Watching
 from timely.observe.notices import notify
+from timely.worker.status import running_workers
 
 
 def ticks(viewer: Viewer) -> list[dict[str, Any]]:
@@ -217,3 +221,97 @@ def test_a_viewer_learns_of_the_end_of_a_dataflow_though_a_look_fails(monkeypatc
         return ticks(viewer)
 
     assert [tick["over"] for tick in asyncio.run(watch()) if tick["over"]] == [[0]]
+
+
+def program(name: str, maps: int, ends: threading.Event) -> Callable[[Worker], None]:
+    """Return a program with a dataflow that has this many operators more than two, and runs until an event."""
+
+    def build(worker: Worker) -> None:
+        with worker.dataflow(name) as scope:
+            input, stream = new_input(scope)
+            for _ in range(maps):
+                stream = stream.exchange(lambda x: x)
+            stream.probe()
+        while not ends.wait(0.005):
+            worker.step()
+        input.close()
+
+    return build
+
+
+class Following:
+    """A view of what this process does, and the events that end the programs that it runs."""
+
+    def __init__(self) -> None:
+        self.watching = Watching(Here(0, Warnings()), dict)
+        self.viewer, self.view = self.watching.join(), JobView()
+        self.ends: list[tuple[threading.Event, asyncio.Future[Any]]] = []
+
+    def run(self, name: str, maps: int, workers: int = 1) -> None:
+        """Run a program on threads until `end`."""
+        ends = threading.Event()
+        started = asyncio.to_thread(execute, program(name, maps, ends), Config(workers=workers))
+        self.ends.append((ends, asyncio.ensure_future(started)))
+
+    async def end(self) -> None:
+        """End the programs."""
+        while self.ends:
+            ends, running = self.ends.pop()
+            ends.set()
+            await running
+
+    async def shown(self, ticks: int = 3) -> list[tuple[str, int]]:
+        """Return, after some ticks, the names of the dataflows that run, and how many nodes each has."""
+        while ticks:
+            message = await asyncio.wait_for(self.viewer.messages.get(), 20)
+            assert message is not None
+            head, _, data = message.rstrip("\n").partition("\n")
+            ticks -= self.view.take(head.removeprefix("event: "), json.loads(data.removeprefix("data: ")))
+        return [(each.name, len(each.totals)) for each in self.view.dataflows.values() if not each.is_over]
+
+
+def follow(body: Callable[[Following], Coroutine[Any, Any, None]]) -> None:
+    """Run a test that follows what runs."""
+
+    async def main() -> None:
+        following = Following()
+        try:
+            await body(following)
+        finally:
+            await following.end()
+            await following.watching.close()
+
+    asyncio.run(main())
+
+
+def test_runs_that_follow_each_other_are_shown_each_with_its_own_dataflows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "PERIOD", 0.02)
+
+    async def body(following: Following) -> None:
+        for maps in (1, 4, 2):
+            following.run(f"run {maps}", maps)
+            async with asyncio.timeout(20):
+                while (f"run {maps}", maps + 2) not in await following.shown(1):
+                    pass
+            assert await following.shown() == [(f"run {maps}", maps + 2)]
+            assert (len(following.view.workers), following.view.notes) == (1, [])
+            await following.end()
+
+    follow(body)
+
+
+def test_of_several_runs_at_once_the_first_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "PERIOD", 0.02)
+
+    async def body(following: Following) -> None:
+        following.run("first", 1)
+        async with asyncio.timeout(20):
+            while not await following.shown(1):
+                pass
+            following.run("second", 5, workers=2)
+            while len(running_workers()) < 3:
+                await asyncio.sleep(0.01)
+        assert await following.shown() == [("first", 3)]
+        assert (len(following.view.workers), following.view.notes) == (1, [])
+
+    follow(body)

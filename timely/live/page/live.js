@@ -31,11 +31,12 @@ const lasting = ns => ns < 1e6 ? `${(ns / 1e3).toFixed(0)} µs` : ns < 1e9 ? `${
 
 function shape(data) {
   const nodes = data.nodes.length;
+  if (flows.has(data.dataflow)) forget(data.dataflow); // of an earlier run, and shown until now
   const zeros = () => Array.from({ length: nodes }, () => [0, 0, 0, 0, 0, 0, 0]);
   flows.set(data.dataflow, { shape: data, totals: zeros(), rates: zeros(), frontiers: new Map(), epochs: [], held: [], over: false });
   const option = new Option(`${data.dataflow}: ${data.name}`, data.dataflow);
   $("dataflow").append(option);
-  if (shown === null || flows.get(shown).over || (!isPicked && isBetter(data.dataflow))) show(data.dataflow);
+  if (shown === null || shown === data.dataflow || flows.get(shown).over || (!isPicked && isBetter(data.dataflow))) show(data.dataflow);
 }
 
 const size = key => flows.get(key).shape.nodes.length;
