@@ -44,6 +44,9 @@ def application(watching: Watching, token: str, host: str, port: int) -> PageGua
         return Response(path.read_bytes(), media_type=TYPES.get(path.suffix, "text/plain"))
 
     async def stream(request: Request) -> Response:
+        if request.method == "HEAD":  # Starlette would look, and send nothing, until the client disconnects
+            return Response(media_type="text/event-stream")
+
         async def messages() -> AsyncIterator[str]:
             viewer = watching.join()
             try:
