@@ -12,6 +12,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from timely.errors import ConfigError
 from timely.live.address import TOKEN_VARIABLE, is_url
+from timely.live.serving import Access
 from timely.observe.presence import (
     Presence,
     fellows,
@@ -92,7 +93,8 @@ def job_of(name: str | None) -> LiveJob | RunProcesses:
         return page_at(name)
     known = runs()
     if name is not None:
-        known = [run for run in known if any(int(name) in (each.pid, each.launcher) for each in run.members)]
+        number = name.lstrip("0")
+        known = [run for run in known if any(number in (str(each.pid), str(each.launcher)) for each in run.members)]
     if len(known) == 1:
         return known[0]
     if known:
@@ -113,4 +115,5 @@ def page_at(address: str) -> LiveJob:
     token = parse_qs(parts.query).get("token", [""])[0] or os.environ.get(TOKEN_VARIABLE, "") or here.token
     if not token:
         raise ConfigError(f"{url} shows nothing without its token: give the whole address, or set {TOKEN_VARIABLE}")
+    Access.check_token(f"the token of {url}", token, shortest=0)
     return LiveJob(url, token, (), here.certificate)

@@ -109,6 +109,13 @@ def test_processes_of_one_run_are_one_job_wherever_their_directories_are(place: 
         job_of("999999999")
 
 
+@pytest.mark.parametrize("name", ["0", "9" * 5000])
+def test_a_number_of_no_process_names_no_job(place: Path, alive: set[int], name: str) -> None:
+    process(place, "aaaaaaaa", 101, {})
+    with pytest.raises(ConfigError, match=f"no job of yours with process {name} runs on this machine"):
+        job_of(name)
+
+
 def test_without_a_name_there_must_be_one_job(place: Path, alive: set[int]) -> None:
     with pytest.raises(ConfigError, match="no job of yours runs on this machine"):
         job_of(None)
@@ -145,6 +152,12 @@ def test_an_address_needs_its_token_unless_the_job_is_here(monkeypatch: pytest.M
     for wrong in ("ftp://example.org", "127.0.0.1:99999", "127.0.0.1:x", "http://[::1", "http://"):
         with pytest.raises(ConfigError, match="is not an address"):
             page_at(wrong)
+
+
+def test_a_token_that_no_header_can_have_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TIMELY_LIVE_TOKEN", "the-content-of-a-file\n")
+    with pytest.raises(ConfigError, match=r"the token of http://127.0.0.1:8400/ must be printable ASCII"):
+        page_at("http://127.0.0.1:8400/")
 
 
 def test_a_viewer_is_told_why_a_page_does_not_answer() -> None:
