@@ -93,7 +93,7 @@ class Neighbour:
 
     One connection, because the other process counts for as long as it is connected, and keeps for each connection which
     warnings it has sent. One question at a time, because answers have no numbers: they are matched by their order. So
-    until a late answer has come, each call waits for it again, and asks nothing else. Use from one task.
+    until a late answer has come, each `look` waits for it again, and nothing else is asked. Use from one task.
     """
 
     def __init__(self, process: int, path: Path | None) -> None:
@@ -130,10 +130,12 @@ class Neighbour:
             self._ends = None
 
     async def _ask(self, request: str) -> Any:
+        # Of many questions, only one waits for a late answer.
+        patience = PATIENCE if self._waiting is None or request == "look" else 0
         if self._waiting is None:
             self._waiting = request, asyncio.ensure_future(self._exchange(request))
         asked, task = self._waiting
-        done, _ = await asyncio.wait([task], timeout=PATIENCE)
+        done, _ = await asyncio.wait([task], timeout=patience)
         if not done:
             return None
         self._waiting = None

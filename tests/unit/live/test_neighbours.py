@@ -120,6 +120,34 @@ def test_the_warnings_of_a_late_look_are_not_lost_when_something_else_is_asked_m
     notes.close()
 
 
+def test_many_questions_wait_for_a_late_answer_as_long_as_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    encode, held_up, notes = neighbours._encode, Event(), Warnings()
+    monkeypatch.setattr(neighbours, "PATIENCE", 0.2)
+    monkeypatch.setattr(neighbours, "_encode", lambda seen: held_up.wait(20) and encode(seen))
+    monkeypatch.setattr(neighbours, "current", lambda: notes)
+    notes.add("notice", "something is wrong")
+
+    async def ask() -> None:
+        begun = clock.monotonic()
+        assert await neighbour.look() is None
+        for dataflow in range(50):
+            assert await neighbour.held(dataflow) == []
+        assert clock.monotonic() - begun < 5
+        held_up.set()
+        assert neighbour._waiting is not None
+        await asyncio.wait([neighbour._waiting[1]], timeout=20)
+        assert await neighbour.held(0) == []
+        found = await neighbour.look()
+        assert found is not None
+        assert [text for *_, text in found[1]] == ["something is wrong"]
+        await neighbour.close()
+
+    with answering(tmp_path / "process.1") as path:
+        neighbour = Neighbour(1, path)
+        asyncio.run(ask())
+    notes.close()
+
+
 def test_a_look_that_fails_ends_the_conversation_and_prints_nothing(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
