@@ -1,9 +1,12 @@
-"""Protocols of uvicorn that do not wait for a client that does not read.
+"""Protocols of uvicorn that do not wait for a client that does not read, or does not ask.
 
 `close` of a transport first sends what its buffer holds, which never ends if the other side does not read. So if a
 buffer does not become empty within some seconds, its connection is aborted: the buffer is discarded, the socket is
 closed, and the application learns that the client has disconnected. An application waits until the buffer is empty
 before it sends more, so one that sends in parts never has more than one of them in the buffer.
+
+A connection on which no request begins within as many seconds is aborted, too: few are served at once, and clients that
+only connect would keep out all others.
 """
 
 from __future__ import annotations
@@ -56,10 +59,34 @@ class _Impatient(asyncio.Protocol):
 
 
 def http_protocol(write_seconds: float) -> type[H11Protocol]:
-    """Return a protocol for HTTP whose clients must read what is sent within some seconds."""
+    """Return a protocol for HTTP whose clients must read what is sent, and send requests, within some seconds."""
 
     class Http(_Impatient, H11Protocol):
         seconds = write_seconds
+        _deadline: asyncio.TimerHandle | None = None
+
+        def connection_made(self, transport: asyncio.BaseTransport) -> None:
+            super().connection_made(transport)
+            self._await_request()
+
+        def on_response_complete(self) -> None:
+            self._await_request()
+            super().on_response_complete()
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            if self._deadline is not None:
+                self._deadline.cancel()
+            super().connection_lost(exc)
+
+        def _await_request(self) -> None:
+            if self._deadline is not None:
+                self._deadline.cancel()
+            self._deadline = self.loop.call_later(self.seconds, self._end_without_request)
+
+        def _end_without_request(self) -> None:
+            # uvicorn has a cycle from the end of a request's head on.
+            if self.cycle is None or self.cycle.response_complete:
+                self._abort()
 
     return Http
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 START_SECONDS = 10.0
 STOP_SECONDS = 5.0
 WRITE_SECONDS = 20.0
-"""After this long, a connection whose client does not read what was sent is aborted."""
+"""After this long, a connection whose client does not read what was sent, or sends no request, is aborted."""
 END_SECONDS = 1.0
 """How long answers may take to end after `close`, before their connections are aborted."""
 POLL_SECONDS = 0.01
@@ -107,7 +107,8 @@ class HttpServer:
     """Serves an application on a socket, which it closes, from now on until `close`. It then awaits `ending`.
 
     After `ending`, which asks the application to end its answers, connections on which an answer has not ended within
-    END_SECONDS are aborted. A connection is also aborted if its client does not read for `write_seconds`.
+    END_SECONDS are aborted. A connection is also aborted if its client does not read for `write_seconds`, or begins no
+    request for as long.
 
     `certificate` names the files for TLS, if it is used; `options` are others of uvicorn. Raises ConfigError if these
     files cannot be used, TransportError if the server does not start.

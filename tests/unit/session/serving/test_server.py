@@ -105,6 +105,34 @@ def test_a_client_that_does_not_read_is_disconnected(
         assert len(received(client)) < ROWS * 500, "the connection ends before all of it was sent"
 
 
+@pytest.mark.parametrize("has_tls", [False, True])
+@pytest.mark.parametrize("sent", ["", "GET / HTTP/1.1\r\nHost: localhost\r\n"])
+def test_a_client_that_does_not_ask_is_disconnected(
+    db: Session, sent: str, has_tls: bool, certificate: tuple[str, str]
+) -> None:
+    server = serve_impatiently(db, 0.5, certificate=certificate if has_tls else None)
+    with connect(server.url, "GET /none") as client:
+        while b"}" not in client.recv(1 << 12):
+            pass
+        client.sendall(sent.encode() or b"G")
+        assert received(client) == b""
+    url = httpx.URL(server.url)
+    if not has_tls:
+        with socket.create_connection((url.host, url.port or 0), timeout=20) as client:
+            client.sendall(sent.encode())
+            assert received(client) == b""
+
+
+def test_a_commit_that_takes_longer_than_a_client_may_need_to_ask_is_answered(db: Session) -> None:
+    server = serve_impatiently(db, 0.2)
+    body = b'{"insert": {"x": -1, "text": "y"}}'
+    with connect(server.url, "POST /tables/texts", f"Content-Length: {len(body)}\r\nConnection: close\r\n") as client:
+        with db._catalog.exclusive():
+            client.sendall(body)
+            clock.sleep(1.0)
+        assert received(client).startswith(b"HTTP/1.1 200 ")
+
+
 def test_a_websocket_that_is_refused_is_answered(db: Session) -> None:
     wrong = UPGRADE + "Origin: http://example.org\r\n"
     with connect(db.serve(token=TOKEN).url, "GET /changes/texts", wrong) as client:
