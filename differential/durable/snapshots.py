@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
+from heapq import heappop, heappush
 from io import BytesIO
 from threading import Lock, Thread
 from typing import Any, Protocol, cast
@@ -191,6 +192,8 @@ class _Operator:
         self._host = host
         self._activate = activate
         self._waiting: dict[int, list[Updates]] = {}
+        self._times: list[int] = []
+        """The times of the changes that wait, as a heap."""
         self._writing: Writing | None = None
         self._from = 0
         """Changes before this time are in the state that was restored."""
@@ -211,7 +214,7 @@ class _Operator:
         while not self._is_writing(written, unsent):
             # No change before `ready`, or before `end` if nothing is ready, is left to apply. So the present state is
             # that at each frontier up to there.
-            ready = min((time for time in self._waiting if end is None or time < end), default=None)
+            ready = self._times[0] if self._times and (end is None or self._times[0] < end) else None
             if end is not None and self._next <= (reached := end if ready is None else ready):
                 at = self._every * roundest(self._next // self._every, reached // self._every)
                 self._writing = Writing(self._shard, at, self._host, self._logic.snapshot(), self._activate)
@@ -224,7 +227,7 @@ class _Operator:
                 return
             else:
                 break
-        floor = min([*self._waiting, *ends], default=None)
+        floor = min([*self._times[:1], *ends], default=None)
         if floor is not None:
             held.downgrade([(floor,)])
         # If nothing is being written, the next snapshot is after `end`: the loop has begun all earlier ones.
@@ -236,16 +239,26 @@ class _Operator:
         """Keep changes until their time is complete: those that the state does not have."""
         times = updates.times[:, 0]
         if len(updates.time_index):
-            for place, each in enumerate(times.tolist()):
-                rows = updates.time_index == place
-                if each >= self._from and rows.any():
+            order = np.argsort(updates.time_index, kind="stable")
+            ends = np.searchsorted(updates.time_index[order], np.arange(len(times)), side="right")
+            for each, rows in zip(times.tolist(), np.split(order, ends[:-1])):
+                if len(rows):
                     # With any one time, because `_complete` reads only columns and diffs.
-                    change = updates.take(rows).with_times(updates.times[:1])
-                    self._waiting.setdefault(max(each, self._begin), []).append(change)
-        elif len(updates) and int(times[0]) >= self._from:
-            self._waiting.setdefault(max(int(times[0]), self._begin), []).append(updates)
+                    self._wait(each, updates.take(rows).with_times(updates.times[:1]))
+        elif len(updates):
+            self._wait(int(times[0]), updates)
+
+    def _wait(self, time: int, updates: Updates) -> None:
+        if time >= self._from:
+            time = max(time, self._begin)
+            if time not in self._waiting:
+                self._waiting[time] = []
+                heappush(self._times, time)
+            self._waiting[time].append(updates)
 
     def _complete(self, time: int, output: Any, held: CapabilitySet) -> None:
+        """Pass on the changes of the first time that waits."""
+        heappop(self._times)
         # With text as strings: between operators it travels as numbers of the worker's table.
         batches = [each.as_read_only() for each in self._waiting.pop(time)]
         columns = tuple(np.concatenate(parts) for parts in zip(*(each.columns for each in batches)))

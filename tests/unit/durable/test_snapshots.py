@@ -194,6 +194,31 @@ def test_times_of_the_clock_as_epochs_are_as_good_as_numbers(tmp_path: Path, wor
     assert Shard("answer", Directory(str(tmp_path)).store("answer")).read() == {(7, 1): 1}
 
 
+def test_many_epochs_at_once_cost_no_more_each_than_few(tmp_path: Path) -> None:
+    epochs, seen = 20_000, []
+
+    class Seen(Streaks):
+        def update(self, time: int, columns: tuple[Any, ...], diffs: Any) -> Any:
+            seen.append((time, columns[0].tolist()))
+
+    def program(worker: Worker, is_first: bool) -> None:
+        state = State.open(worker, str(tmp_path), replay=True)
+        with worker.dataflow() as scope:
+            numbers, collection = durable_input(scope, state.shard("numbers"))
+            end = (collection if is_first else stateful(collection, Seen, state.shard("seen"), every=1 << 30)).probe()
+        for epoch in range(epochs * is_first):
+            numbers.insert(epoch)
+            numbers.advance_to(epoch + 1)
+        numbers.close()
+        worker.step_while(lambda: not end.done())
+
+    execute_directly(lambda worker: program(worker, True))
+    begun = clock.monotonic()
+    execute_directly(lambda worker: program(worker, False))
+    assert seen == [(epoch, [epoch]) for epoch in range(epochs)]
+    assert clock.monotonic() - begun < 5
+
+
 def test_a_snapshot_waits_for_the_outputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is restored and loaded is of one time: no output may need changes that the snapshot has swallowed."""
     kept: list[tuple[int, list[int]]] = []
