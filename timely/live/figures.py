@@ -28,8 +28,18 @@ class Figure(NamedTuple):
     samples: Callable[[JobState], Iterator[Sample]]
 
 
+def label_of(index: int, dataflow: DataflowState) -> str:
+    """Return the label of a dataflow."""
+    return _text(f"{index} {dataflow.shape.name}")
+
+
 def _labels(index: int, dataflow: DataflowState, node: int) -> Labels:
-    return f"{index} {dataflow.shape.name}", str(node), dataflow.shape.nodes[node].name, dataflow.path(node)
+    return label_of(index, dataflow), str(node), _text(dataflow.shape.nodes[node].name), _text(dataflow.path(node))
+
+
+def _text(name: str) -> str:
+    """Return a name as UTF-8 can have it: that of a file may have other bytes."""
+    return name.encode(errors="backslashreplace").decode()
 
 
 def _of_operators(column: int, scale: float = 1.0) -> Callable[[JobState], Iterator[Sample]]:

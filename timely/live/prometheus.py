@@ -8,7 +8,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector, CollectorRegistry
 
-from timely.live.figures import EPOCHS, EPOCHS_TEXT, FIGURES
+from timely.live.figures import EPOCHS, EPOCHS_TEXT, FIGURES, label_of
 from timely.live.state import LIMITS, JobState
 
 
@@ -33,7 +33,7 @@ class StateCollector(Collector):
             for limit, count in zip((*LIMITS, "+Inf"), dataflow.taken):
                 total += count
                 buckets.append((str(limit), total))
-            epochs.add_metric([f"{index} {dataflow.shape.name}"], buckets, dataflow.taken_seconds)
+            epochs.add_metric([label_of(index, dataflow)], buckets, dataflow.taken_seconds)
         yield epochs
 
 

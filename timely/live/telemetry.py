@@ -31,7 +31,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
 from timely.errors import ConfigError
-from timely.live.figures import EPOCHS, EPOCHS_TEXT, FIGURES, Figure
+from timely.live.figures import EPOCHS, EPOCHS_TEXT, FIGURES, Figure, label_of
 from timely.live.notes import current
 from timely.live.state import LIMITS, JobState, frontier_text
 from timely.live.watching import Here, Watching
@@ -79,7 +79,7 @@ class Telemetry:
         """Send the epochs that have ended since the last look."""
         offset = clock.time_ns() - clock.perf_counter_ns()
         for index, dataflow in self._state.dataflows.items():
-            name = f"{index} {dataflow.shape.name}"
+            name = label_of(index, dataflow)
             for epoch in dataflow.epochs:
                 attributes = self._process | {
                     "timely.dataflow": name,

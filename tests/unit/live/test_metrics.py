@@ -19,6 +19,9 @@ from tests.api.modules import ROOT
 from timely import Config, Worker, execute, new_input
 from timely.live.figures import EPOCHS, FIGURES
 from timely.live.jobs import LiveJob, page_at
+from timely.live.prometheus import exposition
+from timely.live.shape import Box, Diagram, DiagramNode
+from timely.live.state import JobState
 from timely.run.live import serve_live
 
 Values = dict[tuple[str, tuple[tuple[str, str], ...]], float]
@@ -111,6 +114,15 @@ def test_the_format_is_that_which_is_asked_for() -> None:
         names = {family.name for family in parse_open_metrics(openly)}
         assert names == {figure.name for figure in FIGURES} | {EPOCHS}
         assert {family.name for family in parse_text(plain)} == names
+
+
+@pytest.mark.parametrize("accepted", ["", "application/openmetrics-text"])
+def test_names_that_are_not_utf_8_are_labels_all_the_same(accepted: str) -> None:
+    state, name = JobState(), "caf\udce9.csv"
+    node = DiagramNode(name, 0, "", "operator", True)
+    state.add_shapes([Diagram(0, name, [Box(name, -1, False)], [node])])
+    body, _ = exposition(state, accepted)
+    assert body.decode().count(r"caf\\udce9.csv") > 3
 
 
 def test_the_dashboard_names_only_metrics_and_labels_that_exist() -> None:
