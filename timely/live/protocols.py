@@ -12,6 +12,7 @@ only connect would keep out all others.
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import TYPE_CHECKING, Any
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -20,16 +21,23 @@ if TYPE_CHECKING:
     from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 
+_errors = logging.getLogger("uvicorn.error.timely")
+_errors.setLevel(logging.ERROR)
+"""The log of errors without warnings, which any client could write on standard error by sending what is not HTTP."""
+
+
 class _Impatient(asyncio.Protocol):
     """A mixin for protocols: aborts the connection if its buffer does not become empty within `seconds`."""
 
     seconds: float
+    logger: logging.Logger
     loop: asyncio.AbstractEventLoop
     transport: asyncio.Transport
     _timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
+        self.logger = _errors
         self.transport.set_write_buffer_limits(high=1)
         if self.transport.get_write_buffer_size():  # left by the protocol that had the connection before an upgrade
             self.pause_writing()

@@ -123,6 +123,15 @@ def test_a_client_that_does_not_ask_is_disconnected(
             assert received(client) == b""
 
 
+def test_what_is_not_http_is_refused_and_not_logged(db: Session) -> None:
+    url = httpx.URL(db.serve(token=TOKEN).url)
+    for sent in (b"hello\r\n\r\n", b"\x16\x03\x01\x02\x00\x01", b"GET / HTTP/1.1\r\nContent-Length: x\r\n\r\n"):
+        with socket.create_connection((url.host, url.port or 0), timeout=20) as client:
+            client.sendall(sent)
+            client.shutdown(socket.SHUT_WR)
+            assert received(client)[:13] in (b"", b"HTTP/1.1 400 ")
+
+
 def test_a_commit_that_takes_longer_than_a_client_may_need_to_ask_is_answered(db: Session) -> None:
     server = serve_impatiently(db, 0.2)
     body = b'{"insert": {"x": -1, "text": "y"}}'
