@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import signal
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any
+
+from differential.kernels.store import print_line
 
 _SAME_INTERRUPT_SECONDS = 1.0
 _LATE = "differential: interrupted; this takes effect when the kernel is compiled, a second interrupt at once"
@@ -61,8 +62,7 @@ def interrupted_late() -> Iterator[None]:
         now = time.monotonic()
         if not caught:
             caught.append(now)
-            with contextlib.suppress(OSError, ValueError, RuntimeError):  # stderr is closed, or in use at this moment
-                print(_LATE, file=sys.stderr, flush=True)
+            print_line(_LATE)
         elif now > caught[0] + _SAME_INTERRUPT_SECONDS:
             signal.signal(number, signal.SIG_DFL)
             signal.raise_signal(number)

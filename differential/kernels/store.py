@@ -54,11 +54,17 @@ class UnsafeError(Exception):
 
 def report(text: str) -> None:
     """Print a text on stderr as one line, once in this process."""
-    line = f"differential: {' '.join(text.split())}\n"
+    line = f"differential: {' '.join(text.split())}"
     if line not in _reported:
         _reported.add(line)
+        print_line(line)
+
+
+def print_line(line: str) -> None:
+    """Print a line on stderr, if there is one: `print` would write to standard output instead."""
+    if sys.stderr is not None:
         with contextlib.suppress(OSError, ValueError, RuntimeError):  # stderr is closed, or in use at this moment
-            print(line, end="", file=sys.stderr, flush=True)
+            print(f"{line}\n", end="", file=sys.stderr, flush=True)
 
 
 class KernelStore:

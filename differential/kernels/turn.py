@@ -5,10 +5,11 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+
+from differential.kernels.store import print_line
 
 _PATIENCE = 1.0
 """After this many seconds slow work is reported."""
@@ -61,7 +62,7 @@ def _opened(path: str, flags: int) -> int:
 @contextlib.contextmanager
 def notice(text: str) -> Iterator[None]:
     """Print `text` on stderr if the block takes longer than a second."""
-    timer = threading.Timer(_PATIENCE, lambda: print(f"{text}\n", end="", file=sys.stderr, flush=True))
+    timer = threading.Timer(_PATIENCE, print_line, (text,))
     # A thread that waits to print must not keep the process from ending.
     timer.daemon = True
     timer.start()

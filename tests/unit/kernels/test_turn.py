@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from differential.kernels import turn as turns
+from differential.kernels.store import report
 from differential.kernels.turn import Turn, notice
 
 
@@ -55,11 +56,11 @@ def test_one_process_at_a_time_compiles_a_kernel(tmp_path: Path, monkeypatch: py
         assert holder.stdout is not None
         assert holder.stdout.readline() == "held\n"
 
-        def note(text: str, **_: object) -> None:
+        def note(text: str) -> None:
             printed.append(text)
             holder.stdin.close()  # type: ignore[union-attr]
 
-        monkeypatch.setattr(turns, "print", note, raising=False)
+        monkeypatch.setattr(turns, "print_line", note)
         with Turn(tmp_path, "another") as turn:
             assert turn.is_ours()
         with Turn(tmp_path, "total") as turn:
@@ -80,3 +81,14 @@ def test_without_file_locks_no_process_waits(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(fcntl, "lockf", no_locks)
     with Turn(tmp_path, "total") as turn:
         assert turn.is_ours()
+
+
+def test_nothing_is_printed_on_standard_output_where_there_is_no_stderr(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(turns, "_PATIENCE", 0.0)
+    monkeypatch.setattr(sys, "stderr", None)  # as where it is closed when Python starts
+    with notice("working"):
+        clock.sleep(0.2)
+    report("this kernel cannot be kept")
+    assert capsys.readouterr().out == ""
