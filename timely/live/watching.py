@@ -190,8 +190,9 @@ class Watching:
             else:
                 seen.append(answer[0])
                 self._unsent += [[at, each.process, kind, text] for _, at, kind, text in answer[1]]
-        if gone := state.begin_run(seen):
-            self._send([_event("tick", self._changes.as_data([], gone, gone))])
+        former = state.begin_run(seen)
+        if former:
+            self._send([_event("tick", self._changes.as_data([], former, former))])
         seen = state.of_run(seen)
         if state.unknown(seen):
             answering = {each.process for each in seen}
@@ -205,7 +206,8 @@ class Watching:
         notes, self._unsent = self._unsent, []
         self._kept = [*self._kept, *notes][-200:]
         state.warnings.update(kind for _, _, kind, _ in notes)
-        self._send([_event("tick", self._changes.as_data(notes, over, gone))])
+        # After the tick above no time has passed over which a viewer could compute rates.
+        self._send([_event("tick", {**self._changes.as_data(notes, over, gone), "is_first": bool(former)})])
 
     def _add_shapes(self, shapes: Iterable[Diagram]) -> None:
         """Take in shapes, and send the new ones at once: whoever joins from now on receives them as known."""
