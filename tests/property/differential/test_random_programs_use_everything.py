@@ -57,6 +57,7 @@ ELSEWHERE = {
     "Collection.passed": "a watermark only grows: tests/property/session/test_event_time",
     "Collection.stream": "the stream beneath, for operators",
     "Collection.with_stream": "called by operators",
+    "Cursor.key_types": "for sessions, which convert values to them: tests/unit/session/test_finding",
     "InputSession.epoch": "reports the epoch",
     "InputSession.is_congested": "for programs that wait, by the clock: tests/simulation/pressure",
     "Output.less_than": "the frontier itself is compared, for it may have two coordinates",
