@@ -72,4 +72,5 @@ def test_a_worker_that_is_never_idle_keeps_no_traces_of_dataflows_that_have_ende
         return seen
 
     (seen,) = execute(program)
-    assert set(seen) == {seen[0]}
+    # What tests before this one have left may be collected meanwhile.
+    assert all(after <= before for before, after in zip(seen[0], seen[-1])), seen

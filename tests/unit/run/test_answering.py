@@ -130,7 +130,7 @@ def test_whoever_connects_receives_answers(tmp_path: Path, monkeypatch: pytest.M
             connection.settimeout(30)
             connection.connect(str(presence.socket))
             connection.sendall(b"look\n")
-            assert answers.readline() == f"[[{presence.pid}, [], []], []]\n".encode()
+            assert answers.readline() == f'[[{presence.pid}, [], [], ""], []]\n'.encode()
             run = job_of(str(presence.pid))
             assert isinstance(run, RunProcesses)
             assert run.find() == {0: presence.socket}
