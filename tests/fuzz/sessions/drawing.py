@@ -12,7 +12,7 @@ from tests.fuzz.sessions.views import Tree, columns_of, tree
 
 _NAMES = ["k", "x", "name", "time", "diff", "a b", "größe", "class", "count", "index", "columns", "_x"]
 _MODES = ("insert", "insert", "insert", "upsert", "delete", "delete", "delete by key")
-_SUMMED = ("int64", "uint64", "float64", "float32")
+_SUMMED = ("int64", "int64?", "uint64", "uint64?", "float64", "float64?", "float32", "float32?", "duration[us]")
 _COMPARED = ("int64", "uint64", "float64", "text", "date", "timestamp", "duration", "time")
 _EQUAL = (*_COMPARED, "float32", "bool", "bytes", "decimal")
 _WINDOWED = ("int64", "timestamp[us]", "timestamp[us, Europe/Berlin]")
@@ -171,9 +171,11 @@ class _Drawing:
         aggregates = [("rows of it", "count", "")] if random.random() < 0.6 else []
         for number, column in enumerate(each for each in columns if each not in by):
             hows = ["min", "max"]
-            if column.is_small and column.type in _SUMMED:
+            if may_be_null(column.type) and not column.is_known:
+                hows = ["min"]  # other aggregates refuse nulls
+            elif column.is_small and column.type in _SUMMED:
                 hows += ["sum", "sum"]
-                hows += ["mean"] if column.type == "int64" else []
+                hows += ["mean"] if column.type.startswith("int64") else []
             aggregates.append((f"of it {number}", random.choice(hows), column.name))
         taken = {each.name for each in by}
         if not aggregates or taken & {each[0] for each in aggregates}:
@@ -184,7 +186,13 @@ class _Drawing:
         random = self.random
         other = self.tree(random.randint(0, depth - 1), without)
         theirs = columns_of(other)
-        pairs = [(a.name, b.name) for a in columns for b in theirs if a.type == b.type]
+        # Keys may have nulls on one side alone, except for bytes.
+        pairs = [
+            (a.name, b.name)
+            for a in columns
+            for b in theirs
+            if a.type == b.type or (a.type.removesuffix("?") == b.type.removesuffix("?") != "bytes")
+        ]
         if not pairs:
             return None
         pair = random.choice(pairs)
@@ -198,7 +206,8 @@ class _Drawing:
 
     def paired(self, own: Tree, columns: Sequence[Column], depth: int, without: str | None) -> Tree | None:
         other = self.tree(self.random.randint(0, depth - 1), without)
-        if [each.type for each in columns_of(other)] != [each.type for each in columns]:
+        theirs = columns_of(other)
+        if len(theirs) != len(columns) or not all(map(_go_together, columns, theirs)):
             other = own
         return tree(self.random.choice(("concat", "except", "intersect", "union")), own, other)
 
@@ -237,3 +246,11 @@ class _Drawing:
 
 def _names(columns: Sequence[Column]) -> set[str]:
     return {column.name for column in columns}
+
+
+def _go_together(one: Column, other: Column) -> bool:
+    """Return whether two columns may be put together: no value of one stands for a null in the other."""
+    if one.type == other.type:
+        return True
+    is_alike = one.type.removesuffix("?") == other.type.removesuffix("?") != "text"
+    return is_alike and one.is_small and other.is_small and one.is_known and other.is_known

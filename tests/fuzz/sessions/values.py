@@ -108,6 +108,8 @@ class Column(NamedTuple):
     name: str
     type: str
     is_small: bool = True
+    is_known: bool = True
+    """Whether a session knows the type before there are rows."""
 
 
 def values_of(column: Column) -> list[Any]:

@@ -50,8 +50,13 @@ def columns_of(tree: Tree) -> tuple[Column, ...]:
     if operator == "source":
         return tuple(given[1])
     own = columns_of(given[0])
-    if operator in ("filter", "distinct", "concat", "except", "intersect", "union", "picky", "closure"):
+    if operator in ("filter", "distinct"):
         return own
+    if operator in ("picky", "closure"):
+        return tuple(column._replace(is_known=False) for column in own)
+    if operator in ("concat", "except", "intersect", "union"):
+        pairs = zip(own, columns_of(given[1]))
+        return tuple(one._replace(type=max(one.type, other.type, key=len)) for one, other in pairs)
     by_name = {column.name: column for column in own}
     if operator in ("keyed", "top", "antijoin"):
         given[1] = given[1] if operator != "antijoin" else (given[2],)
@@ -81,7 +86,7 @@ def _aggregate_column(by_name: Mapping[str, Column], aggregate: tuple[str, str, 
     if how == "mean":
         return Column(name, "float64")
     if how == "sum":
-        kind = "decimal(38, 2)" if column.type.startswith("decimal") else column.type
+        kind = "decimal(38, 2)" if column.type.startswith("decimal") else column.type.removesuffix("?")
         return column._replace(type="float64" if kind.startswith("float") else kind, is_small=False)
     return column
 
@@ -250,16 +255,20 @@ def _grouped(columns: Sequence[Column], rows: Rows, tables: Any, by: Sequence[st
                 fields.append(members.total())
                 continue
             (place,) = _places(columns, [of])
-            fields.append(_aggregate(how, [(row[place], count) for row, count in members.items()], members.total()))
+            present = [(row[place], count) for row, count in members.items() if row[place] is not None]
+            fields.append(_aggregate(how, columns[place].type, present))
         made[(*group, *fields)] = 1
     return made
 
 
-def _aggregate(how: str, values: list[tuple[Any, int]], total: int) -> Any:
+def _aggregate(how: str, of: str, values: list[tuple[Any, int]]) -> Any:
+    """Return an aggregate of values of a type, none of which is null, and of how often each occurs."""
     if how in ("min", "max"):
-        return (min if how == "min" else max)([value for value, _ in values], key=order)
-    summed = _sum(values)
-    return summed / total if how == "mean" else canonical(summed)
+        return (min if how == "min" else max)([value for value, _ in values], key=order, default=None)
+    if how == "mean":
+        return _sum(values) / sum(count for _, count in values) if values else np.nan
+    none = dt.timedelta(0) if of.startswith("duration") else 0.0 if of.startswith("float") else 0
+    return canonical(_sum(values) if values else none)
 
 
 def _sum(values: list[tuple[Any, int]]) -> Any:
