@@ -57,4 +57,4 @@ def test_the_smallest_program_fails_without_none_of_its_steps(monkeypatch: pytes
         each for each in map(draw, range(100)) if any(step[0] == "state" and step[2] == "upsert" for step in each.steps)
     )
     (step,) = shrunk(program, run, Wrong).steps
-    assert step[2] == "upsert"
+    assert "upsert" in [how for _, _, how, *_ in (step[1] if step[0] == "block" else [step])]
