@@ -89,14 +89,16 @@ def checked(
 def nullable_results(names: Sequence[str], function: Callable[..., Any], types: Mapping[str, str]) -> dict[int, str]:
     """Return the types of those columns returned by a function of columns that may have nulls, by their positions.
 
-    None is known unless the `types` of all columns are. What `rowwise` makes of a function is not called for this.
+    None is known unless the `types` of all columns are, and one of these may have nulls. What `rowwise` makes of a
+    function is not called for this.
 
     >>> nullable_results(["n"], lambda n: (n, n + 1, n > 3), {"n": "int64?"})
     {0: 'int64?', 1: 'int64?', 2: 'bool?'}
     """
-    if hasattr(function, "rowwise") or not all(name in types for name in names):
+    of = [types.get(name, "") for name in names]
+    if hasattr(function, "rowwise") or not all(of) or not any(each.endswith("?") for each in of):
         return {}
-    result = _try_without_rows(names, function, [typed([], types[name]) for name in names])
+    result = _try_without_rows(names, function, [typed([], each) for each in of])
     columns = enumerate(result if isinstance(result, tuple) else (result,))
     return {place: name_of(each) for place, each in columns if isinstance(each, Typed) and name_of(each).endswith("?")}
 

@@ -80,7 +80,7 @@ def refuse_nulls(column: str, largest: Any) -> None:
         if is_null(columns[-1]).any():
             raise DataError(
                 f"max: column {column!r} has nulls, and its type is not known before there are rows: "
-                f"filter(lambda r: ~is_null(r.{column})), with is_null of differential.frames, leaves nulls out"
+                f"filter(lambda r: ~is_null(r[{column!r}])), with is_null of differential.frames, leaves nulls out"
             )
         return columns
 

@@ -58,7 +58,7 @@ def test_a_negative_group_has_the_same_likely_cause() -> None:
         ),
         (
             lambda t: t.n.map(lambda r: (r.id, r.x)).named("id", "y").group_by("id").max("y"),
-            r"max: column 'y' has nulls, .*: filter\(lambda r: ~is_null\(r.y\)\), with is_null of differential.frames",
+            r"max: column 'y' has nulls, .*: filter\(lambda r: ~is_null\(r\['y'\]\)\), with is_null",
         ),
         (lambda t: t.n.filter(lambda r: 1 in r.id), r"is_null of differential.frames .* and timely.rowwise for"),
         (lambda t: t.n.join(t.n.select(c="id", d="x"), on="c"), r"typed\(column, name\) of differential.frames does"),
