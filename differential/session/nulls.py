@@ -16,12 +16,16 @@ from numpy.typing import NDArray
 
 from differential.operators import filter as _filter, map as _map
 from differential.session.joined import with_types
+from differential.session.sources.convert import family, may_be_null
 from timely.errors import DataError
 from timely.lowlevel import fill_null, is_null, name_of, nullable
 
-_WITHOUT_NULLS = {None, "bool", "int64", "uint64", "float16", "float32", "float64", "text", "bytes"}
-_SUMMED = {*_WITHOUT_NULLS, "decimal", "duration"} - {None, "text", "bytes"}
-_ZEROS = {"duration": dt.timedelta(0), "bool": False}
+_ZEROS: dict[str, Any] = {
+    **dict.fromkeys(("int64", "uint64", "float16", "float32", "float64", "decimal"), 0),
+    "bool": False,
+    "duration": dt.timedelta(0),
+}
+"""What stands for null where values are added up, by the families of types that have sums."""
 
 
 def are_left_out(of: str | None) -> bool:
@@ -32,7 +36,7 @@ def are_left_out(of: str | None) -> bool:
     >>> are_left_out("int64"), are_left_out("int64?"), are_left_out("date"), are_left_out(None)
     (False, True, True, False)
     """
-    return of not in _WITHOUT_NULLS
+    return of is not None and may_be_null(of)
 
 
 def with_nulls_of(relation: Any, others: Sequence[Any]) -> Any:
@@ -95,9 +99,8 @@ def _of_values(records: Any, function: Any) -> Any:
 def _zeroed(column: NDArray[Any]) -> NDArray[Any]:
     """Return a column without nulls; one of values that have no sum as it is."""
     name = name_of(column)
-    family = name.removesuffix("?").partition("[")[0].partition("(")[0]
-    has_sum = family in _SUMMED
-    if not has_sum or not (name.endswith("?") or is_null(column).any()):
+    zero = _ZEROS.get(family(name))
+    if zero is None or not (name.endswith("?") or is_null(column).any()):
         return column
-    filled: NDArray[Any] = fill_null(column, _ZEROS.get(family, 0))
+    filled: NDArray[Any] = fill_null(column, zero)
     return filled
