@@ -83,8 +83,8 @@ export function picture(shape, laid, style = "", second = () => "") {
         const mark = scope.parent < 0 ? "" : child.children ? "▾ " : "▸ ";
         const button = scope.parent < 0 ? `role="group"` : `role="button" tabindex="-1" aria-expanded="${state}"`;
         const open = scope.parent < 0 ? "" : " box";
-        const text = `<text x="10" y="20">${escaped(mark + cut(scope.name, 40))}</text>`;
-        const more = child.children ? "" : `<text class="small rate" x="10" y="36"></text><text class="small more" x="10" y="47"></text>`;
+        const text = `<text x="10" y="${child.children ? 20 : 17}">${escaped(mark + cut(scope.name, 40))}</text>`;
+        const more = child.children ? "" : `<text class="small rate" x="10" y="32"></text><text class="small more" x="10" y="45"></text>`;
         const heat = child.children ? "" : `<rect class="heat" rx="5" ${size}/>`;
         scopes.push(`<g class="scope${kind}${open}${child.children ? "" : " node"}" ${at} ${button} aria-label="${escaped(scope.is_loop ? "loop" : "scope")} ${escaped(scope.name)}"><rect class="base" rx="5" ${size}/>${heat}${text}${more}</g>`);
         draw(child, x, y);
