@@ -17,7 +17,8 @@ import differential.capture  # noqa: F401  (registers its events)
 from differential.data.updates import Updates
 from tests.strategies_communication import read_body
 from timely.capture import codec as event_codec
-from timely.communication.codec import MAGIC, PROTOCOL, MessageEncoder, decode, unpack_plain
+from timely.communication.codec import MAGIC, PROTOCOL, MessageEncoder, decode
+from timely.communication.plain import unpack_plain
 from timely.data import container
 from timely.data.container import Batch, Columns
 from timely.errors import CaptureError, FrameError

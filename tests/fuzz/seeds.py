@@ -15,7 +15,7 @@ from differential.data.updates import Updates
 from tests.fuzz.frames import joined
 from timely.capture import codec as event_codec, event as captured
 from timely.capture.event import Event
-from timely.communication.codec import Ack, Hello, MessageEncoder, PlainPacker, WireMessage
+from timely.communication.codec import Ack, Hello, MessageEncoder, WireMessage
 from timely.communication.message import (
     Data,
     Failure,
@@ -26,6 +26,7 @@ from timely.communication.message import (
     StallQuestion,
     Taken,
 )
+from timely.communication.plain import PlainPacker
 from timely.data import container
 from timely.data.container import Batch, Columns
 from timely.progress.antichain import Antichain

@@ -22,7 +22,7 @@ from timely import Worker, execute_directly, replay_into
 from timely.capture import EventFileReader, EventFileWriter
 from timely.capture.codec import FRAME, MAX_BODY, PREFIX
 from timely.capture.event import Event, Messages, Progress
-from timely.communication.codec import PlainPacker
+from timely.communication.plain import PlainPacker
 from timely.data.container import Batch
 from timely.errors import CaptureError, OperatorError, TimelyError
 from timely.order import LIMIT

@@ -23,7 +23,7 @@ import zlib
 import numpy as np
 
 from timely.capture.event import Event, event_of
-from timely.communication.codec import PlainPacker, unpack_plain
+from timely.communication.plain import PlainPacker, unpack_plain
 from timely.data import container
 from timely.errors import CaptureError, DataError
 

@@ -30,7 +30,6 @@ from __future__ import annotations
 import os
 import time as clock
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from math import ceil, inf
@@ -40,22 +39,20 @@ import zmq
 
 from timely.closing import close_all
 from timely.communication.allocator import Allocator, admit
-from timely.communication.codec import MAX_FRAMES, Ack, Envelope, Frames, Hello, MessageEncoder, decode
 from timely.communication.descriptors import reserve
 from timely.communication.doorbell import Doorbell
 from timely.communication.ends import SharedContext, bind_pull, connect_push
-from timely.communication.limits import check_frames
 from timely.communication.link import Link
 from timely.communication.listener import Listener
-from timely.communication.meeting import Meeting
-from timely.communication.message import Data, Failure, Goodbye, Message, ProgressUpdate
+from timely.communication.message import Data, Failure, Message, ProgressUpdate
 from timely.communication.rings import Rings
 from timely.communication.thread import Mailbox, has_room_again
+from timely.communication.traffic import Traffic
 from timely.communication.waiting import Waiting
 from timely.communication.watch import GRACE_SECONDS, LinkWatch
-from timely.communication.wire import read, readable, size_of
+from timely.communication.wire import readable
 from timely.config import Config
-from timely.errors import FrameError, PeerLost, TransportError
+from timely.errors import PeerLost, TransportError
 
 WATCH_SECONDS = 0.25
 LINGER_MILLISECONDS = 2000
@@ -63,10 +60,8 @@ LINGER_WHEN_ENDED_MILLISECONDS = 500
 """The same for a process that was asked to end: so were its peers, and they may have ended unnoticed."""
 SPIN_SECONDS = 250e-6
 FRUITLESS_SPINS = 4
-MESSAGES_AT_ONCE = 256
 REASON_CHARACTERS = 1000
 _POLLIN = int(zmq.POLLIN)
-_NOBLOCK = int(zmq.NOBLOCK)
 
 
 class SocketAllocator(Allocator):
@@ -91,18 +86,13 @@ class SocketAllocator(Allocator):
         self._own = mailboxes[index]
         self._doorbell = doorbell
         self._context = context
-        self._encoder = MessageEncoder(index, config.generation)
         self._early: list[tuple[int, Message]] = []
         """What has arrived during the meeting, for the first `receive`."""
         self._links: dict[int, Link] = {}
         self._rings = Rings()
         self._watcher: LinkWatch | None = None
-        self._outstanding = 0
-        """The bytes for other processes, sent or queued, that are not acknowledged."""
         self._watch_at = 0.0
         """When the connections are checked next."""
-        self._gathered = 0
-        """The bytes that this look for messages has taken."""
         self._fruitless = 0
         """How many spins in succession have found nothing."""
         self._closed = False
@@ -127,7 +117,8 @@ class SocketAllocator(Allocator):
                 context.abandon()
             self.close()
             raise
-        self._meeting = Meeting(config, index, self._links.values(), self._emit, waiting)
+        self._traffic = Traffic(config, index, self._pull, self._links, self._rings, waiting, self.refuse)
+        self._meeting = self._traffic.meeting
         self._polled: list[Any] = [(end, _POLLIN) for end in (self._pull, doorbell.fileno(), *self._rings.filenos())]
 
     # Meeting
@@ -152,44 +143,21 @@ class SocketAllocator(Allocator):
         seconds = self._config.rendezvous_seconds
         return f"process {self.process} waited {seconds:g} s for its peers; {reasons}{refused}{turned}"
 
-    # Sending
+    # Sending and receiving
 
     def send(self, peer: int, message: Message) -> None:
         self.messages_sent += 1
-        link = self._links.get(peer)
-        if link is None:
-            size = self._mailboxes[peer].put(self.index, message)
-            if type(message) is Data:
-                self.data_bytes += size
-            return
-        overtakes = type(message) is Failure  # no earlier message matters any more
-        frames = self._encoder.encode(message, peer, link.next_number)
-        size = sum(map(size_of, frames))
-        if size > self._config.frame_bytes or len(frames) > MAX_FRAMES:
-            check_frames(message, frames, self._config.frame_bytes)
-        # Only here: a message that `check_frames` refuses must leave no gap in the numbers.
-        # A failure has no number of its own, because it may arrive before messages sent earlier that are queued.
-        if not overtakes:
-            link.next_number += 1
+        mailbox = self._mailboxes.get(peer)
+        if mailbox is not None:
+            size = mailbox.put(self.index, message)
+        else:
+            if type(message) is Failure:
+                self._is_over = True
+            size = self._traffic.send(peer, message)
+            if type(message) is ProgressUpdate:
+                self.progress_bytes += size
         if type(message) is Data:
             self.data_bytes += size
-        elif type(message) is ProgressUpdate:
-            self.progress_bytes += size
-        self._outstanding += size
-        if overtakes:
-            self._is_over = True
-            link.send_at_once(frames, size)
-        elif link.send(link.next_number - 1, frames, size):
-            return
-        if type(message) is ProgressUpdate:
-            os.sched_yield()  # progress is the last message of a step: ZeroMQ's thread, which never preempts, may run
-
-    def _emit(self, link: Link, message: Hello | Ack) -> None:
-        """Send a message between allocators: now, or not at all if the socket is full. It uses no window."""
-        with suppress(zmq.Again):
-            link.socket.send(self._encoder.encode(message, link.peer)[0], _NOBLOCK)
-
-    # Receiving
 
     def receive(self) -> list[tuple[int, Message]]:
         arrived = self._gather()
@@ -201,15 +169,7 @@ class SocketAllocator(Allocator):
 
     def _gather(self) -> list[tuple[int, Message]]:
         arrived = self._own.drain() if self._own.items else []
-        # Bounded: a flood of messages must not keep the worker from its operators, nor fill the memory. A peer sends
-        # more as soon as what is taken here is acknowledged.
-        self._gathered = 0
-        for _ in range(MESSAGES_AT_ONCE):
-            if self._gathered > self._config.queue_bytes or not readable(self._pull):
-                break
-            self._accept(read(self._pull), arrived)
-        for link in self._rings.links:
-            self._take_from_ring(link, link.last_number + 1 + MESSAGES_AT_ONCE, arrived)
+        self._traffic.take_in(arrived)
         try:
             messages = admit(self.index, arrived, self.farewells) if arrived else arrived
         except BaseException:
@@ -219,64 +179,6 @@ class SocketAllocator(Allocator):
         if now >= self._watch_at:
             self._watch(now)
         return messages
-
-    def _take_from_ring(self, link: Link, end: int, arrived: list[tuple[int, Message]]) -> None:
-        """Take a peer's next messages from its ring: those before number `end`, and before any that is not there."""
-        ring = link.ring
-        while ring is not None and link.last_number + 1 < end and ring.is_ready(link.last_number + 1):
-            try:
-                frames = ring.take()
-            except FrameError as error:
-                raise TransportError(f"{link} sent {error}") from None
-            self._accept(frames, arrived)
-
-    def _accept(self, frames: Frames, arrived: list[tuple[int, Message]]) -> None:
-        """Process one message, or refuse and count it."""
-        try:
-            envelope = decode(frames)
-            message = envelope.message
-            link = self._sender(envelope, arrived)
-        except FrameError as error:
-            self.refuse(str(error))
-            return
-        if isinstance(message, Ack):
-            self._outstanding -= link.acknowledge(message)
-            link.flush()
-        elif isinstance(message, Hello):
-            self._meeting.receive_hello(link, message)
-        else:
-            if type(message) is not Failure:
-                link.last_number = envelope.number
-            size = sum(map(size_of, frames))
-            link.received += size
-            self._gathered += size
-            # The socket's own queue has no bound (`connect_push`), so no `Ack` is dropped while the connection stands.
-            if link.received - link.reported >= link.quantum:
-                self._emit(link, Ack(link.received))
-                link.reported = link.received
-            arrived.append((envelope.sender, message))
-
-    def _sender(self, envelope: Envelope, arrived: list[tuple[int, Message]]) -> Link:
-        """Return the link to the sender; raise `FrameError` unless it is a peer that sends its next message to us."""
-        generation, sender, receiver, number, message = envelope
-        link = self._links.get(sender)
-        if generation != self._config.generation:
-            if isinstance(message, Hello) and link is not None:
-                link.note_stranger(generation, clock.monotonic())
-            raise FrameError(f"generation {generation!r}, this is {self._config.generation!r}")
-        if isinstance(message, Hello):
-            self._meeting.check(sender, message, link)
-        if link is None or receiver != self.index:
-            raise FrameError(f"sent by worker {sender} to worker {receiver}, but this is worker {self.index}")
-        if isinstance(message, (Failure, Goodbye)) and message.worker != sender:
-            raise FrameError(f"worker {sender} sent a message in the name of worker {message.worker}")
-        if not isinstance(message, (Hello, Ack, Failure)):
-            # For a message from the ring this does nothing, since it is the next one: so the recursion ends.
-            self._take_from_ring(link, number, arrived)  # what it sent before
-            # A connection loses and repeats nothing, so the messages of a peer come with consecutive numbers.
-            if number != link.last_number + 1:
-                raise FrameError(f"message {number} of worker {sender} arrived after message {link.last_number}")
-        return link
 
     # Waiting
 
@@ -381,8 +283,8 @@ class SocketAllocator(Allocator):
     @property
     def backlog(self) -> int:
         if len(self._mailboxes) == 1:
-            return self._outstanding
-        return self._outstanding + sum([mailbox.owed(self.index) for mailbox in self._mailboxes.values()])
+            return self._traffic.outstanding
+        return self._traffic.outstanding + sum([mailbox.owed(self.index) for mailbox in self._mailboxes.values()])
 
     @property
     def has_unsent(self) -> bool:

@@ -18,7 +18,7 @@ from collections import deque
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from timely.communication.codec import PlainPacker, unpack_plain
+from timely.communication.plain import PlainPacker, unpack_plain
 from timely.dataflow.operators.input import new_input
 from timely.dataflow.pact import Gather
 from timely.dataflow.ports import InputPort, OutputPort

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from tests.strategies_communication import indices, messages, plain, same_message, same_value
-from timely.communication.codec import MAGIC, PROTOCOL, MessageEncoder, PlainPacker, WireMessage, decode, unpack_plain
+from timely.communication.codec import MAGIC, PROTOCOL, MessageEncoder, WireMessage, decode
+from timely.communication.plain import PlainPacker, unpack_plain
 from timely.errors import FrameError
 
 PREFIX = MAGIC + bytes((PROTOCOL,))

@@ -11,7 +11,7 @@ from tests.strategies_communication import read_body
 from timely.capture import codec as event_codec
 from timely.capture.codec import FRAME, body_length, decode, encode
 from timely.capture.event import Event, Messages
-from timely.communication.codec import PlainPacker, unpack_plain
+from timely.communication.plain import PlainPacker, unpack_plain
 from timely.data.container import Columns, records
 from timely.errors import CaptureError, DataError
 

@@ -14,15 +14,12 @@ from tests.strategies_communication import same_batch, same_message
 from timely.communication.codec import (
     INLINE_BYTES,
     MAGIC,
-    MAX_DEPTH,
     MAX_FRAMES,
     PROTOCOL,
     Hello,
     MessageEncoder,
-    PlainPacker,
     WireMessage,
     decode,
-    unpack_plain,
 )
 from timely.communication.message import (
     Data,
@@ -34,6 +31,7 @@ from timely.communication.message import (
     StallQuestion,
     Taken,
 )
+from timely.communication.plain import MAX_DEPTH, PlainPacker, unpack_plain
 from timely.data.container import Columns
 from timely.errors import DataError, FrameError
 

@@ -32,7 +32,7 @@ from tests.unit.communication.networks import (
     together,
     until,
 )
-from timely.communication import sockets
+from timely.communication import sockets, traffic
 from timely.communication.allocator import Allocator, broadcast
 from timely.communication.codec import MAX_FRAMES, Ack, Hello, MessageEncoder, decode
 from timely.communication.curve import make_keys
@@ -667,7 +667,7 @@ def test_a_worker_takes_no_more_at_once_than_the_queues_may_hold(
         try:
             # More always arrives before the worker looks again, as on a busy machine.
             waits = second._pull  # type: ignore[attr-defined]
-            monkeypatch.setattr(sockets, "readable", lambda pull: bool(pull.poll(1000 if pull is waits else 0)))
+            monkeypatch.setattr(traffic, "readable", lambda pull: bool(pull.poll(1000 if pull is waits else 0)))
             taken = second.receive()
         finally:
             monkeypatch.undo()
