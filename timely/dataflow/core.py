@@ -109,9 +109,9 @@ class DataflowCore:
         self.refuse_if_built()
         return self.plan.add_place(scope, named)
 
-    def add_tee(self) -> Tee:
+    def add_tee(self, depth: int = 0) -> Tee:
         """Return a tee whose consumers are looked up when the dataflow is built."""
-        tee = Tee()
+        tee = Tee(depth)
         self._tees.append(tee)
         return tee
 

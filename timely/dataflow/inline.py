@@ -1,13 +1,14 @@
 """Operators without state or capabilities: functions between two tees, which run in line with the producer.
 
 Such a function has no queue, no capability and no activation of its own. In a plain dataflow (`Config.plain`) it is an
-operator like others instead, with an input that keeps messages on the worker.
+operator like others instead, with an input that keeps messages on the worker. So is one in `MOST_IN_LINE` of those that
+stand in a line, because each is called by the one before.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from timely.data.container import Batch
 from timely.dataflow.attribution import operator_error
@@ -23,6 +24,9 @@ from timely.origin import Origin, user_origin
 from timely.progress.summary import PathSummary
 
 Function = Callable[[Time, Batch], Any]
+
+MOST_IN_LINE: Final = 100
+"""How many tees may call each other before a queue: each takes up to three of the 1,000 calls that Python nests."""
 
 
 class Inline:
@@ -72,7 +76,7 @@ def inline_timed(
     source = stream.scope
     dataflow = source.dataflow
     origin = user_origin()
-    target = _unconnected(source if scope is None else scope, name)
+    target = _unconnected(source if scope is None else scope, name, _next_depth(stream))
     tee = target.tee
 
     def bind(function: Function) -> Push:
@@ -96,7 +100,7 @@ def inline_timed(
 
 def derived(stream: S, *, name: str) -> S:
     """Return a stream with a location and a tee of its own, which can result from `stream` at its times."""
-    target = _unconnected(stream.scope, name)
+    target = _unconnected(stream.scope, name, stream.tee.depth)
     identity = PathSummary.identity(stream.scope.width)
     stream.scope.dataflow.plan.add_edge(stream.location, target.location, identity)
     return target
@@ -104,20 +108,23 @@ def derived(stream: S, *, name: str) -> S:
 
 def merged(streams: Sequence[S], *, name: str) -> S:
     """Return the stream of everything on `streams`, all of one scope."""
-    first = streams[0]
     for stream in streams:
         if not hasattr(stream, "tee"):
             raise BuildError(f"{name} takes streams, not {stream!r:.80} (at {user_origin()})")
-    dataflow = first.scope.dataflow
-    target = derived(first, name=name)
-    first.tee.consumers.append(Forward(target.tee))
+    scope = streams[0].scope
     for stream in streams[1:]:
-        if stream.scope is not first.scope:
-            where = f"{name} (at {user_origin()}): one stream is in {first.scope}, another in {stream.scope}"
-            if stream.scope.dataflow is not first.scope.dataflow:
+        if stream.scope is not scope:
+            where = f"{name} (at {user_origin()}): one stream is in {scope}, another in {stream.scope}"
+            if stream.scope.dataflow is not scope.dataflow:
                 raise BuildError(f"{where} of another dataflow: what flows there can be captured and replayed here")
             raise BuildError(f"{where}: use enter() or leave() to bring one to the other")
-        dataflow.plan.add_edge(stream.location, target.location, PathSummary.identity(first.scope.width))
+    streams = [
+        stream if stream.tee.depth < MOST_IN_LINE else inline(stream, lambda batch: batch, name=name)
+        for stream in streams
+    ]
+    target = _unconnected(scope, name, 1 + max(stream.tee.depth for stream in streams))
+    for stream in streams:
+        scope.dataflow.plan.add_edge(stream.location, target.location, PathSummary.identity(scope.width))
         stream.tee.consumers.append(Forward(target.tee))
     return target
 
@@ -128,7 +135,8 @@ def split(
     """Return `parts` streams; `divide(time, batch)` yields (number of the stream, what is emitted there)."""
     dataflow = stream.scope.dataflow
     origin = user_origin()
-    targets = tuple([_unconnected(stream.scope, f"{name} {number}") for number in range(parts)])
+    depth = _next_depth(stream)
+    targets = tuple([_unconnected(stream.scope, f"{name} {number}", depth) for number in range(parts)])
     tees = [target.tee for target in targets]
 
     def pieces(time: Time, batch: Batch) -> list[tuple[int, Batch]]:
@@ -154,10 +162,20 @@ def split(
     return targets
 
 
-def _unconnected(scope: ScopeCore[S], name: str) -> S:
-    """Return a stream of a scope that nothing can result in yet."""
+def _unconnected(scope: ScopeCore[S], name: str, depth: int) -> S:
+    """Return a stream of a scope that nothing can result in yet, whose tee is at a depth."""
     dataflow = scope.dataflow
-    return scope.stream(dataflow.add_place(scope, f"stream {name!r}"), dataflow.add_tee())
+    return scope.stream(dataflow.add_place(scope, f"stream {name!r}"), dataflow.add_tee(depth))
+
+
+def _next_depth(stream: S) -> int:
+    """Return the depth of what consumes a stream: 0 where a queue is between."""
+    return 0 if _needs_queue(stream) else stream.tee.depth + 1
+
+
+def _needs_queue(stream: S) -> bool:
+    """Return whether a function of a stream has a queue."""
+    return stream.scope.dataflow.is_plain or stream.tee.depth >= MOST_IN_LINE
 
 
 def _attach(
@@ -169,10 +187,10 @@ def _attach(
     targets: Sequence[S],
     summary: PathSummary,
 ) -> None:
-    """Have a function consume a stream: in line, or in a plain dataflow as an operator with a queue."""
+    """Have a function consume a stream: in line, or as an operator with a queue."""
     dataflow = stream.scope.dataflow
     source = stream.location
-    if dataflow.is_plain:
+    if _needs_queue(stream):
         source = _scheduled(stream, name, bind(function), [target.tee for target in targets])
     else:
         Inline(stream, name, origin, function, bind).targets = [target.location for target in targets]

@@ -26,12 +26,14 @@ class Consumer(Protocol):
 class Tee:
     """Passes each message of a stream to all its consumers. `push` is final once the dataflow is built."""
 
-    __slots__ = ("consumers", "observers", "push")
+    __slots__ = ("consumers", "depth", "observers", "push")
 
-    def __init__(self) -> None:
+    def __init__(self, depth: int = 0) -> None:
         self.consumers: list[Consumer] = []
         self.observers: list[Push] = []
         """What is called with each message before the consumers, while somebody wants to know of it."""
+        self.depth = depth
+        """Through how many tees in line a message may have come since an operator emitted it."""
         self.push: Push = _not_built
 
     def resolve(self) -> None:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from timely.arguments import check_kind
-from timely.dataflow.inline import derived
+from timely.dataflow.inline import derived, merged
 from timely.dataflow.probe import Probe
 from timely.dataflow.streams import S, StreamCore
-from timely.dataflow.tee import Forward
 
 
 def probe(stream: StreamCore) -> Probe:
@@ -41,7 +40,6 @@ def probe_with(stream: S, probe: Probe) -> S:
     Antichain([(2,)])
     """
     check_kind("probe_with", Probe, "a probe, as Probe() and stream.probe() make", probe=probe)
-    watched = derived(stream, name="probe")
-    stream.tee.consumers.append(Forward(watched.tee))
+    watched = merged((stream,), name="probe")
     probe.watch(watched)
     return watched
