@@ -89,15 +89,19 @@ _KINDS: Final = {"?": "b", "l": "i", "q": "i", "d": "d", "f": "f", "e": "e", "T"
 _WHOLE = {"b", "i"}
 _FLOATS = {"d", "f", "e"}
 _FIRST_UNSIGNED = 1 << 63
+_INTEGERS = {int, np.uint64, np.ulonglong}
+"""The classes of scalars that may be too large for int64; `_TEXTS` are those that may not be Unicode."""
+_TEXTS = {str, np.str_}
 
 
 def _are_plain(record: tuple[Any, ...]) -> bool:
     """Return whether whole numbers have 64 bits and texts are plain, so that nothing can be wrong with them."""
     for field in record:
-        if type(field) is int:
+        kind = type(field)
+        if kind in _INTEGERS:
             if not -_FIRST_UNSIGNED <= field < _FIRST_UNSIGNED:
                 return False
-        elif type(field) is str and not field.isascii():
+        elif kind in _TEXTS and not field.isascii():
             return False
     return True
 

@@ -24,7 +24,7 @@ from timely.data.column_like import ColumnLike
 from timely.data.logical import objects
 from timely.data.moments import time_name, unit_of, zone_of
 from timely.data.stated import is_stated
-from timely.data.strings import plain_string
+from timely.data.strings import plain_string, text_column
 from timely.data.typed import typed
 from timely.errors import DataError
 
@@ -144,7 +144,7 @@ def as_column(value: Any) -> Array:
         return cast(Array, typed(column.reshape(-1) if not column.ndim else column, time_name(column.dtype)))
     if kind == "U":
         # Through Python's strings: NumPy's own conversion takes 0.3 to 1 us per character.
-        return np.asarray(column.tolist(), TEXT)
+        return text_column(column.tolist())
     if kind == "S":
         return column.astype(np.object_)
     raise DataError(f"cannot make a column of {column.dtype}", remedy=_COLUMNS_HOLD)
@@ -318,10 +318,7 @@ def _of_items(items: Sequence[Any]) -> Array:
     """Return a column of values from Python: all text, all bytes, or all numbers."""
     types = set(map(type, items))
     if all(issubclass(each, str) for each in types) and types:
-        try:
-            return np.asarray(items if types == {str} else [plain_string(item) for item in items], TEXT)
-        except UnicodeEncodeError as error:
-            raise DataError(f"cannot make a column of text that is not valid Unicode: {error}") from None
+        return text_column(items if types == {str} else [plain_string(item) for item in items])
     if all(issubclass(each, bytes) for each in types) and types:
         return objects(items if types == {bytes} else [plain_string(item) for item in items])
     known = types - {NoneType}
@@ -355,7 +352,10 @@ def _of_moments(items: Sequence[Any]) -> Array:
     known = [item for item in items if item is not None]
     first = known[0]
     if isinstance(first, (np.datetime64, np.timedelta64)):
-        name = time_name(np.array([item for item in known if type(item) is type(first)]).dtype)
+        together = np.array([item for item in known if type(item) is type(first)])
+        # NumPy makes objects of durations without a common unit: one counts months, which `time_name` refuses.
+        for each in together if together.dtype.kind == "O" else (together,):
+            name = time_name(each.dtype)
     elif isinstance(first, datetime):
         unit = unit_of(known)
         name = f"timestamp[{unit}]" if first.tzinfo is None else f"timestamp[{unit}, {zone_of(first)}]"

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from timely.data.comparisons import BYTES, TEXTS
 from timely.data.logical import TEXT, Array, LogicalType, nulled, objects
-from timely.data.strings import plain_string
-from timely.errors import DataError
+from timely.data.strings import plain_string, text_column
 
 LAST = "\U0010ffff"
 """The storage of a null text: a code point that Unicode reserves for such uses, and the last one."""
@@ -86,10 +85,7 @@ def of_strings(items: list[Any], name: str, of: type) -> Array:
         items = [plain_string(item) for item in items]
     if of is bytes:
         return objects(items)
-    try:
-        return np.array(items, TEXT)
-    except UnicodeEncodeError as error:
-        raise DataError(f"cannot make a column of text that is not valid Unicode: {error}") from None
+    return text_column(items)
 
 
 PATTERNS: tuple[tuple[str, Callable[..., LogicalType]], ...] = ((r"text\?", NullableText), (r"bytes\?", NullableBytes))

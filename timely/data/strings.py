@@ -6,11 +6,14 @@ the value. And it makes a fixed-width array of a text or of bytes beside an arra
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from timely.data.logical import TEXT, objects
+from timely.errors import DataError
 
 
 def plain_string(value: Any) -> Any:
@@ -24,6 +27,18 @@ def plain_string(value: Any) -> Any:
     if isinstance(value, bytes):
         return value if type(value) is bytes else bytes(memoryview(value))
     return value
+
+
+def text_column(items: Sequence[str]) -> NDArray[Any]:
+    """Return a column of text; raise DataError where one is not valid Unicode.
+
+    >>> text_column(["to", "be"]).tolist()
+    ['to', 'be']
+    """
+    try:
+        return np.asarray(items, TEXT)
+    except UnicodeEncodeError as error:
+        raise DataError(f"cannot make a column of text that is not valid Unicode: {error}") from None
 
 
 def exact_operand(value: Any) -> Any:

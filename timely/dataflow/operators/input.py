@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from threading import get_ident
 from typing import Any
 
@@ -180,7 +181,8 @@ class Input:
     def flush(self) -> None:
         """Send what `send` has gathered.
 
-        Raises DataError where that makes no columns, as an integer of more than 64 bits does not; it is kept then.
+        Raises DataError where that makes no columns, as an integer of more than 64 bits does not. It names the record,
+        which is left out. The others are kept, and go out with the next call.
         """
         if self._rows:
             self.refuse_elsewhere("flush()")
@@ -189,10 +191,26 @@ class Input:
     def _flush(self) -> None:
         if self._rows:
             # Before the rows are forgotten: where this raises, they are kept.
-            columns = Columns.of_equals(as_columns(tuple(list(column) for column in zip(*self._rows))))
+            try:
+                columns = Columns.of_equals(as_columns(tuple(list(column) for column in zip(*self._rows))))
+            except DataError:
+                raise self._without_misfit() from None
             self._rows = []
             self._weighed = self._gathered = 0
             self.send_owned(frozen(columns))
+
+    def _without_misfit(self) -> DataError:
+        """Forget the first record with a field that makes no column with those before it; return what is wrong."""
+        rows = self._rows
+        for position, values in enumerate(zip(*rows)):
+            row = bisect_left(range(1, len(rows) + 1), True, key=lambda count: _refused(values[:count]) is not None)
+            if row < len(rows):
+                refused = _refused(values[: row + 1])
+                shown = f"record {row} of the {len(rows)} to be sent, {rows[row]!r:.80}, is left out for its field"
+                del rows[row]
+                self._weighed = min(self._weighed, len(rows))
+                return DataError(f"{self._builder.operator}: {shown} {position}: {refused}")
+        raise AssertionError("all fields make columns")
 
     def advance_to(self, time: Moment) -> None:
         """Move on to a later time: nothing will be sent any more at times not at or after it.
@@ -276,6 +294,15 @@ def new_input(scope: ScopeCore[S], *, name: str = "input") -> tuple[Input, S]:
     builder = OperatorBuilder(scope, name)
     output, stream = builder.add_output(initial=True)
     return Input(builder, output), stream
+
+
+def _refused(values: tuple[Any, ...]) -> DataError | None:
+    """Return why values make no column, or None where they do."""
+    try:
+        as_columns(list(values))
+    except DataError as error:
+        return error
+    return None
 
 
 def _nothing() -> None:

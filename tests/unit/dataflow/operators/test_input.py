@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -250,17 +251,38 @@ def test_a_value_that_is_of_no_column_is_refused_at_the_line_that_sends_it(wrong
     assert sent(use) == [((0,), [1.0, 2.5, 1.0]), ((1,), ["a"])]
 
 
-def test_gathered_records_are_kept_if_they_do_not_make_columns() -> None:
-    def use(handle: Input) -> None:
-        handle.send(1)
-        handle.send(1 << 70)
-        for _ in range(2):
-            with pytest.raises(DataError):
-                handle.flush()
-        raise KeyError
+AWARE, NAIVE = dt.datetime(2020, 1, 1, tzinfo=dt.UTC), dt.datetime(2020, 1, 1)
 
-    with pytest.raises(KeyError):
-        sent(use)
+
+@pytest.mark.parametrize(
+    ("good", "bad", "message"),
+    [
+        (1, 1 << 70, r"too large"),
+        (-1, 1 << 63, r"too large"),
+        (AWARE, NAIVE, r"has no zone"),
+        (NAIVE, AWARE, r"has a zone"),
+        ("a", "\ud800", r"not valid Unicode"),
+        (dt.timedelta(1), dt.timedelta.max, r"too large or too precise"),
+        (np.timedelta64(1, "s"), np.timedelta64(1, "M"), r"timedelta64\[M\]"),
+    ],
+)
+@pytest.mark.parametrize("at", [1, 3])
+def test_a_record_that_makes_no_column_is_left_out_and_the_others_are_sent(
+    good: object, bad: object, message: str, at: int
+) -> None:
+    def use(handle: Input) -> None:
+        for row in range(3):
+            handle.send(row, good)
+            if row == at - 1:
+                handle.send(7, bad)
+        assert not handle.is_congested  # it weighs what is gathered
+        with pytest.raises(DataError, match=rf"record {at} of the 4 .* is left out for its field 1: .*{message}"):
+            handle.advance_to(1)
+        handle.advance_to(1)
+
+    ((time, found),) = sent(use)
+    assert time == (0,)
+    assert [row for row, _ in found] == [0, 1, 2]
 
 
 Use = Callable[[Input], None]
