@@ -38,6 +38,7 @@ from differential.data.updates import Updates
 from differential.durable.manifest import Part
 from differential.durable.shard import missing
 from differential.durable.state import SNAPSHOT, OpenShard, State
+from differential.operators.explode import occurrences
 from differential.operators.input import interned_updates
 from timely import Stream
 from timely.errors import BuildError, ConfigError, DataError
@@ -268,12 +269,13 @@ class _Operator:
             self._give(time, made, output, held)
 
     def _give(self, time: int, made: Changes, output: Any, held: CapabilitySet) -> None:
-        columns, diffs = as_columns(made[0]), np.asarray(made[1], np.int64)
+        columns, diffs = as_columns(made[0]), np.asarray(made[1])
         if len(diffs) != len(columns[0]):
             raise DataError(f"{len(columns[0])} records need as many diffs, and there are {len(diffs)}")
         if len(diffs):
             with held.covering((time,)).delayed((time,)) as capability:
-                output.give(capability, interned_updates(Updates.at((time,), columns, diffs), self._host))
+                updates = Updates.at((time,), columns, occurrences(diffs, len(diffs)))
+                output.give(capability, interned_updates(updates, self._host))
 
     def _is_writing(self, written: Any, unsent: CapabilitySet) -> bool:
         """Return whether a snapshot is being written; if it has been, send its part to worker 0."""

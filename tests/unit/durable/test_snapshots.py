@@ -337,6 +337,11 @@ class Short(Streaks):
         return (np.array([1, 2]),), np.array([1])
 
 
+class Halved(Streaks):
+    def update(self, time: int, columns: tuple[Any, ...], diffs: Any) -> Any:
+        return (np.array([1, 2]),), np.array([0.5, 1.5])
+
+
 def test_a_snapshot_that_fails_between_two_looks_is_not_over_without_its_error() -> None:
     class Failing(Writing):
         def __init__(self) -> None:
@@ -356,6 +361,8 @@ def test_what_cannot_be_kept_is_refused(tmp_path: Path) -> None:
         built(tmp_path, Streaks, every=0)
     with pytest.raises((OperatorError, DataError), match="2 records need as many diffs, and there are 1"):
         built(tmp_path, Short)
+    with pytest.raises((OperatorError, DataError), match="must be one integer for each of the 2 rows, not float64"):
+        built(tmp_path, Halved)
     with pytest.raises(
         (OperatorError, DataError), match=r"'names' of a snapshot must be an array of numbers or of text"
     ):
