@@ -1,30 +1,99 @@
-"""Refuse what an algorithm cannot take as edges or nodes."""
+"""Refuse what an algorithm cannot take as edges or nodes.
+
+Algorithms take columns by their positions. Of a collection that knows the names and types of its columns, this finds
+what does not fit when the algorithm is called: another order than in its table, where the first column need not be the
+key, another number of columns, and nodes of two types.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final, NamedTuple
 
 from differential.lowlevel import check_collections, check_rows
+from timely.errors import BuildError
+from timely.lowlevel import user_origin
+
+_COLUMNS: Final = {
+    "edges": ("source", "target"),
+    "goals": ("source", "target"),
+    "labels": ("node", "label"),
+    "pairs": ("source", "target"),
+    "personalisation": ("node", "weight"),
+    "roots": ("node",),
+    "shortest_distances edges": ("source", "target", "length"),
+    "shortest_distances roots": ("node", "distance"),
+}
+"""The columns of each argument, of all algorithms or of one."""
+
+_NODES: Final = ("source", "target", "node")
 
 
 def check_inputs(name: str, **given: Any) -> None:
     """Raise BuildError unless each argument of the algorithm `name` is a collection, or an arrangement of one.
 
-    Algorithms take columns by their positions. So a collection that knows names must have its columns in the order of
-    its table, where the first one need not be the key.
+    Of a collection that knows its columns, these must be as many as the algorithm takes, and nodes of one type.
     """
     check_collections(name, **given)
-    _check_positions(name, given)
+    check_columns(name, **given)
 
 
 def check_records(name: str, **given: Any) -> None:
     """Raise BuildError as `check_inputs` does, and for an arrangement."""
     check_rows(name, **given)
-    _check_positions(name, given)
+    check_columns(name, **given)
 
 
-def _check_positions(name: str, given: dict[str, Any]) -> None:
-    for value in given.values():
-        refuse = getattr(value, "refuse_positions", None)
-        if refuse is not None:
-            refuse(name)
+def check_columns(name: str, **given: Any) -> None:
+    """Raise BuildError where the columns of collections that know them do not fit, or not together."""
+    first: _Nodes | None = None
+    for role, value in given.items():
+        names = getattr(value, "names", None)
+        if names is None:
+            continue
+        value.refuse_positions(name)
+        columns = _COLUMNS.get(f"{name} {role}") or _COLUMNS[role.partition("[")[0]]
+        _refuse_width(name, role, columns, names)
+        for column, theirs in zip(columns, names):
+            of = value.types.get(theirs) if column in _NODES else None
+            if of is None:
+                continue
+            these = _Nodes(role, columns, theirs, of)
+            first = first or these
+            if of != first.type and {of, first.type} != {"int64", "bool"}:
+                raise BuildError(f"{name} (at {user_origin()}): nodes are of one type, and {first.beside(these)}")
+
+
+class _Nodes(NamedTuple):
+    """A column of nodes of an argument whose columns are known."""
+
+    role: str
+    columns: tuple[str, ...]
+    """What the argument takes."""
+    name: str
+    type: str
+
+    def beside(self, other: _Nodes) -> str:
+        """Return what differs between two columns, and what makes their nodes alike."""
+        both = (
+            f"column {self.name!r} of `{self.role}` is of {self.type}, {other.name!r} of `{other.role}` of {other.type}"
+        )
+        if self.type.rstrip("?") != other.type.rstrip("?"):
+            return f"{both}: map(...) converts one of them"
+        of = self if other.type.endswith("?") else other
+        made = ", ".join(f"nullable({each})" if each in _NODES else each for each in of.columns)
+        returned = f"({made})" if len(of.columns) > 1 else made
+        return (
+            f"{both}: map(lambda {', '.join(of.columns)}: {returned}) of `{of.role}`, with nullable of "
+            "differential.frames, makes nodes that may be null"
+        )
+
+
+def _refuse_width(name: str, role: str, columns: tuple[str, ...], names: tuple[str, ...]) -> None:
+    """Raise BuildError unless there are as many names as columns."""
+    if len(names) != len(columns):
+        kept = ", ".join(map(repr, names[: len(columns)]))
+        remedy = f": select({kept}) keeps the first {len(columns)}" if len(names) > len(columns) else ""
+        raise BuildError(
+            f"{name} (at {user_origin()}): `{role}` takes records ({', '.join(columns)}), and this collection has "
+            f"{len(names)} columns, {', '.join(names)}{remedy}"
+        )

@@ -9,8 +9,8 @@ from typing import TypeAlias
 import numpy as np
 
 from differential import Collection
-from differential.graphs.inputs import check_records
-from timely.lowlevel import ColumnLike, as_column
+from differential.graphs.inputs import check_columns, check_records
+from timely.lowlevel import ColumnLike, as_columns, nullable
 
 Node: TypeAlias = int | str | bytes | date
 Nodes: TypeAlias = Node | Sequence[int] | Sequence[str] | Sequence[bytes] | Sequence[date] | AbstractSet[Node]
@@ -25,6 +25,9 @@ def nodes_of(name: str, edges: Collection, roots: Collection | Nodes) -> Collect
     if isinstance(roots, (tuple, range, set, frozenset)):
         roots = list(roots)
     if isinstance(roots, (int, str, bytes, list, np.ndarray, np.generic, date, ColumnLike)):
-        return Collection.of(edges.scope, as_column(roots))
+        (column,) = as_columns((roots,))
+        types = getattr(edges, "types", {}).values()
+        return Collection.of(edges.scope, nullable(column) if any(each.endswith("?") for each in types) else column)
     check_records(name, roots=roots)
+    check_columns(name, edges=edges, roots=roots)
     return roots  # type: ignore[return-value]

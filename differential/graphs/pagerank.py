@@ -10,7 +10,7 @@ import numpy as np
 
 from differential import Collection, innermost
 from differential.graphs.directions import both_ways, starts
-from differential.graphs.inputs import check_records
+from differential.graphs.inputs import check_columns, check_records
 from timely.errors import BuildError, DataError
 from timely.lowlevel import check_whole, name_of
 
@@ -76,6 +76,7 @@ def pagerank(
         )
     if personalisation is not None:
         check_records("pagerank", personalisation=personalisation)
+        check_columns("pagerank", edges=edges, personalisation=personalisation)
         edges, personalisation = innermost(edges, personalisation)
     passing = RankPassing(numerator, denominator, _units(tolerance, unit))
     return _ranks(edges, personalisation, passing, unit, rounds)

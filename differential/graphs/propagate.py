@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from differential import Collection, Variable, innermost
-from differential.graphs.inputs import check_inputs, check_records
+from differential.graphs.inputs import check_columns, check_inputs, check_records
 from timely.lowlevel import check_functions
 
 
@@ -28,6 +28,7 @@ def propagate(edges: Collection, labels: Collection, *, rounds: Callable[..., An
         check_functions("propagate", rounds=rounds)
     check_inputs("propagate", edges=edges)
     check_records("propagate", labels=labels)
+    check_columns("propagate", edges=edges, labels=labels)
     edges, labels = innermost(edges, labels)
     with labels.scope.iterative("propagate") as inner:
         own = labels.enter(inner) if rounds is None else labels.enter_at(inner, rounds)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from differential import Collection, Variable, innermost
-from differential.graphs.inputs import check_inputs, check_records
+from differential.graphs.inputs import check_columns, check_inputs, check_records
 from differential.lowlevel import kind_of
 from timely.errors import DataError
 from timely.lowlevel import is_null, name_of
@@ -30,6 +30,7 @@ def shortest_distances(edges: Collection, roots: Collection) -> Collection:
     """
     check_inputs("shortest_distances", edges=edges)
     check_records("shortest_distances", roots=roots)
+    check_columns("shortest_distances", edges=edges, roots=roots)
 
     def along(node: Any, distance: Any, neighbour: Any, length: Any) -> tuple[Any, Any]:
         _refuse_other_kinds(node, distance, neighbour, length)
