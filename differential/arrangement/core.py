@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, Generic, Protocol, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar, cast
 
 from differential.arrangement.arrange import arrange
 from differential.arrangement.arranged import Arranged
@@ -94,6 +94,14 @@ class CollectionCore(ABC):
 
     def __repr__(self) -> str:
         return f"<collection in {self.scope}, keys={self.keys}>"
+
+    if not TYPE_CHECKING:
+
+        def __getitem__(self, place: object) -> object:
+            raise TypeError(
+                "a collection is not a list, since it has records once the dataflow runs: output() gathers them, and "
+                "map and filter take functions of them"
+            )
 
     @property
     def scope(self) -> Scope:

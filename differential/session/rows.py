@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -56,6 +56,13 @@ class Rows:
         rows = cls(tuple(types), values, np.ones(len(columns[0]), np.int64))
         rows._width = None
         return rows
+
+    if not TYPE_CHECKING:
+
+        def __getitem__(self, place: Any) -> Any:
+            raise TypeError(
+                "rows are not a list: records() lists them, and to_pandas() or to_arrow() has their columns"
+            )
 
     def __len__(self) -> int:
         return int(self._counts.sum())

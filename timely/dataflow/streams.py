@@ -6,7 +6,7 @@ calls on a stream, it can call on the result.
 
 from __future__ import annotations
 
-from typing import Any, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from timely.arguments import check_kind
 from timely.dataflow.core import DataflowCore
@@ -31,6 +31,14 @@ class StreamCore:
 
     def __repr__(self) -> str:
         return f"<stream in {self.scope}>"
+
+    if not TYPE_CHECKING:
+
+        def __getitem__(self, place: object) -> object:
+            raise TypeError(
+                "a stream is not a list, since records flow on it once the dataflow runs: inspect(print) shows them, "
+                "and map and filter take functions of them"
+            )
 
 
 S = TypeVar("S", bound=StreamCore)
