@@ -9,6 +9,8 @@ from heapq import heappop, heappush
 from itertools import count
 from math import isfinite
 
+from timely.arguments import check_functions
+
 
 class Requests:
     """Functions that a worker is to call. Any thread may `call`; `wake` then ends the worker's sleep."""
@@ -22,6 +24,8 @@ class Requests:
 
     def call(self, function: Callable[[], None]) -> None:
         """Call `function` in the worker's next step."""
+        if not callable(function):
+            check_functions("call", function=function)
         # In this order: a worker that is woken too early finds no call, and sleeps again.
         self.calls.append(function)
         self._wake()
@@ -30,6 +34,7 @@ class Requests:
         """Call `function` in the worker's first step after `seconds`."""
         if not isfinite(seconds):
             raise ValueError(f"call_after takes a finite number of seconds, not {seconds}")
+        check_functions("call_after", function=function)
         # The number orders timers of one moment, since functions do not compare.
         timer = (clock.monotonic() + seconds, next(self._numbers), function)
         self.call(lambda: heappush(self.timers, timer))  # only the worker's thread may change the heap

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from functools import partial
 from threading import get_ident
 
-from timely.arguments import check_whole
+from timely.arguments import check_functions, check_whole
 from timely.closing import close_all
 from timely.communication.allocator import Allocator
 from timely.config import Config
@@ -192,6 +192,8 @@ class Worker:
         ...
         timely.errors.StalledError: nothing is left to do, but the condition of step_while still holds ...
         """
+        if not callable(condition):
+            check_functions("step_while", condition=condition)
         self.activity.waits += 1
         while condition():
             if not self._step() and condition():
@@ -253,8 +255,7 @@ class Worker:
     def call(self, function: Callable[[], None]) -> None:
         """Call `function` in this worker's next step, and wake the worker; any thread may ask for this.
 
-        `step_while` does not wait for such a call, and raises `StalledError` if nothing else is left to do: it cannot
-        know that another thread is going to ask. `step_or_park` waits.
+        `step_while` does not wait for it: it raises `StalledError` if nothing else is left to do. `step_or_park` waits.
 
         >>> def program(worker):
         ...     with worker.dataflow() as scope:
@@ -424,8 +425,7 @@ class Worker:
             if not log.kinds:
                 self.standstill.park(timeout)
                 return
-            begun = log.now()
-            log.record(Parked(begun, self.index))
+            log.record(Parked(begun := log.now(), self.index))
             log.flush()
             self.standstill.park(timeout)
             log.record(Unparked(ended := log.now(), self.index, ended - begun))

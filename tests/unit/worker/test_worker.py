@@ -280,6 +280,35 @@ def test_a_call_after_an_infinite_or_undefined_delay_is_refused(seconds: float) 
     execute_directly(program)
 
 
+@pytest.mark.parametrize(
+    ("use", "message"),
+    [
+        (
+            lambda worker, probe: worker.step_while(probe.less_than(1)),
+            "step_while .* `condition` must be a function, not",
+        ),
+        (
+            lambda worker, probe: worker.call(probe.done()),
+            r"call \(at .*test_worker.py:\d+\): `function` must be a funct",
+        ),
+        (
+            lambda worker, probe: worker.call_after(1, probe.done()),
+            "call_after .* `function` must be a function, not Fal",
+        ),
+    ],
+)
+def test_what_a_function_returned_is_refused_in_the_place_of_the_function(use: Any, message: str) -> None:
+    def program(worker: Worker) -> None:
+        with worker.dataflow() as scope:
+            numbers, stream = new_input(scope)
+            probe = stream.probe()
+        with pytest.raises(BuildError, match=message):
+            use(worker, probe)
+        numbers.close()
+
+    execute_directly(program)
+
+
 def test_parking_ends_at_its_timeout() -> None:
     def program(worker: Worker) -> float:
         with worker.dataflow() as scope:
