@@ -1,8 +1,9 @@
 """The errors and warnings that this library raises on purpose.
 
 A message states what happened, where (operator, time, worker, the user's file and line) and what to do. All errors
-derive from `TimelyError`, so a program can distinguish them from its own bugs. If an error escapes from a script, the
-script ends with the message alone, without a traceback through this library.
+derive from `TimelyError`, so a program can distinguish them from its own bugs. If an error escapes from a script that
+`timely run` runs, or that has called `execute`, the script ends with the message and its own lines, without a traceback
+through this library.
 """
 
 from __future__ import annotations

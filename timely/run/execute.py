@@ -79,10 +79,10 @@ def execute(build: Callable[[Worker], Result], config: Config | None = None) -> 
     >>> execute(lambda worker: worker.index, Config(workers=3))
     [0, 1, 2]
     """
+    install_hook()
     check_functions("execute", build=build)
     if not (config is None or isinstance(config, Config)):
         raise ConfigError(f"execute() takes a Config, such as Config(workers=2), not {config!r:.80}")
-    install_hook()
     report_on_signal()
     keep_pieces()
     settled = Config.from_environ() if config is None else config
@@ -115,6 +115,7 @@ def execute_from_args(arguments: Sequence[str], build: Callable[[Worker], Result
     >>> execute_from_args(["-w", "2"], lambda worker: f"worker {worker.index} of {worker.peers}")
     ['worker 0 of 2', 'worker 1 of 2']
     """
+    install_hook()
     if callable(arguments):
         raise ConfigError("execute_from_args() takes the arguments first: execute_from_args(sys.argv[1:], program)")
     config, _ = Config.from_args(arguments)

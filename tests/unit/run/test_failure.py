@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from pathlib import Path
 from types import TracebackType
@@ -149,6 +150,19 @@ def test_the_hook_is_installed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     install_hook()
     assert sys.excepthook is hook
     assert isinstance(hook, UncaughtHook)
+
+
+@pytest.mark.parametrize(
+    "call", ["execute(3)", "execute(print, 3)", "execute_from_args(print, [])", "execute_directly(3)"]
+)
+def test_wrong_arguments_of_execute_end_a_script_without_a_traceback(tmp_path: Path, call: str) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(f"from timely import *\n{call}\n")
+    ended = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=60)
+    assert ended.returncode == 1
+    first, *others = ended.stderr.splitlines()
+    assert first.startswith("timely: execute")
+    assert others == [f"  {script}:2, in <module>", f"    {call}"]
 
 
 def test_a_lost_peer_is_reported_and_has_a_status_of_its_own(
