@@ -311,7 +311,18 @@ def _from_python(value: Any) -> Array:
         return _of_items([value]).reshape(())
     if isinstance(value, _MOMENTS):
         return _of_items([value])
-    return np.array(value, np.object_ if isinstance(value, bytes) else None)
+    column = np.array(value, np.object_ if isinstance(value, bytes) else None)
+    if column.ndim == 1 and column.dtype.kind == "f" and np.isnan(column).any():
+        _refuse_nulls_of(value)
+    return column
+
+
+def _refuse_nulls_of(series: Any) -> None:
+    """Raise DataError for a series of another library that has integers and nulls: NumPy makes rounded floats of it."""
+    names = [name for name in ("to_list", "to_pylist") if hasattr(series, name)]
+    items = getattr(series, names[0])() if names else [*series]
+    if any(isinstance(item, int) for item in items):
+        _of_items([item if isinstance(item, int) else None for item in items])
 
 
 def _of_items(items: Sequence[Any]) -> Array:

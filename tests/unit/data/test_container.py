@@ -8,6 +8,9 @@ from decimal import Decimal
 from typing import Any
 
 import numpy as np
+import pandas
+import polars
+import pyarrow
 import pytest
 
 from differential import Updates
@@ -31,6 +34,30 @@ from timely.errors import DataError
 
 STRINGS: list[Any] = ["", "a", "a\0", "é", "日本\0"]
 BYTES: list[Any] = [b"", b"a", b"a\0", b"\0\0", b"\xff\0"]
+
+
+LARGE = 2**53 + 1
+"""The first whole number that a float rounds."""
+
+
+@pytest.mark.parametrize(
+    "series",
+    [
+        pandas.Series([LARGE, None], dtype="Int64"),
+        pandas.Series([LARGE, None], dtype="int64[pyarrow]"),
+        polars.Series([None, LARGE]),
+        pyarrow.array([LARGE, None]),
+        pyarrow.chunked_array([[LARGE], [None]]),
+    ],
+)
+def test_integers_with_nulls_of_another_library_do_not_become_floats(series: Any) -> None:
+    with pytest.raises(DataError, match=r"cannot make a column of None .*typed\(values, 'int64\?'\)"):
+        as_column(series)
+
+
+@pytest.mark.parametrize("series", [pandas.Series([1.5, None]), polars.Series([1.5, None]), pyarrow.array([1.5, None])])
+def test_missing_floats_of_another_library_are_nan(series: Any) -> None:
+    assert str(as_column(series).tolist()) == "[1.5, nan]"
 
 
 @pytest.mark.parametrize("values", [STRINGS, BYTES])
