@@ -126,6 +126,8 @@ def as_column(value: Any) -> Array:
         column = np.array(column, subok=False)
     kind = column.dtype.kind
     if kind == "O":
+        if column.ndim > 1:
+            return column  # whatever it holds, `as_columns` refuses it for its shape
         if not column.size:
             return column if is_stated(column) else column.astype(TEXT)
         items = _of_items(column.reshape(-1).tolist())

@@ -129,6 +129,12 @@ def test_rows_in_an_array_are_refused_with_a_way_to_turn_them_into_columns() -> 
         as_columns(np.ones((3, 2)))
 
 
+@pytest.mark.parametrize("rows", [np.array([[1, "a"], [2, "b"]], np.object_), pandas.DataFrame({"n": [1], "t": ["a"]})])
+def test_rows_of_several_kinds_are_refused_for_their_shape(rows: Any) -> None:
+    with pytest.raises(DataError, match=rf"column 0 has shape \({len(rows)}, 2\).*turns rows into columns"):
+        as_columns((rows,))
+
+
 @pytest.mark.parametrize(
     ("values", "kind"),
     [
