@@ -20,6 +20,7 @@ from timely.data.column_like import ColumnLike
 from timely.data.container import as_column
 from timely.data.fingerprints import hashed
 from timely.data.text import WORD, Bytes, Ints, at_each_byte, eight_bytes, utf8
+from timely.errors import DataError
 
 Hashes = NDArray[np.uint64]
 Destinations = NDArray[np.uint16]
@@ -78,10 +79,14 @@ def hash_column(column: NDArray[Any]) -> Hashes:
 def hash_columns(columns: tuple[NDArray[Any], ...]) -> Hashes:
     """Return a 64-bit hash per row of several columns: the same on every machine.
 
+    Raises DataError where `columns` is not a tuple, such as one column, or has none.
+
     >>> hashes = hash_columns((np.array([7, 8, 7]), np.array(["a", "a", "a"])))
     >>> hashes.dtype, bool(hashes[0] == hashes[2]), bool(hashes[0] == hashes[1])
     (dtype('uint64'), True, False)
     """
+    if not isinstance(columns, (tuple, list)) or not columns:
+        raise DataError(f"hash_columns takes columns in a tuple, as in hash_columns((column,)), not {columns!r:.80}")
     hashes = hash_column(columns[0])
     for column in columns[1:]:
         # Multiplied, because rows of two equal columns would all get one hash, and (a, b) and (b, a) the same.

@@ -276,3 +276,9 @@ def test_times_go_where_those_of_a_column_go(dtype: str, unit: Any) -> None:
     assert hash_columns((times,)).tolist() == expected
     assert hash_columns((column + np.timedelta64(0, unit),)).tolist() == expected
     assert [hash_record(time) for time in times[1:]] == expected[1:]
+
+
+@pytest.mark.parametrize("column", [np.array([1, 2]), np.array(["a", "b"]), "ab", ()])
+def test_hashes_of_what_is_not_a_tuple_of_columns_are_refused(column: Any) -> None:
+    with pytest.raises(DataError, match=r"takes columns in a tuple, as in hash_columns\(\(column,\)\), not "):
+        hash_columns(column)
