@@ -93,6 +93,7 @@ def test_records_with_other_columns_are_refused_with_the_line_and_the_columns(
         example(definition)
     assert "<lambda>" not in str(refusal.value)
     assert "along()" not in str(refusal.value)
+    assert "collection.map(lambda a, b, c: (a, b)) leaves one out" in str(refusal.value)
 
 
 @pytest.mark.parametrize(

@@ -178,7 +178,7 @@ def add_hint(error: Exception, function: Callable[..., Any], before: tuple[Any, 
         columns = ", ".join(list(signature(function).parameters)[len(before) :])
         raise DataError(
             f"this takes records of the columns {columns}, and received {len(views)} column(s): {received}; pass "
-            "collections that have these columns"
+            "collections that have these columns: collection.map(lambda a, b, c: (a, b)) leaves one out"
         ) from None
     if takes:
         # NumPy has no class of errors for the truth of an array. Where the text differs, the hint is shorter.
