@@ -11,7 +11,7 @@ Arrays that are columns already are passed through after a check of their type.
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from types import NoneType
@@ -347,7 +347,8 @@ def _of_items(items: Sequence[Any]) -> Array:
     first = items[0]
     row = next((row for row, item in enumerate(items) if not _alike(item, first)), 0)
     beside = f" at row {row}, beside {_shown(first)}" if row else ""
-    hint = "; list() turns an iterator into values" if hasattr(first, "__next__") else ""
+    is_series = isinstance(first, Iterable) and not isinstance(first, (Mapping, tuple))
+    hint = "; list() turns an iterator, a range or a set into values" if is_series else ""
     if isinstance(first, Decimal):
         hint = "; typed(values, 'decimal(18, 2)') of differential.frames makes a column of decimals"
     if row or first is None:

@@ -104,6 +104,8 @@ def test_columns_come_back_from_their_buffers(values: Any) -> None:
         ([object()], r"\(object\)"),
         ([Decimal("1.5")], r"Decimal\('1.5'\) .*typed\(values, 'decimal\(18, 2\)'\)"),
         ((number for number in range(3)), r"\(generator\).*list\(\)"),
+        ([range(3)], r"\(range\).*list\(\) turns an iterator, a range or a set into values"),
+        ({1, 2}, r"\(set\).*list\(\)"),
         ([2**70], f"of {2**70}: its integers are too large for any 64-bit type"),
         (2**70, f"of {2**70}"),
         ([2**63, 1, -1], f"of {2**63}: its integers are too large for any 64-bit type"),
