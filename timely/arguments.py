@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
-from inspect import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR
+from inspect import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR, signature
 from numbers import Integral
 from typing import Any
 
@@ -22,6 +23,37 @@ def check_functions(name: str, /, **given: Any) -> None:
     for role, value in given.items():
         if not callable(value):
             raise BuildError(f"{name} (at {user_origin()}): `{role}` must be a function, not {value!r:.80}")
+
+
+def takes_arguments(function: Callable[..., Any], number: int) -> bool:
+    """Return whether a function can be called with this many arguments, as far as its signature shows.
+
+    >>> takes_arguments(lambda a, b=0: a, 2), takes_arguments(lambda a: a, 2)
+    (True, False)
+    """
+    try:
+        parameters = signature(function)
+    except (TypeError, ValueError):  # functions written in C may have no signature
+        return True
+    try:
+        parameters.bind(*[None] * number)
+    except TypeError:
+        return False
+    return True
+
+
+def check_parameters(name: str, number: int, received: str, /, **given: Any) -> None:
+    """Raise BuildError unless each of the arguments is a function of `number` arguments, which `received` describes.
+
+    >>> check_parameters("reduce_each", 2, "a key and its values", function=lambda key: key)
+    Traceback (most recent call last):
+    ...
+    timely.errors.BuildError: reduce_each (at ...): `function` receives a key and its values, as 2 argument(s)
+    """
+    check_functions(name, **given)
+    for role, value in given.items():
+        if not takes_arguments(value, number):
+            raise BuildError(f"{name} (at {user_origin()}): `{role}` receives {received}, as {number} argument(s)")
 
 
 def check_logic(name: str, logic: Any, at: Origin | None = None) -> None:

@@ -61,7 +61,7 @@ class that they were given.
 [3, 4]
 """
 
-from timely.arguments import check_functions, check_kind, check_whole
+from timely.arguments import check_functions, check_kind, check_parameters, check_whole
 from timely.capture.event import as_integer, checked_time, register as register_event
 from timely.config import Config
 from timely.data.buffers import Buffers, columns_from_buffers, columns_to_buffers
@@ -182,6 +182,7 @@ __all__ = [
     "call",
     "check_functions",
     "check_kind",
+    "check_parameters",
     "check_scope",
     "check_sink",
     "check_sources",

@@ -24,7 +24,7 @@ from differential.operators.passages import going_round
 from differential.operators.rounds import Rounds
 from timely import Scope, Stream
 from timely.errors import BuildError
-from timely.lowlevel import check_scope, inline_timed, user_origin
+from timely.lowlevel import check_parameters, check_scope, inline_timed, user_origin
 
 
 class VariableCore(Generic[C]):
@@ -119,6 +119,7 @@ def iterate(
     """
     if not callable(body):
         raise BuildError(f"{name}: what is iterated must be a function of a collection, not {body!r:.80}")
+    check_parameters(name, 1, "the collection inside the loop", body=body)
     with collection.scope.iterative(name) as inner:
         variable = VariableCore(type(collection), inner, collection, limit=limit, name=name)
         result = body(variable.collection)

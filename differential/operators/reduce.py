@@ -13,7 +13,7 @@ from differential.kernels.compile import NOTHING
 from differential.operators.groups import CodeGroups, CodeRows, Groups, InPython
 from differential.operators.reduction import reduce_arrangement
 from timely.errors import DataError
-from timely.lowlevel import as_columns, check_functions
+from timely.lowlevel import as_columns, check_parameters
 
 
 def reduce(collection: Keyed[C], function: Callable[[Groups], Any], *, name: str = "reduce") -> C:
@@ -28,7 +28,8 @@ def reduce(collection: Keyed[C], function: Callable[[Groups], Any], *, name: str
     >>> example(lambda scope: Collection.of(scope, np.array([1, 1, 2]), np.array([10, 20, 5])).reduce(mean))
     [((1, 15.0), 1), ((2, 5.0), 1)]
     """
-    check_functions(name, function=function)
+    received = "the `Groups` of many keys (reduce_each calls a function for each key)"
+    check_parameters(name, 1, received, function=function)
     return reduce_groups(collection.arrange_by_key(), function, name=name)
 
 

@@ -13,7 +13,7 @@ from differential.arrangement.core import C, Keyed
 from differential.operators.groups import Groups, ranks
 from differential.operators.reduce import reduce
 from timely.errors import DataError
-from timely.lowlevel import Items, Typed, as_columns, check_functions, typed
+from timely.lowlevel import Items, Typed, as_columns, check_parameters, typed
 
 
 def reduce_each(
@@ -40,7 +40,7 @@ def reduce_each(
     >>> example(lambda scope: Collection.of(scope, np.array([1, 1, 1]), np.array([9, 2, 4])).reduce_each(median))
     [((1, 4), 1)]
     """
-    check_functions(name, function=function)
+    check_parameters(name, 2, "a key and the list of its (value, count)", function=function)
 
     def batched(groups: Groups) -> Any:
         keys = _rows(groups.keys, len(groups))

@@ -296,3 +296,17 @@ def test_a_truth_value_is_no_number(build: Callable[[Collection], object]) -> No
         return edges
 
     example(program)
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda c: c.reduce(lambda key, values: values), "receives the `Groups` of many keys .reduce_each calls a fun"),
+        (lambda c: c.reduce_each(lambda values: values), "receives a key and the list of its .value, count., as 2 arg"),
+        (lambda c: c.iterate(lambda one, other: one), "`body` receives the collection inside the loop, as 1 argument"),
+        (lambda c: c.iterate(lambda: c), "`body` receives the collection inside the loop, as 1 argument"),
+    ],
+)
+def test_a_function_of_another_number_of_arguments_is_refused_when_it_is_passed(build: Any, message: str) -> None:
+    with pytest.raises(BuildError, match=rf"\(at {__file__}:\d+\): .*{message}"):
+        example(lambda scope: build(Collection.of(scope, np.array([1]), np.array([2]))))

@@ -30,6 +30,7 @@ from typing import Any, Final, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from timely.arguments import takes_arguments
 from timely.data.columns import as_column
 from timely.data.hints import instead
 from timely.errors import DataError
@@ -173,7 +174,7 @@ def add_hint(error: Exception, function: Callable[..., Any], before: tuple[Any, 
     if _was_raised(error) or any(note.startswith(OF_A_ROW) for note in getattr(error, "__notes__", ())):
         return
     received = ", ".join([f"{column.dtype.name}[{len(column)}]" for column in views])
-    takes = _takes(function, len(before) + len(views))
+    takes = takes_arguments(function, len(before) + len(views))
     if not takes and (code := getattr(function, "__code__", None)) is not None and is_ours(code.co_filename):
         columns = ", ".join(list(signature(function).parameters)[len(before) :])
         raise DataError(
@@ -205,19 +206,6 @@ def _was_raised(error: Exception) -> bool:
 
 
 _RAISE = opmap["RAISE_VARARGS"]
-
-
-def _takes(function: Callable[..., Any], arguments: int) -> bool:
-    """Return whether a function can be called with this many arguments, as far as its signature shows."""
-    try:
-        parameters = signature(function)
-    except (TypeError, ValueError):  # functions written in C may have no signature
-        return True
-    try:
-        parameters.bind(*[None] * arguments)
-    except TypeError:
-        return False
-    return True
 
 
 def _kept(value: Any, views: tuple[Array, ...], columns: tuple[Array, ...], limit: int, limit_of_tuple: int) -> Any:
