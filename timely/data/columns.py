@@ -143,7 +143,13 @@ def as_column(value: Any) -> Array:
     if kind in _KINDS:
         return _with_one_nan(column) if kind == "f" else column
     if kind in "mM":
-        return cast(Array, typed(column.reshape(-1) if not column.ndim else column, time_name(column.dtype)))
+        # NumPy's type has no place for the zone of a Polars series or an Arrow array.
+        zone = getattr(getattr(value, "dtype", None), "time_zone", None) or getattr(
+            getattr(value, "type", None), "tz", None
+        )
+        name = time_name(column.dtype)
+        name = name if zone is None else f"{name.removesuffix(']')}, {zone}]"
+        return cast(Array, typed(column.reshape(-1) if not column.ndim else column, name))
     if kind == "U":
         # Through Python's strings: NumPy's own conversion takes 0.3 to 1 us per character.
         return text_column(column.tolist())
@@ -365,6 +371,10 @@ def _of_moments(items: Sequence[Any]) -> Array:
     """Return a column of dates, timestamps, times or durations, of the type of the first, with nulls for None."""
     known = [item for item in items if item is not None]
     first = known[0]
+    if isinstance(first, datetime):
+        stated = [item for item in known if item == item]
+        if 0 < len(stated) < len(known):  # the NaT of pandas is a datetime without a zone
+            return _of_moments([item if item == item else None for item in items])
     if isinstance(first, (np.datetime64, np.timedelta64)):
         together = np.array([item for item in known if type(item) is type(first)])
         # NumPy makes objects of durations without a common unit: one counts months, which `time_name` refuses.

@@ -60,6 +60,38 @@ def test_missing_floats_of_another_library_are_nan(series: Any) -> None:
     assert str(as_column(series).tolist()) == "[1.5, nan]"
 
 
+NOON = dt.datetime(2026, 7, 1, 12, tzinfo=dt.UTC)
+
+
+@pytest.mark.parametrize(
+    "series",
+    [
+        pandas.Series([None, NOON]).dt.tz_convert("Europe/Rome"),
+        polars.Series([None, NOON]).cast(polars.Datetime("us", "Europe/Rome")),
+        pyarrow.array([None, NOON], pyarrow.timestamp("us", "Europe/Rome")),
+        pyarrow.chunked_array([[None, NOON]], pyarrow.timestamp("us", "Europe/Rome")),
+    ],
+)
+def test_timestamps_of_another_library_keep_their_zone(series: Any) -> None:
+    column = as_column(series)
+    assert isinstance(column, Typed)
+    assert (column.type.name, column.tolist()) == ("timestamp[us, Europe/Rome]", [None, NOON])
+
+
+@pytest.mark.parametrize(
+    ("nulls", "name"),
+    [
+        ([pandas.NaT], "timestamp[us]"),
+        ([np.datetime64("NaT", "D")], "date"),
+        ([np.timedelta64("NaT", "s")], "duration[s]"),
+    ],
+)
+def test_missing_times_alone_have_the_type_of_their_class(nulls: list[Any], name: str) -> None:
+    column = as_column(nulls)
+    assert isinstance(column, Typed)
+    assert (column.type.name, column.tolist()) == (name, [None])
+
+
 @pytest.mark.parametrize("values", [STRINGS, BYTES])
 def test_zeros_at_the_end_of_text_and_bytes_are_kept(values: list[Any]) -> None:
     assert as_column(values).tolist() == values
