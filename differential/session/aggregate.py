@@ -64,6 +64,18 @@ def type_of(aggregate: str, of: str | None) -> str | None:
     return None
 
 
+def refuse_type(aggregate: str, column: str, of: str | None) -> None:
+    """Raise BuildError where a column is known to be of a type whose values cannot be added up.
+
+    >>> refuse_type("sum", "total", "int64")
+    """
+    if aggregate in ("sum", "mean") and of is not None and type_of(aggregate, of) is None:
+        raise BuildError(
+            f"{aggregate} (at {user_origin()}): column {column!r} holds {of}, and a {aggregate} is one of numbers, "
+            "booleans, decimals or durations"
+        )
+
+
 def quotient(sums: Any, counts: Any) -> Any:
     """Return the means of groups: floats for numbers, and durations rounded to the nearest microsecond or nanosecond.
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
-from differential.session.aggregate import Aggregate, check_aggregates, quotient, type_of
+from differential.session.aggregate import Aggregate, check_aggregates, quotient, refuse_type, type_of
 from differential.session.guesses import GROUPS, absent
 from differential.session.joined import Named, with_types
 from differential.session.near import known_columns
@@ -159,6 +159,7 @@ class GroupBy(Generic[R]):
         """Return an aggregate of a column in each group, in a column of this name."""
         values = self._values(aggregate, column)
         has_nulls = are_left_out(of := self._records().types.get(column))
+        refuse_type(aggregate, column, of)
         if aggregate == "count_distinct":
             made = values.distinct().count()
         elif aggregate == "max" and has_nulls:

@@ -104,7 +104,11 @@ def test_an_error_of_a_function_of_one_row_names_the_row(function: Any, message:
             ),
             r"; column 'y' holds int64\?",
         ),
-        (lambda t: t.n.group_by("id").sum("c"), r"sum needs one column of numbers as the value; column 'c' holds text"),
+        (lambda t: t.n.group_by("id").sum("c"), r"column 'c' holds text\?, and a sum is one of numbers"),
+        (
+            lambda t: t.n.map(lambda r: (r.id, r.c)).named("id", "c").group_by("id").sum("c"),
+            r"sum needs one column of numbers as the value; column 'c' holds text",
+        ),
         (
             lambda t: t.n.select("id", y="id2").concat(t.n.select("id", y=lambda r: r.id2 / 2)),
             r"column 'y' held (floats|integers) and now holds (floats|integers): convert it",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 
 from differential import Session
 from differential.session import sessions, sliding, tumbling
+from timely.errors import SessionError
 from timely.lowlevel import typed
 
 arrow = pytest.importorskip("pyarrow", reason="the extra `test` has it")
@@ -58,6 +60,22 @@ def compare_types(definition: Callable[[Any], Any]) -> None:
 @pytest.mark.parametrize(("aggregate", "column"), AGGREGATES)
 def test_aggregates(aggregate: str, column: str) -> None:
     compare_types(lambda t: getattr(t.rows.group_by("key"), aggregate)(column))
+
+
+@pytest.mark.parametrize("aggregate", ["sum", "mean"])
+@pytest.mark.parametrize("column", WITHOUT_SUM)
+def test_a_column_without_a_sum_is_refused_before_there_are_rows(aggregate: str, column: str) -> None:
+    with Session() as db:
+        rows = db.table("rows", {"key": str, "text": str, "text?": str | None, "day": dt.date})
+        message = re.escape(
+            f"column {column!r} holds {column.replace('day', 'date')}, and a {aggregate} is one of numbers"
+        )
+        with pytest.raises(SessionError, match=rf"{aggregate} \(at .*\): {message}"):
+            db.view("view", lambda t: getattr(t.rows.group_by("key"), aggregate)(column))
+        with pytest.raises(SessionError, match=message):
+            db.view("view", lambda t: t.rows.group_by().aggregate(n="count", s=(column, aggregate)))
+        rows.insert([("x", "a", None, dt.date(2020, 1, 1))])
+        assert db.commit() == 1
 
 
 @pytest.mark.parametrize(
