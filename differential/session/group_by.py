@@ -12,6 +12,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from differential.session.aggregate import Aggregate, check_aggregates, quotient, refuse_type, type_of
+from differential.session.decimal_sums import is_narrow_decimal, sums_of_decimals
 from differential.session.guesses import GROUPS, absent
 from differential.session.joined import Named, with_types
 from differential.session.near import known_columns
@@ -170,6 +171,8 @@ class GroupBy(Generic[R]):
                 refuse_nulls(column, made)
         elif aggregate == "min":  # a null is greater than every other value, so it is the smallest of nulls alone
             made = values.min()
+        elif of is not None and is_narrow_decimal(of):
+            made = sums_of_decimals(values, column, of)
         else:
             made = (self._derived(with_zeros, column) if has_nulls else values).sum()
         if aggregate == "mean":

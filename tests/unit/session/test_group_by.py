@@ -6,6 +6,7 @@ import datetime as dt
 from decimal import Decimal
 from fractions import Fraction
 from operator import itemgetter
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -15,9 +16,11 @@ from hypothesis import given, settings, strategies as st
 from differential import Session, example
 from differential.errors import BuildError
 from differential.frames import typed
+from differential.operators.groups import CodeGroups, CodeRows, InPython
 from differential.session import Relation, tumbling
 from differential.session.group_by import ALL
 from timely import Scope
+from timely.errors import SessionError
 
 ROWS = st.tuples(st.integers(0, 5), st.sampled_from("abc"), st.integers(-3, 3), st.sampled_from([None, 1, 2]))
 
@@ -166,6 +169,67 @@ def test_aggregates_leave_out_the_nulls_of_a_column_of_any_type(name: str) -> No
         assert ends.records() == [("a", 2, min(values), min(values)), ("b", 3, values[0], values[0])]
         if sums is not None:
             assert [record[:2] for record in sums.records()] == [("a", none + min(values)), ("b", none + values[0])]
+
+
+MOST = Decimal(10**18 - 1) / 100
+
+
+@pytest.mark.parametrize("aggregate", ["sum", "mean"])
+def test_a_change_of_a_sum_of_decimals_reads_no_other_values_of_the_group(
+    aggregate: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[int] = []
+    reduce = InPython._reduce
+
+    def counted(self: InPython, groups: CodeGroups) -> CodeRows:
+        read.append(len(groups.vals))
+        return reduce(self, groups)
+
+    with Session() as db:
+        prices = [Decimal(number) / 4 for number in range(1000)]
+        table = db.table("prices", {"id": range(1000), "price": typed(prices, "decimal(18, 2)")}, key="id")
+        view = db.view("view", lambda t: getattr(t.prices.group_by(), aggregate)("price"))
+        db.commit()
+        monkeypatch.setattr(InPython, "_reduce", counted)
+        table.delete(id=999)
+        db.commit()
+        total = sum(prices[:-1])
+        assert view.records() == [(total if aggregate == "sum" else float(total / 999),)]
+    assert 0 < max(read) <= 3
+
+
+def test_sums_of_decimals_are_those_of_the_values_while_rows_come_and_go() -> None:
+    random = Random(7)
+    values = [None, MOST, -MOST, Decimal("0.01"), Decimal("-0.01"), Decimal(2**32) / 100, Decimal(-(2**32)) / 100]
+    rows: dict[int, tuple[int, Decimal | None]] = {}
+    with Session() as db:
+        table = db.table("rows", {"id": int, "group": int, "x": typed([], "decimal(18, 2)")}, key="id")
+        view = db.view("sums", lambda t: t.rows.group_by("group").aggregate(n="count", total=("x", "sum")))
+        for _ in range(40):
+            for number in random.sample(range(12), 3):
+                table.delete(id=number)
+                rows.pop(number, None)
+                if random.random() < 0.7:
+                    rows[number] = random.randrange(3), random.choice(values)
+                    table.insert([(number, *rows[number])])
+            db.commit()
+            expected = []
+            for group in sorted({group for group, _ in rows.values()}):
+                of_group = [value for at, value in rows.values() if at == group]
+                expected.append((group, len(of_group), sum((value or 0 for value in of_group), Decimal("0.00"))))
+            assert view.records() == expected
+
+
+def test_a_sum_of_decimals_of_two_scales_is_refused() -> None:
+    def both(t: Any) -> Any:
+        known = t.rows.filter(lambda r: r.id > 1)
+        return known.concat(t.rows.select("id", x=lambda r: typed(r.x, "decimal(18, 4)"))).group_by().sum("x")
+
+    with Session() as db:
+        db.table("rows", {"id": [1], "x": typed([Decimal("1.25")], "decimal(9, 2)")}, key="id")
+        db.commit()
+        with pytest.raises(SessionError, match=r"column 'x' held decimal\(9, 2\) and now holds decimal\(18, 4\)"):
+            db.view("view", both)
 
 
 def test_aggregates_leave_out_the_nulls_of_records_without_a_match() -> None:
