@@ -21,6 +21,10 @@ _LEFT = 'left.left_join(right, on="id", missing={"city": ""}) keeps records with
 _DIFFERENT = "group_by('column').count_distinct('other') counts the different values of each group"
 _ALL = "group_by().count() counts all records"
 _LARGEST = "top_k(3, by='total') keeps the largest records of each group"
+_ROWS = (
+    "keyed_by('column').reduce(function) receives all records of a group, in no order, and returns those that it makes "
+    "of them"
+)
 RELATION = {
     "where": _FILTER,
     "query": _FILTER,
@@ -41,6 +45,8 @@ RELATION = {
         ("mean", "avg"),
         "group_by('column').mean('total') makes the mean of each group, and group_by().mean('total') that of all",
     ),
+    **dict.fromkeys(("unnest", "flatten", "split"), "flat_map(function) makes several records of each"),
+    **dict.fromkeys(("lag", "lead", "shift", "diff", "cumsum", "rank", "over", "rolling"), _ROWS),
     "columns": "names has the names of the columns",
     "value_counts": "group_by('column').count() counts the records of each value",
     **dict.fromkeys(
@@ -65,7 +71,10 @@ GROUPS = {
     "average": "mean('column') is the mean",
     **dict.fromkeys(("nunique", "n_unique", "distinct"), "count_distinct('column') counts the different values"),
     **dict.fromkeys(("nlargest", "head", "limit", "sort"), _LARGEST),
-    **dict.fromkeys(("median", "std", "var", "first", "last", "quantile", "list", "apply", "reduce"), _OTHERS),
+    **dict.fromkeys(
+        ("median", "std", "var", "first", "last", "quantile", "list", "collect", "apply", "reduce"), _OTHERS
+    ),
+    **dict.fromkeys(("lag", "lead", "shift", "diff", "cumsum", "rank", "over", "rolling"), _ROWS),
 }
 """The same for groups."""
 

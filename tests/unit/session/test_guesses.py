@@ -48,6 +48,12 @@ def test_a_guess_is_no_name_and_names_methods_that_exist(owner: type) -> None:
         (lambda t: t.orders.group_by("customer").reduce(max), r"keyed_by\('column'\).reduce\(function\) computes any"),
         (lambda t: t.orders.group_by("customer").nunique("total"), r"count_distinct\('column'\) counts the different"),
         (lambda t: t.orders.nunique("total"), r"group_by\('column'\).count_distinct\('other'\) counts the different"),
+        (lambda t: t.orders.unnest("total"), r"'unnest': flat_map\(function\) makes several records of each"),
+        (lambda t: t.orders.group_by("customer").cumsum("total"), r"'cumsum': keyed_by\('column'\).reduce\(function\)"),
+        (
+            lambda t: t.orders.group_by("customer").collect("total"),
+            r"'collect': there are count, .* any other aggregate",
+        ),
         (lambda t: t.orders.columns, "'columns': names has the names of the columns"),
         ("SELECT 1", "the definition of the question is 'SELECT 1': give a function, such as lambda t: t.orders"),
     ],
