@@ -83,6 +83,7 @@ _DELETE = "delete(...) removes rows"
 _UPSERT = "upsert(...) replaces the rows of a key"
 _FIND = "find(...) reads the rows of a key, as in find(id=3)"
 _READ = "to_pandas(), to_polars(), to_arrow() and records() read the rows"
+_WRITE = "to_pandas() and to_polars() write files of the present rows, and write_to(...) of the changes of each commit"
 TABLE = {
     **dict.fromkeys(("add", "append", "extend", "put", "write", "load"), _INSERT),
     **dict.fromkeys(("remove", "pop", "discard"), _DELETE),
@@ -91,6 +92,9 @@ TABLE = {
     **dict.fromkeys(("update", "replace", "set"), _UPSERT),
     **dict.fromkeys(("head", "tail", "show", "collect", "df", "to_df", "to_dataframe", "to_dict", "to_list"), _READ),
     **dict.fromkeys(("get", "lookup", "loc", "fetch", "first", "one"), _FIND),
+    **dict.fromkeys(("types", "dtypes", "schema"), "to_arrow().schema has the types of the columns"),
+    "names": ".columns are the names of the columns",
+    **dict.fromkeys(("to_csv", "write_csv", "to_json", "to_parquet", "write_parquet", "export"), _WRITE),
     "shape": "len(...) is the number of rows, and .columns are the names",
     "size": "len(...) is the number of rows",
     "subscribe": "watch(callback) calls a function at each commit, and changes() collects what commits change",

@@ -428,7 +428,8 @@ def _absent(readable: Readable, name: str) -> str:
     plain = f"{type(readable).__name__!r} object has no attribute {name!r}"
     if name.startswith("_"):
         return plain
-    if hasattr(Relation, name):
+    operators = [each for each in dir(Relation) if not each.startswith("_") and _is_operator(getattr(Relation, each))]
+    if name in operators:
         return (
             f"{plain}: it is an operator of collections, which a definition uses: "
             f"db.ask(lambda t: t.{readable.name}.{name}(...)), or db.view(...)"
@@ -439,7 +440,12 @@ def _absent(readable: Readable, name: str) -> str:
         return f"{plain}: it is a column, whose values are in to_pandas()[{name!r}]"
     if name in RELATION and name not in TABLE:
         return f"{plain}: in a definition, as of db.ask(lambda t: ...) or db.view(...), {RELATION[name]}"
-    own, operators = ([each for each in dir(of) if not each.startswith("_")] for of in (type(readable), Relation))
-    if name not in TABLE and (near := get_close_matches(name, [*operators, *own], 1)) and near[0] not in own:
+    own = [each for each in dir(type(readable)) if not each.startswith("_")]
+    if name not in TABLE and (near := get_close_matches(name, [*operators, *own], 1, 0.75)) and near[0] not in own:
         return _absent(readable, near[0]).replace(repr(near[0]), repr(name), 1)
     return absent(readable, name, TABLE)
+
+
+def _is_operator(member: object) -> bool:
+    """Return whether a member of relations is a method of one, and neither of the class nor a property."""
+    return callable(member) and getattr(member, "__self__", None) is not Relation

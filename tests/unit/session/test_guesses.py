@@ -81,6 +81,25 @@ def test_what_a_program_guesses_is_explained() -> None:
             program.sql("SELECT 1")
 
 
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("dtypes", r"'dtypes': to_arrow\(\).schema has the types of the columns$"),
+        ("names", r"'names': .columns are the names of the columns$"),
+        ("to_json", r"'to_json': to_pandas\(\) and to_polars\(\) write files"),
+        ("stream", r"'stream'$"),  # a property of relations
+        ("declared", r"'declared'$"),  # a method of the class
+        ("describe", r"'describe'$"),  # `declared` is too far from it, and
+        ("info", r"'info'$"),  # so is `window`
+    ],
+)
+def test_an_attribute_that_is_far_from_every_operator_is_not_one(name: str, message: str) -> None:
+    with Session() as db:
+        table = db.table("orders", {"customer": ["ann"], "total": [3]})
+        with pytest.raises(AttributeError, match=message):
+            getattr(table, name)
+
+
 def test_a_table_or_view_in_place_of_a_definition_or_of_its_rows_is_named() -> None:
     with Session() as db:
         orders = db.table("orders", {"customer": ["ann"], "total": [3]})
