@@ -66,7 +66,7 @@ class ChangesTopicWriter:
 
     def __init__(self, sink: ChangesTopic) -> None:
         self._sink = sink
-        self._config = {"bootstrap.servers": sink.servers, **sink.config}
+        self._config = {"bootstrap.servers": sink.servers, "log_level": 2, **sink.config}
         self._producer = client.Producer(
             {**self._config, "transactional.id": f"timely-{sink.name}", "enable.idempotence": True}
         )

@@ -319,6 +319,7 @@ def _consumer(source: Topic, on_error: Callable[[client.KafkaError], None]) -> c
         "bootstrap.servers": source.servers,
         "group.id": f"timely-{source.name}",
         "error_cb": on_error,
+        "log_level": 2,  # else a line on standard error for each attempt to connect, of which there are 20 in a second
         **source.config,  # before those on which positions rely
         "enable.auto.commit": False,
         "enable.partition.eof": True,

@@ -147,13 +147,16 @@ def test_messages_that_are_no_rows_are_rejected_or_stop_the_source(cluster: Clus
                 assert rows.records() == [(1, 1)]
 
 
-def test_a_topic_that_does_not_answer_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_topic_that_does_not_answer_is_one_error(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr("differential.session.sources.kafka.ANSWER_SECONDS", 1.0)
     with Session() as db:
         rows = db.table("rows", {"x": int})
-        config = {"log_level": 0, "socket.connection.setup.timeout.ms": 1000}
+        config = {"socket.connection.setup.timeout.ms": 1000}
         with pytest.raises(SessionError, match=r"topic nothing at 127\.0\.0\.1:1"):
             rows.read_from(source("127.0.0.1:1", "nothing", config=config))
+    assert capfd.readouterr().err == ""
 
 
 def test_a_property_that_librdkafka_does_not_have_is_named(cluster: Cluster) -> None:
