@@ -76,12 +76,14 @@ class DirectorySink:
     def open(self, outlet: Outlet) -> DirectoryWriter:
         """Return the writer of the directory, which is made if there is none.
 
-        Raises SessionError if the path is not that of a directory, or if the directory has files of other programs that
-        have the same ending; StoreError if there is another writer, and OSError for other failures.
+        Raises DataError if the view has a column of a name that the sink adds; SessionError if the path is not that of
+        a directory, or if the directory has files of other programs that have the same ending; StoreError if there is
+        another writer, and OSError for other failures.
         """
         if os.path.exists(self.path) and not os.path.isdir(self.path):
             raise SessionError(f"{self.path} is not a directory: the sink writes a file for each commit into one")
         OsDisk().make_directory(self.path)
+        check_names(outlet.columns or ())
         return DirectoryWriter(self.path, self.ending, outlet)
 
 

@@ -43,11 +43,12 @@ class File:
     def open(self, outlet: Outlet) -> FileWriter:
         """Return the writer of the file.
 
-        Raises SessionError if a directory or a device has the name, StoreError if there is another writer, and OSError
-        for other failures.
+        Raises DataError if the view has a column of a name that the sink adds, SessionError if a directory or a device
+        has the name, StoreError if there is another writer, and OSError for other failures.
         """
         if os.path.exists(self.path) and not os.path.isfile(self.path):
             raise SessionError(f"{self.path} is not a file that can be appended to and truncated")
+        check_names(outlet.columns or ())
         return FileWriter(self.path, self.form)
 
 

@@ -57,6 +57,8 @@ class ChangesTopic:
 
     def open(self, outlet: Outlet) -> ChangesTopicWriter:
         """Return a writer; earlier writers of the same name can no longer write. Raises the errors of `SinkWriter`."""
+        if outlet.columns is not None:
+            check_names(outlet.columns, self.key)
         with _passing(self.topic):
             return ChangesTopicWriter(self)
 

@@ -61,7 +61,9 @@ class KeyedTable:
     name: str
 
     def open(self, outlet: Outlet) -> KeyedTableWriter:
-        """Return a writer with a connection of its own."""
+        """Return a writer with a connection of its own. Raises DataError if the view has no column of the key."""
+        if outlet.columns is not None:
+            check_names(outlet.columns, self.key)
         with _passing(self.table):
             return KeyedTableWriter(self)
 

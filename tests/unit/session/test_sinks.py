@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from differential.session import Change, Session
-from differential.session.sinks import Mark, Outlet, csv, json_lines
+from differential.session.sinks import Mark, Outlet, csv, json_lines, npy
 from differential.session.sources import csv as csv_source, json_lines as json_source
 from timely.errors import DataError, SessionError, StoreError
 from timely.lowlevel import typed
@@ -418,6 +418,27 @@ def test_a_new_sink_of_a_view_that_was_replaced_before_a_commit_has_each_row_onc
         kept.write_to(sink)
         db.commit()
     assert sink.contents() == {(2,): 1, (3,): 1}
+
+
+@pytest.mark.parametrize("kind", ["csv", "json_lines", "npy", "postgresql", "kafka"])
+def test_names_that_a_sink_cannot_write_are_refused_before_there_are_rows(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / "sink"
+    if kind in ("postgresql", "kafka"):
+        sinks = pytest.importorskip(f"differential.session.sinks.{kind}", reason="the extra `test` has it")
+        make = {
+            "postgresql": lambda: sinks.postgresql("host=127.0.0.1 port=1", "spent", key="customer"),
+            "kafka": lambda: sinks.kafka("127.0.0.1:1", "spent", key="customer"),
+        }[kind]
+        message = "the view has no column 'customer' for the key: it has name, time"
+    else:
+        make = {"csv": lambda: csv(path), "json_lines": lambda: json_lines(path), "npy": lambda: npy(path)}[kind]
+        message = "the view has a column 'time', the name of one that the sink adds: rename it"
+    with Session() as db:
+        db.table("visits", {"name": str, "time": int})
+        view = db.view("view", lambda t: t.visits.map(lambda name, time: (name, time)).named("name", "time"))
+        with pytest.raises(SessionError, match=f"{message}$"):
+            view.write_to(make())
+    assert not path.is_file()
 
 
 def test_what_is_too_much_for_memory_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
