@@ -24,8 +24,8 @@ from differential.operators.in_pieces import ROWS_PER_PIECE, in_pieces
 from differential.operators.linear import linear
 from differential.session.joined import R, with_types
 from differential.session.session_windows import event_times, in_sessions, refuse_far
-from timely.errors import BuildError
-from timely.lowlevel import attributed, user_origin
+from timely.errors import BuildError, DataError
+from timely.lowlevel import attributed, typed, user_origin
 
 WINDOW = ("window_start", "window_end")
 """The columns of the bounds of a window."""
@@ -125,8 +125,9 @@ def assigned(records: R, kind: Kind, column: str, by: Sequence[str]) -> R:
     >>> example(program)
     [((3, 3, 39), 1), ((9, 3, 39), 1), ((40, 40, 70), 1)]
     """
-    names = records.names or ()
-    types = {**records.types, **dict.fromkeys(WINDOW, records.types.get(column))}
+    names, of = records.names or (), records.types.get(column)
+    _refuse_type(kind, column, of)
+    types = {**records.types, **dict.fromkeys(WINDOW, of)}
     if isinstance(kind, Sessions):
         places = tuple(names.index(name) for name in by)
         made = in_sessions(cast(Any, records), kind.gap, names.index(column), places, column)
@@ -140,6 +141,20 @@ def assigned(records: R, kind: Kind, column: str, by: Sequence[str]) -> R:
     whole = type(records)._lazy(records.scope, records.keys, cache(lambda: build(names).stream))
     whole.names, whole.event_time, whole._narrow = (*names, *WINDOW), column, build
     return with_types(whole, types)
+
+
+def _refuse_type(kind: Kind, column: str, of: str | None) -> None:
+    """Raise BuildError where a column is known to be of a type that has no such windows, before there are rows."""
+    if of is None:
+        return
+    like = typed([], of)
+    try:
+        event_times(like, column)
+        for duration in (kind.gap,) if isinstance(kind, Sessions) else (kind.size, kind.step, kind.offset):
+            if duration is not None:
+                count_of(duration, like)
+    except DataError as error:
+        raise BuildError(f"window (at {user_origin()}): column {column!r}: {error}") from None
 
 
 def _slid(records: R, kind: Sliding, column: str, needed: Sequence[str]) -> R:

@@ -426,6 +426,28 @@ def test_a_window_that_cannot_be_is_refused(make: Any, message: str) -> None:
             db.ask(make)
 
 
+@pytest.mark.parametrize(
+    ("kind", "at", "message"),
+    [
+        (tumbling(60), "at", "60 is not a duration for event times of datetime64.us.: give a timedelta"),
+        (sliding(HOUR, HOUR / 2, offset=60), "at", "60 is not a duration for event times of datetime64.us."),
+        (sessions(60), "at", "60 is not a duration for event times of datetime64.us.: give a timedelta"),
+        (sessions(HOUR), "number", "is not a duration for event times of int64: give a whole number"),
+        (tumbling(HOUR), "day", "1:00:00 is not a whole number of units of a column of datetime64.D."),
+        (tumbling(60), "name", "event times are integers, dates or timestamps, not text"),
+        (sessions(60), "price", "event times are integers, dates or timestamps, not float64"),
+    ],
+)
+def test_a_window_that_no_time_can_have_is_refused_before_there_are_rows(kind: Any, at: str, message: str) -> None:
+    with Session() as db:
+        columns = {"name": str, "at": dt.datetime, "number": int, "day": dt.date, "price": float}
+        visits = db.table("visits", columns, key="name")
+        with pytest.raises(SessionError, match=rf"view 'v' failed: window \(at .*\): column '{at}': .*{message}"):
+            db.view("v", lambda t: t.visits.window(kind, at=at).group_by("name").count())
+        visits.insert([("a", dt.datetime(2026, 3, 1), 1, dt.date(2026, 3, 1), 0.5)])
+        assert db.commit() == 1
+
+
 def test_a_record_at_the_end_of_a_session_begins_another_one() -> None:
     with Session() as db:
         db.table("visits", {"at": [0, 7, 15]}).event_time("at")
