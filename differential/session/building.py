@@ -29,6 +29,8 @@ def install(
     except BaseException as stop:
         engine.fail(item, stop)
         engine.release(item, call)
+        if call.is_begun and not call.is_over:
+            stop.add_note(f"a function of {item} is in a call into C, for whose end the session waits")
         raise
     results = engine.result(call)
     if item.error is not None:

@@ -93,6 +93,26 @@ def check_alive(db: Session) -> None:
     assert (7,) in seen.records()
 
 
+def test_an_interrupt_names_a_function_that_it_cannot_end(db: Session) -> None:
+    begun, lock = threading.Event(), threading.Lock()
+    notes: list[str] = []
+
+    def waits(x: Any) -> Any:
+        if len(x):
+            begun.set()
+            lock.acquire(timeout=WAIT)  # an exception in this thread is raised when C returns
+        return x
+
+    with lock, interrupted_when(begun):
+        try:
+            db.view("waits", lambda t: t.numbers.map(waits))
+        except KeyboardInterrupt as stop:
+            notes = stop.__notes__
+            raise
+    assert notes == ["a function of view 'waits' is in a call into C, for whose end the session waits"]
+    check_alive(db)
+
+
 def test_an_interrupt_while_a_question_computes_drops_the_question(db: Session) -> None:
     stuck = Stuck()
     with interrupted_when(stuck.begun):
