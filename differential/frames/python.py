@@ -39,20 +39,24 @@ def column_of(values: Any, name: str) -> Column:
     >>> column_of([1, None], "a").type, column_of([[1], [2, 3]], "a").type
     (int64?, value)
     """
+    try:
+        return _column_of(values)
+    except DataError as error:
+        raise DataError(f"column {name!r}: {error}") from None
+
+
+def _column_of(values: Any) -> Column:
     if isinstance(values, ColumnLike):
         return cast(Column, values)
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
-        return _of_masked(values, name)
-    try:
-        if isinstance(values, np.ndarray) and (values.dtype.kind != "O" or is_stated(values)):
-            if values.dtype.kind == "u" and values.dtype.itemsize == 8:
-                return typed(values, "uint64")  # type: ignore[no-any-return]
-            return widened(_one_dimensional(as_column(values)))
-        items = with_none(values.tolist() if isinstance(values, np.ndarray) else listed(values))
-        plain = _of_one_class(items)
-        return typed(items, type_of(items)) if plain is None else plain
-    except DataError as error:
-        raise DataError(f"column {name!r}: {error}") from None
+        return _of_masked(values)
+    if isinstance(values, np.ndarray) and (values.dtype.kind != "O" or is_stated(values)):
+        if values.dtype.kind == "u" and values.dtype.itemsize == 8:
+            return typed(values, "uint64")  # type: ignore[no-any-return]
+        return widened(_one_dimensional(as_column(values)))
+    items = with_none(values.tolist() if isinstance(values, np.ndarray) else listed(values))
+    plain = _of_one_class(items)
+    return typed(items, type_of(items)) if plain is None else plain
 
 
 def listed(values: Any) -> list[Any]:
@@ -208,16 +212,17 @@ def _one_dimensional(column: Column) -> Column:
     return column
 
 
-def _of_masked(values: Any, name: str) -> Column:
+def _of_masked(values: Any) -> Column:
     """Return a masked array as a column in which what is masked is null. Raises DataError where everything is."""
     missing = np.ma.getmaskarray(values)
     present = np.ma.getdata(values)[~missing]
     if not len(present):
-        raise DataError(f"column {name!r}: all values are masked: state a type, as in types={{'column': 'int64?'}}")
+        raise DataError("all values are masked: state a type, as in types={'column': 'int64?'}")
     items = np.full(len(values), None, np.object_)
-    column = column_of(present, name)
+    column = _column_of(present)
     items[~missing] = column.tolist()
-    return typed(items.tolist(), nullable(column).type.name)  # type: ignore[no-any-return]
+    # `nullable` of no rows, because an error of it would state the row among those that are present.
+    return typed(items.tolist(), nullable(column[:0]).type.name)  # type: ignore[no-any-return]
 
 
 def columns_of_rows(rows: Sequence[Any]) -> tuple[list[str] | None, list[list[Any]]]:

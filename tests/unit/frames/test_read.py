@@ -177,6 +177,12 @@ def test_what_is_masked_is_null(array: Any, name: str) -> None:
     assert frame.records() == [(array[0].item(),), (None,)]
 
 
+def test_a_masked_array_with_a_value_that_stands_for_a_null_is_refused_by_its_column_and_row() -> None:
+    array = np.ma.MaskedArray(np.array([1, 2, 2**64 - 1], np.uint64), [False, True, False])
+    with pytest.raises(DataError, match="column 'a': 18446744073709551615 at row 2 stands for a null"):
+        read({"a": array})
+
+
 def test_a_field_that_a_row_lacks_is_null() -> None:
     frame = read([{"a": 1}, {"a": 2, "b": "x"}])
     assert frame.types == {"a": "int64", "b": "text?"}
