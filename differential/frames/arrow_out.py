@@ -69,17 +69,19 @@ def _of_typed(column: Typed) -> pa.Array:
         return _decimals(column, validity)
     if family == "value":
         return pa.array(np.asarray(column).tolist())
-    return _times(column, family, parameters, validity)
+    return _times(column, family, parameters, missing, validity)
 
 
-def _times(column: Typed, family: str, parameters: str, validity: pa.Buffer | None) -> pa.Array:
+def _times(
+    column: Typed, family: str, parameters: str, missing: NDArray[np.bool_], validity: pa.Buffer | None
+) -> pa.Array:
     # Stored less one, so that the count of NaT, the least number, has wrapped around to the greatest.
     counts = column.storage + 1
     unit, _, zone = parameters.partition(", ")
     if family == "date":
         of: pa.DataType = pa.date32()
         days = counts.astype(np.int32)
-        if validity is None and (days != counts).any():
+        if ((days != counts) & ~missing).any():
             raise DataError("a date is more than 2 ** 31 days from 1970")
         counts = days
     elif family == "timestamp":

@@ -514,3 +514,11 @@ def test_frames_are_equal_if_their_names_are_in_the_same_order() -> None:
     assert frame == Frame(("a", "b"), ([1], [2]))
     assert frame != Frame(("b", "a"), ([1], [2]))
     assert frame != Frame(("b", "a"), ([2], [1]))
+
+
+@pytest.mark.parametrize("values", [[np.datetime64(1 << 31, "D")], [None, np.datetime64(-(1 << 31) - 1, "D")]])
+def test_a_date_that_arrow_cannot_hold_is_refused_beside_nulls_too(values: list[Any]) -> None:
+    with pytest.raises(DataError, match=r"column 'a': a date is more than 2 \*\* 31 days from 1970"):
+        read({"a": values}).to_arrow()
+    kept = read({"a": [np.datetime64((1 << 31) - 1, "D"), None, np.datetime64(-(1 << 31), "D")]}).to_arrow()["a"]
+    assert kept.cast(pa.int32()).to_pylist() == [(1 << 31) - 1, None, -(1 << 31)]
