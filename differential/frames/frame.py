@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 Column = NDArray[Any]
 
 _SHOWN = 10
-POLARS_DIGITS = 38
 
 
 class Frame:
@@ -150,19 +149,10 @@ class Frame:
 
     def to_polars(self) -> polars.DataFrame:
         """Return a Polars frame. Columns of integers and floats share their memory with it."""
-        needs("polars", "to make a Polars frame")
-        import polars
+        from differential.frames.other import to_polars
 
-        for name, column in zip(self.names, self.columns):
-            of: Any = column.type if isinstance(column, Typed) else None
-            if getattr(of, "precision", 0) > POLARS_DIGITS:
-                raise DataError(
-                    f"column {name!r} holds {of.name}, and decimals of Polars have at most {POLARS_DIGITS} digits: "
-                    f"typed(column, 'decimal({POLARS_DIGITS}, {of.scale})') of differential.frames converts it, where "
-                    "all values fit"
-                )
-        frame: Any = polars.from_arrow(self.to_arrow())
-        return frame  # type: ignore[no-any-return]
+        frame: polars.DataFrame = to_polars(self.names, self.columns)
+        return frame
 
     def to_pandas(self) -> pandas.DataFrame:
         """Return a pandas frame. Columns of integers and floats share their memory with it.

@@ -16,6 +16,8 @@ from timely.lowlevel import Typed, stated, typed
 
 Column = NDArray[Any]
 
+POLARS_DIGITS = 38
+
 
 def to_pandas(names: Sequence[str], columns: Sequence[Column]) -> Any:
     """Return a pandas frame of columns: plain columns as they are, others as the types of pandas that have nulls."""
@@ -52,6 +54,36 @@ def _series(column: Column) -> Any:
     may_be_null = isinstance(column, Typed) and column.type.name.endswith("?") and array.type in types
     # With a mapper, however empty, text is converted row by row.
     return array.to_pandas(types_mapper=types.get if may_be_null else None, timestamp_as_object=False)
+
+
+def to_polars(names: Sequence[str], columns: Sequence[Column]) -> Any:
+    """Return a Polars frame of columns.
+
+    Raises DataError for decimals of more digits, and instants of other zones, than Polars has.
+    """
+    needs("polars", "to make a Polars frame")
+    import polars
+
+    from differential.frames.arrow_out import table
+
+    for name, column in zip(names, columns):
+        of: Any = column.type if isinstance(column, Typed) else None
+        if getattr(of, "precision", 0) > POLARS_DIGITS:
+            raise DataError(
+                f"column {name!r} holds {of.name}, and decimals of Polars have at most {POLARS_DIGITS} digits: "
+                f"typed(column, 'decimal({POLARS_DIGITS}, {of.scale})') of differential.frames converts it, where "
+                "all values fit"
+            )
+        if (zone := getattr(of, "zone", None)) is not None:
+            try:
+                polars.Series(name, [], polars.Datetime("us", zone))
+            except polars.exceptions.PolarsError:
+                utc = of.name.replace(zone, "UTC")
+                raise DataError(
+                    f"column {name!r} holds {of.name}, and Polars does not have this zone: typed(column, {utc!r}) of "
+                    "differential.frames converts it"
+                ) from None
+    return polars.from_arrow(table(names, columns))
 
 
 def without_columns(kind: str) -> Any:

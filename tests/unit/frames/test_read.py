@@ -522,3 +522,13 @@ def test_a_date_that_arrow_cannot_hold_is_refused_beside_nulls_too(values: list[
         read({"a": values}).to_arrow()
     kept = read({"a": [np.datetime64((1 << 31) - 1, "D"), None, np.datetime64(-(1 << 31), "D")]}).to_arrow()["a"]
     assert kept.cast(pa.int32()).to_pylist() == [(1 << 31) - 1, None, -(1 << 31)]
+
+
+@pytest.mark.parametrize("count", [0, 1])
+@pytest.mark.parametrize("zone", ["+05:30", "Nowhere/Here"])
+def test_instants_of_a_zone_that_polars_lacks_are_refused_with_a_remedy(zone: str, count: int) -> None:
+    frame = read(pa.table({"a": pa.array([1] * count, pa.timestamp("us", zone))}))
+    with pytest.raises(DataError, match=f"column 'a' .*{re.escape(zone)}.*'timestamp\\[us, UTC\\]'"):
+        frame.to_polars()
+    assert frame.cast({"a": "timestamp[us, UTC]"}).to_polars()["a"].dt.epoch("us").to_list() == [1] * count
+    assert read(pa.table({"a": pa.array([1], pa.timestamp("us", "+00:00"))})).to_polars().shape == (1, 1)
