@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from differential.frames.needed import needs
 from timely.errors import DataError
-from timely.lowlevel import Typed, stated, typed
+from timely.lowlevel import Typed, name_of, stated, typed
 
 Column = NDArray[Any]
 
@@ -29,7 +29,13 @@ def to_pandas(names: Sequence[str], columns: Sequence[Column]) -> Any:
         if type(column) is np.ndarray and column.dtype.kind in "iufb":
             series[name] = pandas.Series(column, copy=False)
         else:
-            series[name] = _series(column)
+            try:
+                series[name] = _series(column)
+            except (ValueError, OverflowError) as error:  # pandas has objects of Python for dates and times of day
+                raise DataError(
+                    f"column {name!r} holds {name_of(column)}, and pandas cannot have all of its values: {error}; "
+                    "to_arrow() and to_polars() keep them"
+                ) from None
     return pandas.DataFrame(series, copy=False)
 
 

@@ -532,3 +532,12 @@ def test_instants_of_a_zone_that_polars_lacks_are_refused_with_a_remedy(zone: st
         frame.to_polars()
     assert frame.cast({"a": "timestamp[us, UTC]"}).to_polars()["a"].dt.epoch("us").to_list() == [1] * count
     assert read(pa.table({"a": pa.array([1], pa.timestamp("us", "+00:00"))})).to_polars().shape == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("values", "of"), [([1], "time[ns]"), ([np.datetime64("12000-01-01")], "date"), ([None, 1], "time[ns]")]
+)
+def test_times_that_pandas_cannot_hold_are_refused_by_the_name_of_their_column(values: list[Any], of: str) -> None:
+    column = pa.array(values, pa.time64("ns")) if of == "time[ns]" else values
+    with pytest.raises(DataError, match=f"column 'a' holds {re.escape(of)}, and pandas .*to_arrow"):
+        read({"a": column}).to_pandas()
