@@ -20,8 +20,8 @@ from differential.frames.arrow_out import array_of
 from timely.errors import DataError
 from timely.lowlevel import typed
 
-_STATED = re.compile(r"(text|uint64|bool|float32|decimal|time)\b")
-"""The types that are stated to Arrow, since it would infer others. Columns of the rest are read as it infers them."""
+_STATED = re.compile(r"(text|bytes|int64|uint64|bool|float32|decimal|date|time)\b")
+"""The types that are stated to Arrow, which may infer others. Columns of the rest are read as it infers them."""
 _NO_TEXT = "not text in UTF-8: convert the file, as `iconv -f latin1 -t utf-8` does"
 _EXACT = 1 << 53
 """Floats represent all whole numbers up to this one."""
@@ -43,16 +43,28 @@ def table_of(path: str, types: Mapping[str, str]) -> pa.Table:
     for place, name in enumerate(table.column_names):
         if pa.types.is_binary(table.field(place).type) and name not in types:  # what Arrow makes of other encodings
             raise DataError(f"{path}: column {name!r} is {_NO_TEXT}; 'bytes' as the type of the column keeps it")
-        if pa.types.is_string(table.field(place).type) and types.get(name) != "text":
-            texts = table.column(place)
-            table = table.set_column(place, name, pc.if_else(pc.equal(texts, ""), pa.scalar(None, texts.type), texts))
+        column = table.column(place)
+        if pa.types.is_string(column.type) or pa.types.is_binary(column.type):
+            if types.get(name) in ("text", "bytes"):
+                continue
+            is_empty = pc.equal(pc.binary_length(column), 0)
+            table = table.set_column(place, name, pc.if_else(is_empty, pa.scalar(None, column.type), column))
+        elif pa.types.is_int64(column.type) and _is_float(name, types):
+            # Exact: numbers that would be rounded were refused.
+            table = table.set_column(place, name, column.cast(pa.float64(), safe=False))
     return table
 
 
+def _is_float(name: str, types: Mapping[str, str]) -> bool:
+    """Return whether a column is to hold floats of 64 bits, although Arrow infers integers if all are whole."""
+    return types.get(name, "").startswith("float64")
+
+
 def _refuse_rounded(path: str, table: pa.Table, types: Mapping[str, str]) -> None:
-    """Raise DataError for a column of floats, for which no type is stated, that has whole numbers of too many bits."""
+    """Raise DataError for a whole number of too many bits in a column of floats, unless Arrow read it by its type."""
     for name, column in zip(table.column_names, table.columns):
-        if name in types or not pa.types.is_float64(column.type):
+        of = column.type
+        if not (_is_float(name, types) if pa.types.is_int64(of) else pa.types.is_float64(of) and name not in types):
             continue
         # Only then is the file read again, as text.
         is_large = pc.fill_null(pc.greater_equal(pc.abs(column), _EXACT), False)

@@ -129,6 +129,40 @@ def test_floats_and_integers_of_64_bits_are_read_from_a_file(tmp_path: Path) -> 
     assert read(path).to_dict()["a"] == [2**63 - 2, None, 1]
 
 
+@pytest.mark.parametrize(
+    ("fields", "of", "expected"),
+    [
+        (["1", "-2"], "float64", [1.0, -2.0]),
+        (["1", "", "9007199254740992"], "float64?", [1.0, None, 2.0**53]),
+        (["", ""], "float64?", [None, None]),
+        (["abc", "12"], "bytes", [b"abc", b"12"]),
+        (["12", "13"], "bytes?", [b"12", b"13"]),
+        (["x", ""], "bytes?", [b"x", None]),
+        (["x", ""], "bytes", [b"x", b""]),
+    ],
+)
+def test_fields_of_a_file_have_the_stated_type_whatever_they_look_like(
+    tmp_path: Path, fields: list[str], of: str, expected: list[Any]
+) -> None:
+    path = _csv(tmp_path / "a.csv", "n,a\n" + "".join(f"1,{field}\n" for field in fields))
+    frame = read(path, types={"a": of})
+    assert frame.types["a"] == of
+    assert frame["a"].tolist() == expected
+
+
+def test_a_whole_number_that_a_stated_type_of_floats_would_round_is_refused(tmp_path: Path) -> None:
+    path = _csv(tmp_path / "a.csv", "a\n1\n9007199254740993\n")
+    with pytest.raises(DataError, match=r"a\.csv: column 'a' has 9007199254740993, .* rounded"):
+        read(path, types={"a": "float64"})
+
+
+@pytest.mark.parametrize(("field", "of"), [("1.5", "int64"), ("x", "int64?"), ("2026-13-01", "date")])
+def test_a_field_of_a_file_that_is_not_of_the_stated_type_is_named(tmp_path: Path, field: str, of: str) -> None:
+    path = _csv(tmp_path / "a.csv", f"n,a\n1,{field}\n")
+    with pytest.raises(DataError, match=rf"a\.csv: In column 'a': .*'{re.escape(field)}'"):
+        read(path, types={"a": of})
+
+
 def test_an_empty_field_of_a_file_is_a_null_unless_its_column_has_none(tmp_path: Path) -> None:
     for fields, expected in {"x,,y": ["x", None, "y"], ',"",': [None, None, None], "NA,,x": ["NA", None, "x"]}.items():
         path = _csv(tmp_path / "a.csv", "n,s\n" + "".join(f"1,{field}\n" for field in fields.split(",")))
