@@ -1,11 +1,12 @@
 """Lines of text from files, compressed or not, and from standard input: all of them, or as they arrive.
 
 The first bytes of a file show whether it is compressed with gzip, zstd or bzip2. A line that is not UTF-8 text raises
-an error that names the file and the line.
+an error that names the file and the line. A byte order mark at the beginning is left out.
 """
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import io
 import os
@@ -104,6 +105,8 @@ def _opened(path: str, label: str) -> Iterator[Any]:
 
 
 def _text(data: bytes, label: str, number: int) -> str:
+    if number == 1:
+        data = data.removeprefix(codecs.BOM_UTF8)
     try:
         return data.decode().rstrip("\r\n")
     except UnicodeDecodeError:

@@ -30,7 +30,7 @@ def test_every_line_is_read(tmp_path: Path, given: list[str], end: str, is_ended
             file.write(data)
     else:
         path.write_bytes(gzip.compress(data) if form == "gzip" else data)
-    expected = [line.removesuffix("\r") for line in data.decode().split("\n")]
+    expected = [line.removesuffix("\r") for line in data.decode("utf-8-sig").split("\n")]
     assert texts(path) == (expected[:-1] if not expected[-1] else expected)
 
 
@@ -39,6 +39,15 @@ def test_a_line_has_its_file_and_number(tmp_path: Path) -> None:
     path.write_text("a\nb\n")
     assert list(lines(str(path))) == [TextLine(str(path), 1, "a"), TextLine(str(path), 2, "b")]
     assert str(TextLine("file", 7, "x" * 200).fault("is long")) == f"file, line 7: is long: '{'x' * 120}...'"
+
+
+def test_a_text_begins_after_its_byte_order_mark(tmp_path: Path) -> None:
+    path = tmp_path / "text"
+    path.write_bytes(b"\xef\xbb\xbf1\tada\r\n\xef\xbb\xbf2\r\n")
+    assert texts(path) == ["1\tada", "\ufeff2"]
+    pytest.importorskip("pyarrow")
+    following = followed([str(path)])
+    assert [next(following) for _ in range(2)] == list(lines(str(path)))
 
 
 def test_a_text_is_followed_as_whole_lines(tmp_path: Path) -> None:
