@@ -66,7 +66,8 @@ class OutputFile:
                     )
                 if isinstance(sys.stdout, io.TextIOWrapper):
                     sys.stdout.reconfigure(encoding=encoding)
-                self._file: IO[Any] = sys.stdout.buffer if binary else sys.stdout
+                # What a notebook has there takes text alone.
+                self._file: IO[Any] = getattr(sys.stdout, "buffer", sys.stdout) if binary else sys.stdout
             elif is_live or _is_stream(self._path):
                 self._file = open(self._path, mode, encoding=encoding)  # noqa: SIM115  __exit__ closes it
             else:
@@ -212,7 +213,12 @@ def write_csv(file: OutputFile, table: pa.Table) -> None:
     from pyarrow.csv import write_csv as write
 
     with _writing(file.name):
-        write(table, file.stream)
+        if isinstance(file.stream, io.TextIOBase):
+            content = io.BytesIO()
+            write(table, content)
+            file.write(content.getvalue().decode())
+        else:
+            write(table, file.stream)
 
 
 def write_parquet(file: OutputFile, table: pa.Table) -> None:
@@ -220,6 +226,8 @@ def write_parquet(file: OutputFile, table: pa.Table) -> None:
     from pyarrow import parquet
 
     with _writing(file.name):
+        if isinstance(file.stream, io.TextIOBase):
+            raise OSError("standard output takes text alone here: give the path of a file")
         parquet.write_table(table, file.stream)
 
 

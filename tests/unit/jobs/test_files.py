@@ -5,11 +5,20 @@ from __future__ import annotations
 import io
 import stat
 import sys
+from contextlib import redirect_stdout
 from pathlib import Path
 
 import pytest
 
-from differential.jobs.files import OutputFile, empty_standard_output, print_lines, refuse_same, write_changes
+from differential.jobs.files import (
+    OutputFile,
+    empty_standard_output,
+    print_lines,
+    refuse_same,
+    write_changes,
+    write_csv,
+    write_parquet,
+)
 from differential.jobs.status import status_of
 from timely import fail
 from timely.errors import DataError
@@ -96,3 +105,13 @@ def test_a_name_that_a_line_of_changes_cannot_hold_is_refused(name: str, tmp_pat
         with pytest.raises(DataError, match=r"cannot write .*changes.tsv: .* has a tab, a line end, or a space"):
             write_changes(file, 2, [["a b", name], [1, 2]], [1, 1])
     assert (tmp_path / "changes.tsv").read_text() == "1\t+\ta b\t1\n1\t+\ta b\t1\n1\t-\ta,b\t2\n"
+
+
+def test_tables_are_written_to_a_standard_output_that_takes_text_alone() -> None:
+    pa = pytest.importorskip("pyarrow")
+    table, screen = pa.table({"name": ["ä"], "n": [1]}), io.StringIO()
+    with redirect_stdout(screen), OutputFile("-", binary=True) as file:
+        write_csv(file, table)
+        with pytest.raises(DataError, match="cannot write -: standard output takes text alone here: give the path"):
+            write_parquet(file, table)
+    assert screen.getvalue() == '"name","n"\n"ä",1\n'
