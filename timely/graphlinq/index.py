@@ -4,8 +4,9 @@ Invariant: `nodes[slot]` is the node of a slot; slots are 0, 1, ... without gaps
 assigned in the order in which nodes are included, and in increasing order of the nodes of one call.
 
 If nodes are whole numbers not much larger than their number, a table maps each node to its slot, which takes a few
-nanoseconds per row. Otherwise a lookup is a binary search among the sorted nodes, which takes some 100 nanoseconds for
-100,000 nodes (`dense_renaming` avoids it).
+nanoseconds per row. Otherwise a lookup is a binary search in sorted layers (`timely.graphlinq.names`), which takes some
+100 nanoseconds for 100,000 nodes of one call (`dense_renaming` avoids it). Nodes that are included a few at a time cost
+no more than a logarithmic number of sorts and copies each.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from timely.errors import DataError
+from timely.graphlinq.names import NodeNumbers
 from timely.lowlevel import Array
 
 Ints = NDArray[np.int64]
@@ -38,23 +40,27 @@ class Index:
     ([0, -1, 1], [3, 7])
     """
 
-    __slots__ = ("_order", "_sorted", "_table", "nodes")
+    __slots__ = ("_numbers", "_room", "_size", "_table")
 
     def __init__(self) -> None:
-        self.nodes: Ints = np.empty(0, np.int64)
+        self._room: Ints = np.empty(0, np.int64)
+        self._size = 0
         self._table: Ints | None = np.empty(0, np.int64)
-        self._sorted = self._order = self.nodes  # without a table: the sorted nodes, and their slots
+        self._numbers = NodeNumbers()  # without a table: the slot of each node
 
     def __len__(self) -> int:
-        return len(self.nodes)
+        return self._size
+
+    @property
+    def nodes(self) -> Ints:
+        """The nodes, in the order of their slots. Nobody may write to them."""
+        return self._room[: self._size]
 
     def slots(self, nodes: Ints) -> Ints:
         """Return the slot of each node, or -1 if it has none."""
         table = self._table
         if table is None:
-            # Not empty: only `_add` gives the table up, and it has nodes to add.
-            places = np.minimum(np.searchsorted(self._sorted, nodes), len(self._sorted) - 1)
-            return np.where(self._sorted[places] == nodes, self._order[places], -1)
+            return self._numbers.numbers(nodes)
         if not len(nodes):
             return np.empty(0, np.int64)
         if nodes.min() >= 0 and nodes.max() < len(table):
@@ -66,7 +72,7 @@ class Index:
 
     def include(self, nodes: Ints) -> Ints:
         """Return the slot of each node; unknown nodes get new slots, in increasing order of the nodes."""
-        if not len(self.nodes) and len(nodes):
+        if not self._size and len(nodes):
             self._add(distinct(nodes))
         slots = self.slots(nodes)
         if len(slots) and slots.min() < 0:
@@ -75,20 +81,36 @@ class Index:
         return slots
 
     def _add(self, new: Ints) -> None:
-        first = len(self.nodes)
-        self.nodes = np.append(self.nodes, new)
+        first, end = self._size, self._size + len(new)
+        self._room, self._size = appended(self._room, first, new), end
         table = self._table
         # The new nodes are in order, so the first is the least and the last the greatest.
-        if table is not None and new[0] >= 0 and new[-1] < max(SMALL, ROOM * len(self.nodes)):
+        if table is not None and new[0] >= 0 and new[-1] < max(SMALL, ROOM * end):
             if new[-1] >= len(table):
                 grown = np.full(max(int(new[-1]) + 1, 3 * len(table) // 2), -1)
                 grown[: len(table)] = table
                 self._table = table = grown
-            table[new] = np.arange(first, len(self.nodes))
+            table[new] = np.arange(first, end)
+        elif table is None:
+            self._numbers.add(new, np.arange(first, end))
         else:
             self._table = None
-            self._order = np.argsort(self.nodes)
-            self._sorted = self.nodes[self._order]
+            self._numbers.add(self.nodes, np.arange(end))
+
+
+def appended(column: Array, length: int, more: Array) -> Array:
+    """Return a column with `more` from row `length` on; if it must grow, it gets room for as many rows again.
+
+    >>> appended(np.array([1, 2, 0]), 2, np.array([3])).tolist()
+    [1, 2, 3]
+    """
+    end = length + len(more)
+    if end > len(column):
+        grown = np.empty(max(end, 2 * length), column.dtype)
+        grown[:length] = column[:length]
+        column = grown
+    column[length:end] = more
+    return column
 
 
 def distinct(nodes: Ints) -> Ints:

@@ -8,9 +8,11 @@ layer.
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
-from timely.graphlinq.index import Ints
 from timely.lowlevel import Array, of_one_kind, stacked
+
+Ints = NDArray[np.int64]
 
 _WHAT = "the column of names"
 

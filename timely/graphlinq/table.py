@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from timely.errors import DataError
-from timely.graphlinq.index import Index, Ints
+from timely.graphlinq.index import Index, Ints, appended
 from timely.lowlevel import Array, as_columns, call, in_type
 
 
@@ -40,10 +38,10 @@ class NodeTable:
         if len(new):
             rows = as_columns(call(self._init, (new,)), len(new))
             if self._columns is None:
-                # Without rows: `_appended` copies the first ones, too, which may be a column of the program.
+                # Without rows: `appended` copies the first ones, too, which may be a column of the program.
                 self._columns = tuple(column[:0] for column in rows)
             rows = self._alike(rows)
-            self._columns = tuple(_appended(column, known, row) for column, row in zip(self._columns, rows))
+            self._columns = tuple(appended(column, known, row) for column, row in zip(self._columns, rows))
         return slots
 
     def rows(self, slots: Ints) -> tuple[Array, ...]:
@@ -62,14 +60,3 @@ class NodeTable:
         if len(columns) != len(wholes):
             raise DataError(f"a state of {len(columns)} column(s) was given, but before it had {len(wholes)}")
         return tuple(in_type(column, whole.dtype) for whole, column in zip(wholes, columns))
-
-
-def _appended(column: Array, length: int, more: Array) -> Array:
-    """Return a column with `more` from row `length` on; if it must grow, it gets room for as many rows again."""
-    end = length + len(more)
-    if end > len(column):
-        grown = np.empty(max(end, 2 * length), column.dtype)
-        grown[:length] = column[:length]
-        column = grown
-    column[length:end] = more
-    return column

@@ -44,6 +44,29 @@ def test_every_node_keeps_the_slot_it_was_given(calls: list[list[int]], asked: l
         assert index.slots(ints(asked)).tolist() == [slots.get(node, -1) for node in asked]
 
 
+@pytest.mark.parametrize("spread", [1, 2**40])
+def test_nodes_that_come_one_by_one_are_sorted_and_copied_few_times(
+    spread: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    count, touched = 2000, 0
+
+    def counting(function: Callable[..., Any]) -> Callable[..., Any]:
+        def counted(column: Any, *others: Any, **options: Any) -> Any:
+            nonlocal touched
+            touched += len(column)
+            return function(column, *others, **options)
+
+        return counted
+
+    for name in ("argsort", "append"):
+        monkeypatch.setattr(np, name, counting(getattr(np, name)))
+    index = Index()
+    for node in range(count):
+        assert index.include(ints([node * spread])).tolist() == [node]
+    assert touched <= 12 * count  # 11 is the logarithm
+    assert index.slots(ints([0, spread * (count - 1), -1])).tolist() == [0, count - 1, -1]
+
+
 @settings(deadline=None)
 @given(st.lists(names))
 def test_distinct_nodes_are_the_different_ones_in_order(nodes: list[int]) -> None:
