@@ -110,7 +110,7 @@ from timely.dataflow.operators.replay import EVENTS_PER_RUN, check_sources, poll
 from timely.dataflow.pact import Broadcast, Exchange, Gather, Pact, Pipeline, scatter
 from timely.dataflow.ports import InputPort, OutputPort
 from timely.dataflow.routing import destinations, hash_columns
-from timely.dataflow.streams import S, ScopeCore, StreamCore, check_scope
+from timely.dataflow.streams import S, ScopeCore, StreamCore, check_scope, check_streams
 from timely.dataflow.tee import Push
 from timely.observe.events import StateResized
 from timely.observe.log import Log
@@ -186,6 +186,7 @@ __all__ = [
     "check_scope",
     "check_sink",
     "check_sources",
+    "check_streams",
     "check_whole",
     "checked_time",
     "code_floats",

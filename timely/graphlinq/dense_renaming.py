@@ -20,7 +20,7 @@ from timely import Broadcast, Exchange, Pipeline, Stream, hash_columns
 from timely.graphlinq.in_order import Given, by_node, in_order
 from timely.graphlinq.index import Ints
 from timely.graphlinq.names import NodeNumbers
-from timely.lowlevel import Array, stacked
+from timely.lowlevel import Array, check_streams, stacked
 
 BUCKETS = 1 << 12
 
@@ -32,6 +32,7 @@ def dense_renaming(names: Stream, *, name: str = "dense_renaming") -> Stream:
     >>> sorted(number for _, number in found)
     [0, 1]
     """
+    check_streams(name, names=names)
     local = names.map_batch(lambda names, *_: _with_buckets(np.unique(names)), name=f"{name} locally")
     known = NodeNumbers()
 
@@ -75,6 +76,7 @@ def renamed(edges: Stream, *, name: str = "renamed") -> tuple[Stream, Stream]:
     >>> len(example(lambda scope: renamed(scope.to_stream(edges))[0]))
     2
     """
+    check_streams(name, edges=edges)
     ends = edges.map_batch(lambda source, target, *_: stacked((source, target), "an edge"), name=f"{name}: ends")
     numbers = dense_renaming(ends, name=f"{name}: numbers")
     half = _looked_up(edges, numbers, f"{name}: sources")

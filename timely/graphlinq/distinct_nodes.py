@@ -8,6 +8,7 @@ from timely import Stream
 from timely.graphlinq.in_order import Given, by_node, in_order
 from timely.graphlinq.index import Index, as_nodes, distinct
 from timely.graphlinq.node_aggregate import aggregate
+from timely.lowlevel import check_streams
 
 
 def distinct_nodes(nodes: Stream, *, name: str = "distinct_nodes") -> Stream:
@@ -16,6 +17,7 @@ def distinct_nodes(nodes: Stream, *, name: str = "distinct_nodes") -> Stream:
     >>> example(lambda scope: distinct_nodes(scope.to_stream(np.array([3, 1, 3]))))
     [1, 3]
     """
+    check_streams(name, nodes=nodes)
     index = Index()
 
     def compute(given: Given) -> Given:
@@ -34,4 +36,5 @@ def count_nodes(nodes: Stream, *, name: str = "count_nodes") -> Stream:
     >>> example(lambda scope: count_nodes(scope.to_stream(np.array([3, 1, 3]))))
     [(1, 1), (3, 2)]
     """
+    check_streams(name, nodes=nodes)
     return aggregate(nodes.map(lambda node, *_: (node, 1), name=f"{name} as ones"), np.add, name=name)

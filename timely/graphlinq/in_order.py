@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from timely import Broadcast, Capability, Columns, Exchange, OperatorBuilder, Pipeline, Stream, Time
-from timely.lowlevel import Array, concatenate, of_columns
+from timely.lowlevel import Array, check_streams, concatenate, of_columns
 
 Pacts = Broadcast | Exchange | Pipeline
 
@@ -44,6 +44,8 @@ def in_order(inputs: Sequence[tuple[Stream, Pacts]], compute: Callable[..., Give
     >>> example(lambda scope: in_order([(scope.to_stream(range(3)), Pipeline())], before, "before"))
     [3]
     """
+    for stream, _ in inputs:
+        check_streams(name, stream=stream)
     builder = OperatorBuilder(inputs[0][0].scope, name)
     ports = [builder.add_input(stream, pact, frontier=True, drains=True) for stream, pact in inputs]
     output, result = builder.add_output()

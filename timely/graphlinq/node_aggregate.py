@@ -6,7 +6,7 @@ from timely import Columns, Stream
 from timely.graphlinq.grouping import Combination, group_nodes
 from timely.graphlinq.in_order import by_node
 from timely.graphlinq.index import as_nodes
-from timely.lowlevel import Array, map_each_time
+from timely.lowlevel import Array, check_streams, map_each_time
 
 
 def aggregate(nodes: Stream, combine: Combination, *, name: str = "aggregate") -> Stream:
@@ -19,6 +19,8 @@ def aggregate(nodes: Stream, combine: Combination, *, name: str = "aggregate") -
     >>> example(lambda scope: aggregate(scope.to_stream(values), np.add))
     [(3, 5), (7, 3)]
     """
+
+    check_streams(name, nodes=nodes)
 
     def local(node: Array, *values: Array) -> tuple[Array, ...]:
         found, totals = group_nodes(combine, as_nodes(node), values)

@@ -34,7 +34,7 @@ from timely.graphlinq.core import GraphCore
 from timely.graphlinq.in_order import by_node
 from timely.graphlinq.run import Run, Superstep, VertexProgram, combined
 from timely.graphlinq.transmit import transmit
-from timely.lowlevel import check_kind, of_columns
+from timely.lowlevel import check_kind, check_streams, of_columns
 
 
 def pregel(graph: GraphCore, program: VertexProgram, nodes: Stream | None = None, *, name: str = "pregel") -> Stream:
@@ -52,6 +52,8 @@ def pregel(graph: GraphCore, program: VertexProgram, nodes: Stream | None = None
     [(0, 0), (1, 1), (2, 2), (3, 3), (4, 99)]
     """
     check_kind(name, VertexProgram, "a VertexProgram(init=..., message=..., ...)", program=program)
+    if nodes is not None:
+        check_streams(name, nodes=nodes)
     placed = (graph.nodes() if nodes is None else nodes).exchange(lambda node, *_: node, name=f"{name} nodes")
     runs: dict[Time, Run] = {}
     with graph.scope.iterative(name) as loop:

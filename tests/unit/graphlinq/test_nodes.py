@@ -14,19 +14,23 @@ from hypothesis import given, settings, strategies as st
 import timely.graphlinq.names as names_module
 from tests.unit.dataflow.running import collected, on_workers
 from tests.unit.graphlinq.graphs import share
-from timely import Columns, Config, Scope, Stream, Time, Worker, execute, execute_directly, new_input
+from timely import Columns, Config, Scope, Stream, Time, Worker, example, execute, execute_directly, new_input
 from timely.data.container import Array
-from timely.errors import DataError, OperatorError
+from timely.errors import BuildError, DataError, OperatorError
 from timely.graphlinq import (
+    Graph,
+    aggregate,
     binary_state_machine,
     count_nodes,
     dense_renaming,
     distinct_nodes,
     filter_by,
     node_join,
+    pagerank,
     renamed,
     state_machine,
 )
+from timely.graphlinq.algorithms.wcc import SMALLEST_NODE
 from timely.graphlinq.index import Ints
 from timely.graphlinq.names import in_order_of_names
 
@@ -422,3 +426,29 @@ def test_later_nodes_begin_with_states_of_the_type_of_the_first() -> None:
 
     with pytest.raises(OperatorError, match="values of float64 cannot become values of int64"):
         results(machine, [(0, 0, 1), (1, 1, 1)])
+
+
+@pytest.mark.parametrize(
+    "operator",
+    [
+        lambda graph, given: aggregate(given, np.add),
+        lambda graph, given: binary_state_machine(given, given, running_total, running_total, running_total),
+        lambda graph, given: count_nodes(given),
+        lambda graph, given: dense_renaming(given),
+        lambda graph, given: distinct_nodes(given),
+        lambda graph, given: filter_by(given, graph.nodes()),
+        lambda graph, given: filter_by(graph.nodes(), given),
+        lambda graph, given: node_join(given, graph.degrees()),
+        lambda graph, given: node_join(graph.degrees(), given),
+        lambda graph, given: renamed(given)[0],
+        lambda graph, given: state_machine(given, running_total, running_total),
+        lambda graph, given: graph.pregel(SMALLEST_NODE, given),
+        lambda graph, given: pagerank(graph, personalisation=given),
+    ],
+)
+def test_what_is_not_a_stream_is_refused_where_the_operator_is_built(operator: Callable[..., Stream]) -> None:
+    def program(scope: Scope) -> Stream:
+        return operator(Graph(scope.to_stream((np.array([1]), np.array([2])))), [1, 2])
+
+    with pytest.raises(BuildError, match=r"\(at .*test_nodes\.py:.*must be a stream, as .*, not \[1, 2\]"):
+        example(program)
