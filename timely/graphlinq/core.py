@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import Literal, Self
 
-import numpy as np
-
 from timely import Exchange, InputPort, Notificator, OutputPort, Scope, Stream, Time
-from timely.errors import BuildError, DataError
+from timely.errors import BuildError
 from timely.graphlinq.degrees import degrees as _degrees
-from timely.graphlinq.index import as_nodes
+from timely.graphlinq.index import as_nodes, check_edges
 from timely.graphlinq.layers import Layers
 from timely.lowlevel import Array, Columns, concatenate, of_columns
 
@@ -138,8 +136,7 @@ def load(graph: GraphCore) -> Stream:
 
 def _checked(*columns: Array) -> tuple[Array, ...]:
     """Return the columns of edges; raise DataError if they cannot be edges."""
-    if len(columns) < 2 or not isinstance(columns[0], np.ndarray):
-        raise DataError("edges are columns (source, target, values ...), not a single column or records in a list")
+    check_edges(columns)
     return (as_nodes(columns[0]), as_nodes(columns[1]), *columns[2:])
 
 

@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 
 from timely import Broadcast, Exchange, Pipeline, Stream, hash_columns
+from timely.errors import DataError
 from timely.graphlinq.in_order import Given, by_node, in_order
-from timely.graphlinq.index import Ints
+from timely.graphlinq.index import Ints, check_edges
 from timely.graphlinq.names import NodeNumbers
 from timely.lowlevel import Array, check_streams, stacked
 
@@ -33,7 +34,7 @@ def dense_renaming(names: Stream, *, name: str = "dense_renaming") -> Stream:
     [0, 1]
     """
     check_streams(name, names=names)
-    local = names.map_batch(lambda names, *_: _with_buckets(np.unique(names)), name=f"{name} locally")
+    local = names.map_batch(_distinct, name=f"{name} locally")
     known = NodeNumbers()
 
     def only_new(given: Given) -> Given:
@@ -77,7 +78,7 @@ def renamed(edges: Stream, *, name: str = "renamed") -> tuple[Stream, Stream]:
     2
     """
     check_streams(name, edges=edges)
-    ends = edges.map_batch(lambda source, target, *_: stacked((source, target), "an edge"), name=f"{name}: ends")
+    ends = edges.map_batch(_ends, name=f"{name}: ends")
     numbers = dense_renaming(ends, name=f"{name}: numbers")
     half = _looked_up(edges, numbers, f"{name}: sources")
     whole = _looked_up(half.map(_second_first), numbers, f"{name}: targets")
@@ -96,6 +97,17 @@ def _looked_up(stream: Stream, numbers: Stream, name: str) -> Stream:
         return (known.numbers(given[0]), *given[1:])
 
     return in_order([(stream, by_node()), (numbers, by_node())], compute, name)
+
+
+def _distinct(names: Array, *_: Array) -> tuple[Ints, Array]:
+    if isinstance(names, list):
+        raise DataError("names are a column, not records in a list")
+    return _with_buckets(np.unique(names))
+
+
+def _ends(*columns: Array) -> Array:
+    check_edges(columns)
+    return stacked(columns[:2], "an edge")
 
 
 def _with_buckets(names: Array) -> tuple[Ints, Array]:

@@ -133,6 +133,17 @@ def is_increasing(nodes: Ints) -> bool:
     return bool((nodes[1:] > nodes[:-1]).all())
 
 
+def check_edges(columns: tuple[Array, ...]) -> None:
+    """Raise DataError unless these are the columns of edges, of which there are two at least.
+
+    >>> check_edges(([(1, 2)],))
+    Traceback (most recent call last):
+    timely.errors.DataError: edges are columns (source, target, values ...), not a single column or records in a list
+    """
+    if len(columns) < 2:
+        raise DataError("edges are columns (source, target, values ...), not a single column or records in a list")
+
+
 def as_nodes(column: Array) -> Ints:
     """Return a column of nodes as int64; raise DataError if it cannot be converted.
 
@@ -140,6 +151,8 @@ def as_nodes(column: Array) -> Ints:
     Traceback (most recent call last):
     timely.errors.DataError: nodes are whole numbers, not float64: assign numbers with `dense_renaming`
     """
+    if isinstance(column, list):
+        raise DataError("nodes are a column of whole numbers, not records in a list")
     if column.dtype.kind not in "iu":
         raise DataError(f"nodes are whole numbers, not {column.dtype}: assign numbers with `dense_renaming`")
     if column.dtype == np.uint64 and column.max(initial=0) > LARGEST:

@@ -452,3 +452,21 @@ def test_what_is_not_a_stream_is_refused_where_the_operator_is_built(operator: C
 
     with pytest.raises(BuildError, match=r"\(at .*test_nodes\.py:.*must be a stream, as .*, not \[1, 2\]"):
         example(program)
+
+
+@pytest.mark.parametrize(
+    ("operator", "message"),
+    [
+        (lambda given: aggregate(given, np.add), "nodes are a column of whole numbers, not records in a list"),
+        (count_nodes, "nodes are a column of whole numbers, not records in a list"),
+        (distinct_nodes, "nodes are a column of whole numbers, not records in a list"),
+        (dense_renaming, "names are a column, not records in a list"),
+        (
+            lambda given: renamed(given)[0],
+            r"edges are columns \(source, .*\), not a single column or records in a list",
+        ),
+    ],
+)
+def test_records_in_a_list_are_refused(operator: Callable[[Stream], Stream], message: str) -> None:
+    with pytest.raises(OperatorError, match=message):
+        example(lambda scope: operator(scope.to_stream([("a", "b")])))
