@@ -8,6 +8,7 @@ numbers, carriage returns inside lines, numbers that are not finite and empty na
 
 from __future__ import annotations
 
+import codecs
 import functools
 import re
 from collections.abc import Callable, Sequence
@@ -119,7 +120,8 @@ class Parser:
         block = _without_comments(block)
         if self._form.separator == BLANKS:
             block = _single_blanks(block)
-        return block
+        # pyarrow takes it for the beginning of a file, and leaves it out.
+        return None if block.startswith(codecs.BOM_UTF8) else block
 
     def _values(self, column: InputColumn, values: Any, has_blanks: bool) -> Any:
         """Return a column as `ParsedRows` has it, or None if a value is not legal; `has_blanks` if any may be blank."""

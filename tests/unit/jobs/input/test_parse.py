@@ -35,7 +35,7 @@ FIELD: dict[Kind, st.SearchStrategy[bytes]] = {
 ODD: dict[Kind, st.SearchStrategy[bytes]] = {
     "integer": st.sampled_from([b"", b"+3", b"0x1f", b"9223372036854775808", b"1_0", b"1.0", b"\r1", b"\xc2\xa01"]),
     "float": st.sampled_from([b"", b"nan", b"-inf", b"1e999", b"0x1f", b"1_0", b"\xff"]),
-    "name": st.sampled_from([b"", b"\xff", b"a\rb", b"\ra", b"#", b"\0", b"\xc2\xa0"]),
+    "name": st.sampled_from([b"", b"\xff", b"a\rb", b"\ra", b"#", b"\0", b"\xc2\xa0", b"\xef\xbb\xbf"]),
     "sign": st.sampled_from([b"", b"*", b"+-", b"1"]),
 }
 BLANK = st.sampled_from([b"", b"", b"", b" ", b"\t", b"  "])
@@ -87,3 +87,11 @@ def test_blocks_are_read_as_their_lines_are(
         expected = parsed(text, form, patch, BLOCK, BLOCK)
         assert parsed(text, form, patch, 0, BLOCK) == expected
         assert parsed(text, form, patch, 0, 40) == expected
+
+
+@pytest.mark.parametrize("before", [b"", b"# comment\n", b"  "])
+def test_a_byte_order_mark_inside_of_a_text_is_part_of_its_line(before: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    form = Form(BLANKS, 2, ROWS[1])
+    for small in (0, BLOCK):
+        (columns, _), _ = parsed(before + b"\xef\xbb\xbfa b\n", form, monkeypatch, small, BLOCK)
+        assert columns["source"] == [repr("\ufeffa")]
