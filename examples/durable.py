@@ -24,7 +24,9 @@ from debian import Upgrade
 from differential import Collection
 from differential.durable import Directory, Shard, State, durable_input, persist
 from differential.graphs import strongly_connected_components
-from timely import Worker, execute
+from differential.jobs import at_least
+from timely import Worker, execute, fail
+from timely.errors import DataError, StateError
 
 
 def cycles(edges: Collection) -> Collection:
@@ -76,22 +78,29 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     """Return the options of the command line, or those in `arguments`."""
     parser = argparse.ArgumentParser(description="Keep answers about a changing graph on disk.")
     parser.add_argument("--state", metavar="DIR", help="where to (default: that of 'timely run --state DIR')")
-    parser.add_argument("--steps", type=int, default=300, help="how far to replay (default: 300; at most 19,521)")
-    parser.add_argument("--keep", type=int, metavar="STEPS", help="how many old answers to keep (default: all)")
+    parser.add_argument(
+        "--steps", type=at_least(0), default=300, help="how far to replay (default: 300; at most 19,521)"
+    )
+    parser.add_argument("--keep", type=at_least(0), metavar="STEPS", help="how many old answers to keep (default: all)")
     parser.add_argument("--initial", type=Path, default=debian.INITIAL, metavar="FILE", help="the initial graph")
     parser.add_argument("--upgrade", type=Path, default=debian.CHANGES, metavar="FILE", help="the changes to it")
     parser.add_argument("--read", metavar="DIR", help="print the answer in a directory, and end")
-    parser.add_argument("--as-of", type=int, metavar="STEP", help="as of a step (default: the last that is final)")
+    parser.add_argument(
+        "--as-of", type=at_least(0), metavar="STEP", help="as of a step (default: the last that is final)"
+    )
     return parser.parse_args(arguments)
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the program; return the exit status."""
     options = parse(arguments)
-    if options.read is not None:
-        show(options.read, options.as_of)
-        return 0
-    upgrade = debian.load(options.initial, options.upgrade)
+    try:
+        if options.read is not None:
+            show(options.read, options.as_of)
+            return 0
+        upgrade = debian.load(options.initial, options.upgrade)
+    except (DataError, StateError) as error:
+        return fail(f"durable: {error}")
     options.steps = min(options.steps, upgrade.steps)
     execute(lambda worker: program(worker, upgrade, options))
     return 0

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import re
 from contextlib import closing
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,6 +16,7 @@ from timely import Config, execute
 
 bfs = example_module("bfs")
 commands = example_module("commands")
+durable = example_module("durable")
 interactive = example_module("interactive")
 
 
@@ -81,3 +84,23 @@ def test_questions_of_a_shared_graph_are_answered(private: bool, workers: int) -
         for _ in range(2):
             reached = np.union1d(reached, target[np.isin(source, reached)])
         assert found == len(reached)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (["--read", "state"], "there is no durable collection in .*cycles"),
+        (["--state", "state", "--initial", "missing.tsv"], "cannot read missing.tsv: No such file"),
+    ],
+)
+def test_what_is_not_there_is_one_line_of_the_durable_example(
+    arguments: list[str],
+    reason: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert durable.main(arguments) == 1
+    error = capsys.readouterr().err
+    assert re.fullmatch(f"durable: {reason}.*\n", error)
