@@ -293,6 +293,20 @@ def test_a_failure_overtakes_what_is_in_the_ring_and_a_farewell_does_not(tmp_pat
 
 
 @needs_rings
+def test_the_socket_is_looked_at_every_second_time_though_the_ring_always_has_a_message(tmp_path: Path) -> None:
+    with connected(ipc_configs(tmp_path, rings=True)) as (first, second):
+        broadcast(first, Failure(0, "enough"))
+        assert second._pull.poll(30_000)  # type: ignore[attr-defined]
+
+        def looked(number: int) -> int:
+            first.send(1, message(0, number))
+            return len(second.receive())
+
+        with pytest.raises(PeerFailed, match="enough"):
+            assert [looked(1), looked(2)] == []
+
+
+@needs_rings
 @pytest.mark.slow
 def test_a_run_by_rings_whose_processes_are_killed_leaves_no_file(tmp_path: Path) -> None:
     program = tmp_path / "program.py"
