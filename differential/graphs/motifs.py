@@ -113,9 +113,10 @@ def _next(pattern: Pattern, bound: list[int]) -> int:
 
 def _checked(pattern: Pattern) -> int:
     """Return the number of variables of a pattern, or raise BuildError."""
+    where = f"motif (at {user_origin()})"
     if not isinstance(pattern, Sequence) or not all(_is_edge(each) for each in pattern):
         raise BuildError(
-            f"motif (at {user_origin()}): `pattern` must be a list of edges between variables numbered from 0, "
+            f"{where}: `pattern` must be a list of edges between variables numbered from 0, "
             f"such as [(0, 1), (1, 2)], not {pattern!r:.80}"
         )
     variables = 1 + max((max(edge) for edge in pattern), default=-1)
@@ -126,9 +127,11 @@ def _checked(pattern: Pattern) -> int:
             if reached & set(edge):
                 reached |= set(edge)
     if not pattern or reached != set(range(variables)):
-        raise BuildError(f"the pattern {list(pattern)} must be connected, with variables numbered from 0")
+        raise BuildError(f"{where}: the pattern {list(pattern)} must be connected, with variables numbered from 0")
     if any(source == target for source, target in pattern):
-        raise BuildError(f"the pattern {list(pattern)} has a loop: filter the edges for source == target instead")
+        raise BuildError(
+            f"{where}: the pattern {list(pattern)} has a loop: filter the edges for source == target instead"
+        )
     return variables
 
 

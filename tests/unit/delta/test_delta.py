@@ -95,9 +95,18 @@ def test_text_can_be_looked_up() -> None:
     assert example(lambda scope: triangles(Collection.of(scope, *edges))) == [(("ä", "b", "c"), 1)]
 
 
-@pytest.mark.parametrize("pattern", [[], [(0, 0)], [(0, 1), (2, 3)], [(0, 2)]])
-def test_an_invalid_pattern_is_refused(pattern: list[tuple[int, int]]) -> None:
-    with pytest.raises(BuildError, match="pattern"):
+@pytest.mark.parametrize(
+    ("pattern", "problem"),
+    [
+        ([], "must be connected"),
+        ([(0, 1), (2, 3)], "must be connected"),
+        ([(0, 2)], "must be connected"),
+        ([(0, 0)], "has a loop"),
+        ([(0, 1), (1, 1)], "has a loop"),
+    ],
+)
+def test_an_invalid_pattern_is_refused_at_its_line(pattern: list[tuple[int, int]], problem: str) -> None:
+    with pytest.raises(BuildError, match=rf"^motif \(at {__file__}:\d+\): the pattern .* {problem}"):
         example(lambda scope: motif(Collection.of(scope, 1, 2), pattern))
 
 
