@@ -48,12 +48,13 @@ def check_parameters(name: str, number: int, received: str, /, **given: Any) -> 
     >>> check_parameters("reduce_each", 2, "a key and its values", function=lambda key: key)
     Traceback (most recent call last):
     ...
-    timely.errors.BuildError: reduce_each (at ...): `function` receives a key and its values, as 2 argument(s)
+    timely.errors.BuildError: reduce_each (at ...): `function` must take 2 arguments: a key and its values
     """
     check_functions(name, **given)
     for role, value in given.items():
         if not takes_arguments(value, number):
-            raise BuildError(f"{name} (at {user_origin()}): `{role}` receives {received}, as {number} argument(s)")
+            many = "1 argument" if number == 1 else f"{number} arguments"
+            raise BuildError(f"{name} (at {user_origin()}): `{role}` must take {many}: {received}")
 
 
 def check_logic(name: str, logic: Any, at: Origin | None = None) -> None:

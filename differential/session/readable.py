@@ -224,7 +224,7 @@ class Readable:
             raise AttributeError(_absent(self, name))
 
         def __getitem__(self, place: Any) -> Any:
-            raise TypeError(f"{self._item} is not a list: records() lists its rows, and find(key=1) those of a key")
+            raise TypeError(f"{self._item} is not a list: records() lists its rows, find(column=value) those of a key")
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         """Return the rows as a stream of Arrow's C interface, from which DuckDB, Polars and others read them."""

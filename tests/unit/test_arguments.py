@@ -301,10 +301,13 @@ def test_a_truth_value_is_no_number(build: Callable[[Collection], object]) -> No
 @pytest.mark.parametrize(
     ("build", "message"),
     [
-        (lambda c: c.reduce(lambda key, values: values), "receives the `Groups` of many keys .reduce_each calls a fun"),
-        (lambda c: c.reduce_each(lambda values: values), "receives a key and the list of its .value, count., as 2 arg"),
-        (lambda c: c.iterate(lambda one, other: one), "`body` receives the collection inside the loop, as 1 argument"),
-        (lambda c: c.iterate(lambda: c), "`body` receives the collection inside the loop, as 1 argument"),
+        (
+            lambda c: c.reduce(lambda key, values: values),
+            "must take 1 argument: the `Groups` of many keys .reduce_each",
+        ),
+        (lambda c: c.reduce_each(lambda values: values), "must take 2 arguments: a key and the list of its .value, co"),
+        (lambda c: c.iterate(lambda one, other: one), "`body` must take 1 argument: the collection inside the loop"),
+        (lambda c: c.iterate(lambda: c), "`body` must take 1 argument: the collection inside the loop"),
     ],
 )
 def test_a_function_of_another_number_of_arguments_is_refused_when_it_is_passed(build: Any, message: str) -> None:

@@ -20,7 +20,7 @@ def test_a_table_a_view_and_rows_name_what_lists_their_rows(use: Callable[[Any],
         db.commit()
         view = db.view("all", lambda t: t.sizes)
         for each, message in [
-            (table, r"table 'sizes' is not a list: records\(\) lists its rows, and find\(key=1\)"),
+            (table, r"table 'sizes' is not a list: records\(\) lists its rows, find\(column=value\)"),
             (view, r"view 'all' is not a list: records\(\) lists"),
             (table.rows(), r"rows are not a list: records\(\) lists them"),
         ]:
