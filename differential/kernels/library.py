@@ -49,8 +49,7 @@ class Library(codegen.JITCodeLibrary):  # type: ignore[misc]
         # A function is only linked if something linked before calls it, so callers come first.
         for library in reversed(self._callees_first({})):
             module.link_in(library._get_module_for_linking(), preserve=True)
-            if isinstance(library, Library):
-                calls += library._calls
+            calls += library._calls
         module.link_in(llvm.parse_assembly(TEXT))
         for function in module.functions:
             if not function.is_declaration and function.name not in exported:
@@ -60,12 +59,11 @@ class Library(codegen.JITCodeLibrary):  # type: ignore[misc]
                     function.add_function_attribute("alwaysinline")
         return module
 
-    def _callees_first(self, known: dict[int, Any]) -> list[Any]:
+    def _callees_first(self, known: dict[int, Library]) -> list[Library]:
         """Return the libraries that this one reaches, each after those that it calls."""
         for library in self._linking_libraries:
-            if id(library) not in known:
-                if isinstance(library, Library):
-                    library._callees_first(known)
+            if isinstance(library, Library) and id(library) not in known:
+                library._callees_first(known)
                 known[id(library)] = library
         return list(known.values())
 

@@ -200,9 +200,16 @@ def seek(layers: Table, first: int, last: int, group: Ints, by_value: bool) -> i
     key, val = group[KEY], group[VAL]
     total = 0
     for layer in range(first, last):
-        low = layers[layer, POSITION]
+        low, rows = layers[layer, POSITION], layers[layer, ROWS]
         high = low
-        if low < layers[layer, ROWS]:
+        if rows - low <= _NEAR and not by_value:
+            # Few rows are counted, which has no branches to be predicted.
+            keys = layers[layer, KEYS]
+            for row in range(low, rows):
+                here = load(keys, row)
+                low += int(here < key)
+                high += int(here <= key)
+        elif low < rows:
             low = _gallop(layers, layer, low, key, val, by_value, False)
             high = _gallop(layers, layer, low, key, val, by_value, True)
         layers[layer, LOW] = low

@@ -1,7 +1,10 @@
 """What object code of kernels needs of a runtime, in LLVM's intermediate code, linked into each kernel.
 
 - *Memory.* Numba's arrays belong to a record that counts references: the functions whose names start with `NRT_`. The
-  layout of the record is Numba's, `%record`: compiled code reads its first and fourth item.
+  layout of the record is Numba's, `%record`: compiled code reads its first and fourth item. References are counted
+  without atomic operations, which take longer than the rest of a small call: until a kernel returns, only its own
+  thread knows its records. The capsules of its results may be released in any thread, and count atomically. Functions
+  that count are not inlined, so that LLVM finds pairs of calls that cancel.
 - *Shapes.* `reshape` gives a contiguous array another shape; it fails for others.
 - *Arguments.* `differential.argument` describes an array of NumPy's that a kernel receives, if it is one that kernels
   take: C-contiguous, aligned, writable int64 of this machine, with the right number of dimensions.
@@ -123,6 +126,40 @@ destroy:
   br label %done
 done:
   call void @free(ptr %record)
+  ret void
+}}
+
+define ptr @NRT_MemInfo_data_fast(ptr %record) {{
+  %data.at = getelementptr %record, ptr %record, i32 0, i32 3
+  %data = load ptr, ptr %data.at
+  ret ptr %data
+}}
+
+define void @NRT_incref(ptr %record) noinline {{
+  %none = icmp eq ptr %record, null
+  br i1 %none, label %done, label %count
+count:
+  %before = load i64, ptr %record
+  %after = add i64 %before, 1
+  store i64 %after, ptr %record
+  br label %done
+done:
+  ret void
+}}
+
+define void @NRT_decref(ptr %record) noinline {{
+  %none = icmp eq ptr %record, null
+  br i1 %none, label %done, label %count
+count:
+  %before = load i64, ptr %record
+  %after = sub i64 %before, 1
+  store i64 %after, ptr %record
+  %unused = icmp eq i64 %after, 0
+  br i1 %unused, label %destroy, label %done
+destroy:
+  call void @NRT_MemInfo_call_dtor(ptr %record)
+  br label %done
+done:
   ret void
 }}
 
