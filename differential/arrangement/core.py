@@ -22,11 +22,11 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar, cast
 
 from differential.arrangement.arrange import arrange
 from differential.arrangement.arranged import Arranged
+from differential.arrangement.decoding import decoder
 from differential.arrangement.export import Export
 from differential.data.codes import Encoder
-from differential.data.updates import Updates
 from differential.keys import check_keys
-from differential.trace.batch import Batch, entering
+from differential.trace.batch import entering
 from differential.trace.entered import Entered
 from differential.trace.handle import TraceHandle
 from differential.trace.reader import TraceReader
@@ -149,6 +149,8 @@ class ArrangementCore(ABC, Generic[C]):
         self.key = key
         self.value = value
         self.keys = keys
+        self.updates_of = decoder(key, value)
+        """Returns a batch as updates, decoded."""
         self.is_advanced = trace.is_advanced
         """Whether a batch may have updates later than at the times of its interval, which are not final with it."""
         self.is_in_order = stream.scope.width == 1 and not self.is_advanced
@@ -226,17 +228,7 @@ class ArrangementCore(ABC, Generic[C]):
 
     def as_updates(self) -> Stream:
         """Return the stream of the batches as updates, decoded."""
-
-        def transform(batch: Any) -> Updates:
-            return self.updates_of(batch)
-
-        return inline(self.stream, transform, name="as_collection")
-
-    def updates_of(self, batch: Batch) -> Updates:
-        """Return a batch as updates, decoded."""
-        length = len(batch)  # given to both, because a column of codes that are all 0 is absent
-        columns = (*self.key.decode(batch.keys, length), *self.value.decode(batch.vals, length))
-        return Updates(columns, batch.times, batch.time_index, batch.diffs)
+        return inline(self.stream, cast(Any, self.updates_of), name="as_collection")
 
     @abstractmethod
     def as_collection(self) -> C:

@@ -115,6 +115,8 @@ class Interned(ColumnLike):
         return function(*_all_spelled_out(args), **_all_spelled_out(options))
 
     def __getitem__(self, rows: Any) -> Any:
+        if rows is ...:
+            return self  # immutable, so it is a view of itself
         if type(rows) is slice:
             return self if rows == _WHOLE else self._of(self.codes[rows])
         if isinstance(rows, (list, np.ndarray)):
@@ -218,9 +220,10 @@ def codes_of(column: Array, interner: Interner) -> Codes | None:
 
 def strings_of(columns: tuple[Array, ...]) -> tuple[Array, ...]:
     """Return columns that any worker may read, and a program keep: arrays of strings instead of numbers."""
-    if not any(map(_has_numbers, columns)):
-        return columns
-    return tuple(map(_strings, columns))
+    for column in columns:
+        if _has_numbers(column):
+            return tuple([_strings(each) for each in columns])
+    return columns
 
 
 def own_strings(columns: tuple[Array, ...]) -> tuple[Array, ...]:

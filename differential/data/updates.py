@@ -158,8 +158,8 @@ class Updates:
         >>> Updates.at((7,), (np.array([1, 2]),)).as_read_only().times.flags.writeable
         False
         """
-        columns, (times,) = read_only_views(strings_of(self.columns)), read_only_views((self.times,))
-        return Updates(columns, times, _protected(self.time_index), _protected(self.diffs))
+        columns = read_only_views(strings_of(self.columns))
+        return Updates(columns, _protected(self.times), _protected(self.time_index), _protected(self.diffs))
 
     def for_other_worker(self) -> Updates:
         """Return the updates with arrays of strings instead of numbers in this worker's table (`data.interned`).
@@ -238,8 +238,8 @@ class Updates:
 
 
 def _protected(column: Ints) -> Ints:
-    """Return a read-only view of a column; always the same one of a column that is absent."""
-    return _ABSENT if column is NOTHING else read_only_views((column,))[0]
+    """Return a read-only view of a column, or of a table of times; always the same one of a column that is absent."""
+    return read_only_views((column,))[0] if len(column) else _ABSENT
 
 
 def _are_coordinates(times: Ints) -> bool:

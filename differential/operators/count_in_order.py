@@ -58,11 +58,11 @@ class CounterInOrder:
         self._written = TraceHandle(spine)
 
     def run(self) -> None:
-        for capability, message in self._input.received():
+        for time, message in self._input.drain():
             batch = cast(Batch, message)
             answer = self._answer(batch)
             if len(answer):
-                self._output.give(capability, cast(Any, self._spine.insert(answer)))
+                self._output.answer(time, cast(Any, self._spine.insert(answer)))
             # Also without an answer: all batches to come are at times in advance of this one's upper.
             self._written.allow_compaction(batch.upper)
 

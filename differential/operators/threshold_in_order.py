@@ -69,14 +69,14 @@ class ThresholdInOrder:
         self._function = function
 
     def run(self) -> None:
-        arrived = list(self._input.received())
+        arrived = list(self._input.drain())
         if arrived:
             new = [cast(Batch, message) for _, message in arrived]
             upper = new[-1].upper
             answer = self._answer(new, self._source.table(self._source.batches_through(upper)))
             if len(answer):
                 # The first message has the least time, so it permits the times of all.
-                self._output.give(arrived[0][0], cast(Any, self._spine.insert(answer)))
+                self._output.answer(arrived[0][0], cast(Any, self._spine.insert(answer)))
             self._source.allow_compaction(upper)
 
     def drop(self) -> None:

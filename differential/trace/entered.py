@@ -38,7 +38,7 @@ class Entered(TraceReader):
         return entered(self._outside.physical)
 
     def set_logical_compaction(self, frontier: Antichain) -> None:
-        self._outside.set_logical_compaction(Antichain([time[:-1] for time in frontier.elements]))
+        self._outside.set_logical_compaction(_outside(frontier))
 
     def set_physical_compaction(self, frontier: Antichain) -> None:
         self._outside.set_physical_compaction(_cut_outside(frontier))
@@ -69,5 +69,14 @@ class Entered(TraceReader):
         return self._shown
 
 
+def _outside(frontier: Antichain) -> Antichain:
+    """Return what a frontier inside states of times outside: its elements without their last coordinate."""
+    elements = frontier.elements
+    if len(elements) == 1 or (elements and len(elements[0]) == 2):
+        return Antichain.of_minimal((elements[0][:-1],))  # elements are sorted, so the first has the least outer time
+    return Antichain([time[:-1] for time in elements])
+
+
 def _cut_outside(frontier: Antichain) -> Antichain:
+    """Return where a cut inside is outside: where a frontier inside has times of round 0."""
     return Antichain([time[:-1] for time in frontier.elements if not time[-1]])

@@ -58,8 +58,10 @@ class TypedRows(ColumnLike):
         return array.copy() if copy else array
 
     def __getitem__(self, rows: Any) -> Any:
+        if rows is ...:
+            return self  # immutable, so it is a view of itself
         if isinstance(rows, slice):
-            return self if rows == _WHOLE else self._of(self.storage[rows])  # immutable, so it is a view of itself
+            return self if rows == _WHOLE else self._of(self.storage[rows])
         if isinstance(rows, TypedRows):
             rows = as_filter(rows)
         if isinstance(rows, (list, np.ndarray)):

@@ -48,7 +48,7 @@ def read_only_views(columns: tuple[Array, ...]) -> tuple[Array, ...]:
     """
     views = []
     for column in columns:
-        view = column[:]
+        view = column[...]
         view.setflags(False)  # type: ignore[call-arg]  # by position: a keyword argument takes half as long again
         views.append(view)
     return tuple(views)

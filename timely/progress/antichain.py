@@ -161,13 +161,16 @@ class Antichain:
 
     def dominates(self, other: Antichain) -> bool:
         """Return whether every element of `other` is at or after some element of this antichain."""
-        if self.elements == other.elements:
+        elements, others = self.elements, other.elements
+        if len(elements) == 1 and len(others) == 1 and len(elements[0]) == len(others[0]):  # as most are
+            return order.less_equal(elements[0], others[0])
+        if elements == others:
             return True
-        if self.elements and other.elements:
-            self._time(other.elements[0])
-            if len(self.elements) > FEW and len(self.elements[0]) == 2:
-                return _is_below(self.elements, other.elements)
-        for element in other.elements:  # noqa: SIM110 (a generator would double the cost)
+        if elements and others:
+            self._time(others[0])
+            if len(elements) > FEW and len(elements[0]) == 2:
+                return _is_below(elements, others)
+        for element in others:  # noqa: SIM110 (a generator would double the cost)
             if not self.admits(element):
                 return False
         return True

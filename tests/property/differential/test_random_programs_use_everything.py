@@ -45,7 +45,6 @@ ELSEWHERE = {
     "Arrangement.exported": "called by Arrangement.trace",
     "Arrangement.reader": "for operators, which keep the handle",
     "Arrangement.scope": "reports the scope",
-    "Arrangement.updates_of": "what a session decodes: tests/property/session",
     "Arrangement.with_updates": "called by operators",
     "CapturedUpdates.from_parts": "what is written in files: test_capture reads them",
     "CapturedUpdates.parts": "what is written in files: test_capture writes them",
