@@ -162,7 +162,7 @@ class Arranger:
         self._interner.collect()
         only = None if len(self._sealer.held) else self._input.take_only()
         if only is not None:
-            self._answer(*only)
+            self._answer(only[0], only[1])
             return
         # First: the frontier of an input that drains does not cover the messages in its queue.
         self._gather()

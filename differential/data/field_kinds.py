@@ -53,7 +53,10 @@ class Fields:
     def _are_known(self, record: tuple[Any, ...]) -> bool:
         """Return whether a record is arrays of the kinds known; arrays of other types need a longer look."""
         for field, kind in zip(record, self._kinds):
-            if type(field) is not np.ndarray or _KINDS.get(field.dtype.char) != kind:
+            if type(field) is not np.ndarray:
+                return False
+            dtype = field.dtype
+            if (dtype is not _INT64 or kind != "i") and _KINDS.get(dtype.char) != kind:
                 return False
         return bool(self._kinds)
 
@@ -83,6 +86,7 @@ def _kind_kept(field: Any) -> str | None:
     return field.type.name if type(field) is Typed else _KINDS.get(field.dtype.char)
 
 
+_INT64: Final = np.dtype(np.int64)
 _ARRAYS: Final = {np.ndarray, Interned, Typed}
 _KINDS: Final = {"?": "b", "l": "i", "q": "i", "d": "d", "f": "f", "e": "e", "T": "T", "O": "O"}
 """The kinds of the types that columns have where they are kept (see `input.owned`), by the letters of the types."""

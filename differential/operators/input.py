@@ -247,7 +247,8 @@ class InputSession:
 def interned_updates(updates: Updates, host: Host) -> Updates:
     """Return updates with their text and bytes as numbers in a worker's table, which may then begin to reclaim some."""
     for column in updates.columns:
-        if column.dtype.kind in _STRINGS:
+        dtype = column.dtype
+        if dtype is not _INT64 and dtype.kind in _STRINGS:
             break
     else:
         return updates

@@ -136,7 +136,7 @@ class Reducer:
         held = self._sealer.held
         only = None if len(held) else self._input.take_only()
         if only is not None:
-            self._answer(*only)
+            self._answer(only[0], only[1])
             self._input.operator.waits = bool(held)
             return
         for time, batch in self._input.drain():

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from sys import getsizeof
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 from timely.data.column_like import ColumnLike
 
 Array = NDArray[Any]
+
+_INT64: Final = np.dtype(np.int64)
 
 SAMPLED = 32
 """The number of rows, evenly spread over a batch, from which the size of text, bytes and list records is estimated."""
@@ -50,7 +52,10 @@ def bytes_of(columns: Iterable[Array]) -> int:
     total = 0
     for column in columns:
         total += column.nbytes
-        kind = column.dtype.kind
+        dtype = column.dtype
+        if dtype is _INT64:
+            continue
+        kind = dtype.kind
         if (kind == "T" or kind == "O") and not isinstance(column, ColumnLike):
             total += _contents_of(column)
     return total
