@@ -323,6 +323,18 @@ class Dataflow(DataflowCore):
             has_moved = self._propagate() or has_moved
         return has_moved
 
+    def send_progress(self) -> None:
+        """Send changes that peers may wait for, made since the last step. The next one applies what they do here."""
+        if self.loss or self.running is not None or self.sending is not None:
+            return
+        try:
+            changes = self.protocol.flush()
+            if changes is not None:
+                self._send_progress(changes)
+        except BaseException as error:
+            self.lose(error)
+            raise
+
     def _send_progress(self, changes: Changes) -> None:
         """Send changes to the workers that receive them from this one; these pass them on to all others."""
         sent = self._pass_on(self.protocol.targets, changes)

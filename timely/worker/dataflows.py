@@ -55,6 +55,13 @@ class Dataflows:
             dataflow.due.end_turn(not dataflow.is_idle)
         return has_run, has_changed
 
+    def send_progress(self) -> None:
+        """Send what has changed in the dataflows since the last step."""
+        for index in self._agenda.numbers():
+            dataflow = self.running.get(index)
+            if dataflow is not None:
+                dataflow.send_progress()
+
     def drop(self, index: int) -> None:
         """Forget a dataflow, complete or not; do nothing if it does not run."""
         # Removed first: a callback of `close` that drops the dataflow again finds nothing to do.

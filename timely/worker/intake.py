@@ -29,6 +29,8 @@ class Intake:
 
     def take_in(self) -> bool:
         """Deliver what has arrived, running nothing. Return whether there was more than questions and answers."""
+        if self._host.peers > 1:
+            self._dataflows.send_progress()  # first: peers wait for it while this worker receives
         moved = False
         arrived = self._host.allocator.receive()
         for sender, message in arrived:

@@ -645,3 +645,37 @@ def test_a_step_visits_only_the_dataflows_in_which_something_is_due() -> None:
         assert (worker.agenda.numbers(), worker.dataflows) == ([], [])
 
     execute_directly(program)
+
+
+def test_a_step_sends_what_the_program_did_before_it_receives(monkeypatch: pytest.MonkeyPatch) -> None:
+    called: list[str] = []
+    send, receive = ThreadAllocator.send, ThreadAllocator.receive
+
+    def sending(allocator: ThreadAllocator, peer: int, message: Any) -> None:
+        if allocator.index == 0:
+            called.append(type(message).__name__)
+        send(allocator, peer, message)
+
+    def receiving(allocator: ThreadAllocator) -> list[tuple[int, Any]]:
+        if allocator.index == 0:
+            called.append("receive")
+        return receive(allocator)
+
+    monkeypatch.setattr(ThreadAllocator, "send", sending)
+    monkeypatch.setattr(ThreadAllocator, "receive", receiving)
+
+    def program(worker: Worker) -> list[str]:
+        with worker.dataflow() as scope:
+            numbers, stream = new_input(scope)
+            probe = stream.exchange().probe()
+        numbers.advance_to(1)
+        worker.step_while(lambda: probe.less_than(1))
+        called.clear()
+        numbers.advance_to(2)
+        worker.step()
+        first = called[:2]
+        worker.step_while(lambda: probe.less_than(2))
+        numbers.close()
+        return first
+
+    assert execute(program, Config(workers=2))[0] == ["ProgressUpdate", "receive"]
