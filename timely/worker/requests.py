@@ -10,13 +10,21 @@ from itertools import count
 from math import isfinite
 
 from timely.arguments import check_functions
+from timely.config import Config
+
+QUIET_SECONDS = 100e-6
+"""For so long a worker with peers in other processes does no chores: their next message may be on its way."""
 
 
 class Requests:
     """Functions that a worker is to call. Any thread may `call`; `wake` then ends the worker's sleep."""
 
-    def __init__(self, wake: Callable[[], None]) -> None:
+    def __init__(self, wake: Callable[[], None], config: Config) -> None:
         self._wake = wake
+        # Workers that share an interpreter would wait for it in vain.
+        self._quiet = QUIET_SECONDS if config.processes > 1 and config.workers == 1 else 0.0
+        self.busy_at = 0.0
+        """The moment of the monotonic clock at which the worker last did anything but a chore."""
         self.calls: deque[Callable[[], None]] = deque()
         self.timers: list[tuple[float, int, Callable[[], None]]] = []
         self.chores: deque[Callable[[], bool]] = deque()
@@ -53,8 +61,10 @@ class Requests:
             has_run = True
         return has_run
 
-    def tend(self) -> None:
-        """Call the next chore, and keep it for another turn unless it is done."""
+    def tend(self, now: float) -> None:
+        """Call the next chore, and keep it for another turn unless it is done; not if the worker was busy just now."""
+        if now - self.busy_at < self._quiet:
+            return
         # Removed first, so a chore that raises is not called again.
         chore = self.chores.popleft()
         if chore():
