@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time as clock
 from collections import deque
 from collections.abc import Callable
@@ -64,6 +65,7 @@ class Requests:
     def tend(self, now: float) -> None:
         """Call the next chore, and keep it for another turn unless it is done; not if the worker was busy just now."""
         if now - self.busy_at < self._quiet:
+            os.sched_yield()  # a peer may need this processor
             return
         # Removed first, so a chore that raises is not called again.
         chore = self.chores.popleft()
