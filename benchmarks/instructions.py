@@ -5,8 +5,8 @@
 
 Callgrind, of valgrind, runs changes of a small graph and counts. The table has the functions of compiled modules
 (`TIMELY_COMPILE=1`): how often one change calls each, and how many instructions these calls take, with all that they
-call. `--of` shows where a function's come from, and what they are spent in. Kernels have addresses in place of names.
-Memory that is waited for does not count.
+call. `--of` shows what calls a function, and what that calls. Kernels have addresses in place of names. Time that is
+spent waiting for memory does not show.
 """
 
 from __future__ import annotations
@@ -194,10 +194,8 @@ def main() -> None:
             sys.exit(f"callgrind failed\n{done.stderr}")
         with file.open() as lines:
             found = counted(lines)
-    if given.of is None:
-        print(*table(found, given.changes, given.rows), sep="\n")
-    else:
-        print(*details(found, given.changes, given.of), sep="\n")
+    shown = table(found, given.changes, given.rows) if given.of is None else details(found, given.changes, given.of)
+    print("\n".join(shown) or f"no function has {given.of!r} in its name")
 
 
 if __name__ == "__main__":
