@@ -24,7 +24,7 @@ from differential.session.interrupt import Deferral
 from differential.session.item import Item, failure, refuse_readers
 from differential.session.live import Watch, Watches
 from differential.session.near import meant
-from differential.session.netting import Begun, Nets, Stated, changes_of
+from differential.session.netting import Begun, Nets, Stated, changes_of, forget_kinds
 from differential.session.outcome import stating_outcome
 from differential.session.rows import Rows
 from differential.session.site import Definition, Site
@@ -156,16 +156,13 @@ class Catalog:
         """Forget all but the first `kept` statements, and drop the tables that lose the rows they begin with."""
         with self.exclusive():
             self.blocks.refuse_other_task()
-            left = {item for item, _ in (*self._aside, *self._pending[:kept])}
-            forgotten = {item for item, _ in self._pending[kept:]} - left
+            begun = self.begun & {item for item, _ in self._pending[kept:]}
+            if begun:
+                begun -= {item for item, _ in (*self._aside, *self._pending[:kept])}
             del self._pending[kept:]  # in place: to `commit_apart`, another list means that a commit has begun
             self.blocks.forget_beyond(kept)
-            for item in self.items.values():
-                item.schema.forget()
-            for item, statement in self._pending:
-                item.schema.fit(item.name, item.names or (), statement.columns)
-                item.schema.fit_lists(item.name, item.names or (), statement.columns)
-            self._unmake(self.begun & forgotten)
+            forget_kinds(self.items.values(), self._pending)
+            self._unmake(begun)
 
     def _unmake(self, tables: set[Item]) -> None:
         """Drop tables without their first rows, except those that views, sources or event times use."""

@@ -48,6 +48,7 @@ class Schema:
         self._committed: Mapping[str, AnyKind] = self._kinds
         self._shapes: Mapping[str, str] = {}
         self._shapes_committed: Mapping[str, str] = self._shapes
+        self._before: tuple[Mapping[str, AnyKind], Mapping[str, str]] = self._kinds, self._shapes
 
     def declare(self, name: str, example: Column) -> None:
         """Fix the kind of a column to that of an array."""
@@ -128,9 +129,16 @@ class Schema:
         """Keep the kinds that are known now: rows of these kinds are committed."""
         self._committed, self._shapes_committed = self._kinds, self._shapes
 
-    def forget(self) -> None:
-        """Forget kinds that only uncommitted rows had."""
+    def forget(self) -> bool:
+        """Forget kinds that only uncommitted rows had; return whether there were any."""
+        self._before = self._kinds, self._shapes
         self._kinds, self._shapes = self._committed, self._shapes_committed
+        return not self.is_as_before
+
+    @property
+    def is_as_before(self) -> bool:
+        """Whether the kinds are known that the last `forget` has found."""
+        return (self._kinds, self._shapes) == self._before
 
 
 def _first_lists(column: Column) -> list[Any]:

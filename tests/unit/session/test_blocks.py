@@ -8,7 +8,7 @@ from __future__ import annotations
 import gc
 import signal
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from contextvars import copy_context
 from threading import Event, Thread
 from typing import Any
@@ -16,7 +16,8 @@ from typing import Any
 import pytest
 
 from differential import Session
-from differential.errors import SessionError
+from differential.session.schema import Schema
+from timely.errors import DataError, SessionError
 
 TORN = r"a transaction\(\) block .* has not ended in the thread in which it began"
 
@@ -166,3 +167,46 @@ def test_a_block_that_fails_after_a_rollback_leaves_nothing_of_its_changes(db: S
     numbers.insert(x=6)
     db.commit()
     assert numbers.records() == [(6,)]
+
+
+@pytest.mark.parametrize("columns", [{"x": int}, {"x": []}], ids=["stated", "found"])
+def test_a_block_that_fails_inside_of_another_fits_few_statements_again(
+    db: Session, columns: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows, fitted = db.table("rows", columns), []
+    fit = Schema.fit
+
+    def counted(self: Schema, *given: Any) -> Any:
+        fitted.append(given)
+        return fit(self, *given)
+
+    monkeypatch.setattr(Schema, "fit", counted)
+    with db.transaction():
+        for x in range(50):
+            rows.insert(x=x)
+            with suppress(ValueError), db.transaction():
+                rows.insert(x=x)
+                raise ValueError
+    assert rows.records() == [(x,) for x in range(50)]
+    assert len(fitted) <= 50 * 3, "each statement is fitted as it is made, and at most one again for each block"
+
+
+def test_a_block_that_fails_forgets_the_kinds_that_it_alone_has_found(db: Session) -> None:
+    rows = db.table("rows", {"x": [], "y": []}, key="x")
+    with db.transaction():
+        rows.insert(x=1, y="a")
+        rows.delete(x=2)
+        with suppress(ValueError), db.transaction():
+            rows.insert(x=2, y="b")
+            raise ValueError
+        with pytest.raises(DataError, match="column 'y' of table 'rows' holds text, not integers such as 3"):
+            rows.insert(x=3, y=3)
+    db.drop("rows")
+    rows = db.table("rows", {"x": [], "y": []}, key="x")
+    with db.transaction():
+        rows.delete(x=2)
+        with suppress(ValueError), db.transaction():
+            rows.insert(x=2, y="a")
+            raise ValueError
+        rows.insert(x=3, y=3)
+    assert rows.records() == [(3, 3)]
