@@ -95,12 +95,13 @@ def with_types(relation: R, types: Mapping[str, str | None]) -> R:
 
 def matched_columns(what: str, left: Named, right: Named, on: On) -> tuple[list[str], list[str]]:
     """Return the columns of both sides that are to be equal. Raises BuildError if one of them does not exist."""
-    if not isinstance(on, Iterable) or not on:
+    names = [*on] if isinstance(on, Iterable) else []
+    if not names or not all(isinstance(each, str) for each in names):
         raise BuildError(
             f"{what} (at {user_origin()}): on={on!r:.80} names no column: on='city' and on=['city', 'year'] name "
             "columns that both sides have, and on={'city': 'name'} one here and one of the other side"
         )
-    pairs = dict(on) if isinstance(on, Mapping) else {each: each for each in ([on] if isinstance(on, str) else on)}
+    pairs = dict(on) if isinstance(on, Mapping) else {each: each for each in ([on] if isinstance(on, str) else names)}
     known_columns(left.names, what, [*pairs])
     known_columns(right.names, what, [*pairs.values()], "the other side has")
     return [*pairs], [*pairs.values()]

@@ -37,6 +37,10 @@ WRONG = [
     (lambda t: t.o.select("id", keys=5), r"select \(at .*\): `keys` is .* from 1 to 1, not 5"),
     (lambda t: t.o.join(t.c.select("city"), on=[]), r"join \(at .*\): on=\[\] names no column: on='city'"),
     (
+        lambda t: t.o.join(t.c, on=[("c", "id")]),
+        r"join \(at .*\): on=\[\('c', 'id'\)\] names no column: .* on=\{'city': 'name'\}",
+    ),
+    (
         lambda t: t.o.join(t.o).filter(lambda r: r.id > 1),
         r"filter \(at .*\): the columns have no names, because join \(at .*\) has the columns "
         r"'c', 'day', 'x' of both sides: join\(other, on='column'\) .* named\(name, \.\.\.\)",
