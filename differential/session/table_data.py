@@ -40,6 +40,18 @@ NAMES: dict[type, str] = {
 """The types of columns that classes of Python stand for. With `| None` they may have nulls."""
 
 
+_ELSEWHERE: dict[str, type] = {
+    **dict.fromkeys(("integer", "bigint"), int),
+    **dict.fromkeys(("double", "real"), float),
+    **dict.fromkeys(("varchar", "string"), str),
+    **dict.fromkeys(("timestamp", "datetime64[ns]", "datetime64[us]"), dt.datetime),
+    "boolean": bool,
+    "blob": bytes,
+    "interval": dt.timedelta,
+}
+"""The same for names of types in SQL and pandas, in lower case."""
+
+
 def columns_of(
     data: Any, names: Sequence[str] | None, types: Mapping[str, str] = MappingProxyType({})
 ) -> tuple[tuple[str, ...], tuple[Column, ...]]:
@@ -178,12 +190,12 @@ def refuse_names_of_types(table: str, data: Any) -> None:
 def _type_named(name: str) -> str | None:
     """Return how a program writes the type of a column of this name; None if there is no such type.
 
-    >>> [_type_named(name) for name in ("int", "int64", "text?", "datetime", "decimal(9, 2)", "Rome")]
-    ['int', 'int', 'str | None', 'datetime.datetime', "typed([], 'decimal(9, 2)')", None]
+    >>> [_type_named(name) for name in ("int", "int64", "text?", "datetime", "BIGINT", "decimal(9, 2)", "Rome")]
+    ['int', 'int', 'str | None', 'datetime.datetime', 'int', "typed([], 'decimal(9, 2)')", None]
     """
     nulls = " | None" if name.endswith("?") else ""
     plain = name.removesuffix("?")
-    known = next((of for of, stands in NAMES.items() if plain in (stands, of.__name__)), None)
+    known = next((of for of, stands in NAMES.items() if plain in (stands, of.__name__)), _ELSEWHERE.get(plain.lower()))
     if known is not None:
         return f"{_written(known)}{nulls}"
     try:
@@ -308,6 +320,8 @@ def _column(name: str, values: Any) -> Column:
             return column_of(values, name)
         return as_columns((np.atleast_1d(as_column(values)),))[0]
     except DataError as error:
+        if _is_other_type(values):
+            raise _no_type(name, values) from None
         raise DataError(f"column {name!r}: {str(error).removeprefix(f'column {name!r}: ')}") from None
 
 
@@ -322,13 +336,31 @@ def _empty(name: str, of: Any) -> Column:
     classes = set(get_args(of)) if get_origin(of) in (Union, UnionType) else {of}
     stands = [NAMES[each] for each in classes - {NoneType} if each in NAMES]
     if len(stands) != 1 or len(classes - {NoneType}) != 1:
-        shown = getattr(of, "__name__", of)
-        raise SessionError(
-            f"column {name!r}: {shown} is not a column type: use {', '.join(each.__name__ for each in NAMES)}, one of "
-            "them `| None`, or typed([], 'decimal(18, 2)') of differential.frames for any other type"
-        )
+        raise _no_type(name, of)
     nullable = NoneType in classes and stands[0] in _PLAIN
     return cast(Column, typed([], f"{stands[0]}?" if nullable else stands[0]))
+
+
+def _is_other_type(value: Any) -> bool:
+    """Return whether a value is a type that is not a class: `list[int]`, or one of NumPy, pandas, Polars or Arrow.
+
+    >>> _is_other_type(list[int]), _is_other_type(np.dtype("int64")), _is_other_type(3)
+    (True, True, False)
+    """
+    classes = [each for each in type(value).__mro__ if each.__module__.partition(".")[0] in _LIBRARIES]
+    return get_origin(value) is not None or any(each.__name__.lower().endswith("type") for each in classes)
+
+
+_LIBRARIES = ("numpy", "pandas", "polars", "pyarrow")
+
+
+def _no_type(name: str, of: Any) -> SessionError:
+    """Return the error for what is given as the type of a column, and is not one here."""
+    shown = of.__name__ if isinstance(of, type) else of
+    return SessionError(
+        f"column {name!r}: {shown} is not a column type: use {', '.join(each.__name__ for each in NAMES)}, one of "
+        "them `| None`, or typed([], 'decimal(18, 2)') of differential.frames for any other type"
+    )
 
 
 _PLAIN = ("int64", "float64", "bool", "text", "bytes")

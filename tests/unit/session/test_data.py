@@ -7,10 +7,11 @@ import datetime as dt
 import pickle
 import re
 from collections import namedtuple
+from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -478,12 +479,33 @@ def test_kinds_that_were_rolled_back_are_forgotten() -> None:
         (7, "int is not a table"),
         ({}, "needs columns"),
         ({"a": complex}, "complex is not a column type"),
+        (
+            {"a": int, "b": list[int]},
+            r"column 'b': list\[int\] is not a column type: use int, .*, list, dict, one of them",
+        ),
+        ({"a": Literal["x"]}, r"column 'a': typing.Literal\['x'\] is not a column type"),
+        ({"a": int | str}, r"column 'a': int \| str is not a column type"),
         ([(1, 2)], "need names of columns"),
     ],
 )
 def test_what_is_no_table_is_refused(data: Any, message: str) -> None:
     with Session() as db, pytest.raises(SessionError, match=message):
         db.table("wrong", data)
+
+
+@pytest.mark.parametrize(
+    ("library", "of", "shown"),
+    [
+        ("numpy", lambda numpy: numpy.dtype("int64"), "int64"),
+        ("pandas", lambda pandas: pandas.Int64Dtype(), "Int64"),
+        ("polars", lambda polars: polars.Datetime("us"), r"Datetime\(.*\)"),
+        ("pyarrow", lambda pyarrow: pyarrow.int64(), "int64"),
+    ],
+)
+def test_a_type_of_another_library_is_not_taken_for_a_value(library: str, of: Callable[[Any], Any], shown: str) -> None:
+    columns = {"a": of(pytest.importorskip(library, reason="the extra `test` has it"))}
+    with Session() as db, pytest.raises(SessionError, match=rf"column 'a': {shown} is not a column type: use int, "):
+        db.table("wrong", columns)
 
 
 @pytest.mark.parametrize("data", [{1: [1]}, [{"a": 1, 1: 2}]])

@@ -94,6 +94,8 @@ def test_a_tuple_in_place_of_a_list_of_rows_is_refused_with_the_list() -> None:
     [
         ({"a": "int64"}, r"\{'a': int\}"),
         ({"a": "datetime", "b": "text?"}, r"\{'a': datetime.datetime, 'b': str \| None\}"),
+        ({"a": "BIGINT", "b": "VARCHAR", "c": "double"}, r"\{'a': int, 'b': str, 'c': float\}"),
+        ({"a": "datetime64[ns]", "b": "boolean"}, r"\{'a': datetime.datetime, 'b': bool\}"),
         ({"a": "decimal(9, 2)"}, r"\{'a': typed\(\[\], 'decimal\(9, 2\)'\)\}"),
     ],
 )
