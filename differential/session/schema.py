@@ -72,7 +72,8 @@ class Schema:
                 if len(mine):
                     mine = _fitting(mine, kinds.setdefault(name, kind_of(mine)))
             except DataError as error:
-                raise DataError(f"column {name!r} of table {table!r} {error}") from None
+                remedy = _made(kinds.get(name), kind_of(column))
+                raise DataError(f"column {name!r} of table {table!r} {error}{remedy}") from None
             fitting.append(mine)  # a copy: the program may write to what it has given
         self._kinds = kinds  # only now: a statement that is refused states no kind
         return tuple(fitting)
@@ -276,6 +277,24 @@ def _other(column: Column, found: AnyKind, kind: AnyKind) -> DataError:
     if type_name(kind).removesuffix("?") == "int64" and column.dtype.kind == "f" and np.isnan(column).any():
         remedy = ": pandas makes floats of whole numbers beside missing values, and convert_dtypes() makes integers"
     return DataError(f"holds {one}, not {other} such as {column[:1].tolist()[0]!r:.100}{remedy}")
+
+
+def _made(kind: AnyKind | None, found: AnyKind) -> str:
+    """Return the end of an error: an expression that makes a value of one kind of a `value` of another, if one does.
+
+    >>> _made(kind_of(typed([], "date")), ColumnKind.TEXT)
+    ': datetime.date.fromisoformat(value) makes one'
+    """
+    base = "" if kind is None else type_name(kind).removesuffix("?")
+    made = None
+    if base.startswith("decimal") and found in (ColumnKind.INT, ColumnKind.FLOAT, ColumnKind.TEXT):
+        made = "decimal.Decimal(str(value))"
+    elif base in ("float16", "float32") and found is ColumnKind.FLOAT:
+        made = f"numpy.{base}(value)"
+    elif found is ColumnKind.TEXT:
+        of = {"date": "date", "timestamp": "datetime", "time": "time"}.get(base.partition("[")[0])
+        made = of and f"datetime.{of}.fromisoformat(value)"
+    return f": {made} makes one" if made else ""
 
 
 def _shown(kind: AnyKind) -> str:

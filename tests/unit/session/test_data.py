@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import datetime as dt
+import decimal
 import pickle
 import re
 from collections import namedtuple
@@ -459,6 +460,35 @@ def test_a_row_that_does_not_fit_is_refused_where_it_is_stated(row: dict[str, An
             table.insert(row)
         assert db.commit() == 1
         assert table.records() == [(1, 2.0)]
+
+
+@pytest.mark.parametrize(
+    ("of", "value"),
+    [
+        ("decimal(18, 2)", 1),
+        ("decimal(18, 2)", 1.5),
+        ("decimal(18, 2)", "1.5"),
+        ("float32", 0.1),
+        ("float32?", 0.1),
+        ("date", "2026-03-01"),
+        ("timestamp[us]", "2026-03-01 12:00:00"),
+        ("time[us]", "12:00:00"),
+    ],
+)
+def test_the_error_for_a_value_of_another_type_has_an_expression_that_makes_one_of_the_column(
+    of: str, value: object
+) -> None:
+    with Session() as db:
+        table = db.table("t", {"x": typed([], of)})
+        with pytest.raises(
+            DataError, match=r"column 'x' of table 't' holds .*, not .* such as .* makes one$"
+        ) as raised:
+            table.insert(x=value)
+        expression = str(raised.value).rpartition(": ")[2].removesuffix(" makes one")
+        modules = {"datetime": dt, "decimal": decimal, "numpy": np}
+        table.insert(x=eval(expression, modules | {"value": value}))
+        db.commit()
+        assert len(table) == 1
 
 
 def test_kinds_that_were_rolled_back_are_forgotten() -> None:
