@@ -9,6 +9,9 @@ from differential.session.near import refuse_name
 from timely.errors import SessionError
 from timely.lowlevel import notify
 
+SHOWN = 4
+"""How many further views the error of a commit explains: all views that read one that has failed are dropped."""
+
 
 class Failures:
     """Finds which items of a session have failed, and looks at them only if any item has failed since it found none."""
@@ -51,7 +54,11 @@ def report(failed: list[Item], commit: int | None) -> None:
         for item in failed:
             notify(f"{failure(item, item.error)}")
     elif failed:
-        others = "".join(f"; dropped, too: {failure(item, item.error)}" for item in failed[1:])
+        # Those with a cause of their own come first: the others read a view that was dropped.
+        rest = sorted(failed[1:], key=lambda item: isinstance(item.error, SessionError))
+        others = "".join(f"; dropped, too: {failure(item, item.error)}" for item in rest[:SHOWN])
+        if len(rest) > SHOWN:
+            others += f"; dropped, too: {len(rest) - SHOWN} more; list(db) names what is left"
         cause = failed[0].error
         why = f"{failure(failed[0], cause)} (commit {commit} is complete, and the view is dropped{others})"
         raise SessionError(why) from cause

@@ -283,6 +283,23 @@ def test_a_definition_that_fails_is_not_added(db: Session, definition: Any, mess
     assert good.records() == [(1, 3), (2, 1)]
 
 
+def test_the_error_of_a_commit_explains_few_of_the_views_that_are_dropped_and_first_those_with_a_cause_of_their_own(
+    db: Session,
+) -> None:
+    for name, read in [("v0", "orders"), *((f"v{at}", f"v{at - 1}") for at in range(1, 10)), ("alone", "orders")]:
+        function = fails_from(100) if read == "orders" else lambda customer, total: (customer, total)
+        db.view(name, lambda t, read=read, function=function: t[read].map(function))
+    orders(db).insert(customer=1, total=100)
+    with pytest.raises(SessionError, match=r"^view 'v0' failed") as error:
+        db.commit()
+    shown = str(error.value).split("; dropped, too: ")[1:]
+    assert len(shown) == 5
+    assert shown[0].startswith("view 'alone' failed")
+    assert shown[1] == "view 'v1' reads view 'v0', which was dropped"
+    assert shown[4] == "6 more; list(db) names what is left)"
+    assert list(db) == ["orders"]
+
+
 def test_a_view_that_fails_in_a_commit_is_dropped_with_its_readers_and_others_go_on(db: Session) -> None:
     bad = db.view("bad", lambda t: t.orders.map(fails_from(100)))
     reader = db.view("reader", lambda t: t.bad.map(lambda customer, total: total))
