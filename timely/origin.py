@@ -25,6 +25,8 @@ _PACKAGES = tuple(
 _COMPILED = ("timely" + os.sep, "differential" + os.sep)
 """Compiled modules name their source files relative to the directory of the build (see `hatch_build.py`)."""
 
+_MODULES = ("timely.", "differential.")
+
 _PYTHON = tuple(sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib"))
 _INSTALLED = tuple(sysconfig.get_path(name) + os.sep for name in ("purelib", "platlib"))
 
@@ -69,13 +71,20 @@ def _is_python(file: str) -> bool:
     return file.startswith("<frozen") or (file.startswith(_PYTHON) and not file.startswith(_INSTALLED))
 
 
+def _is_generated(frame: FrameType) -> bool:
+    """Return whether a frame is of a method that `dataclass` has made for a class of this library."""
+    return frame.f_code.co_filename == "<string>" and frame.f_globals.get("__name__", "").startswith(_MODULES)
+
+
 def user_origin() -> Origin:
     """Return the innermost line of the call stack that is neither this library's nor Python's."""
     origin = _instead.get()
     if origin is not None:
         return origin
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and (is_ours(frame.f_code.co_filename) or _is_python(frame.f_code.co_filename)):
+    while frame is not None and (
+        is_ours(frame.f_code.co_filename) or _is_python(frame.f_code.co_filename) or _is_generated(frame)
+    ):
         frame = frame.f_back
     if frame is None:
         return _attributed.get() or Origin("<unknown>", 0)

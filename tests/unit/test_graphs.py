@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from datetime import date
 from decimal import Decimal
@@ -63,6 +64,39 @@ def test_an_edge_that_occurs_very_often_leads_to_no_other_ranks(occurrences: int
         return pagerank(edges, rounds=1)
 
     assert example(ranks) == [((1, 575000), 1), ((2, 575000), 1)]
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"unit": 3}, "`unit` must be from 7 to 2 ** 32, not 3"),
+        ({"unit": 1 << 33}, "`unit` must be from 7 to 2 ** 32, not 8589934592"),
+        ({"damping": 1}, "`damping` must be a number of at least 0 and less than 1, not 1"),
+        ({"damping": 0.99999}, "`damping` must be at most 0.999, not 0.99999"),
+        ({"tolerance": 1.5}, "`tolerance` must be a share of the mean rank, from 0 to 1, or None, not 1.5"),
+    ],
+)
+def test_what_pagerank_cannot_do_is_refused_at_its_line(options: dict[str, Any], problem: str) -> None:
+    with pytest.raises(BuildError, match=rf"^pagerank \(at {__file__}:\d+\): {re.escape(problem)}$"):
+        example(lambda scope: pagerank(Collection.of(scope, 1, 2), **options))
+
+
+@pytest.mark.parametrize(
+    ("labels", "productions", "problem"),
+    [
+        ([], [("b", ["a"])], "`edges` must have at least one label"),
+        (None, [("b", ["a"])], "`edges` must be a dictionary of edges by label, not None"),
+        (["a"], [("b", ["c"])], "the production of 'b' cannot be used: no edges and no production have the label 'c'"),
+        (["a"], [("b", [])], "the production of 'b' cannot be used: it has no body"),
+    ],
+)
+def test_a_grammar_without_edges_is_refused_at_its_line(labels: Any, productions: Any, problem: str) -> None:
+    def program(scope: Scope) -> Collection:
+        edges: Any = None if labels is None else {label: Collection.of(scope, 1, 2) for label in labels}
+        return grammar_reachability(edges, productions)["b"]
+
+    with pytest.raises(BuildError, match=rf"^grammar_reachability \(at {__file__}:\d+\): {re.escape(problem)}$"):
+        example(program)
 
 
 @pytest.mark.parametrize("productions", [None, 5, "ab", [5], [("b", 5)]])

@@ -9,7 +9,7 @@ from timely.errors import BuildError
 from timely.graphlinq.degrees import degrees as _degrees
 from timely.graphlinq.index import as_nodes, check_edges
 from timely.graphlinq.layers import Layers
-from timely.lowlevel import Array, Columns, concatenate, of_columns
+from timely.lowlevel import Array, Columns, check_streams, concatenate, of_columns, user_origin
 
 Partition = Literal["source", "edge"]
 
@@ -19,11 +19,9 @@ class GraphCore:
 
     def __init__(self, edges: Stream, *, partition: Partition = "source") -> None:
         if partition not in ("source", "edge"):
-            raise BuildError(f"a graph is partitioned by 'source' or by 'edge', not by {partition!r}")
-        if not isinstance(edges, Stream):
-            raise BuildError(
-                f"a graph is made of a stream of edges, such as scope.to_stream(...), not of {edges!r:.80}"
-            )
+            where = f"Graph (at {user_origin()})"
+            raise BuildError(f"{where}: a graph is partitioned by 'source' or by 'edge', not by {partition!r}")
+        check_streams("Graph", edges=edges)
         self.edges = edges.map_batch(_checked, name="edges")
         self.scope: Scope = edges.scope
         self.partition: Partition = partition

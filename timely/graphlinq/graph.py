@@ -15,11 +15,11 @@ messages; its frontier shows for which times the index is complete.
 
 from __future__ import annotations
 
-from timely.errors import BuildError
 from timely.graphlinq.core import GraphCore
 from timely.graphlinq.graph_reduce import graph_reduce as _graph_reduce
 from timely.graphlinq.pregel import pregel as _pregel
 from timely.graphlinq.transmit import graph_join as _graph_join, transmit as _transmit
+from timely.lowlevel import check_kind
 
 
 class Graph(GraphCore):
@@ -41,5 +41,4 @@ class Graph(GraphCore):
 
 def check_graph(name: str, graph: object) -> None:
     """Raise BuildError unless an algorithm is given a graph."""
-    if not isinstance(graph, Graph):
-        raise BuildError(f"{name} takes a graph, such as Graph(edges), not {graph!r:.80}")
+    check_kind(name, Graph, "a graph, such as Graph(edges)", graph=graph)

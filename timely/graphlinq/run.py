@@ -28,6 +28,7 @@ from timely.lowlevel import (
     in_type,
     total,
     total_of_totals,
+    user_origin,
 )
 
 Rows = Ints | slice
@@ -56,7 +57,9 @@ class Aggregator:
 
     def __post_init__(self) -> None:
         if not isinstance(self.combine, np.ufunc):
-            raise BuildError(f"an aggregator combines values by a ufunc, such as np.add, not by {self.combine!r:.80}")
+            where = f"Aggregator (at {user_origin()})"
+            what = "an aggregator combines values by a ufunc, such as np.add"
+            raise BuildError(f"{where}: {what}, not by {self.combine!r:.80}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,12 +95,14 @@ class VertexProgram:
     supersteps: int | None = None
 
     def __post_init__(self) -> None:
-        number = self.supersteps
+        where, number = f"VertexProgram (at {user_origin()})", self.supersteps
         if number is not None and (not isinstance(number, Integral) or isinstance(number, bool) or number < 0):
-            raise BuildError(f"a vertex program cannot run {number!r:.80} supersteps: it is a whole number from 0 on")
+            raise BuildError(f"{where}: it cannot run {number!r:.80} supersteps: it is a whole number from 0 on")
         given = self.aggregators
         if not isinstance(given, Mapping) or not all(isinstance(each, Aggregator) for each in given.values()):
-            raise BuildError(f"aggregators are a dictionary, such as {{'sum': Aggregator(...)}}, not {given!r:.80}")
+            raise BuildError(
+                f"{where}: aggregators are a dictionary, such as {{'sum': Aggregator(...)}}, not {given!r:.80}"
+            )
 
 
 class Run:

@@ -12,7 +12,9 @@ from differential import Collection, example as example_of_collections
 from timely import Config, Pipeline, Worker, example, execute, execute_directly, new_input, replay_into
 from timely.errors import BuildError, CapabilityError, OperatorError, TimelyError
 from timely.graphlinq import (
+    Aggregator,
     Graph,
+    VertexProgram,
     landmark_distances,
     pagerank,
     strongly_connected_components,
@@ -20,6 +22,10 @@ from timely.graphlinq import (
 )
 
 NAN = float("nan")
+
+
+def hops(**options: Any) -> VertexProgram:
+    return VertexProgram(init=abs, message=abs, combine=np.minimum, update=min, **options)
 
 
 def test_all_nans_are_one_key() -> None:
@@ -62,11 +68,18 @@ def test_a_key_that_is_nan_keeps_its_state() -> None:
         (lambda stream: stream.capture_into("x"), r"^capture takes .* such as EventFileWriter\(path\), not 'x'$"),
         (lambda stream: replay_into(stream.scope, ["x"]), r"^replay takes .* such as \[EventFileReader\(path\)\], not"),
         (lambda stream: replay_into(stream.scope, "x"), r"^replay takes a list of sources"),
-        (lambda stream: Graph([(1, 2)]), r"^a graph is made of a stream of edges, .*, not of \[\(1, 2\)\]$"),
-        (lambda stream: pagerank(stream), r"^pagerank takes a graph, such as Graph\(edges\), not <stream in scope"),
-        (weakly_connected_components, r"^weakly_connected_components takes a graph"),
-        (strongly_connected_components, r"^strongly_connected_components takes a graph"),
-        (lambda stream: landmark_distances(stream, [1]), r"^landmark_distances takes a graph"),
+        (lambda stream: Graph([(1, 2)]), r"^Graph \(at .*d.py:\d+\): `edges` must be a stream, .* not \[\(1, 2\)\]$"),
+        (lambda stream: Graph(stream, partition="x"), r"^Graph \(at .*d.py:\d+\): .* by 'edge', not by 'x'$"),
+        (lambda stream: Aggregator(sum, abs), r"^Aggregator \(at .*d.py:\d+\): .* by a ufunc, .* not by <built-in"),
+        (lambda stream: hops(supersteps=-1), r"^VertexProgram \(at .*d.py:\d+\): .* run -1 supersteps"),
+        (lambda stream: hops(aggregators=3), r"^VertexProgram \(at .*d.py:\d+\): .* dictionary, .*, not 3$"),
+        (lambda stream: pagerank(stream), r"^pagerank \(at .*d.py:\d+\): `graph` must be .*, not <stream in sc"),
+        (weakly_connected_components, r"^weakly_connected_components \(at .*d.py:\d+\): `graph` must be a graph"),
+        (strongly_connected_components, r"^strongly_connected_components \(at .*d.py:\d+\): `graph` must be a graph"),
+        (
+            lambda stream: landmark_distances(stream, [1]),
+            r"^landmark_distances \(at .*d.py:\d+\): `graph` must be a graph",
+        ),
         (
             lambda stream: stream.scope.feedback("a"),
             r"^feedback \(at .*d.py:\d+\): `step` must be a whole .*, not 'a'$",
@@ -76,8 +89,8 @@ def test_a_key_that_is_nan_keeps_its_state() -> None:
         (lambda stream: stream.partition(0, abs), r"^partition \(at .*\): `parts` must be a whole .* 1, not 0$"),
         (lambda stream: stream.partition(True, abs), r"^partition \(at .*\): `parts` must be a whole .*, not True$"),
         (lambda stream: Collection(stream).iterate(3), r"must be a function of a collection, not 3"),
-        (lambda stream: pagerank(Graph(stream), damping=2), r"^pagerank: damping must be .* less than 1, not 2$"),
-        (lambda stream: pagerank(Graph(stream), damping="x"), r"^pagerank: damping must be .* less than 1, not 'x'$"),
+        (lambda stream: pagerank(Graph(stream), damping=2), r"^pagerank \(at .*d.py:\d+\): .* less than 1, not 2$"),
+        (lambda stream: pagerank(Graph(stream), damping="x"), r"^pagerank \(at .*d.py:\d+\): .* than 1, not 'x'$"),
         (
             lambda stream: pagerank(Graph(stream), rounds="3"),
             r"^pagerank \(at .*d.py:\d+\): `rounds` must be .*, not '3'$",
@@ -86,10 +99,16 @@ def test_a_key_that_is_nan_keeps_its_state() -> None:
             lambda stream: pagerank(Graph(stream), rounds=1.5),
             r"^pagerank \(at .*d.py:\d+\): `rounds` must be .*, not 1.5$",
         ),
-        (lambda stream: pagerank(Graph(stream), tolerance="x"), r"^pagerank: tolerance must be a number .*, not 'x'$"),
-        (lambda stream: pagerank(Graph(stream), tolerance=-1), r"^pagerank: .* number of at least 0, .*, not -1$"),
-        (lambda stream: landmark_distances(Graph(stream), 0.5), r"^landmark_distances: .* list of nodes, .*, not 0.5$"),
-        (lambda stream: landmark_distances(Graph(stream), ["a"]), r"^landmark_distances: .* nodes, .*, not \['a'\]$"),
+        (lambda stream: pagerank(Graph(stream), tolerance="x"), r"^pagerank \(at .*d.py:\d+\): `tol.*, not 'x'$"),
+        (
+            lambda stream: pagerank(Graph(stream), tolerance=-1),
+            r"^pagerank \(at .*d.py:\d+\): .* at least 0, .*, not -1$",
+        ),
+        (lambda stream: landmark_distances(Graph(stream), 0.5), r"^landmark_distances \(at .*d.py:\d+\): .* not 0.5$"),
+        (
+            lambda stream: landmark_distances(Graph(stream), ["a"]),
+            r"^landmark_distances \(at .*d.py:\d+\): .* not \['a'\]$",
+        ),
         (
             lambda stream: Graph(stream).pregel(None),
             r"^pregel \(at .*test_refused.py:\d+\): `program` must be a VertexProgram\(.*, not None$",
