@@ -13,7 +13,6 @@ import io
 import json
 import os
 import re
-import select
 import stat
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -22,7 +21,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Self
 
 from timely.errors import ConfigError, DataError
-from timely.services import has_prefixes
+from timely.services import has_no_reader, has_prefixes
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -91,7 +90,7 @@ class OutputFile:
             if self.name == STANDARD:
                 self._file.flush()
                 # A large write that its reader ends halfway succeeds, so we ask whether there still is a reader.
-                if kind is None and _has_no_reader(self._file):
+                if kind is None and has_no_reader(self._file):
                     raise BrokenPipeError
                 return
             if kind is None and self._partial is not None:
@@ -185,18 +184,6 @@ def empty_standard_output() -> None:
         sys.stdout.flush()
         return
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def _has_no_reader(file: IO[Any]) -> bool:
-    """Return whether a file is a pipe whose other end is closed."""
-    try:
-        descriptor = file.fileno()
-    except OSError:  # the program has put something else in the place of standard output
-        return False
-    poll = select.poll()
-    # No events are asked for: POLLERR is reported in any case.
-    poll.register(descriptor, 0)
-    return any(events & select.POLLERR for _, events in poll.poll(0))
 
 
 def _is_stream(path: Path) -> bool:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import io
 import os
+import select
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import IO, Any
 
 from timely.errors import TimelyError
 
@@ -28,3 +30,21 @@ def printing(encoding: str | None = None, errors: str | None = None) -> Iterator
         # What Python still holds, it would write at exit, and complain once more.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise TimelyError(f"cannot write to standard output: {error.strerror}") from None
+
+
+def has_no_reader(file: IO[Any]) -> bool:
+    """Return whether a file is a pipe whose other end is closed, as that of `head` is once it has its lines.
+
+    >>> reading, writing = os.pipe()
+    >>> with open(writing, "w") as file:
+    ...     has_no_reader(file), os.close(reading), has_no_reader(file)
+    (False, None, True)
+    """
+    try:
+        descriptor = file.fileno()
+    except OSError:  # the program has put something else in the place of standard output
+        return False
+    poll = select.poll()
+    # No events are asked for: POLLERR is reported in any case.
+    poll.register(descriptor, 0)
+    return any(events & select.POLLERR for _, events in poll.poll(0))

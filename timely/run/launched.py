@@ -27,6 +27,7 @@ from types import FrameType, ModuleType, TracebackType
 
 from timely.communication.notes import REPORT_VARIABLE, begin_to_end, declare_prefixes
 from timely.interruption import send_again
+from timely.live.output import has_no_reader
 from timely.origin import is_ours
 from timely.run.failure import fail, install_hook
 from timely.run.signals import report_on_signal
@@ -36,6 +37,8 @@ LIFELINE_VARIABLE = "TIMELY_LIFELINE"
 PREFIX_VARIABLE = "TIMELY_PREFIX"
 """Present if the launcher puts the number of the process in front of each line of its standard output."""
 INTERRUPTED = 128 + signal.SIGINT
+LOST_READER = 141
+"""The exit status if whoever read standard output has ended: that of a program which SIGPIPE has ended."""
 _SAME_INTERRUPT_SECONDS = 1.0
 _ORPHAN_SECONDS = 3.0
 _ENDING = (signal.SIGTERM, signal.SIGQUIT, signal.SIGHUP)
@@ -67,6 +70,8 @@ def run_target(target: list[str], is_module: bool, safe_path: bool) -> int:
             return INTERRUPTED
         if isinstance(error, SystemExit):
             raise error from None
+        if _has_lost_reader(error):
+            return LOST_READER
         error.__traceback__ = _from_user_code(error.__traceback__)
         if isinstance(error, ImportError) and error.__traceback__ is None:
             return fail(f"timely: {error}")  # there is no such program, such as a package without `__main__`
@@ -83,6 +88,14 @@ def _of_a_handler(error: BaseException) -> BaseException:
     cause = error.__cause__
     is_wrapped = isinstance(error, RuntimeError) and isinstance(cause, (KeyboardInterrupt, SystemExit))
     return cause if is_wrapped and cause is not None else error
+
+
+def _has_lost_reader(error: BaseException) -> bool:
+    """Return whether a program has ended because nobody reads its standard output; then discard what is in there."""
+    if not any(isinstance(each, BrokenPipeError) for each in (error, error.__cause__)) or not has_no_reader(sys.stdout):
+        return False
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or else Python would complain at exit
+    return True
 
 
 def _run_script(path: str) -> None:

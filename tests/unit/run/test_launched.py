@@ -152,3 +152,35 @@ def test_a_signal_while_a_class_is_made_ends_the_program_without_a_traceback(
         [sys.executable, "-c", handlers + run, script], capture_output=True, text=True, timeout=SECONDS
     )
     assert (ended.returncode, ended.stderr) == (status, "")
+
+
+PRINTS = {
+    "the script prints": "for number in range(100_000):\n    print(number)\n",
+    "an operator prints": """
+import timely
+timely.example(lambda scope: scope.to_stream(range(100_000)).inspect(print))
+""",
+}
+
+
+@pytest.mark.parametrize("text", [pytest.param(text, id=name) for name, text in PRINTS.items()])
+def test_a_run_ends_quietly_once_nobody_reads_what_it_prints(text: str, tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(text)
+    command = [sys.executable, "-m", "timely", "run", script]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.readline()
+        process.stdout.close()
+        assert process.stderr.read() == ""
+        assert process.wait(SECONDS) == 128 + signal.SIGPIPE
+
+
+def test_another_pipe_that_breaks_is_reported(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text("print('begun')\nraise BrokenPipeError('of the program')\n")
+    command = [sys.executable, "-m", "timely", "run", script]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS)
+    assert (ended.returncode, ended.stdout) == (1, "begun\n")
+    assert ended.stderr.endswith("BrokenPipeError: of the program\n")
