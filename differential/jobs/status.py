@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from differential.jobs.files import empty_standard_output
 from timely import fail
-from timely.errors import ConfigError, DataError
+from timely.errors import ConfigError, DataError, OperatorError
 
 INTERRUPTED = 130
 """The exit status after Ctrl-C."""
@@ -31,9 +31,13 @@ def status_of(name: str, body: Callable[[], object]) -> int:
     except BrokenPipeError:
         empty_standard_output()
         return fail(f"{name}: standard output was closed before the job had ended")
-    except (DataError, CheckError, ConfigError) as error:
+    except (DataError, CheckError, ConfigError, OperatorError) as error:
+        # Where an operator refuses what it received, whoever gave the job its data needs the reason alone.
+        reason = error.__cause__ if isinstance(error, OperatorError) else error
+        if not isinstance(reason, (DataError, CheckError, ConfigError)):
+            raise
         empty_standard_output()
-        return fail(f"{name}: {error}")
+        return fail(f"{name}: {reason}")
     except KeyboardInterrupt:
         return INTERRUPTED
     return 0

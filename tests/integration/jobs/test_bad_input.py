@@ -44,6 +44,14 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.lengthy
+def test_lengths_that_do_not_add_up_are_an_error_of_one_line(tmp_path: Path) -> None:
+    graph = write_lines(tmp_path / "graph.tsv", [("a", "b", 1 << 62), ("b", "c", 1 << 62)])
+    done = run(graph, "--weighted", script="examples/distances.py")
+    expected = "distances: shortest_distances: a distance is too large for 64 bits\n"
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", expected)
+
+
+@pytest.mark.lengthy
 def test_an_empty_file_is_named(tmp_path: Path) -> None:
     (tmp_path / "empty.tsv").touch()
     assert "empty.tsv" in refused(tmp_path / "empty.tsv")

@@ -8,7 +8,7 @@ import pytest
 
 from differential.extra import needed_for
 from differential.jobs.status import CheckError, status_of
-from timely.errors import DataError
+from timely.errors import DataError, OperatorError
 
 
 def raising(error: BaseException) -> Callable[[], None]:
@@ -38,6 +38,20 @@ def test_an_interrupted_job_has_a_status_of_its_own(capsys: pytest.CaptureFixtur
     assert capsys.readouterr().err == ""
 
 
+def failing(cause: Exception) -> Callable[[], None]:
+    def body() -> None:
+        raise OperatorError("operator 'map' failed") from cause
+
+    return body
+
+
+def test_data_that_an_operator_refuses_is_printed_without_the_operator(capsys: pytest.CaptureFixture[str]) -> None:
+    assert status_of("job", failing(DataError("a distance is too large for 64 bits"))) == 1
+    assert capsys.readouterr().err == "job: a distance is too large for 64 bits\n"
+
+
 def test_an_error_of_the_program_is_not_hidden() -> None:
     with pytest.raises(ZeroDivisionError):
         status_of("job", raising(ZeroDivisionError()))
+    with pytest.raises(OperatorError, match="'map' failed"):
+        status_of("job", failing(ZeroDivisionError()))
