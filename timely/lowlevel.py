@@ -64,6 +64,7 @@ class that they were given.
 from timely.arguments import check_functions, check_kind, check_parameters, check_whole
 from timely.capture.event import as_integer, checked_time, register as register_event
 from timely.config import Config
+from timely.data.absent import with_none
 from timely.data.buffers import Buffers, columns_from_buffers, columns_to_buffers
 from timely.data.column_like import ColumnLike
 from timely.data.columns import as_column, in_type, of_one_kind, rows_and_columns, stacked, starts_of_runs
@@ -241,6 +242,7 @@ __all__ = [
     "typed",
     "unit_of",
     "user_origin",
+    "with_none",
     "wrapped",
     "zone_of",
 ]

@@ -11,7 +11,6 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from differential.extra import imported
 from timely.errors import DataError
 from timely.lowlevel import (
     ColumnLike,
@@ -23,6 +22,7 @@ from timely.lowlevel import (
     time_name,
     typed,
     unit_of,
+    with_none,
     zone_of,
 )
 
@@ -78,13 +78,6 @@ def _of_one_class(items: list[Any]) -> Column | None:
 
 
 _PLAIN: dict[type, Any] = {int: np.int64, float: np.float64, bool: np.bool_, str: np.dtypes.StringDType()}
-
-
-def with_none(items: list[Any]) -> list[Any]:
-    """Return the items with None for `pandas.NA` and `pandas.NaT`, which only a program that uses pandas can have."""
-    pandas = imported("pandas")
-    missing, no_time = getattr(pandas, "NA", None), getattr(pandas, "NaT", None)
-    return items if pandas is None else [None if item is missing or item is no_time else item for item in items]
 
 
 def items(column: Column) -> list[Any]:

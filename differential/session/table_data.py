@@ -18,10 +18,10 @@ import numpy as np
 
 from differential.frames.frame import Frame
 from differential.frames.other import without_columns
-from differential.frames.python import column_of, columns_of_rows, names_of, with_none
+from differential.frames.python import column_of, columns_of_rows, names_of
 from differential.frames.read import columns_of as columns_of_data, plain
 from timely.errors import DataError, SessionError
-from timely.lowlevel import Typed, as_column, as_columns, float_codes, is_null, is_stated, typed, user_origin
+from timely.lowlevel import Typed, as_column, as_columns, float_codes, is_null, is_stated, typed, user_origin, with_none
 
 Column = np.ndarray[Any, Any]
 NAMES: dict[type, str] = {

@@ -20,6 +20,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from timely.data.absent import with_none
 from timely.data.column_like import ColumnLike
 from timely.data.comparisons import COMPARISONS, refuse_comparison, refuse_members
 from timely.data.logical import OBJECT, Array, LogicalType
@@ -106,13 +107,26 @@ def typed(values: Any, name: str) -> Any:
     """Return a column with values of the type of this name; of a plain type, an array.
 
     `values` are a list, in which None is a null, an array, or a column. An array of whole numbers or text is what a
-    nullable column has where there is no null; an array of times without a zone is in UTC.
+    nullable column has where there is no null; an array of times without a zone is in UTC. What pandas has in the place
+    of a null, in a list or a series, is one.
 
     Raises DataError where there is no such type, or a value is not of it.
 
     >>> typed(["1.5", None], "text?").tolist(), typed([7], "uint64").tolist(), typed([1, 2], "int64")
     (['1.5', None], [7], array([1, 2]))
     """
+    try:
+        return _typed(values, name)
+    except DataError:
+        # Only now: to look for nulls of pandas takes time, and most columns have none.
+        replaced = with_none(values)
+        if replaced is values:
+            raise
+    return _typed(replaced, name)
+
+
+def _typed(values: Any, name: str) -> Any:
+    """Return a column with values of a type, of which those that are None are nulls."""
     if name in PLAIN:
         return as_plain(np.asarray(values) if isinstance(values, Typed) else values, name)
     of = logical_type(name)

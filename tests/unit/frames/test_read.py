@@ -20,7 +20,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import csv, feather, parquet
 
-from differential.frames import Frame, read
+from differential.frames import Frame, read, typed
 from timely.errors import DataError
 
 COLUMNS = {"id": [1, 2, 3], "name": ["ann", "bob", "ann"], "score": [0.5, 1.5, -2.0]}
@@ -387,6 +387,38 @@ def test_objects_of_pandas_are_read_as_a_list_of_the_same_values_is(values: list
         found = read(pd.DataFrame({"a": pd.Series(given, dtype=object)}))
         assert found.records() == listed.records()
         assert found.types == listed.types
+
+
+@pytest.mark.parametrize(
+    ("series", "name", "values"),
+    [
+        (pd.Series([1, None], dtype="Int64"), "int64?", [1, None]),
+        (pd.Series([1, None], dtype="int64[pyarrow]"), "int64?", [1, None]),
+        (pd.Series([1.5, pd.NA], dtype="Float64"), "float64?", [1.5, None]),
+        (pd.Series([True, pd.NA], dtype="boolean"), "bool?", [True, None]),
+        (pd.Series(["a", None], dtype="str"), "text?", ["a", None]),
+        (pd.Series(["a", None], dtype="string"), "text?", ["a", None]),
+        (pd.Series(["a", None], dtype="category"), "text?", ["a", None]),
+        (pd.Series([1, pd.NaT], dtype=object), "int64?", [1, None]),
+        (pd.array([1, pd.NA], dtype="Int64"), "int64?", [1, None]),
+        (np.array([b"a", pd.NA], dtype=object), "bytes?", [b"a", None]),
+        ([pd.NA, Decimal("1.50")], "decimal(9, 2)", [None, Decimal("1.50")]),
+        ((dt.date(2024, 2, 29), pd.NA), "date", [dt.date(2024, 2, 29), None]),
+        ([[1, 2], pd.NA], "value", [(1, 2), None]),
+    ],
+)
+def test_nulls_of_pandas_are_nulls_of_a_typed_column(series: Any, name: str, values: list[Any]) -> None:
+    assert typed(series, name).tolist() == values
+    if name.endswith("?"):
+        with pytest.raises(DataError, match=rf"^None at row 1 is a null, so .* of {name[:-1]}$"):
+            typed(series, name[:-1])
+
+
+def test_a_value_of_another_type_is_named_beside_a_null_of_pandas() -> None:
+    with pytest.raises(DataError, match=r"^'x' at row 1 is of class str, so .* int64\?$"):
+        typed(pd.Series([pd.NA, "x"], dtype=object), "int64?")
+    with pytest.raises(DataError, match=r"^1.5 at row 0 is of class float, so .* int64\?$"):
+        typed(pd.Series([1.5, np.nan]), "int64?")
 
 
 @pytest.mark.parametrize(
