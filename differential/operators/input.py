@@ -304,11 +304,7 @@ def owned(record: tuple[Any, ...], diff: Diff = 1, interner: Interner | None = N
         return record, diff if type(diff) is int and -_MOST <= diff < _MOST else _checked(diff, ())
     if bytearray in map(type, record):
         raise DataError("a bytearray is neither one field nor a column: bytes() makes a field of it")
-    if len(record) == 1 and type(record[0]) is tuple:
-        raise DataError(
-            f"{record[0]!r:.80} is a tuple as the only field: a record is given field by field (*record), a column "
-            "as a list or an array"
-        )
+    _refuse_records(record)
     columns = as_columns(record)
     if interner is not None:
         columns = tuple([interned(column, interner) if column.dtype.kind in _STRINGS else column for column in columns])
@@ -316,6 +312,20 @@ def owned(record: tuple[Any, ...], diff: Diff = 1, interner: Interner | None = N
         _widened(column, copy=not isinstance(given, (list, range))) for column, given in zip(columns, record)
     )
     return columns, _checked(diff, columns[0].shape)
+
+
+def _refuse_records(fields: tuple[Any, ...]) -> None:
+    """Raise DataError where a field may be a record, or a key of several columns: a tuple alone, or beside a scalar."""
+    given = next((field for field in fields if isinstance(field, tuple)), None)
+    if given is None:
+        return
+    scalar = [each for each in fields if isinstance(each, (str, bytes)) or not hasattr(each, "__len__")]
+    if scalar or len(fields) == 1:
+        where = f"beside {scalar[0]!r:.80}" if scalar else "as the only field"
+        raise DataError(
+            f"{given!r:.80} is a tuple {where}: a record is given field by field (*record), a column as a list or an "
+            "array"
+        )
 
 
 def _are_plain(record: tuple[Any, ...], interner: Interner | None) -> bool:

@@ -75,6 +75,10 @@ def test_a_key_may_be_present_without_a_value() -> None:
     [
         (lambda session: session.unset(1, 2), "keys without values"),
         (lambda session: session.set(), "0 field"),
+        (lambda session: session.set((1, 2), 7), r"^\(1, 2\) is a tuple beside 7: a record is given field by field"),
+        (lambda session: session.set(7, (1, 2)), r"^\(1, 2\) is a tuple beside 7: a record is given field by field"),
+        (lambda session: session.set((1, 2), "ab"), r"^\(1, 2\) is a tuple beside 'ab': a record is"),
+        (lambda session: session.set((1, 2), dt.date(2026, 1, 1)), r"^\(1, 2\) is a tuple beside datetime.date"),
         (lambda session: (session.set("tea", 3), session.unset(5)), "always of one kind"),
         (lambda session: (session.unset(5), session.set("tea", 3)), "always of one kind"),
     ],
