@@ -11,7 +11,7 @@ from timely import Stream
 from timely.graphlinq.in_order import Given, by_node, in_order
 from timely.graphlinq.index import as_nodes
 from timely.graphlinq.table import NodeTable
-from timely.lowlevel import Array, as_columns, call
+from timely.lowlevel import Array, as_columns, call, check_functions
 
 
 def node_join(
@@ -27,6 +27,8 @@ def node_join(
     ...     scope.to_stream(ranks), scope.to_stream(degrees), lambda rank, degree: rank / degree))
     [(1, 0.25)]
     """
+    if function is not None:
+        check_functions(name, function=function)
     latest: tuple[Array, ...] = ()
     # New rows only need the right types: `compute` overwrites them at once.
     table = NodeTable(lambda new: tuple(np.repeat(column[:1], len(new)) for column in latest))

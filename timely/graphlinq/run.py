@@ -23,6 +23,7 @@ from timely.lowlevel import (
     as_columns,
     as_mask,
     call,
+    check_functions,
     concatenate,
     consult,
     in_type,
@@ -49,7 +50,7 @@ class Aggregator:
 
     All nodes see it in the next superstep, with the same value on every worker.
 
-    Raises BuildError if `combine` is not a ufunc.
+    Raises BuildError if `combine` is not a ufunc, or `values` not a function.
     """
 
     combine: np.ufunc
@@ -60,6 +61,7 @@ class Aggregator:
             where = f"Aggregator (at {user_origin()})"
             what = "an aggregator combines values by a ufunc, such as np.add"
             raise BuildError(f"{where}: {what}, not by {self.combine!r:.80}")
+        check_functions("Aggregator", values=self.values)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,8 +81,8 @@ class VertexProgram:
     `aggregators` are values of the whole graph, which all nodes see in the next superstep. If `until(superstep)` is
     true, the run ends before that superstep. `supersteps` is the largest number of supersteps after superstep 0.
 
-    Raises BuildError if `supersteps` is not a whole number, or is negative, and if `aggregators` is not a dictionary of
-    aggregators by name.
+    Raises BuildError if `supersteps` is not a whole number, or is negative, if `aggregators` is not a dictionary of
+    aggregators by name, and if what should be a function is not one.
     """
 
     init: Callable[..., Any]
@@ -95,6 +97,9 @@ class VertexProgram:
     supersteps: int | None = None
 
     def __post_init__(self) -> None:
+        check_functions("VertexProgram", init=self.init, message=self.message, update=self.update)
+        optional = {"along": self.along, "sends": self.sends, "until": self.until}
+        check_functions("VertexProgram", **{role: given for role, given in optional.items() if given is not None})
         where, number = f"VertexProgram (at {user_origin()})", self.supersteps
         if number is not None and (not isinstance(number, Integral) or isinstance(number, bool) or number < 0):
             raise BuildError(f"{where}: it cannot run {number!r:.80} supersteps: it is a whole number from 0 on")

@@ -17,7 +17,7 @@ from timely.errors import DataError
 from timely.graphlinq.in_order import Given, by_node, in_order
 from timely.graphlinq.index import Ints, as_nodes, is_increasing
 from timely.graphlinq.table import NodeTable
-from timely.lowlevel import as_columns, as_mask, call, concatenate
+from timely.lowlevel import as_columns, as_mask, call, check_functions, concatenate
 
 Transition = Callable[..., Any]
 """`transition(*state, *values)` returns (state, output), or (state, output, whether to output)."""
@@ -37,6 +37,7 @@ def state_machine(
     >>> sorted(example(lambda scope: state_machine(scope.to_stream(values), lambda node: 0, running_total)))
     [(3, 1), (7, 5), (7, 9)]
     """
+    check_functions(name, init=init, transition=transition)
     table = NodeTable(init)
     return in_order([(nodes, by_node())], lambda given: _moved(table, given, transition), name)
 
@@ -62,6 +63,7 @@ def binary_state_machine(
     ...     lambda balance, amount: (balance - amount, balance - amount)))
     [(1, 10), (2, 20), (2, 15)]
     """
+    check_functions(name, init=init, on_left=on_left, on_right=on_right)
     table = NodeTable(init)
 
     def compute(first: Given, second: Given) -> Given:

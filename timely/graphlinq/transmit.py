@@ -18,7 +18,17 @@ from timely.graphlinq.core import GraphCore
 from timely.graphlinq.grouping import Combination, group_nodes
 from timely.graphlinq.in_order import Pacts, by_node
 from timely.graphlinq.index import as_nodes
-from timely.lowlevel import Array, Batch, Columns, as_columns, call, concatenate, of_columns
+from timely.lowlevel import (
+    Array,
+    Batch,
+    Columns,
+    as_columns,
+    call,
+    check_functions,
+    check_streams,
+    concatenate,
+    of_columns,
+)
 
 Send = Callable[[Adjacency, tuple[Array, ...]], tuple[Array, ...]]
 """Returns (neighbour, values): what a batch of (node, values) sends along a worker's edges."""
@@ -45,6 +55,9 @@ def transmit(
     >>> example(lambda scope: Graph(scope.to_stream(edges)).transmit(scope.to_stream(values), combine=np.add))
     [(1, 10), (2, 30)]
     """
+    check_streams(name, nodes=nodes)
+    if along is not None:
+        check_functions(name, along=along)
 
     def send(adjacency: Adjacency, columns: tuple[Array, ...]) -> tuple[Array, ...]:
         rows, counts, edges = adjacency.out_of(as_nodes(columns[0]))
@@ -81,6 +94,8 @@ def graph_join(
     ...     scope.to_stream((np.array([0]), np.array([10]))), weighed))
     [(1, 0, 5.0), (2, 0, 20.0)]
     """
+    check_streams(name, nodes=nodes)
+    check_functions(name, function=function)
 
     def send(adjacency: Adjacency, columns: tuple[Array, ...]) -> tuple[Array, ...]:
         rows, counts, edges = adjacency.out_of(as_nodes(columns[0]))

@@ -15,8 +15,11 @@ from timely.graphlinq import (
     Aggregator,
     Graph,
     VertexProgram,
+    binary_state_machine,
     landmark_distances,
+    node_join,
     pagerank,
+    state_machine,
     strongly_connected_components,
     weakly_connected_components,
 )
@@ -25,7 +28,7 @@ NAN = float("nan")
 
 
 def hops(**options: Any) -> VertexProgram:
-    return VertexProgram(init=abs, message=abs, combine=np.minimum, update=min, **options)
+    return VertexProgram(**{"init": abs, "message": abs, "combine": np.minimum, "update": min} | options)
 
 
 def test_all_nans_are_one_key() -> None:
@@ -147,6 +150,35 @@ def test_a_key_that_is_nan_keeps_its_state() -> None:
 def test_what_cannot_be_built_is_refused(build: Callable[[Any], Any], complaint: str) -> None:
     with pytest.raises(BuildError, match=complaint):
         example(lambda scope: build(scope.to_stream([1])))
+
+
+@pytest.mark.parametrize(
+    ("build", "role"),
+    [
+        (lambda nodes: Graph(nodes).transmit(nodes, along=5), r"transmit .* `along` must be a function"),
+        (lambda nodes: Graph(nodes).transmit([5]), r"transmit .* `nodes` must be a stream"),
+        (lambda nodes: Graph(nodes).join(nodes, 5), r"graph_join .* `function` must be a function"),
+        (lambda nodes: Graph(nodes).join(5, print), r"graph_join .* `nodes` must be a stream"),
+        (lambda nodes: Graph(nodes).reduce(nodes, np.add, along=5), r"graph_reduce .* `along` must be a function"),
+        (lambda nodes: node_join(nodes, nodes, 5), r"node_join .* `function` must be a function"),
+        (lambda nodes: state_machine(nodes, 5, print), r"state_machine .* `init` must be a function"),
+        (lambda nodes: state_machine(nodes, print, 5), r"state_machine .* `transition` must be a function"),
+        (lambda nodes: binary_state_machine(nodes, nodes, 5, abs, abs), r"binary_state_machine .* `init` must"),
+        (lambda nodes: binary_state_machine(nodes, nodes, abs, 5, abs), r"binary_state_machine .* `on_left` must"),
+        (lambda nodes: binary_state_machine(nodes, nodes, abs, abs, 5), r"binary_state_machine .* `on_right` must"),
+        (lambda nodes: Aggregator(np.add, 5), r"Aggregator .* `values` must be a function"),
+        *[
+            (lambda nodes, role=role: hops(**{role: 5}), rf"VertexProgram .* `{role}` must be a function")
+            for role in ("init", "message", "update", "along", "sends", "until")
+        ],
+    ],
+)
+def test_a_graph_refuses_what_is_not_a_function_or_a_stream_where_it_is_given(
+    build: Callable[[Any], Any], role: str
+) -> None:
+    with pytest.raises(BuildError, match=rf"^{role}.*, not \[?5\]?$") as refusal:
+        example(lambda scope: build(scope.to_stream((np.array([1]), np.array([2])))))
+    assert f"(at {__file__}:" in str(refusal.value)
 
 
 def test_an_example_of_streams_refuses_a_collection() -> None:
