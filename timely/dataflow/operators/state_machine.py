@@ -43,7 +43,8 @@ def state_machine(stream: S, transition: Transition, *, name: str = "state_machi
         found = consult(transition, tuple(columns), key, states.get(key))
         if not isinstance(found, (tuple, list)) or len(found) != 2:
             raise DataError(f"the transition returns (state, records), not {found!r:.80}")
-        if not isinstance(found[1], Iterable):
+        # Text and dictionaries can be iterated over, but would be sent as their characters and keys.
+        if not isinstance(found[1], Iterable) or isinstance(found[1], (str, bytes, dict)):
             raise DataError(f"the transition returns (state, records), with a list of records, not {found!r:.80}")
         state, records = found
         if state is None:

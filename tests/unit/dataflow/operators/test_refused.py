@@ -224,6 +224,14 @@ def give_back(what: Callable[[Any, Any, Any], object]) -> Callable[[Any], Any]:
             r"transition returns \(state, records\), with a list of records, not \(1, None\)",
         ),
         (
+            lambda stream: stream.state_machine(lambda key, state: (1, "ab")),
+            r"transition returns \(state, records\), with a list of records, not \(1, 'ab'\)",
+        ),
+        (
+            lambda stream: stream.state_machine(lambda key, state: (1, {"a": 2})),
+            r"transition returns \(state, records\), with a list of records, not \(1, \{'a': 2\}\)",
+        ),
+        (
             lambda stream: stream.accumulate([], lambda state, x: state.extend(x)),
             "the fold returned None: it returns the",
         ),
