@@ -5,6 +5,7 @@ from __future__ import annotations
 from numbers import Integral
 
 from timely.errors import BuildError
+from timely.lowlevel import user_origin
 
 ALL_BUT_LAST = -1
 """As a number of key columns: all but the last column are the key."""
@@ -19,10 +20,10 @@ def check_keys(keys: int) -> None:
     >>> check_keys(0)
     Traceback (most recent call last):
     ...
-    timely.errors.BuildError: a key is of at least one column, so `keys` cannot be 0
+    timely.errors.BuildError: at ...: a key is of at least one column, so `keys` cannot be 0
     """
     if not isinstance(keys, Integral) or isinstance(keys, bool) or keys < 1:
-        raise BuildError(f"a key is of at least one column, so `keys` cannot be {keys!r:.80}")
+        raise BuildError(f"at {user_origin()}: a key is of at least one column, so `keys` cannot be {keys!r:.80}")
 
 
 def columns_of(keys: int, name: str) -> int:
@@ -31,10 +32,13 @@ def columns_of(keys: int, name: str) -> int:
     >>> columns_of(EVERY, "totals")
     Traceback (most recent call last):
     ...
-    timely.errors.BuildError: totals: how many columns are the key? not all columns: map() takes a number as `keys`
+    timely.errors.BuildError: totals (at ...): how many columns are the key? not all columns: map() takes a ...
     """
     if not 1 <= keys < EVERY:
-        raise BuildError(f"{name}: how many columns are the key? not {described(keys)}: map() takes a number as `keys`")
+        where = f"{name} (at {user_origin()})"
+        raise BuildError(
+            f"{where}: how many columns are the key? not {described(keys)}: map() takes a number as `keys`"
+        )
     return keys
 
 

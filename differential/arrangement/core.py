@@ -32,7 +32,7 @@ from differential.trace.handle import TraceHandle
 from differential.trace.reader import TraceReader
 from timely import Scope, Stream
 from timely.errors import BuildError
-from timely.lowlevel import StreamCore, check_kind, inline, inline_timed
+from timely.lowlevel import StreamCore, check_kind, inline, inline_timed, user_origin
 
 C = TypeVar("C", bound="CollectionCore")
 """The class of collections that an operator receives and returns."""
@@ -182,10 +182,12 @@ class ArrangementCore(ABC, Generic[C]):
         """
         dataflow = self.scope.dataflow
         if dataflow.built:
-            raise BuildError(f"{dataflow} runs already: take the trace inside its `with` block")
+            raise BuildError(f"at {user_origin()}: {dataflow} runs already: take the trace inside its `with` block")
         trace = self._trace
         if not isinstance(trace, TraceHandle):
-            raise BuildError("an inner scope has no trace of its own: take that of the arrangement outside")
+            raise BuildError(
+                f"at {user_origin()}: an inner scope has no trace of its own: take that of the arrangement outside"
+            )
         if self._export is None:  # one for all traces, which follows the stream once
             self._export = Export(self.stream, self.key, self.value, self.keys)
         return self._export, trace.uncut()

@@ -41,8 +41,8 @@ def innermost(*collections: C) -> tuple[C, ...]:
             one, other = collection.scope, target
             if one.dataflow is not other.dataflow:
                 raise BuildError(
-                    f"a collection of {one.dataflow} cannot be used with one of {other.dataflow}: import its trace "
-                    "there (Trace.import_into)"
+                    f"at {user_origin()}: a collection of {one.dataflow} cannot be used with one of {other.dataflow}: "
+                    "import its trace there (Trace.import_into)"
                 )
             raise BuildError(f"at {user_origin()}: {apart(one, other)}")
     return tuple(enter(collection, target) for collection in collections)

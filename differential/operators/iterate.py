@@ -45,7 +45,8 @@ class VariableCore(Generic[C]):
         name: str = "variable",
     ) -> None:
         if limit is not None and (not isinstance(limit, Integral) or isinstance(limit, bool) or limit < step):
-            raise BuildError(f"a loop takes whole rounds, at least one of {step}: its limit cannot be {limit}")
+            where = f"{name} (at {user_origin()})"
+            raise BuildError(f"{where}: a loop takes whole rounds, at least one of {step}: its limit cannot be {limit}")
         check_scope(name, scope)
         self._handle, stream = scope.feedback(step, name="variable")
         self._name = name
@@ -65,8 +66,8 @@ class VariableCore(Generic[C]):
         scope = self.collection.scope
         if result.scope.dataflow is scope.dataflow and not scope.is_within(result.scope):
             raise BuildError(
-                f"{self._name}: a variable of {scope} cannot become a collection of {result.scope}: "
-                "leave() brings a collection out of its loop"
+                f"{self._name} (at {user_origin()}): a variable of {scope} cannot become a collection of "
+                f"{result.scope}: leave() brings a collection out of its loop"
             )
         result = enter(result, scope)
         if result.keys != self.collection.keys:
@@ -118,14 +119,16 @@ def iterate(
     +1: it has no fixed point, or takes a higher limit to reach it
     """
     if not callable(body):
-        raise BuildError(f"{name}: what is iterated must be a function of a collection, not {body!r:.80}")
+        where = f"{name} (at {user_origin()})"
+        raise BuildError(f"{where}: what is iterated must be a function of a collection, not {body!r:.80}")
     check_parameters(name, 1, "the collection inside the loop", body=body)
     with collection.scope.iterative(name) as inner:
         variable = VariableCore(type(collection), inner, collection, limit=limit, name=name)
         result = body(variable.collection)
         if not isinstance(result, CollectionCore):
+            where = f"{name} (at {user_origin()})"
             raise BuildError(
-                f"{name}: its function must return what the collection becomes, and returned {result!r:.80}"
+                f"{where}: its function must return what the collection becomes, and returned {result!r:.80}"
             )
         # The body may have returned a collection from outside as it is.
         result, _ = innermost(result, variable.collection)

@@ -6,7 +6,7 @@ from differential.arrangement.core import C
 from differential.operators.passages import leaving
 from timely import Scope
 from timely.errors import BuildError
-from timely.lowlevel import inline_timed
+from timely.lowlevel import inline_timed, user_origin
 
 
 def leave(collection: C, scope: Scope | None = None, *, name: str = "leave") -> C:
@@ -27,7 +27,8 @@ def leave(collection: C, scope: Scope | None = None, *, name: str = "leave") -> 
     """
     target = collection.scope.parent if scope is None else scope
     if target is None or not collection.scope.is_within(target):
-        raise BuildError(f"cannot leave {collection.scope} to {target}: it does not lie around it")
+        where = "it is the outermost scope" if target is None else f"{target} does not lie around it"
+        raise BuildError(f"{name} (at {user_origin()}): cannot leave {collection.scope}: {where}")
     if target is collection.scope:
         return collection
     summary = collection.scope.summary_to(target)

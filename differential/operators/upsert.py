@@ -41,6 +41,7 @@ from timely.lowlevel import (
     Time,
     check_scope,
     new_input as new_stream_input,
+    user_origin,
 )
 
 STATEMENTS = 1 << 40
@@ -172,7 +173,8 @@ def upserted(scope: Scope, keys: int, name: str) -> tuple[UpsertSession, Arrange
     """Return a session that sets the value of keys, and the arrangement of (key, value) that follows it."""
     check_scope(name, scope)
     if scope.width != 1:
-        raise BuildError(f"{name}: the last statement is valid, so times must be totally ordered; see update_at()")
+        where = f"{name} (at {user_origin()})"
+        raise BuildError(f"{where}: the last statement is valid, so times must be totally ordered; see update_at()")
     check_keys(keys)
     session = UpsertSession(scope, keys, name)
     builder = OperatorBuilder(scope, name)

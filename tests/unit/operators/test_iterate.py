@@ -228,7 +228,8 @@ def test_a_variable_cannot_become_what_an_inner_loop_has_not_left() -> None:
             value.set(inside)
             return value.collection.leave()
 
-    remedy = r"value: a variable of scope 'example/iterative' cannot become a collection of scope '.*deeper': leave\(\)"
+    problem = r"value \(at .*test_iterate.py:\d+\): a variable of scope 'example/iterative' cannot become"
+    remedy = problem + r" a collection of scope '.*deeper': leave\(\)"
     with pytest.raises(BuildError, match=remedy):
         example(program)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from differential import Collection, Groups, example, new_upsert_input
+from differential import Collection, Groups, Variable, example, new_upsert_input
 from differential.delta import Prefixes
 from timely import Scope, Worker, execute_directly, rowwise
 from timely.errors import BuildError, TimelyError
@@ -86,6 +86,42 @@ REFUSED: list[tuple[Callable[[Scope], Collection], str]] = [
 def test_meaningless_requests_are_refused(program: Callable[[Scope], Collection], message: str) -> None:
     with pytest.raises(TimelyError, match=message):
         example(program)
+
+
+def in_a_loop(scope: Scope, build: Callable[[Collection, Scope], object]) -> Collection:
+    with scope.iterative() as loop:
+        build(numbers(scope), loop)
+    return numbers(scope)
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda scope: numbers(scope).map(lambda k, v: (k, v), keys=0), "a key is of at least one column"),
+        (lambda scope: new_upsert_input(scope, keys=0)[1], "a key is of at least one column"),
+        (lambda scope: in_a_loop(scope, lambda _, loop: new_upsert_input(loop)), "must be totally ordered"),
+        (lambda scope: by_self(numbers(scope)).totals(lambda k, v: v), "how many columns are the key"),
+        (lambda scope: numbers(scope).totals(), "there is nothing to add up"),
+        (lambda scope: numbers(scope).prefix_sum(bits=61), "positions of 61 bits"),
+        (lambda scope: numbers(scope).iterate(3), "must be a function of a collection, not 3"),
+        (lambda scope: numbers(scope).iterate(lambda inner: 5), "what the collection becomes, and returned 5"),
+        (lambda scope: numbers(scope).iterate(lambda inner: inner, limit=0), "its limit cannot be 0"),
+        (lambda scope: numbers(scope).leave(), r"cannot leave scope .example.: it is the outermost scope"),
+        (lambda scope: numbers(scope).enter_at(scope, lambda k, v: v), "directly inside .* is not one"),
+        (
+            lambda scope: in_a_loop(scope, lambda one, loop: Variable(scope).set(one.enter(loop))),
+            r"has no loop counter|leave\(\) brings a collection out",
+        ),
+        (
+            lambda scope: in_a_loop(scope, lambda one, loop: one.enter(loop).arrange_by_key().trace()),
+            "an inner scope has no trace of its own",
+        ),
+    ],
+)
+def test_what_cannot_be_built_is_refused_at_its_line(build: Callable[[Scope], Collection], message: str) -> None:
+    with pytest.raises(BuildError, match=message) as refusal:
+        example(build)
+    assert f"at {__file__}:" in str(refusal.value)
 
 
 def test_collections_of_dataflows_of_the_same_name_are_distinguished_when_they_are_combined() -> None:
