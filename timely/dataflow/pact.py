@@ -19,6 +19,7 @@ from timely.dataflow.routing import Destinations, Hashes, destinations, hash_col
 from timely.dataflow.tee import Push
 from timely.errors import BuildError, DataError
 from timely.order import Time
+from timely.origin import user_origin
 
 
 class Pact(Protocol):
@@ -221,7 +222,8 @@ class Gather:
 
     def __init__(self, worker: int = 0) -> None:
         if not isinstance(worker, (int, np.integer)) or worker < 0:
-            raise BuildError(f"all is gathered at a worker, given by its number, such as 0, not at {worker!r:.80}")
+            what = "all is gathered at a worker, given by its number, such as 0"
+            raise BuildError(f"Gather (at {user_origin()}): {what}, not at {worker!r:.80}")
         self.name = f"gather at {worker}"
         self._worker = int(worker)
 

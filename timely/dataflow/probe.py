@@ -8,6 +8,7 @@ from timely.dataflow.operator import Operator
 from timely.dataflow.streams import StreamCore
 from timely.errors import BuildError
 from timely.order import LIMIT, Moment, Time, as_time
+from timely.origin import user_origin
 from timely.progress.antichain import Antichain
 
 
@@ -40,8 +41,8 @@ class Probe:
         """Look at `stream`, too."""
         if self._watched and stream.scope.width != self._width:
             raise BuildError(
-                f"a probe looks at times of {self._width} coordinate(s), so it cannot look at {stream.scope}, whose "
-                f"times have {stream.scope.width}"
+                f"at {user_origin()}: a probe looks at times of {self._width} coordinate(s), so it cannot look at "
+                f"{stream.scope}, whose times have {stream.scope.width}"
             )
         self._width = stream.scope.width
         stream.scope.dataflow.observe(stream.location)

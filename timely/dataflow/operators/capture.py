@@ -11,6 +11,7 @@ from timely.dataflow.pact import Pipeline
 from timely.dataflow.streams import S
 from timely.errors import BuildError
 from timely.order import Time
+from timely.origin import user_origin
 from timely.progress.antichain import Antichain
 
 
@@ -66,7 +67,8 @@ def check_sink(name: str, sink: Any) -> None:
     >>> check_sink("capture", None)
     Traceback (most recent call last):
     ...
-    timely.errors.BuildError: capture takes what events are pushed into, such as EventFileWriter(path), not None
+    timely.errors.BuildError: capture (at ...): `sink` must be what events are pushed into, such as ...
     """
     if not hasattr(sink, "push"):
-        raise BuildError(f"{name} takes what events are pushed into, such as EventFileWriter(path), not {sink!r:.80}")
+        what = "what events are pushed into, such as EventFileWriter(path)"
+        raise BuildError(f"{name} (at {user_origin()}): `sink` must be {what}, not {sink!r:.80}")

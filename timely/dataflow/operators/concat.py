@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from timely.dataflow.inline import merged
 from timely.dataflow.streams import S
 from timely.errors import BuildError
+from timely.origin import user_origin
 
 
 def concat(stream: S, *others: S, name: str = "concat") -> S:
@@ -27,5 +28,6 @@ def concatenate(streams: Sequence[S], *, name: str = "concatenate") -> S:
     [0, 1, 2]
     """
     if not streams:
-        raise BuildError(f"{name} needs at least one stream: which scope would the result be in? (see Scope.empty)")
+        where = f"{name} (at {user_origin()})"
+        raise BuildError(f"{where} needs at least one stream: which scope would the result be in? (see Scope.empty)")
     return merged(streams, name=name)

@@ -14,6 +14,7 @@ from timely.dataflow.streams import S, ScopeCore
 from timely.dataflow.tee import later
 from timely.errors import BuildError, CapabilityError
 from timely.order import Time
+from timely.origin import user_origin
 from timely.progress.summary import PathSummary
 
 
@@ -120,5 +121,6 @@ def loop_variable(scope: ScopeCore[S], step: int = 1, *, name: str = "loop_varia
     [192]
     """
     if scope.width == scope.outer:
-        raise BuildError(f"{scope} has no loop counter: a loop variable belongs in an iterative scope")
+        where = f"{name} (at {user_origin()})"
+        raise BuildError(f"{where}: {scope} has no loop counter: a loop variable belongs in an iterative scope")
     return feedback(scope, step, name=name)

@@ -20,6 +20,7 @@ from timely.dataflow.ports import OutputPort
 from timely.dataflow.probe import Probe
 from timely.dataflow.streams import S, ScopeCore
 from timely.errors import BuildError
+from timely.origin import user_origin
 
 
 def iterator_source(
@@ -51,7 +52,8 @@ def iterator_source(
     3
     """
     if scope.width != 1:
-        raise BuildError(f"{name}: the epochs of an iterator have one coordinate, times of {scope} have {scope.width}")
+        where = f"{name} (at {user_origin()})"
+        raise BuildError(f"{where}: the epochs of an iterator have one coordinate, times of {scope} have {scope.width}")
     check_whole(name, 1, ahead=ahead)
     builder = OperatorBuilder(scope, name)
     output, stream = builder.add_output(initial=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from timely.dataflow.inline import inline_timed
 from timely.dataflow.streams import S, ScopeCore
 from timely.errors import BuildError
+from timely.origin import user_origin
 
 
 def leave(stream: S, scope: ScopeCore[S] | None = None, *, name: str = "leave") -> S:
@@ -22,10 +23,9 @@ def leave(stream: S, scope: ScopeCore[S] | None = None, *, name: str = "leave") 
     [7]
     """
     target = stream.scope.parent if scope is None else scope
-    if target is None:
-        raise BuildError(f"cannot leave {stream.scope}: it is the outermost scope of its dataflow")
-    if not stream.scope.is_within(target):
-        raise BuildError(f"cannot leave {stream.scope} to {target}: it does not lie around it")
+    if target is None or not stream.scope.is_within(target):
+        problem = "it is the outermost scope of its dataflow" if target is None else f"{target} does not lie around it"
+        raise BuildError(f"{name} (at {user_origin()}): cannot leave {stream.scope}: {problem}")
     summary = stream.scope.summary_to(target)
     keep = summary.keep
     return inline_timed(stream, lambda time, batch: (time[:keep], batch), name=name, scope=target, summary=summary)

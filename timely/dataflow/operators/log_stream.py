@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import groupby
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from timely.dataflow.streams import S, ScopeCore
 from timely.errors import BuildError
 from timely.observe.events import LogEvent, Parked, ScheduleStopped, Unparked, check_kind
 from timely.observe.log import Log
+from timely.origin import user_origin
 
 AT_ONCE = 4096
 """How many records of sleep are sent although nothing runs that is logged."""
@@ -49,9 +51,11 @@ def log_stream(scope: ScopeCore[S], kind: type[LogEvent], *, interval: float = 0
     ('exchange', 'watched')
     """
     if scope.width != 1:
-        raise BuildError(f"{name}: a log has epochs and nothing else: use it in an outermost scope with one coordinate")
-    if not interval > 0:
-        raise BuildError(f"{name}: the interval must be positive, not {interval}")
+        where = f"{name} (at {user_origin()})"
+        raise BuildError(f"{where}: a log has epochs and nothing else: use it in an outermost scope of one coordinate")
+    if not isinstance(interval, Real) or not interval > 0:
+        where = f"{name} (at {user_origin()})"
+        raise BuildError(f"{where}: the interval must be positive, in seconds, not {interval!r:.80}")
     check_kind(kind)
     scope.dataflow.is_logged = False
     builder = OperatorBuilder(scope, name)

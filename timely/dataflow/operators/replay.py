@@ -16,6 +16,7 @@ from timely.dataflow.ports import OutputPort
 from timely.dataflow.streams import S, ScopeCore, check_scope
 from timely.errors import BuildError, CaptureError
 from timely.order import Time
+from timely.origin import user_origin
 from timely.progress.antichain import Antichain, MutableAntichain
 
 EVENTS_PER_RUN = 64
@@ -64,10 +65,11 @@ def check_sources(name: str, sources: Any) -> None:
     >>> check_sources("replay", 3)
     Traceback (most recent call last):
     ...
-    timely.errors.BuildError: replay takes a list of sources, such as [EventFileReader(path)], not 3
+    timely.errors.BuildError: replay (at ...): `sources` must be a list of sources, such as ...
     """
     if not isinstance(sources, (list, tuple)) or not all(hasattr(each, "next_nowait") for each in sources):
-        raise BuildError(f"{name} takes a list of sources, such as [EventFileReader(path)], not {sources!r:.80}")
+        what = "a list of sources, such as [EventFileReader(path)]"
+        raise BuildError(f"{name} (at {user_origin()}): `sources` must be {what}, not {sources!r:.80}")
 
 
 def poller(builder: OperatorBuilder[Any]) -> Callable[[bool], None]:

@@ -9,7 +9,19 @@ import numpy as np
 import pytest
 
 from differential import Collection, example as example_of_collections
-from timely import Config, Pipeline, Worker, example, execute, execute_directly, new_input, replay_into
+from timely import (
+    Config,
+    Gather,
+    Pipeline,
+    Worker,
+    example,
+    execute,
+    execute_directly,
+    log_stream,
+    new_input,
+    replay_into,
+)
+from timely.dataflow.operators.concat import concatenate
 from timely.errors import BuildError, CapabilityError, OperatorError, TimelyError
 from timely.graphlinq import (
     Aggregator,
@@ -23,6 +35,7 @@ from timely.graphlinq import (
     strongly_connected_components,
     weakly_connected_components,
 )
+from timely.observe.events import OperatorBuilt
 
 NAN = float("nan")
 
@@ -68,9 +81,15 @@ def test_a_key_that_is_nan_keeps_its_state() -> None:
     ("build", "complaint"),
     [
         (lambda stream: stream.concat([1]), r"^concat takes streams, not \[1\] \(at .*test_refused.py:\d+"),
-        (lambda stream: stream.capture_into("x"), r"^capture takes .* such as EventFileWriter\(path\), not 'x'$"),
-        (lambda stream: replay_into(stream.scope, ["x"]), r"^replay takes .* such as \[EventFileReader\(path\)\], not"),
-        (lambda stream: replay_into(stream.scope, "x"), r"^replay takes a list of sources"),
+        (
+            lambda stream: stream.capture_into("x"),
+            r"^capture \(at .*\): .* EventFileWriter\(path\), not 'x'$",
+        ),
+        (
+            lambda stream: replay_into(stream.scope, ["x"]),
+            r"^replay \(at .*\): .* \[EventFileReader\(path\)\], not",
+        ),
+        (lambda stream: replay_into(stream.scope, "x"), r"^replay \(at .*\): `sources` must be a list of sources"),
         (lambda stream: Graph([(1, 2)]), r"^Graph \(at .*d.py:\d+\): `edges` must be a stream, .* not \[\(1, 2\)\]$"),
         (lambda stream: Graph(stream, partition="x"), r"^Graph \(at .*d.py:\d+\): .* by 'edge', not by 'x'$"),
         (lambda stream: Aggregator(sum, abs), r"^Aggregator \(at .*d.py:\d+\): .* by a ufunc, .* not by <built-in"),
@@ -150,6 +169,42 @@ def test_a_key_that_is_nan_keeps_its_state() -> None:
 def test_what_cannot_be_built_is_refused(build: Callable[[Any], Any], complaint: str) -> None:
     with pytest.raises(BuildError, match=complaint):
         example(lambda scope: build(scope.to_stream([1])))
+
+
+def in_a_loop(build: Callable[[Any, Any], Any]) -> Callable[[Any], Any]:
+    """Return a program that builds something of a loop and a stream in it."""
+
+    def program(stream: Any) -> None:
+        with stream.scope.iterative() as loop:
+            build(loop, stream.enter(loop))
+
+    return program
+
+
+@pytest.mark.parametrize(
+    ("build", "complaint"),
+    [
+        (lambda stream: concatenate([]), "concatenate .* needs at least one stream"),
+        (lambda stream: stream.scope.loop_variable(), "has no loop counter"),
+        (lambda stream: stream.leave(), "leave .* it is the outermost scope of its dataflow"),
+        (in_a_loop(lambda loop, inside: inside.leave(loop.iterative().__enter__())), "does not lie around it"),
+        (in_a_loop(lambda loop, _: loop.iterator_source(iter([]), abs)), "epochs of an iterator have one coordinate"),
+        (in_a_loop(lambda loop, _: log_stream(loop, OperatorBuilt)), "a log has epochs and nothing else"),
+        (lambda stream: log_stream(stream.scope, OperatorBuilt, interval=0), "interval must be positive, .* not 0$"),
+        (lambda stream: log_stream(stream.scope, OperatorBuilt, interval="1"), "interval must be .*, not '1'$"),
+        (lambda stream: stream.capture_into(5), "capture .* `sink` must be what events are pushed into"),
+        (lambda stream: replay_into(stream.scope, 5), "replay .* `sources` must be a list of sources"),
+        (lambda stream: stream.unary(Gather(-1), print), "all is gathered at a worker, .* not at -1"),
+        (
+            in_a_loop(lambda loop, inside: inside.probe_with(inside.leave().probe())),
+            r"a probe looks at times of 1 coordinate\(s\), so it cannot look at",
+        ),
+    ],
+)
+def test_what_cannot_be_built_is_refused_at_its_line(build: Callable[[Any], Any], complaint: str) -> None:
+    with pytest.raises(BuildError, match=complaint) as refusal:
+        example(lambda scope: build(scope.to_stream([1])))
+    assert f"at {__file__}:" in str(refusal.value)
 
 
 @pytest.mark.parametrize(
