@@ -40,6 +40,7 @@ from timely.lowlevel import (
     OutputPort,
     Time,
     check_scope,
+    user_origin,
 )
 
 
@@ -49,10 +50,12 @@ def import_trace(export: Export, trace: TraceHandle, since: Antichain, scope: Sc
     export.check()
     dataflow = scope.dataflow
     if dataflow.host is not export.host:
-        raise BuildError(f"{name}: the trace is one of {export.host}, the dataflow one of {dataflow.host}")
+        where = f"{name} (at {user_origin()})"
+        raise BuildError(f"{where}: the trace is one of {export.host}, the dataflow one of {dataflow.host}")
     if scope.width != trace.depth:
+        where = f"{name} (at {user_origin()})"
         raise BuildError(
-            f"{name}: the times of the trace have {trace.depth} coordinate(s), those of {scope} have {scope.width}: "
+            f"{where}: the times of the trace have {trace.depth} coordinate(s), those of {scope} have {scope.width}: "
             "import it into the outermost scope of a dataflow with such times, and enter() from there"
         )
     builder = OperatorBuilder(scope, name)

@@ -42,6 +42,7 @@ from timely.lowlevel import (
     Pipeline,
     Time,
     new_input as new_stream_input,
+    user_origin,
 )
 
 
@@ -240,7 +241,8 @@ def durable_input(
     >>> directory.cleanup()
     """
     if scope.width != 1:
-        raise BuildError(f"a durable input needs times of one coordinate, and those of {scope} have {scope.width}")
+        where = f"at {user_origin()}: a durable input"
+        raise BuildError(f"{where} needs times of one coordinate, and those of {scope} have {scope.width}")
     seconds = 0.0 if flush is None else seconds_of(flush)
     shard.take(INPUT)
     session = DurableSession(scope, shard, shard.name)

@@ -29,6 +29,7 @@ from timely.lowlevel import (
     InputPort,
     Moment,
     OperatorBuilder,
+    user_origin,
 )
 
 ON_DIFFERENCE = ("raise", "correct")
@@ -110,7 +111,8 @@ def persist(
     """
     scope = collection.scope
     if scope.width != 1:
-        raise BuildError(f"a durable output needs times of one coordinate, and those of {scope} have {scope.width}")
+        where = f"at {user_origin()}: a durable output"
+        raise BuildError(f"{where} needs times of one coordinate, and those of {scope} have {scope.width}")
     if on_difference not in ON_DIFFERENCE:
         raise ConfigError(f"on_difference is one of {', '.join(ON_DIFFERENCE)}, not {on_difference!r}")
     seconds = 0.0 if flush is None else seconds_of(flush)

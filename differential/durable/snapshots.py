@@ -52,6 +52,7 @@ from timely.lowlevel import (
     OperatorBuilder,
     as_columns,
     destinations,
+    user_origin,
 )
 
 Array = NDArray[Any]
@@ -159,7 +160,8 @@ def stateful(
     """
     scope = collection.scope
     if scope.width != 1:
-        raise BuildError(f"{name!r} needs times of one coordinate, and those of {scope} have {scope.width}")
+        where = f"at {user_origin()}: {name!r}"
+        raise BuildError(f"{where} needs times of one coordinate, and those of {scope} have {scope.width}")
     if every < 1:
         raise ConfigError(f"{name!r} keeps its state each time that some epochs are complete, at least 1, not {every}")
     shard.take(SNAPSHOT)

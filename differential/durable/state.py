@@ -51,7 +51,7 @@ from differential.durable.shard import Shard, refuse_remains
 from differential.durable.writer import Writer
 from timely import Worker
 from timely.errors import BuildError, StateError
-from timely.lowlevel import Activator, StreamCore, as_column
+from timely.lowlevel import Activator, StreamCore, as_column, user_origin
 
 INPUT, OUTPUT, SNAPSHOT = "input", "output", "snapshot"
 INPUTS = "inputs"
@@ -96,7 +96,7 @@ class OpenShard:
     def take(self, role: str) -> None:
         """Use the collection as an input, an output or a snapshot. Raises BuildError if it is used already."""
         if self.role is not None:
-            raise BuildError(f"{self.name!r} is already {described(self.role)} of this program")
+            raise BuildError(f"at {user_origin()}: {self.name!r} is already {described(self.role)} of this program")
         if self.opened is not None and self.opened.role != role:
             raise StateError(
                 f"{self.shard} is {described(self.opened.role)} of the program that wrote it, not {described(role)}"
@@ -225,10 +225,11 @@ class State:
         """Make a collection one of the program's. Raises BuildError if the program has gone on without it."""
         if self._began is not None:
             raise BuildError(
-                f"{shard.name!r} was opened too late: build everything that uses the state before the first step"
+                f"at {user_origin()}: {shard.name!r} was opened too late: build everything that uses the state before "
+                "the first step"
             )
         if any(used.name == shard.name for used in self._used):
-            raise BuildError(f"{shard.name!r} is already used")
+            raise BuildError(f"at {user_origin()}: {shard.name!r} is already used")
         self._used.append(shard)
 
     def begin(self) -> int:

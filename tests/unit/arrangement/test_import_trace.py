@@ -306,7 +306,10 @@ def test_an_impossible_import_is_refused() -> None:
         graph = Graph(worker)
         graph.advance()
         graph.trace.allow_compaction_to(1)
-        with pytest.raises(BuildError, match="1 coordinate"), worker.dataflow(outer=2) as scope:
+        with (
+            pytest.raises(BuildError, match=rf"\(at {__file__}:\d+\): .* 1 coordinate"),
+            worker.dataflow(outer=2) as scope,
+        ):
             graph.trace.import_into(scope)
         with pytest.raises(TraceError, match="cannot restore those from"), worker.dataflow() as scope:
             graph.trace.import_into(scope, since=0)

@@ -913,14 +913,30 @@ def test_names_and_roles_are_checked_when_a_program_is_built(tmp_path: Path) -> 
         "on_difference is one of",
         lambda s, state: persist(new_input(s)[1], state.shard("answer"), on_difference="x"),
     )
-    refused(BuildError, "is already used", lambda s, state: [durable_input(s, numbers(state)) for _ in range(2)])
+    refused(
+        BuildError,
+        rf"^at {__file__}:\d+: 'numbers' is already used",
+        lambda s, state: [durable_input(s, numbers(state)) for _ in range(2)],
+    )
 
     def twice(scope: Any, state: State) -> None:
         shard = numbers(state)
         durable_input(scope, shard)
         durable_input(scope, shard)
 
-    refused(BuildError, "is already an input of this program", twice)
+    refused(BuildError, rf"^at {__file__}:\d+: 'numbers' is already an input of this program", twice)
+
+    def in_a_loop(scope: Any, state: State) -> None:
+        with scope.iterative() as loop:
+            durable_input(loop, numbers(state))
+
+    refused(BuildError, rf"^at {__file__}:\d+: a durable input needs times of one coordinate", in_a_loop)
+
+    def out_of_a_loop(scope: Any, state: State) -> None:
+        with scope.iterative() as loop:
+            persist(new_input(scope)[1].enter(loop), state.shard("answer"))
+
+    refused(BuildError, rf"^at {__file__}:\d+: a durable output needs times of one coordinate", out_of_a_loop)
     execute_directly(program(where, 2, alone))
 
 
@@ -932,7 +948,7 @@ def test_what_uses_the_state_is_built_before_the_first_step(tmp_path: Path) -> N
         with worker.dataflow() as scope:
             durable_input(scope, state.shard("more"))
 
-    with pytest.raises(BuildError, match="'more' was opened too late"):
+    with pytest.raises(BuildError, match=rf"^at {__file__}:\d+: 'more' was opened too late"):
         execute_directly(run)
 
 
