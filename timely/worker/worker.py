@@ -406,9 +406,9 @@ class Worker:
             has_run, has_changed = self._dataflows.step()
             busy = busy or has_run or has_changed
             if busy:
-                activity.slept, requests.busy_at = 0.0, activity.step_began
+                self.activity.slept, requests.busy_at = 0.0, self.activity.step_began
             if requests.chores and not has_run:
-                requests.tend(activity.step_began)
+                requests.tend(self.activity.step_began)
                 busy = True
         finally:
             activity.doing = before

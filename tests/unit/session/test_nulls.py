@@ -16,6 +16,8 @@ from timely.errors import DataError, SessionError
 from timely.lowlevel import fill_null, is_null, nullable, typed
 
 NEW_YEAR = dt.date(2026, 1, 1)
+SIGN = np.sign(np.array([dt.timedelta(days=3)], "m8[us]")).tolist()[0]
+"""A duration, and from NumPy 2.5 on a float."""
 
 NULLABLE = {
     "number": (int | None, 7),
@@ -249,7 +251,7 @@ def computed(function: Any) -> list[Any]:
         (lambda r: r.day.astype("datetime64[Y]").astype(int) + 1970, 2026),
         (lambda r: r.late // dt.timedelta(hours=1), 72),
         (lambda r: r.late / dt.timedelta(hours=1), 72.0),
-        (lambda r: np.sign(r.late), dt.timedelta(microseconds=1)),
+        (lambda r: np.sign(r.late), SIGN),
         (lambda r: r.late.astype(bool), True),
         (lambda r: np.is_busday(r.day), False),
         (lambda r: r.price.astype(float), 1.5),
