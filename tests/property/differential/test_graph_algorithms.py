@@ -99,7 +99,7 @@ def test_a_production_that_cannot_be_used_is_refused(production: Any, problem: s
 
 
 def test_a_grammar_without_edges_is_refused() -> None:
-    with pytest.raises(BuildError, match="edges of at least one label"):
+    with pytest.raises(BuildError, match="`edges` must have at least one label"):
         grammar_reachability({}, [("a", ["a"])])
 
 
@@ -107,7 +107,7 @@ def test_a_grammar_refuses_what_is_no_dictionary_of_collections() -> None:
     def program(edges: Any) -> Callable[[Scope], Collection]:
         return lambda scope: grammar_reachability(edges(scope), [("a", ["a"])])["a"]
 
-    with pytest.raises(BuildError, match="takes a dictionary of edges by label, not <collection"):
+    with pytest.raises(BuildError, match="`edges` must be a dictionary of edges by label, not <collection"):
         example(program(lambda scope: Collection.of(scope, 1, 2)))
     with pytest.raises(BuildError, match=r"`edges\['a'\]` must be a collection, not 3"):
         example(program(lambda _: {"a": 3}))

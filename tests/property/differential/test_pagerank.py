@@ -80,8 +80,8 @@ def test_ranks_settle_on_those_of_networkx() -> None:
 @pytest.mark.parametrize(
     ("problem", "options"),
     [
-        ("unit must be from 7 to 2 \\*\\* 32, not 6", {"unit": 6}),
-        ("unit must be from 2 to 2 \\*\\* 32, not 1", {"unit": 1, "damping": 0.5}),
+        ("`unit` must be from 7 to 2 \\*\\* 32, not 6", {"unit": 6}),
+        ("`unit` must be from 2 to 2 \\*\\* 32, not 1", {"unit": 1, "damping": 0.5}),
         ("share of the mean rank, from 0 to 1, or None, not -0.1", {"tolerance": -0.1}),
         ("share of the mean rank, from 0 to 1, or None, not 10000", {"tolerance": 10_000}),
         ("share of the mean rank, from 0 to 1, or None, not nan", {"tolerance": float("nan")}),
