@@ -9,7 +9,7 @@ from timely.communication.asking import AnsweringSocket, AskingSocket
 from timely.communication.notes import begin_to_end, declare_fate, has_prefixes
 from timely.live.display import Display, time_left
 from timely.live.handle import Live
-from timely.live.output import has_no_reader
+from timely.live.output import empty_standard_output, has_no_reader
 from timely.live.serving import WRITE_SECONDS, Access, HttpServer, headers_of, listen
 from timely.run.directory import run_directory
 from timely.run.environment import STATE_VARIABLE
@@ -26,6 +26,7 @@ __all__ = [
     "Live",
     "begin_to_end",
     "declare_fate",
+    "empty_standard_output",
     "has_no_reader",
     "has_prefixes",
     "headers_of",

@@ -176,16 +176,6 @@ def print_lines(lines: Iterable[str], stream: IO[str] | None) -> None:
         print(*lines, sep="\n", file=stream, flush=True)
 
 
-def empty_standard_output() -> None:
-    """Flush standard output; discard what it holds if that fails, or Python would complain once more at exit."""
-    if sys.stdout is None:
-        return
-    with suppress(OSError, ValueError):
-        sys.stdout.flush()
-        return
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
 def _is_stream(path: Path) -> bool:
     """Return whether there is a pipe, a device or a socket at `path`, to which one writes directly."""
     try:

@@ -6,9 +6,9 @@ import io
 import sys
 from collections.abc import Callable
 
-from differential.jobs.files import empty_standard_output
 from timely import fail
 from timely.errors import ConfigError, DataError, OperatorError
+from timely.services import empty_standard_output
 
 INTERRUPTED = 130
 """The exit status after Ctrl-C."""

@@ -315,13 +315,15 @@ def owned(record: tuple[Any, ...], diff: Diff = 1, interner: Interner | None = N
 
 
 def _refuse_records(fields: tuple[Any, ...]) -> None:
-    """Raise DataError where a field may be a record, or a key of several columns: a tuple alone, or beside a scalar."""
+    """Raise DataError where a tuple is the only field, or is beside a scalar: it may be a record or a key of several
+    columns.
+    """
     given = next((field for field in fields if isinstance(field, tuple)), None)
     if given is None:
         return
-    scalar = [each for each in fields if isinstance(each, (str, bytes)) or not hasattr(each, "__len__")]
-    if scalar or len(fields) == 1:
-        where = f"beside {scalar[0]!r:.80}" if scalar else "as the only field"
+    scalars = [each for each in fields if isinstance(each, (str, bytes)) or not hasattr(each, "__len__")]
+    if scalars or len(fields) == 1:
+        where = f"beside {scalars[0]!r:.80}" if scalars else "as the only field"
         raise DataError(
             f"{given!r:.80} is a tuple {where}: a record is given field by field (*record), a column as a list or an "
             "array"

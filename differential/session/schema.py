@@ -67,12 +67,14 @@ class Schema:
             if type(column) is np.ndarray and column.dtype is _INT64 and kinds.get(name) is ColumnKind.INT:
                 fitting.append(column.copy())  # what most columns are, and nothing to convert
                 continue
+            found = None
             try:
                 mine = _of_nulls(column, kinds.get(name)) if is_untyped(column) else owned((column,))[0][0]
                 if len(mine):
-                    mine = _fitting(mine, kinds.setdefault(name, kind_of(mine)))
+                    found = kind_of(mine)
+                    mine = _fitting(mine, kinds.setdefault(name, found))
             except DataError as error:
-                remedy = _made(kinds.get(name), kind_of(column))
+                remedy = "" if found is None else _made(kinds[name], found)
                 raise DataError(f"column {name!r} of table {table!r} {error}{remedy}") from None
             fitting.append(mine)  # a copy: the program may write to what it has given
         self._kinds = kinds  # only now: a statement that is refused states no kind
@@ -279,13 +281,13 @@ def _other(column: Column, found: AnyKind, kind: AnyKind) -> DataError:
     return DataError(f"holds {one}, not {other} such as {column[:1].tolist()[0]!r:.100}{remedy}")
 
 
-def _made(kind: AnyKind | None, found: AnyKind) -> str:
+def _made(kind: AnyKind, found: AnyKind) -> str:
     """Return the end of an error: an expression that makes a value of one kind of a `value` of another, if one does.
 
     >>> _made(kind_of(typed([], "date")), ColumnKind.TEXT)
     ': datetime.date.fromisoformat(value) makes one'
     """
-    base = "" if kind is None else type_name(kind).removesuffix("?")
+    base = type_name(kind).removesuffix("?")
     made = None
     if base.startswith("decimal") and found in (ColumnKind.INT, ColumnKind.FLOAT, ColumnKind.TEXT):
         made = "decimal.Decimal(str(value))"

@@ -323,7 +323,7 @@ class Dataflow(DataflowCore):
             has_moved = self._propagate() or has_moved
         return has_moved
 
-    def send_progress(self) -> None:
+    def flush_to_peers(self) -> None:
         """Send changes that peers may wait for, made since the last step. The next one applies what they do here."""
         if self.loss or self.running is not None or self.sending is not None:
             return

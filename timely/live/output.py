@@ -7,7 +7,7 @@ import os
 import select
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import IO, Any
 
 from timely.errors import TimelyError
@@ -27,9 +27,18 @@ def printing(encoding: str | None = None, errors: str | None = None) -> Iterator
         yield
         sys.stdout.flush()
     except OSError as error:
-        # What Python still holds, it would write at exit, and complain once more.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        empty_standard_output()
         raise TimelyError(f"cannot write to standard output: {error.strerror}") from None
+
+
+def empty_standard_output() -> None:
+    """Flush standard output; discard what it holds if that fails, or Python would complain once more at exit."""
+    if sys.stdout is None:
+        return
+    with suppress(OSError, ValueError):
+        sys.stdout.flush()
+        return
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def has_no_reader(file: IO[Any]) -> bool:

@@ -27,7 +27,7 @@ from types import FrameType, ModuleType, TracebackType
 
 from timely.communication.notes import REPORT_VARIABLE, begin_to_end, declare_prefixes
 from timely.interruption import send_again
-from timely.live.output import has_no_reader
+from timely.live.output import empty_standard_output, has_no_reader
 from timely.origin import is_ours
 from timely.run.failure import fail, install_hook
 from timely.run.signals import report_on_signal
@@ -70,7 +70,8 @@ def run_target(target: list[str], is_module: bool, safe_path: bool) -> int:
             return INTERRUPTED
         if isinstance(error, SystemExit):
             raise error from None
-        if _has_lost_reader(error):
+        if _is_for_want_of_a_reader(error):
+            empty_standard_output()
             return LOST_READER
         error.__traceback__ = _from_user_code(error.__traceback__)
         if isinstance(error, ImportError) and error.__traceback__ is None:
@@ -90,12 +91,9 @@ def _of_a_handler(error: BaseException) -> BaseException:
     return cause if is_wrapped and cause is not None else error
 
 
-def _has_lost_reader(error: BaseException) -> bool:
-    """Return whether a program has ended because nobody reads its standard output; then discard what is in there."""
-    if not any(isinstance(each, BrokenPipeError) for each in (error, error.__cause__)) or not has_no_reader(sys.stdout):
-        return False
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or else Python would complain at exit
-    return True
+def _is_for_want_of_a_reader(error: BaseException) -> bool:
+    """Return whether a program has ended because nobody reads its standard output."""
+    return isinstance(error.__cause__ or error, BrokenPipeError) and has_no_reader(sys.stdout)
 
 
 def _run_script(path: str) -> None:

@@ -55,12 +55,12 @@ class Dataflows:
             dataflow.due.end_turn(not dataflow.is_idle)
         return has_run, has_changed
 
-    def send_progress(self) -> None:
+    def flush_to_peers(self) -> None:
         """Send what has changed in the dataflows since the last step."""
         for index in self._agenda.numbers():
             dataflow = self.running.get(index)
             if dataflow is not None:
-                dataflow.send_progress()
+                dataflow.flush_to_peers()
 
     def drop(self, index: int) -> None:
         """Forget a dataflow, complete or not; do nothing if it does not run."""

@@ -28,9 +28,12 @@ class Intake:
         """Messages and their senders, by the number of a dataflow that is not built here yet."""
 
     def take_in(self) -> bool:
-        """Deliver what has arrived, running nothing. Return whether there was more than questions and answers."""
+        """Send peers what has changed here, then deliver what has arrived, running nothing.
+
+        Return whether there was more than questions and answers.
+        """
         if self._host.peers > 1:
-            self._dataflows.send_progress()  # first: peers wait for it while this worker receives
+            self._dataflows.flush_to_peers()  # first: they wait for it while this worker receives
         moved = False
         arrived = self._host.allocator.receive()
         for sender, message in arrived:

@@ -12,7 +12,6 @@ import pytest
 
 from differential.jobs.files import (
     OutputFile,
-    empty_standard_output,
     print_lines,
     refuse_same,
     write_changes,
@@ -22,6 +21,7 @@ from differential.jobs.files import (
 from differential.jobs.status import status_of
 from timely import fail
 from timely.errors import DataError
+from timely.services import empty_standard_output
 
 
 def test_an_output_is_no_input_and_no_other_output(tmp_path: Path) -> None:

@@ -110,7 +110,7 @@ def in_a_loop(scope: Scope, build: Callable[[Collection, Scope], object]) -> Col
         (lambda scope: numbers(scope).enter_at(scope, lambda k, v: v), "directly inside .* is not one"),
         (
             lambda scope: in_a_loop(scope, lambda one, loop: Variable(scope).set(one.enter(loop))),
-            r"has no loop counter|leave\(\) brings a collection out",
+            r"leave\(\) brings a collection out of its loop",
         ),
         (
             lambda scope: in_a_loop(scope, lambda one, loop: one.enter(loop).arrange_by_key().trace()),

@@ -314,3 +314,9 @@ def test_missing_values_that_pandas_reads_of_a_file_are_nulls() -> None:
         strict = db.table("strict", {"id": int, "age": int, "note": str | None, "size": float}, key="id")
         with pytest.raises(DataError, match=r"column 'age' .* no nulls: `int \| None` as its type"):
             strict.insert(frame)
+
+
+@pytest.mark.skipif(np.dtype(np.longdouble).itemsize == 8, reason="here, these are floats of 64 bits")
+def test_a_column_of_floats_that_no_table_holds_is_named() -> None:
+    with Session() as db, pytest.raises(DataError, match=r"^column 'x' of table 't' a column of dtype"):
+        db.table("t", {"x": []}).insert(x=np.array([1.0], np.longdouble))
