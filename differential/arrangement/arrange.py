@@ -9,7 +9,7 @@ import numpy as np
 from differential.arrangement.arranged import Arranged
 from differential.data.codes import Codes, Encoder, watcher
 from differential.data.interning import hold_columns, interner_of
-from differential.data.overflow import named, refusing
+from differential.data.overflow import named, naming
 from differential.data.pact import Parts, Spreading, hash_of_keys
 from differential.data.updates import Updates, updates_of
 from differential.kernels.route import partition
@@ -75,7 +75,7 @@ def arrange(updates: Stream, keys: int, *, name: str = "arrange") -> Arranged:
     key, value = Encoder(interner, "key"), Encoder(interner, "value")
     spine = new_trace(output, key, value)
     writer = Arranger(input, output, spine, key, value, keys)
-    builder.build_from(refusing(writer.run, key, value, writer.held, input))
+    builder.build_from(writer.run, naming(key, value, writer.held, input))
     return Arranged(stream, TraceHandle(spine), key, value, keys)
 
 

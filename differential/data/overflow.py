@@ -28,14 +28,13 @@ def shown(record: Sequence[Array]) -> str:
     return repr(fields[0]) if len(fields) == 1 else f"({', '.join(map(repr, fields))})"
 
 
-def refusing(
-    run: Callable[[], None],
+def naming(
     key: Encoder,
     value: Encoder | None = None,
     held: CapabilitySet | None = None,
     input: InputPort | None = None,
-) -> Callable[[], None]:
-    """Return the logic `run` with errors that name the record when a kernel raises `Overflow`.
+) -> Callable[[Exception], Exception]:
+    """Return a function that returns an error that names the record for an `Overflow`, and any other error as it is.
 
     `key` and `value` decode the record; without `value` the error names only the key. The time in it is that of the
     fault; without one, the least that the operator holds or, if it holds none, that of the message that it handles.
@@ -43,18 +42,17 @@ def refusing(
     # An encoder of no columns decodes to none, so that the record is the key alone.
     meaning = Encoder(key.interner, "value", ()) if value is None else value
 
-    def named_run() -> None:
-        try:
-            run()
-        except Overflow as fault:
-            time = fault.time
-            if time is None and held is not None:
-                time = min(held.times, default=None)
-            if time is None and input is not None:
-                time = input.time
-            raise named(fault, key, meaning, time) from None
+    def name(error: Exception) -> Exception:
+        if not isinstance(error, Overflow):
+            return error
+        time = error.time
+        if time is None and held is not None:
+            time = min(held.times, default=None)
+        if time is None and input is not None:
+            time = input.time
+        return named(error, key, meaning, time)
 
-    return named_run
+    return name
 
 
 def named(fault: Overflow, key: Encoder, value: Encoder, time: Time | None = None) -> DataError:

@@ -15,7 +15,7 @@ from differential.arrangement.core import ArrangementCore, C
 from differential.data.codes import ColumnKind, Encoder
 from differential.data.interning import interner_of
 from differential.data.negative import negative_total
-from differential.data.overflow import refusing, too_often
+from differential.data.overflow import naming, too_often
 from differential.kernels.compile import NOTHING
 from differential.kernels.consolidate import consolidate
 from differential.kernels.count import Negative, count_block, count_changes
@@ -37,7 +37,7 @@ def count_in_order(source: ArrangementCore[C], name: str, *, signed: bool) -> Ar
     value = Encoder(interner_of(scope.dataflow.host), "value", (ColumnKind.INT,))
     spine = new_trace(output, source.key, value)
     counter = CounterInOrder(input, output, spine, source.key, signed)
-    builder.build_from(refusing(counter.run, source.key))
+    builder.build_from(counter.run, naming(source.key))
     scope.dataflow.when_complete(counter.drop)
     return source.derived(stream, TraceHandle(spine), value)
 

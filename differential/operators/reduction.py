@@ -19,7 +19,7 @@ from differential.arrangement.core import ArrangementCore, C
 from differential.data.codes import Codes, ColumnKind, Encoder
 from differential.data.interning import hold_columns, interner_of
 from differential.data.negative import negative_count, negative_total
-from differential.data.overflow import named, refusing, too_large
+from differential.data.overflow import named, naming, too_large
 from differential.kernels import reduce as kernels
 from differential.kernels.compile import Batches, Table, Times
 from differential.kernels.reduce_layers import PENDING_KEY, PENDING_TIME, PENDING_VAL
@@ -87,7 +87,7 @@ def reduce_arrangement(
     spine = new_trace(output, source.key, value)
     sealer = Sealer(output, spine)
     reducer = Reducer(input, source, spine, sealer, make(source.key, source.value, value), value)
-    builder.build_from(refusing(reducer.run, source.key, source.value, sealer.held, input))
+    builder.build_from(reducer.run, naming(source.key, source.value, sealer.held, input))
     scope.dataflow.when_complete(reducer.drop)
     return source.derived(stream, TraceHandle(spine), value)
 

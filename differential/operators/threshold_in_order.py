@@ -17,7 +17,7 @@ from differential.arrangement.core import ArrangementCore, C
 from differential.data.codes import Codes, Encoder
 from differential.data.interning import interner_of
 from differential.data.negative import negative_count
-from differential.data.overflow import refusing, too_often
+from differential.data.overflow import naming, too_often
 from differential.kernels.count import Negative, distinct_block, record_changes
 from differential.kernels.wide import Overflow
 from differential.trace.batch import Batch
@@ -44,7 +44,7 @@ def threshold_in_order(
     value = Encoder(interner_of(scope.dataflow.host), "value")
     spine = new_trace(output, source.key, value)
     operator = ThresholdInOrder(input, source, output, spine, function, value)
-    builder.build_from(refusing(operator.run, source.key, source.value))
+    builder.build_from(operator.run, naming(source.key, source.value))
     scope.dataflow.when_complete(operator.drop)
     return source.derived(stream, TraceHandle(spine), value)
 

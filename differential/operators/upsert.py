@@ -19,7 +19,7 @@ from differential.arrangement.arranged import Arranged
 from differential.data.codes import Encoder
 from differential.data.field_kinds import Fields
 from differential.data.interning import interner_of
-from differential.data.overflow import refusing
+from differential.data.overflow import naming
 from differential.data.updates import Array, Ints, Updates
 from differential.kernels.compile import NOTHING
 from differential.kernels.consolidate import consolidate
@@ -185,7 +185,7 @@ def upserted(scope: Scope, keys: int, name: str) -> tuple[UpsertSession, Arrange
     spine = new_trace(output, key, value)
     sealer = Sealer(output, spine)
     upserter = Upserter(input, sealer, TraceHandle(spine), key, value, keys)
-    builder.build_from(refusing(upserter.run, key, value, sealer.held))
+    builder.build_from(upserter.run, naming(key, value, sealer.held))
     scope.dataflow.when_complete(upserter.drop)
     return session, Arranged(stream, TraceHandle(spine), key, value, keys)
 

@@ -205,12 +205,14 @@ class OperatorBuilder(Generic[S]):
 
         dataflow.when_built(construct)
 
-    def build_from(self, logic: Logic) -> None:
+    def build_from(self, logic: Logic, named: Callable[[Exception], Exception] | None = None) -> None:
         """Finish the operator, which needs none of the capabilities that it starts with: `build` without a constructor.
 
-        Raises BuildError where `build` does.
+        `named` returns, for an error that the logic raises, the one that is reported. Raises BuildError where `build`
+        does.
         """
         check_logic(self.operator.name, logic)
+        self.operator.named = named
         self.build(lambda _: logic)
 
     def _refuse_if_built(self) -> None:

@@ -27,6 +27,8 @@ class Operator(OperatorCore):
         self.asks = False
         """In a region, whether an input asks for its frontier."""
         self.logic: Logic | None = None
+        self.named: Callable[[Exception], Exception] | None = None
+        """Returns, for an error of the logic, the one that a person can read."""
         self.recorder: Recorder | None = None
 
     @property
@@ -51,10 +53,11 @@ class Operator(OperatorCore):
         except (OperatorError, PeerFailed):
             raise
         except Exception as error:
+            cause = error if self.named is None else self.named(error)
             handled = [port for port in self.inputs if port.time is not None]
             if not handled:
-                raise self.failure(error, None) from error
-            raise self.failure(error, handled[0].time, handled[0].sender) from error
+                raise self.failure(cause, None) from cause
+            raise self.failure(cause, handled[0].time, handled[0].sender) from cause
         self.activations += 1  # ends the rights of the messages taken; after an error the dataflow runs nothing
 
     def settle(self, progress: StaticProgress, turn: int) -> None:
