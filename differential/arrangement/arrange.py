@@ -159,8 +159,10 @@ class Arranger:
 
     def run(self) -> None:
         # Before a message is taken: all codes are in columns that the interner knows, so a collection may begin.
-        self._interner.collect()
-        only = None if len(self._sealer.held) else self._input.take_only()
+        if self._interner.has_work:
+            self._interner.collect()
+        # The operator waits exactly while it holds a capability, without which nothing is gathered.
+        only = None if self._input.operator.waits else self._input.take_only()
         if only is not None:
             self._answer(only[0], only[1])
             return

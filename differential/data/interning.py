@@ -94,6 +94,8 @@ class Interner:
         self._watched: list[tuple[Meaning, ref[Column]]] = []
         self._most_watched = _LEAST_WATCHED
         self._holders: dict[Callable[[], Iterable[Held]], None] = {}
+        self.has_work = False
+        """Whether a collection is under way, or is due: enough items, or words of strings, are new."""
         self._collection: _Collection | None = None
         self._added = 0
         self._threshold = LEAST_ITEMS
@@ -210,13 +212,14 @@ class Interner:
             self.strings = StringTable()
         self.tuples = StringTable()
         self._free, self._watched, self._collection = [], [], None
+        self.has_work = False
         self._holders.clear()
 
     def collect(self) -> None:
         """Reclaim numbers for a bounded time. Called only when no operator is in the middle of a run."""
+        if not self.has_work:
+            return
         if self._collection is None:
-            if not self.is_due:
-                return
             # Numbers from `capacity` on are of later items, which this collection leaves alone.
             self._collection = _Collection(self._snapshot(), self.capacity)
             self._added = self._seen = 0
@@ -228,17 +231,10 @@ class Interner:
             survivors, rows = len(self), self._collection.rows
             self._threshold = max(LEAST_ITEMS, survivors, rows // 16)
             self._most_words = self._words + max(LEAST_WORDS, self._words, rows // 4)
-            self._collection = None
+            self._collection, self.has_work = None, self._is_due()
 
-    @property
-    def is_due(self) -> bool:
-        """Whether enough items, or words of strings, are new for a collection to begin."""
+    def _is_due(self) -> bool:
         return self._added >= self._threshold or self._words >= self._most_words
-
-    @property
-    def has_work(self) -> bool:
-        """Whether a collection is under way, or is due."""
-        return self._collection is not None or self.is_due
 
     def mark(self, numbers: Codes) -> Codes:
         """Mark numbers as in use, in a collection; return those not marked before, some perhaps several times."""
@@ -284,6 +280,7 @@ class Interner:
         self.capacity += used - reused
         self._added += used
         self._words = self.strings.size
+        self.has_work = self.has_work or self._is_due()
         self.is_used = True
         return numbers
 

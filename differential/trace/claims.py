@@ -28,18 +28,19 @@ class Claim:
 class Claims:
     """The claims of all readers of a trace. Without any, once there were some, the trace is abandoned."""
 
-    __slots__ = ("_held", "_left_behind", "_origin", "is_abandoned")
+    __slots__ = ("_held", "_origin", "is_abandoned", "left_behind")
 
     def __init__(self, origin: Antichain) -> None:
         """Begin without readers, so that the first may claim everything from `origin` on."""
         self._origin = origin
         self._held: set[Claim] = set()
-        self._left_behind: deque[Claim] = deque()
+        self.left_behind: deque[Claim] = deque()
+        """Claims that were left behind and not discarded yet."""
         self.is_abandoned = False
 
     def __len__(self) -> int:
         """The number of readers."""
-        return len(self._held) - len(self._left_behind)
+        return len(self._held) - len(self.left_behind)
 
     @property
     def logical(self) -> Antichain:
@@ -64,11 +65,7 @@ class Claims:
 
     def leave_behind(self, claim: Claim) -> None:
         """Take back `add` when the trace is at rest; called at any moment, in any thread."""
-        self._left_behind.append(claim)  # a deque: any thread may append while the worker's thread pops
-
-    def next_left_behind(self) -> Claim | None:
-        """Return a claim that was left behind, each once."""
-        return self._left_behind.popleft() if self._left_behind else None
+        self.left_behind.append(claim)  # a deque: any thread may append while the worker's thread pops
 
     def _meet(self, frontiers: list[Antichain]) -> Antichain:
         if not frontiers:

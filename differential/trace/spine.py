@@ -125,7 +125,7 @@ class Spine:
 
     def _insert(self, batch: Batch) -> Batch:
         self.upper = batch.upper
-        if not self._claims.is_abandoned:
+        if self._storage.above is not None and not self._claims.is_abandoned:
             batch = self._storage.keep(batch)
         # After `keep`, which may copy the columns; also without readers, because the batch is sent on all the same.
         self._announce(batch)
@@ -299,10 +299,9 @@ class Spine:
             self._forget_left_behind()
 
     def _forget_left_behind(self) -> None:
-        claim = self._claims.next_left_behind()
-        while claim is not None:
-            self.forget(claim)
-            claim = self._claims.next_left_behind()
+        left_behind = self._claims.left_behind
+        while left_behind:
+            self.forget(left_behind.popleft())
 
     def statistics(self) -> SpineStatistics:
         """Return how many layers, merges among them and rows there are, and how many rows were inserted and moved."""

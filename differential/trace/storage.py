@@ -73,8 +73,6 @@ class Storage:
 
     def keep(self, batch: Batch) -> Batch:
         """Return `batch` with its columns where they belong: the batch itself, or a copy."""
-        if self.above is None:
-            return batch
         # No batch has more than four columns (times stay in memory), so few rows need no look at how many it has.
         if not self._is_spilled(4 * _WORD * len(batch)):
             return batch

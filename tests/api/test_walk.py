@@ -13,9 +13,9 @@ from differential import new_input
 from tests.api.modules import PACKAGES, ROOT
 from timely import Worker, execute_directly
 
-MODULES = 42
+MODULES = 35
 """How many modules the walk passes at most, kernels not counted."""
-CALLS = 320
+CALLS = 305
 """How many calls of functions it takes at most."""
 
 

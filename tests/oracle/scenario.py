@@ -121,7 +121,7 @@ def tiny() -> Iterator[None]:
         ):
             for name, bound in bounds.items():
                 patch.setattr(module, name, bound)
-        patch.setattr(interning.Interner, "is_due", True)
+        patch.setattr(interning.Interner, "_is_due", lambda _: True)
         yield
 
 

@@ -21,7 +21,7 @@ The contract:
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Sized
 
 from timely.communication.message import Failure, Goodbye, Message
 from timely.errors import PeerFailed
@@ -41,6 +41,8 @@ class Allocator(ABC):
         """The `Goodbye` of each peer that has sent one."""
         self.last_refusal = ""
         """The reason why a message was last refused, for people; empty if none was."""
+        self.incoming: Sized | None = None
+        """What has arrived and was not received, for a worker that can look at it without `receive`."""
         self.messages_sent = self.messages_received = 0
         self.data_bytes = 0
         """The bytes of the batches that were sent, including frame headers."""

@@ -107,6 +107,8 @@ class ThreadAllocator(Allocator):
         self._mailboxes = mailboxes
         self._own = mailboxes[index]
         self._bell = bell
+        if self.peers == 1:
+            self.incoming = self._own.items
 
     def connect(self) -> None:
         """Return at once: the queues exist."""

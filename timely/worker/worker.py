@@ -399,8 +399,8 @@ class Worker:
         activity.step_began = clock.monotonic()
         before, activity.doing = activity.doing, STEPPING
         try:
-            busy = self._intake.take_in()
-            requests = self._requests
+            incoming, requests = self.allocator.incoming, self._requests
+            busy = (incoming is None or len(incoming) > 0) and self._intake.take_in()
             if (requests.calls or requests.timers) and requests.run(self.activity.step_began):
                 busy = True
             has_run, has_changed = self._dataflows.step()

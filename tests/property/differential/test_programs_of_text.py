@@ -184,5 +184,5 @@ def test_a_program_over_text_means_what_it_does_to_multisets(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(interning, "LEAST_STEP", step)
         patch.setattr(interning, "_LEAST_WATCHED", 4)
-        patch.setattr(interning.Interner, "is_due", True)
+        patch.setattr(interning.Interner, "_is_due", lambda _: True)
         assert run(names, epochs, config) == [expected(names, answer)[1] for answer in answers]

@@ -26,5 +26,5 @@ def test_reclaiming_numbers_at_once_changes_no_answer(scenario: Scenario, step: 
         patch.setattr(codes, "MOST_PACKED", min(codes.MOST_PACKED, most_packed))
         patch.setattr(interning, "LEAST_STEP", step)
         patch.setattr(interning, "_LEAST_WATCHED", 4)
-        patch.setattr(interning.Interner, "is_due", True)
+        patch.setattr(interning.Interner, "_is_due", lambda _: True)
         check_and_shrink(scenario)
