@@ -12,6 +12,7 @@ from several workers.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from heapq import heappop, heappush
 
 from timely import Broadcast, Capability, Columns, Exchange, OperatorBuilder, Pipeline, Stream, Time
 from timely.lowlevel import Array, check_streams, concatenate, of_columns
@@ -50,23 +51,24 @@ def in_order(inputs: Sequence[tuple[Stream, Pacts]], compute: Callable[..., Give
     ports = [builder.add_input(stream, pact, frontier=True, drains=True) for stream, pact in inputs]
     output, result = builder.add_output()
     waiting: dict[Time, tuple[Capability, list[list[Columns]]]] = {}
+    order: list[Time] = []  # a heap of the same times
 
     def logic() -> None:
         for place, port in enumerate(ports):
             for capability, batch in port:
                 if capability.time not in waiting:
                     waiting[capability.time] = capability.retain(), [[] for _ in ports]
+                    heappush(order, capability.time)
                 waiting[capability.time][1][place].append(Columns(of_columns(batch)))
         if not waiting:
             return
         # Only now: a frontier may have passed times of messages that were still queued, all of which were taken above.
         fronts = [port.frontier.elements for port in ports]
         first = min((elements[0] for elements in fronts if elements), default=None)
-        for time in sorted(waiting):
-            # Whatever arrives later is at or after an element of a frontier, hence lexicographically at or after the
-            # first of all elements.
-            if first is not None and first <= time:
-                return
+        # Whatever arrives later is at or after an element of a frontier, hence lexicographically at or after the first
+        # of all elements.
+        while order and (first is None or order[0] < first):
+            time = heappop(order)
             held, given = waiting.pop(time)
             ports[0].handle(time)
             with held:
