@@ -66,14 +66,14 @@ def _cyclic(edges: Collection, names: Collection) -> Collection:
     """Return those on a cycle of edges that are on the way, where `names` are the labels of nodes that have names."""
     arranged = names.arrange_by_key()
     # `_trim` reverses the edges that remain, so the second one restores the direction that the first has reversed.
-    return edges.iterate(lambda inner: _trim(_trim(inner, edges, arranged), transpose(edges), arranged))
+    return edges.iterate(lambda inner: _trim(_trim(inner, arranged), arranged))
 
 
-def _trim(candidates: Collection, edges: Collection, names: Arrangement) -> Collection:
-    """Return the edges whose ends get the same label when labels flow along the candidates, reversed."""
+def _trim(edges: Collection, names: Arrangement) -> Collection:
+    """Return the edges whose ends get the same label when labels flow along them, reversed."""
     # Each label once, so that an edge that comes or goes beside others to its target changes no label.
     targets = starts(transpose(edges))
-    labels = propagate(candidates, labelled(targets, names), rounds=by_magnitude)
+    labels = propagate(edges, labelled(targets, names), rounds=by_magnitude)
     return (
         edges.join_map(labels, lambda source, target, label: (target, source, label))
         .join_map(labels, lambda target, source, label, other: (target, source, is_same(label, other)))
