@@ -39,6 +39,7 @@ from differential.durable.manifest import Part
 from differential.durable.shard import missing
 from differential.durable.state import SNAPSHOT, OpenShard, State
 from differential.operators.explode import occurrences
+from differential.operators.hold import by_time
 from differential.operators.input import interned_updates
 from timely import Stream
 from timely.errors import BuildError, ConfigError, DataError
@@ -210,8 +211,8 @@ class _Operator:
         if self._restored is not None:
             self._give(self._from - 1, self._restored, output, held)
             self._restored = None
-        for (time,), batch in changes.drain():
-            self._keep(time, cast(Updates, batch))
+        for _, batch in changes.drain():
+            self._keep(cast(Updates, batch))
         ends = [time for (time,) in changes.frontier.elements]
         end = ends[0] if ends else None
         while not self._is_writing(written, unsent):
@@ -238,26 +239,15 @@ class _Operator:
         if frontier is not None and unsent.times and unsent.times[0] < (frontier,):
             unsent.downgrade([(frontier,)])
 
-    def _keep(self, time: int, updates: Updates) -> None:
+    def _keep(self, updates: Updates) -> None:
         """Keep changes until their time is complete: those that the state does not have."""
-        times = updates.times[:, 0]
-        if len(updates.time_index):
-            order = np.argsort(updates.time_index, kind="stable")
-            ends = np.searchsorted(updates.time_index[order], np.arange(len(times)), side="right")
-            for each, rows in zip(times.tolist(), np.split(order, ends[:-1])):
-                if len(rows):
-                    # With any one time, because `_complete` reads only columns and diffs.
-                    self._wait(each, updates.take(rows).with_times(updates.times[:1]))
-        elif len(updates):
-            self._wait(int(times[0]), updates)
-
-    def _wait(self, time: int, updates: Updates) -> None:
-        if time >= self._from:
-            time = max(time, self._begin)
-            if time not in self._waiting:
-                self._waiting[time] = []
-                heappush(self._times, time)
-            self._waiting[time].append(updates)
+        for (time,), part in by_time(updates):
+            if len(part) and time >= self._from:
+                time = max(time, self._begin)
+                if time not in self._waiting:
+                    self._waiting[time] = []
+                    heappush(self._times, time)
+                self._waiting[time].append(part)
 
     def _complete(self, time: int, output: Any, held: CapabilitySet) -> None:
         """Pass on the changes of the first time that waits."""
