@@ -23,7 +23,7 @@ from differential.data.updates import Updates
 from differential.durable import rows
 from differential.durable.committing import Appender, Offset
 from differential.durable.keep import seconds_of
-from differential.durable.manifest import Position
+from differential.durable.manifest import Part, Position
 from differential.durable.shard import missing
 from differential.durable.state import INPUT, OpenShard
 from differential.operators.input import Diff, InputSession, check_open, interned_updates
@@ -267,7 +267,7 @@ def _history(scope: Scope, shard: OpenShard) -> tuple[Stream, Stream]:
 
         def logic() -> None:
             if parts:  # one in each activation, so that other operators run in between
-                updates = _share(shard, parts.pop(0).name, as_of, host)
+                updates = _share(shard, parts.pop(0), as_of, host)
                 if updates is not None:
                     with capabilities[0].delayed((as_of,)) as capability:
                         output.give(capability, updates)
@@ -283,15 +283,13 @@ def _history(scope: Scope, shard: OpenShard) -> tuple[Stream, Stream]:
     return history, loaded
 
 
-def _share(shard: OpenShard, name: str, as_of: int, host: Host) -> Updates | None:
+def _share(shard: OpenShard, part: Part, as_of: int, host: Host) -> Updates | None:
     """Return this worker's share of a part, loaded as of a time."""
-    opened = shard.opened
-    assert opened is not None
-    part = next(part for part in opened.parts if part.name == name)
+    assert shard.opened is not None
     data = shard.shard.part(part)
     if data is None:
-        raise missing(shard.shard, name)
-    table = rows.from_bytes(data, opened.fields)
+        raise missing(shard.shard, part.name)
+    table = rows.from_bytes(data, shard.opened.fields)
     # The end of a share is the start of the next, so each row is in one share.
     start, end = (len(table) * number // host.peers for number in (host.index, host.index + 1))
     if start == end:
