@@ -172,11 +172,6 @@ def with_fields(table: Table, added: Mapping[str, tuple[str, Any]]) -> Table:
     return table
 
 
-def together(tables: Sequence[Table]) -> Table:
-    """Return the rows of one or more tables as one table."""
-    return pa.concat_tables(tables)
-
-
 def before(table: Table, time: int) -> Table:
     """Return the rows at times before `time`."""
     return table.filter(pc.less(table[TIME], time))

@@ -6,6 +6,7 @@ import hashlib
 from typing import Any
 
 from differential.durable import rows
+from differential.durable.kinds import pa
 from differential.durable.local import LocalStore
 from differential.durable.manifest import Manifest, Part
 from differential.durable.store import Store
@@ -122,7 +123,7 @@ class Shard:
                     self._refuse_if_missing(part.name)
                     return None
                 tables.append(rows.from_bytes(data, manifest.fields))
-        table = rows.before(rows.together(tables), upper)
+        table = rows.before(pa.concat_tables(tables), upper)
         return rows.from_then_on(table, lower) if lower else table
 
     def _refuse_if_missing(self, name: str) -> None:

@@ -27,6 +27,7 @@ from typing import Any, TypeVar
 from differential.data.updates import Updates
 from differential.durable import compaction, rows
 from differential.durable.keep import Keep
+from differential.durable.kinds import pa
 from differential.durable.manifest import Manifest, Owner, Part, Position, described
 from differential.durable.shard import Shard, missing
 from differential.durable.unanswered import awaited
@@ -192,7 +193,7 @@ class Writer:
         start, end = chosen
         merged = manifest.parts[start:end]
         tables = [rows.from_bytes(self._get(part), manifest.fields) for part in merged]
-        table = rows.consolidated(rows.together(tables), manifest.since)
+        table = rows.consolidated(pa.concat_tables(tables), manifest.since)
         try:
             part = (self._put(table, merged[0].lower, merged[-1].upper),) if len(table) else ()
         except StoreError:
@@ -294,23 +295,15 @@ class Writer:
     def _replace(self, expected: bytes | None, manifest: Manifest) -> None:
         """Replace the manifest `expected` by another one. Raises FencedError if it no longer exists."""
         data = manifest.to_bytes()
-        for attempt in range(ATTEMPTS):
-            try:
-                with awaited(self.shard):
-                    is_done = self._store.compare_and_set(expected, data)
-            except StoreError:
-                # It may have happened, or may still happen: then a second attempt finds `data` and not `expected`.
-                if attempt == ATTEMPTS - 1:
-                    raise
-                self._pause(_FIRST_PAUSE * 2**attempt)
-                continue
-            # An attempt that seemed to fail may be what replaced `expected`. No other writer writes `data`, which has
-            # the token of this one.
-            if not is_done and _patiently(self.shard, self._store.get_manifest, self._pause) != data:
-                raise FencedError(self._who(manifest))
-            # Only after the store has answered: other threads read `manifest` to learn what is durable.
-            self.manifest, self._bytes = manifest, data
-            return
+        # It may be repeated: if an attempt that failed has happened, or still happens, the next one finds `data` and
+        # not `expected`.
+        is_done = _patiently(self.shard, lambda: self._store.compare_and_set(expected, data), self._pause)
+        # An attempt that seemed to fail may be what replaced `expected`. No other writer writes `data`, which has the
+        # token of this one.
+        if not is_done and _patiently(self.shard, self._store.get_manifest, self._pause) != data:
+            raise FencedError(self._who(manifest))
+        # Only after the store has answered: other threads read `manifest` to learn what is durable.
+        self.manifest, self._bytes = manifest, data
 
     def _who(self, manifest: Manifest) -> str:
         """Return why this writer must end."""
