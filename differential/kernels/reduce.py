@@ -44,16 +44,7 @@ from differential.kernels.reduce_fold import (
     COUNT,
     DISTINCT,
     FAULT,
-    FIRST,
-    LARGEST,
-    LAST,
-    LINEAR,
-    MAX,
-    MIN,
-    SIGNED,
-    SMALLEST,
     SUM,
-    SUM_FLOAT,
     UNKNOWN,
     Fold,
     change_of_total,
@@ -136,23 +127,6 @@ from differential.kernels.reduce_visit import (
     visit_times,
 )
 from differential.kernels.wide import carry, fits
-
-__all__ = [
-    "COUNT",
-    "DISTINCT",
-    "FIRST",
-    "LARGEST",
-    "LAST",
-    "LINEAR",
-    "MAX",
-    "MIN",
-    "SIGNED",
-    "SMALLEST",
-    "SUM",
-    "SUM_FLOAT",
-    "reduce",
-]
-
 
 WHOLE, OF_RECORD, OF_SUM, OF_TOTAL = range(4)
 """The ways to reduce a group at one time: from all its rows; from those of the record, without the output; from the

@@ -7,8 +7,8 @@ from numbers import Integral
 
 from differential.arrangement.core import ArrangementCore, C, Keyed
 from differential.data.codes import FLOAT_TYPES, ColumnKind, Encoder
-from differential.kernels import reduce as kernels
 from differential.kernels.compile import Batches, Times
+from differential.kernels.reduce_fold import LARGEST, LINEAR, MAX, MIN, SMALLEST, SUM, SUM_FLOAT
 from differential.operators.exact_sums import is_summable, sums_of
 from differential.operators.groups import InPython
 from differential.operators.reduction import BuiltIn, Pending, reduce_arrangement
@@ -32,7 +32,7 @@ def sum(collection: Keyed[C], *, name: str = "sum") -> C:
     [((1, 30), 1)]
     """
     source = collection.arrange_by_key()
-    return reduce_arrangement(source, partial(Sum, source), None, name=name).as_collection()
+    return reduce_arrangement(source, partial(Sum, source), name=name).as_collection()
 
 
 def min(collection: Keyed[C], *, name: str = "min") -> C:
@@ -41,7 +41,7 @@ def min(collection: Keyed[C], *, name: str = "min") -> C:
     >>> example(lambda scope: Collection.of(scope, np.array([1, 1, 2]), np.array([10, 20, 5])).min())
     [((1, 10), 1), ((2, 5), 1)]
     """
-    return _by_order(collection, kernels.MIN, 1, name)
+    return _by_order(collection, MIN, 1, name)
 
 
 def max(collection: Keyed[C], *, name: str = "max") -> C:
@@ -50,7 +50,7 @@ def max(collection: Keyed[C], *, name: str = "max") -> C:
     >>> example(lambda scope: Collection.of(scope, np.array([1, 1, 2]), np.array([10, 20, 5])).max())
     [((1, 20), 1), ((2, 5), 1)]
     """
-    return _by_order(collection, kernels.MAX, 1, name)
+    return _by_order(collection, MAX, 1, name)
 
 
 def top_k(collection: Keyed[C], k: int, *, smallest: bool = False, name: str = "top_k") -> C:
@@ -65,7 +65,7 @@ def top_k(collection: Keyed[C], k: int, *, smallest: bool = False, name: str = "
         raise DataError(
             f"top_k (at {user_origin()}) needs a whole number, at most {_MOST} and at least 1, not {k!r:.80}"
         )
-    kind = kernels.SMALLEST if smallest else kernels.LARGEST
+    kind = SMALLEST if smallest else LARGEST
     return _by_order(collection, kind, int(k), name)
 
 
@@ -81,8 +81,8 @@ class Sum:
         self._value = value
         self._result = result
         # `LINEAR` requires that all new rows are due, and an imported trace may have some at later times.
-        self._integers = BuiltIn(kernels.SUM, 0 if source.is_advanced else kernels.LINEAR)
-        self._floats = BuiltIn(kernels.SUM_FLOAT, 0)
+        self._integers = BuiltIn(SUM, 0 if source.is_advanced else LINEAR)
+        self._floats = BuiltIn(SUM_FLOAT, 0)
         self._exact = InPython(lambda groups: sums_of(groups, key, value, result))
 
     def __call__(
@@ -109,9 +109,7 @@ class Sum:
 
 
 def _by_order(collection: Keyed[C], kind: int, k: int, name: str) -> C:
+    source = collection.arrange_by_key()
     return reduce_arrangement(
-        collection.arrange_by_key(),
-        lambda key, value, result: SameValues(Ordered(kind, k, value), value, result),
-        None,
-        name=name,
+        source, lambda key, value, result: SameValues(Ordered(kind, k, value), value, result), name=name
     ).as_collection()

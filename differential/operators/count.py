@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from differential.arrangement.core import C, Keyed
 from differential.data.codes import ColumnKind
-from differential.kernels import reduce as kernels
+from differential.kernels.reduce_fold import COUNT, LINEAR, SIGNED
 from differential.operators.count_in_order import count_in_order
 from differential.operators.reduction import BuiltIn, reduce_arrangement
 
@@ -23,8 +23,8 @@ def count(collection: Keyed[C], *, signed: bool = False, name: str = "count") ->
     if source.is_in_order:
         return count_in_order(source, name, signed=signed).as_collection()
     # `LINEAR` requires that all new rows are due, and an imported trace may have some at later times.
-    linear = 0 if source.is_advanced else kernels.LINEAR
-    reduction = BuiltIn(kernels.COUNT, (kernels.SIGNED if signed else 0) | linear)
+    linear = 0 if source.is_advanced else LINEAR
+    reduction = BuiltIn(COUNT, (SIGNED if signed else 0) | linear)
     return reduce_arrangement(
         source, lambda key, value, result: reduction, (ColumnKind.INT,), name=name
     ).as_collection()

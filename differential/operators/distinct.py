@@ -12,9 +12,9 @@ from differential.data.codes import Codes
 from differential.data.negative import negative_count
 from differential.data.overflow import multiplied, too_often
 from differential.data.updates import Updates
-from differential.kernels import reduce as kernels
 from differential.kernels.compile import NOTHING
 from differential.kernels.consolidate import consolidate
+from differential.kernels.reduce_fold import DISTINCT
 from differential.kernels.wide import Overflow
 from differential.keys import EVERY
 from differential.operators.count import count
@@ -37,10 +37,7 @@ def distinct(collection: Keyed[C], *, name: str = "distinct") -> C:
     if source.is_in_order:
         return threshold_in_order(source, None, name).as_collection()
     return reduce_arrangement(
-        source,
-        lambda key, value, result: SameValues(BuiltIn(kernels.DISTINCT, 0), value, result),
-        None,
-        name=name,
+        source, lambda key, value, result: SameValues(BuiltIn(DISTINCT, 0), value, result), name=name
     ).as_collection()
 
 

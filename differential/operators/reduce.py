@@ -40,7 +40,7 @@ def reduce_groups(source: ArrangementCore[C], function: Callable[[Groups], Any],
         return InPython(lambda groups: _call(function, groups, key, value, result), hidden=hidden)
 
     source.value.hidden = hidden
-    return reduce_arrangement(source, make, None, name=name).as_collection()
+    return reduce_arrangement(source, make, name=name).as_collection()
 
 
 def _call(

@@ -20,8 +20,9 @@ from differential.data.codes import Codes, ColumnKind, Encoder
 from differential.data.interning import hold_columns, interner_of
 from differential.data.negative import negative_count, negative_total
 from differential.data.overflow import named, naming, too_large
-from differential.kernels import reduce as kernels
 from differential.kernels.compile import Batches, Table, Times
+from differential.kernels.reduce import reduce
+from differential.kernels.reduce_fold import COUNT, DISTINCT, SUM, SUM_FLOAT
 from differential.kernels.reduce_layers import PENDING_KEY, PENDING_TIME, PENDING_VAL
 from differential.kernels.times import minimal
 from differential.kernels.wide import Overflow
@@ -48,14 +49,14 @@ class GroupFault(Exception):
     `adds`, the sum does not fit into 64 bits. The last `hidden` columns of a record are not the program's.
     """
 
-    def __init__(self, fault: Codes, by_value: bool = False, hidden: int = 0, kind: int = kernels.DISTINCT) -> None:
+    def __init__(self, fault: Codes, by_value: bool = False, hidden: int = 0, kind: int = DISTINCT) -> None:
         """Take what a kernel returns: the key, the value if the reduction is by value, then the time."""
         key, *rest = fault.tolist()
         self.key: int = key
         self.time: Time = tuple(rest[by_value:])
         self.hidden = hidden
-        self.counts = kind == kernels.COUNT
-        self.adds = kind in (kernels.COUNT, kernels.SUM, kernels.SUM_FLOAT)
+        self.counts = kind == COUNT
+        self.adds = kind in (COUNT, SUM, SUM_FLOAT)
 
 
 class Reduction(Protocol):
@@ -71,7 +72,7 @@ class Reduction(Protocol):
 def reduce_arrangement(
     source: ArrangementCore[C],
     make: Callable[[Encoder, Encoder, Encoder], Reduction],
-    value_kinds: tuple[ColumnKind, ...] | None,
+    value_kinds: tuple[ColumnKind, ...] | None = None,
     *,
     name: str,
 ) -> ArrangementCore[C]:
@@ -234,12 +235,12 @@ class BuiltIn:
     def __init__(self, kind: int, parameter: int) -> None:
         self._kind = kind
         self._parameter = parameter
-        self.by_value = kind == kernels.DISTINCT
+        self.by_value = kind == DISTINCT
 
     def __call__(
         self, new: Batches, pending: Pending, input: Batches, output: Batches, upper: Times
     ) -> tuple[list[UpdateColumns], Pending]:
-        block, rows, times, is_sealed, pending, fault = kernels.reduce(
+        block, rows, times, is_sealed, pending, fault = reduce(
             self._kind, self._parameter, new, pending, input, output, upper
         )
         if len(fault):

@@ -5,19 +5,19 @@ from __future__ import annotations
 import numpy as np
 
 from differential.data.codes import AnyKind, Encoder
-from differential.kernels import reduce as kernels
 from differential.kernels.compile import Batches, Ints, Times
 from differential.kernels.memory import DIFFS, TIME_INDEX, VALS
+from differential.kernels.reduce_fold import FIRST, LARGEST, LAST, MAX, MIN, SMALLEST
 from differential.kernels.value_order import in_value_order
 from differential.operators.reduction import BuiltIn, Pending, Reduction
 from differential.trace.columns import UpdateColumns
 from differential.trace.table import owning
 
 _WITHOUT_ORDER = {
-    kernels.MIN: kernels.FIRST,
-    kernels.SMALLEST: kernels.FIRST,
-    kernels.MAX: kernels.LAST,
-    kernels.LARGEST: kernels.LAST,
+    MIN: FIRST,
+    SMALLEST: FIRST,
+    MAX: LAST,
+    LARGEST: LAST,
 }
 """The kinds that do the same where codes do not order as values do."""
 

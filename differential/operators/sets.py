@@ -26,7 +26,6 @@ def union(left: C, right: C, *, name: str = "union") -> C:
     >>> example(program)
     [((1,), 2), ((2,), 1), ((3,), 1)]
     """
-    check_rows(name, right=right)
     return _by_both(left, right, np.maximum, name)
 
 
@@ -38,7 +37,6 @@ def intersect(left: C, right: C, *, name: str = "intersect") -> C:
     >>> example(program)
     [((1,), 1)]
     """
-    check_rows(name, right=right)
     return _by_both(left, right, np.minimum, name)
 
 
@@ -50,7 +48,6 @@ def except_(left: C, right: C, *, name: str = "except") -> C:
     >>> example(program)
     [((1,), 1), ((2,), 1)]
     """
-    check_rows(name, right=right)
     return _by_both(left, right, lambda ours, theirs: np.maximum(ours - theirs, 0), name)
 
 
@@ -63,11 +60,11 @@ def symmetric_difference(left: C, right: C, *, name: str = "symmetric_difference
     >>> example(program)
     [((1,), 1), ((2,), 1), ((3,), 1)]
     """
-    check_rows(name, right=right)
     return _by_both(left, right, lambda ours, theirs: np.abs(ours - theirs), name)
 
 
 def _by_both(left: C, right: C, function: Callable[[Ints, Ints], Ints], name: str) -> C:
+    check_rows(name, right=right)
     both = concat(as_part(left, 0, name=name), as_part(right, 1, name=name), name=name)
     source = both.arrange_by(ALL_BUT_LAST, name=name)
     result = reduce_parts(source, 2, lambda table: ((), function(table[:, 0], table[:, 1])), signed=False, name=name)

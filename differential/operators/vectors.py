@@ -54,7 +54,7 @@ def reduce_parts(
 
     source.value.hidden = 1  # the number of the part
     source.value.adds = signed
-    return reduce_arrangement(source, make, None, name=name)
+    return reduce_arrangement(source, make, name=name)
 
 
 def vectors(groups: CodeGroups, parts: int) -> Ints:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import given, settings, strategies as st
 
-from differential.kernels import reduce as reductions
 from differential.kernels.compile import NOTHING, Ints
 from differential.kernels.count import record_changes
 from differential.kernels.join import DONE, join
 from differential.kernels.prefetch import MOST_KEYS
+from differential.kernels.reduce import reduce
+from differential.kernels.reduce_fold import MIN
 from differential.kernels.reduce_layers import PENDING_TIME
 from differential.trace.batch import Batch, table_of
 from differential.trace.description import Description
@@ -71,9 +72,7 @@ def test_a_reduction_reads_the_rows_of_its_keys(spread: Ints, numbers: list[int]
     new = _batch(keys, np.full(len(keys), len(spread) + 1))
     pending = np.empty((0, PENDING_TIME + 1), np.int64)
     input = table_of([_batch(spread, vals), new])
-    block, rows, *_, fault = reductions.reduce(
-        reductions.MIN, 1, table_of([new]), pending, input, table_of([]), ((1,),)
-    )
+    block, rows, *_, fault = reduce(MIN, 1, table_of([new]), pending, input, table_of([]), ((1,),))
     least = [min(vals[spread == key], default=len(spread) + 1) for key in keys]
     made = block[8 : 8 + 2 * rows].tolist()
     assert not len(fault)

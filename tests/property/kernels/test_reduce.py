@@ -13,7 +13,7 @@ from hypothesis import given, settings, strategies as st
 
 import differential.kernels.reduce_rounds as rounds
 from differential.data.strings import TEXT, StringTable, packed
-from differential.kernels import reduce as reduce_module
+from differential.kernels import reduce_fold
 from differential.kernels.reduce_layers import PENDING_TIME
 from tests.oracle.blocks import reduced
 from tests.oracle.layers import Layers, Update, advanced, consolidated, rows_of
@@ -150,7 +150,7 @@ def run_until_fault(
     for upper in frontiers:
         new, inputs, outputs, fresh = replay.tables(updates, upper)
         tables = (inputs.table, outputs.table, table_of(upper, depth))
-        result = reduced(getattr(reduce_module, kind), parameter, new.table, pending, *tables)
+        result = reduced(getattr(reduce_fold, kind), parameter, new.table, pending, *tables)
         if len(result[6]):
             return replay.output, tuple(result[6].tolist())
         rows = rows_of(*result[:5])
@@ -170,7 +170,7 @@ def is_negative(kind: str, count: int, total: int) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("kind", "linear"), [*[(kind, 0) for kind in REDUCTIONS], *[(kind, reduce_module.LINEAR) for kind in LINEAR]]
+    ("kind", "linear"), [*[(kind, 0) for kind in REDUCTIONS], *[(kind, reduce_fold.LINEAR) for kind in LINEAR]]
 )
 @pytest.mark.parametrize("depth", [1, 2, 3])
 def test_the_output_is_right_at_every_closed_time_after_every_call(kind: str, linear: int, depth: int) -> None:
@@ -182,7 +182,7 @@ def test_the_output_is_right_at_every_closed_time_after_every_call(kind: str, li
         if kind == "SUM_FLOAT":
             updates = consolidated((key, encode_float(FLOATS[val]), time, diff) for key, val, time, diff in updates)
         if kind in LINEAR:
-            parameter = reduce_module.SIGNED | linear
+            parameter = reduce_fold.SIGNED | linear
         run(kind, parameter, depth, updates, frontiers, random, compact)
 
     check()
@@ -198,7 +198,7 @@ def test_one_call_emits_what_a_replay_of_the_definition_emits(updates: list[Upda
 
 @pytest.mark.parametrize(
     ("kind", "parameter"),
-    [("LARGEST", 99), ("DISTINCT", 0), ("COUNT", 0), ("COUNT", reduce_module.LINEAR), ("LAST", 1)],
+    [("LARGEST", 99), ("DISTINCT", 0), ("COUNT", 0), ("COUNT", reduce_fold.LINEAR), ("LAST", 1)],
 )
 @given(histories(2, True, keys=1), uppers(2), st.randoms(use_true_random=False), st.booleans())
 @settings(max_examples=examples(60), deadline=None)
@@ -313,7 +313,7 @@ def test_groups_are_found_wherever_they_are_among_many(spread: list[list[int]], 
     pending = np.empty((0, PENDING_TIME + 1), np.int64)
     fresh, inputs, outputs = Layers([new], 1), Layers([past, new], 1), Layers([emitted], 1)
     tables = inputs.table, outputs.table, np.empty((0, 1), np.int64)
-    result = reduced(reduce_module.COUNT, 0, fresh.table, pending, *tables)
+    result = reduced(reduce_fold.COUNT, 0, fresh.table, pending, *tables)
     expected = {
         row
         for key in touched
@@ -327,9 +327,9 @@ def test_groups_are_found_wherever_they_are_among_many(spread: list[list[int]], 
 @pytest.mark.parametrize(
     ("kind", "parameter"),
     [
-        ("COUNT", reduce_module.LINEAR),
+        ("COUNT", reduce_fold.LINEAR),
         ("SUM", 0),
-        ("SUM", reduce_module.LINEAR),
+        ("SUM", reduce_fold.LINEAR),
         ("MIN", 0),
         ("LAST", 30),
         ("LARGEST", 30),
@@ -349,7 +349,7 @@ def test_a_long_history_is_reduced_in_steps(kind: str, parameter: int, compact: 
 
 
 @pytest.mark.parametrize(
-    ("kind", "parameter"), [*[(kind, 5) for kind in REDUCTIONS], *[(kind, reduce_module.LINEAR) for kind in LINEAR]]
+    ("kind", "parameter"), [*[(kind, 5) for kind in REDUCTIONS], *[(kind, reduce_fold.LINEAR) for kind in LINEAR]]
 )
 @pytest.mark.parametrize("depth", [1, 2])
 def test_groups_are_reduced_even_if_room_runs_out_in_their_midst(kind: str, parameter: int, depth: int) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-import differential.kernels.reduce as kinds
+import differential.kernels.reduce_fold as kinds
 import differential.kernels.reduce_rounds as rounds
 from differential.kernels.reduce_layers import PENDING_KEY, PENDING_TIME, PENDING_VAL
 from differential.kernels.reduce_replay import ENTERS_FROM, ENTERS_TO, SIDES

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from differential import InputSession, new_input
-from differential.kernels.reduce import MIN
+from differential.kernels.reduce_fold import MIN
 from differential.operators.join_arrangements import join_arrangements
 from differential.operators.reduction import BuiltIn, reduce_arrangement
 from differential.trace.spine import Spine
