@@ -26,7 +26,7 @@ The modules, in the order in which a call uses them:
 7. `reduce_output`: the updates that a call emits, and the pending times that it leaves.
 8. `reduce` (this module): the loop over groups, for built-in functions.
 9. `reduce_rounds`: the same steps for a function in Python, which is called once a round for all groups. `reduce_plan`
-   gathers the groups, `reduce_first` those of a first batch, and `reduce_replay` carries them from round to round.
+   gathers the groups, and `reduce_replay` carries them from round to round.
 
 *Cost.* A group costs a few steps of galloping in each layer. A group that is reduced from the layers then costs its
 rows; for `MIN` to `LAST` only the rows looked at, and for a `SUM` that has been emitted before only the new rows. A

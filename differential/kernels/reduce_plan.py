@@ -1,7 +1,10 @@
 """The plan of a reduction in rounds: the groups to reduce, their interesting times, and their consolidated histories.
 
+*A first batch* may be all there is (`is_first`). If its rows are at one time, each group has one visit, at this time,
+and accumulates to its rows as they stand. `plan_rounds` would come to the same, but looks at the times of each group.
+
 *Cost.* That of gathering each group, as in `reduce`: the groups are planned by functions that make no array, because
-counting references to arrays costs more than a small group.
+counting references to arrays costs more than a small group. A first batch costs two passes over its rows.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from differential.kernels.compile import Batches, Ints, Table, Times, bare, inner, kernel
+from differential.kernels.memory import DIFFS, KEYS, ROWS, TIME_INDEX, TIMES, VALS, at, column, times_of
 from differential.kernels.reduce_history import (
     TABLE,
     VISITS,
@@ -61,7 +65,7 @@ from differential.kernels.reduce_rows import (
     transposed,
     with_room,
 )
-from differential.kernels.reduce_times import copy_entries
+from differential.kernels.reduce_times import copy_entries, is_due
 from differential.kernels.reduce_visit import (
     DONE,
     GOES_ON,
@@ -284,3 +288,47 @@ def plan_rounds(
         transposed(plan.output, lengths[_ROWS + OUTPUT]),
         transposed(postponed, counts[POSTPONED]),
     )
+
+
+def is_first(delta_table: Batches, earlier: Table, input_table: Batches, output_table: Batches) -> bool:
+    """Whether one new batch, at one time, is all that there is."""
+    if len(delta_table) != 1 or len(input_table) != 1 or len(output_table) or len(earlier):
+        return False
+    delta, input = delta_table[0], input_table[0]
+    return bool(delta[ROWS]) and not delta[TIME_INDEX] and bool(np.array_equal(delta[:TIMES], input[:TIMES]))
+
+
+@bare
+def _groups_in(keys: Ints) -> int:
+    count = 0
+    for row in range(len(keys)):
+        if row == 0 or keys[row] != keys[row - 1]:
+            count += 1
+    return count
+
+
+@kernel
+def plan_first(delta_table: Batches, upper: Times) -> tuple[Table, Table, Table]:
+    """Return `(groups, times, input)` of the state before round 0, without groups if the time is not due."""
+    keys, vals = column(delta_table, 0, KEYS), column(delta_table, 0, VALS)
+    diffs, time = column(delta_table, 0, DIFFS), times_of(delta_table, 0)
+    depth, rows = upper.shape[1], delta_table[0, ROWS]
+    count = _groups_in(keys) if is_due(upper, time[0], 0, depth) else 0
+    groups, input = np.zeros((count + 1, PLANNED), np.int64), np.empty((rows, ROW_WIDTH), np.int64)
+    # One time of the history, and for each visit its meet and its time.
+    times = np.empty((1 + 2 * count, depth), np.int64)
+    for row in range(len(times)):
+        for d in range(depth):
+            times[row, d] = time[0, d]
+    if count == 0:
+        return groups, times, input
+    group = -1
+    for row in range(rows):
+        if row == 0 or keys[row] != keys[row - 1]:
+            group += 1
+            groups[group, GROUP_KEY], groups[group, ROWS_FROM + INPUT] = keys[row], row
+        input[row, VAL], input[row, TIME], input[row, DIFF] = at(vals, row, 0), 0, at(diffs, row, 1)
+    groups[count, ROWS_FROM + INPUT] = rows
+    for group in range(count + 1):
+        groups[group, VISITS_FROM] = 1 + count + group
+    return groups, times, input

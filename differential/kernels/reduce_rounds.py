@@ -26,9 +26,8 @@ import numpy as np
 
 from differential.kernels.compile import Batches, Ints, Table, Times, bare, inner, kernel
 from differential.kernels.memory import at
-from differential.kernels.reduce_first import is_first, plan_first
 from differential.kernels.reduce_output import chunk, emit, grown, must_grow, nothing_emitted
-from differential.kernels.reduce_plan import plan_rounds
+from differential.kernels.reduce_plan import is_first, plan_first, plan_rounds
 from differential.kernels.reduce_replay import (
     DIFF,
     ENTERS_TO,

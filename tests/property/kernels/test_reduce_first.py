@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import example, given, settings, strategies as st
 
 import differential.kernels.reduce_rounds as rounds
-from differential.kernels import reduce_first
+from differential.kernels import reduce_plan
 from differential.kernels.reduce_layers import PENDING_TIME
 from tests.oracle.layers import Layers, Update, rows_of
 from tests.thorough import examples
@@ -43,7 +43,7 @@ def test_a_first_batch_alone(rows: dict[tuple[int, int], int], time: list[int], 
     upper = np.array(data.draw(bounds) if data is not None else [], np.int64).reshape(-1, depth)
     batch = Layers([updates], depth)
     pending = np.empty((0, PENDING_TIME + depth), np.int64)
-    assert reduce_first.is_first(batch.table, pending, batch.table, NONE)
+    assert reduce_plan.is_first(batch.table, pending, batch.table, NONE)
     assert emitted(rounds.plan(batch.table, pending, batch.table, NONE, upper)) == emitted(
         rounds.ReduceState(*rounds.plan_rounds(batch.table, pending, batch.table, NONE, upper))
     )
@@ -54,12 +54,12 @@ def test_a_batch_with_a_history_or_several_times_is_not_first() -> None:
     several = Layers([[(1, 0, (0,), 1), (1, 0, (1,), 1)]], 1)
     none, pending = np.empty((0, PENDING_TIME + 1), np.int64), np.array([[1, 0, 5]])
     both = np.concatenate([batch.table, other.table])
-    assert reduce_first.is_first(batch.table, none, batch.table, NONE)
-    assert not reduce_first.is_first(batch.table, none, other.table, NONE)
-    assert not reduce_first.is_first(other.table, none, both, NONE)
-    assert not reduce_first.is_first(both, none, both, NONE)
-    assert not reduce_first.is_first(batch.table, none, batch.table, other.table)
-    assert not reduce_first.is_first(batch.table, pending, batch.table, NONE)
-    assert not reduce_first.is_first(several.table, none, several.table, NONE)
-    assert not reduce_first.is_first(Layers([[]], 1).table, none, Layers([[]], 1).table, NONE)
-    assert not reduce_first.is_first(NONE, none, NONE, NONE)
+    assert reduce_plan.is_first(batch.table, none, batch.table, NONE)
+    assert not reduce_plan.is_first(batch.table, none, other.table, NONE)
+    assert not reduce_plan.is_first(other.table, none, both, NONE)
+    assert not reduce_plan.is_first(both, none, both, NONE)
+    assert not reduce_plan.is_first(batch.table, none, batch.table, other.table)
+    assert not reduce_plan.is_first(batch.table, pending, batch.table, NONE)
+    assert not reduce_plan.is_first(several.table, none, several.table, NONE)
+    assert not reduce_plan.is_first(Layers([[]], 1).table, none, Layers([[]], 1).table, NONE)
+    assert not reduce_plan.is_first(NONE, none, NONE, NONE)
