@@ -181,17 +181,12 @@ def at(column: Ints, row: int, absent: int) -> int:
 @kernel
 def address_of(keys: Ints, vals: Ints, time_index: Ints, diffs: Ints, times: Table) -> Ints:
     """Return the row that stands for these columns in a table of batches."""
-    address = np.zeros(8, np.int64)
-    address[0] = len(keys)
-    if len(keys) != 0:
-        address[1] = keys.ctypes.data
-    if len(vals) != 0:
-        address[2] = vals.ctypes.data
-    if len(time_index) != 0:
-        address[3] = time_index.ctypes.data
-    if len(diffs) != 0:
-        address[4] = diffs.ctypes.data
-    if len(times) != 0:
-        address[5] = times.ctypes.data
-    address[6], address[7] = times.shape
+    address = np.empty(8, np.int64)
+    address[ROWS] = len(keys)
+    address[KEYS] = keys.ctypes.data if len(keys) != 0 else 0
+    address[VALS] = vals.ctypes.data if len(vals) != 0 else 0
+    address[TIME_INDEX] = time_index.ctypes.data if len(time_index) != 0 else 0
+    address[DIFFS] = diffs.ctypes.data if len(diffs) != 0 else 0
+    address[TIMES] = times.ctypes.data if len(times) != 0 else 0
+    address[TIME_ROWS], address[COORDINATES] = times.shape
     return address

@@ -307,14 +307,11 @@ def interesting_chain(vectors: Table, marks: Table, n: int, depth: int) -> int:
     Returns how many there are to visit, or -1 for any other group, for which `interesting` finds them. A group that is
     visited at times that are not due, too (see *Looking ahead* in `reduce_times`), has all its times marked as IS_DUE.
     """
-    table, known = vectors[TABLE], marks[KNOWN]
     if _looks_ahead(vectors, marks, n, depth):
         # All times in use are visited, so all count as due from here on.
         for time in range(n):
-            known[time] |= IS_DUE if known[time] != 0 else 0
-    elif must_postpone(known, n):
-        return -1
-    return _visit_due(vectors, marks, n, depth) if is_chain(table, known, n, IS_DUE, depth) else -1
+            marks[KNOWN, time] |= IS_DUE if marks[KNOWN, time] != 0 else 0
+    return due_chain(vectors, marks, n, depth)
 
 
 @bare
