@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 from differential.data.interned import strings_of
 from differential.kernels.compile import NOTHING
 from differential.kernels.products import opposite
-from differential.kernels.rounds import times_at_rounds
-from differential.kernels.times import later_times, table_of_times, times_inside, times_outside
+from differential.kernels.times import later_times, table_of_times, times_at_rounds, times_inside, times_outside
 from timely.errors import DataError
 from timely.lowlevel import (
     LIMIT,

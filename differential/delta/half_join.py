@@ -22,7 +22,7 @@ from differential.delta.lookup import Ask, Past, lookup, refuse_other_keys
 from differential.kernels.compile import NOTHING
 from differential.kernels.consolidate import consolidate
 from differential.kernels.join import join
-from differential.kernels.occurrences import occurrences
+from differential.kernels.seek import occurrences
 from differential.kernels.wide import Overflow
 from differential.operators.join_arrangements import ROWS_PER_BATCH
 from differential.trace.batch import Batch, table_of

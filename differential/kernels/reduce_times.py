@@ -59,7 +59,7 @@ from differential.kernels.compile import Ints, Table, bare, inner
 IS_NEW, IS_USED, IS_DUE = 1, 2, 4
 """What is known of a ranked time: it is new; rows of the history are at it; it is due (or visited as if it were)."""
 
-_FEW = 24
+_FEW = 16
 _MIX = -7046029254386353131
 
 
@@ -129,17 +129,20 @@ def sort_entries(times: Ints, n: int, order: Ints, spare: Ints, depth: int) -> N
             order[place] = entry
     width = _FEW
     while width < n:
-        for start in range(0, n, 2 * width):
-            middle, stop = min(start + width, n), min(start + 2 * width, n)
-            i, j = start, middle
+        for start in range(0, n - width, 2 * width):
+            middle, stop = start + width, min(start + 2 * width, n)
+            if not sorts_before(times, order[middle], times, order[middle - 1], depth):
+                continue
+            # Only the left half moves out: `place` never passes `right`, so no entry of the right half is overwritten.
+            copy_entries(order, start, spare, 0, width, 1)
+            left, right = 0, middle
             for place in range(start, stop):
-                if i < middle and (j == stop or not sorts_before(times, order[j], times, order[i], depth)):
-                    spare[place] = order[i]
-                    i += 1
+                if right == stop or (left < width and not sorts_before(times, order[right], times, spare[left], depth)):
+                    order[place] = spare[left]
+                    left += 1
                 else:
-                    spare[place] = order[j]
-                    j += 1
-        copy_entries(spare, 0, order, 0, n, 1)
+                    order[place] = order[right]
+                    right += 1
         width *= 2
 
 

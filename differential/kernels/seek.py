@@ -8,8 +8,10 @@ keys are not spread evenly, the guess is wrong, and the search costs the logarit
 
 from __future__ import annotations
 
-from differential.kernels.compile import Ints, bare
-from differential.kernels.memory import item
+import numpy as np
+
+from differential.kernels.compile import Batches, Ints, bare, kernel
+from differential.kernels.memory import KEYS, column, item
 
 NEAR, FAR = 64, 1024
 """A key more than `FAR` rows ahead is guessed. The key `NEAR` rows ahead is read first: it rules most others out."""
@@ -74,3 +76,19 @@ def after(keys: Ints, start: int) -> int:
     if start + 1 >= count or keys[start + 1] != key:
         return start + 1
     return seek(keys, start + 1, key + 1) if key != 9223372036854775807 else count
+
+
+@kernel
+def occurrences(keys: Ints, past: Batches) -> Ints:
+    """Return for each of `keys`, in any order, how many rows of all batches of `past` have it, whatever their diffs.
+
+    Costs a search of each batch for each key.
+    """
+    found = np.zeros(len(keys), np.int64)
+    for layer in range(len(past)):
+        held = column(past, layer, KEYS)
+        for row in range(len(keys)):
+            place = seek(held, 0, keys[row])
+            if place < len(held) and held[place] == keys[row]:
+                found[row] += after(held, place) - place
+    return found

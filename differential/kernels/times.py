@@ -22,8 +22,8 @@ from __future__ import annotations
 import numpy as np
 
 from differential.kernels.compile import Ints, Table, Times, bare, inner, kernel
-
-_RUN = 16
+from differential.kernels.memory import at, empty
+from differential.kernels.reduce_times import enlarged, is_full, put_distinct, sort_entries
 
 
 @bare
@@ -68,32 +68,10 @@ def copy_advanced(times: Table, since: Table, target: Table, base: int) -> None:
 
 @inner
 def sort_times(times: Table) -> Ints:
-    """Return the rows of `times` in lexicographic order, by merge sort."""
+    """Return the rows of `times` in lexicographic order."""
     count = len(times)
-    order, scratch = np.arange(count), np.empty(count, np.int64)
-    for start in range(0, count, _RUN):
-        for i in range(start + 1, min(start + _RUN, count)):
-            row, j = order[i], i
-            while j > start and compare_times(times, order[j - 1], times, row) > 0:
-                order[j] = order[j - 1]
-                j -= 1
-            order[j] = row
-    width = _RUN
-    while width < count:
-        for start in range(0, count - width, 2 * width):
-            middle, stop = start + width, min(start + 2 * width, count)
-            if compare_times(times, order[middle - 1], times, order[middle]) <= 0:
-                continue
-            scratch[:width] = order[start:middle]
-            left, right = 0, middle
-            for place in range(start, stop):
-                if right == stop or (left < width and compare_times(times, scratch[left], times, order[right]) <= 0):
-                    order[place] = scratch[left]
-                    left += 1
-                else:
-                    order[place] = order[right]
-                    right += 1
-        width *= 2
+    order = np.empty(count, np.int64)
+    sort_entries(times.reshape(times.size), count, order, np.empty(count, np.int64), times.shape[1])
     return order
 
 
@@ -218,3 +196,36 @@ def times_outside(times: Table, keep: int) -> Table:
         for coordinate in range(keep):
             outside[row, coordinate] = times[row, coordinate]
     return outside
+
+
+@kernel
+def times_at_rounds(times: Table, time_index: Ints, rounds: Ints, most: int) -> tuple[Table, Ints]:
+    """Return the distinct times of rows with their rounds as last coordinates, and for each row the place of its time.
+
+    The places are empty if there is only one time. If a round is not from 0 to `most`, the times are empty.
+    """
+    rows, outside = len(rounds), times.shape[1]
+    depth = outside + 1
+    nothing = np.empty(0, np.int64)
+    slots, entries, count = nothing, nothing, 0
+    slots, entries = enlarged(slots, entries, count, depth)
+    sought, index = np.empty(depth, np.int64), empty(rows)
+    time_before = round_before = -1
+    for row in range(rows):
+        time, number = at(time_index, row, 0), rounds[row]
+        if number < 0 or number > most:
+            return np.empty((0, depth), np.int64), nothing
+        # Most rows have the time of the previous row.
+        if time == time_before and number == round_before:
+            index[row] = index[row - 1]
+            continue
+        time_before, round_before = time, number
+        for coordinate in range(outside):
+            sought[coordinate] = times[time, coordinate]
+        sought[outside] = number
+        if is_full(slots, count):
+            slots, entries = enlarged(slots, entries, count, depth)
+        place = put_distinct(slots, entries, count, sought, 0, depth)
+        count = max(count, place + 1)
+        index[row] = place
+    return entries[: count * depth].reshape((count, depth)).copy(), index if count > 1 else nothing

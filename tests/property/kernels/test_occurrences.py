@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from differential.kernels.compile import NOTHING, Ints
-from differential.kernels.occurrences import occurrences
+from differential.kernels.seek import occurrences
 from differential.trace.batch import Batch, table_of
 from differential.trace.description import Description
 from tests.strategies_batches import EXTREMES

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings, strategies as st
 
 from differential.kernels.compile import NOTHING
-from differential.kernels.rounds import times_at_rounds
+from differential.kernels.times import times_at_rounds
 from tests.strategies_batches import times
 from timely.order import Time
 

@@ -28,7 +28,7 @@ DOORS = {
     "numpy_text.packed_texts": ("property/kernels/test_numpy_text.py", "packed"),
     "numpy_text.store_texts": ("property/kernels/test_numpy_text.py", TABLE),
     "reduce.reduce": ("property/kernels/test_reduce.py", "reduced"),
-    "reduce_first.plan_first": ("property/kernels/test_reduce_first.py", "rounds"),
+    "reduce_plan.plan_first": ("property/kernels/test_reduce_first.py", "rounds"),
     "reduce_plan.plan_rounds": ("property/kernels/test_reduce_rounds.py", "plan"),
     "reduce_replay.replayed": ("property/kernels/test_reduce_rounds.py", "accumulate_round"),
     "strings.add_strings": ("property/kernels/test_strings.py", TABLE),
