@@ -20,11 +20,10 @@ from itertools import accumulate, pairwise
 from pathlib import Path
 
 from differential.kernels.processor import Processor
-from differential.kernels.store import UnsafeError, content_of, report
+from differential.kernels.store import UnsafeError, content_of, report, sealed, unsealed
 
 SUFFIX = ".kernels"
 _MARK = b"timely-dataflow kernels 1\n"
-_DIGEST_BYTES = 32
 _DIRECTORY = Path(__file__).parent
 
 
@@ -62,11 +61,7 @@ class Shipped:
     @staticmethod
     def read(path: Path) -> Shipped:
         """Return the kernels of a file; raise `UnsafeError` if it is damaged, or others can write to it."""
-        content = content_of(path)
-        start = len(_MARK) + _DIGEST_BYTES
-        if content[: len(_MARK)] != _MARK or content[len(_MARK) : start] != _digest(content[start:], _DIGEST_BYTES):
-            raise UnsafeError("is damaged")
-        head, _, codes = content[start:].partition(b"\n")
+        head, _, codes = unsealed(_MARK, content_of(path)).partition(b"\n")
         name, features, table = json.loads(head)
         return Shipped(Processor(name, features), {key: codes[first:last] for key, (first, last) in table.items()})
 
@@ -77,7 +72,7 @@ class Shipped:
         ends = list(accumulate(map(len, self._payloads.values()), initial=0))
         table = dict(zip(self._payloads, pairwise(ends), strict=True))
         body = b"".join((json.dumps([*self.processor, table]).encode(), b"\n", *self._payloads.values()))
-        path.write_bytes(_MARK + _digest(body, _DIGEST_BYTES) + body)
+        path.write_bytes(sealed(_MARK, body))
         return path
 
     def payload(self, key: str) -> bytes | None:
@@ -87,8 +82,4 @@ class Shipped:
 
 def name_of(key: str) -> str:
     """Return the name of a key in a file."""
-    return _digest(key.encode(), 16).hex()
-
-
-def _digest(content: bytes, size: int) -> bytes:
-    return hashlib.blake2b(content, digest_size=size).digest()
+    return hashlib.blake2b(key.encode(), digest_size=16).hexdigest()

@@ -133,7 +133,7 @@ class KernelStore:
             partial = self._at(f"{name}.{os.getpid()}-{os.urandom(4).hex()}{_PARTIAL}")
             try:
                 with open(os.open(partial, _WRITE, 0o600, dir_fd=place), "wb") as file:
-                    file.write(_MARK + _digest(body) + body)
+                    file.write(sealed(_MARK, body))
                 os.replace(partial, self._at(name), src_dir_fd=place, dst_dir_fd=place)
             finally:
                 with contextlib.suppress(OSError):  # it has been renamed, unless something failed
@@ -272,17 +272,22 @@ def _identity(status: os.stat_result) -> tuple[int, int, int]:
     return status.st_ino, status.st_mtime_ns, status.st_size
 
 
-def _digest(body: bytes) -> bytes:
-    return hashlib.blake2b(body, digest_size=_DIGEST_BYTES).digest()
+def sealed(mark: bytes, body: bytes) -> bytes:
+    """Return the content of a file: a mark, a digest of the body, and the body."""
+    return mark + hashlib.blake2b(body, digest_size=_DIGEST_BYTES).digest() + body
+
+
+def unsealed(mark: bytes, content: bytes) -> bytes:
+    """Return the body of a file with this content; raise `UnsafeError` if it is damaged."""
+    body = content[len(mark) + _DIGEST_BYTES :]
+    if content != sealed(mark, body):
+        raise UnsafeError("is damaged")
+    return body
 
 
 def _payload(content: bytes, key: str) -> bytes:
     """Return the payload of an entry with this content; raise `UnsafeError` if it is damaged or of another key."""
-    start = len(_MARK) + _DIGEST_BYTES
-    body = content[start:]
-    own = key.encode() + b"\0"
-    if content[: len(_MARK)] != _MARK or content[len(_MARK) : start] != _digest(body):
-        raise UnsafeError("is damaged")
+    body, own = unsealed(_MARK, content), key.encode() + b"\0"
     if not body.startswith(own):
         raise UnsafeError("is of another kernel")
     return body[len(own) :]
