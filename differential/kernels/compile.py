@@ -127,9 +127,8 @@ class Kernel(functools.partial[Any], StandIn):
     def object_codes(self, processors: list[Processor]) -> list[bytes]:
         """Return the object code of this kernel for each processor, with the names that it needs."""
         codegen, symbol = _codegen(), self.entry().symbol
-        copy, namespace = _copy(self.source)
+        copy = _resolved(self.source)
         copy.__qualname__ = symbol  # names of machine code are unique in a process
-        _resolve(self.source, namespace)
         made = codegen.object_codes(copy, symbol, Signature.of(self.source), processors, self.is_vectorised)
         return [payload_of(code, needs) for code, needs in made]
 
@@ -164,13 +163,11 @@ class _Inner(StandIn):
         return f"inner {_BARE if self.is_bare else ''}"
 
     def prepare(self) -> Any:
-        if self.dispatcher is None and _IS_INTERPRETED:
-            self.dispatcher, namespace = _copy(self.source)
-            _resolve(self.source, namespace)
-        elif self.dispatcher is None:
-            dispatcher = _codegen().jitted(_resolved(self.source), **(_BARE if self.is_bare else {}))
-            dispatcher.get_call_template = _codegen().unliteral(dispatcher.get_call_template)
-            self.dispatcher = dispatcher
+        if self.dispatcher is None:
+            self.dispatcher = _resolved(self.source)
+            if not _IS_INTERPRETED:
+                self.dispatcher = _codegen().jitted(self.dispatcher, **(_BARE if self.is_bare else {}))
+                self.dispatcher.get_call_template = _codegen().unliteral(self.dispatcher.get_call_template)
         return self.dispatcher
 
 
@@ -277,36 +274,23 @@ def _codegen() -> Any:
 
 
 def _resolved(function: FunctionType) -> FunctionType:
-    """Return a copy of `function` whose globals hold Numba's objects in place of ours."""
-    copy, namespace = _copy(function)
-    _resolve(function, namespace)
-    return copy
-
-
-def _copy(function: FunctionType) -> tuple[FunctionType, dict[str, Any]]:
-    """Return a copy of `function` that has globals of its own, and these globals."""
+    """Return a copy whose globals hold what stands for the kernels, inner functions and primitives that it names."""
     namespace = dict(function.__globals__)
-    copy = FunctionType(function.__code__, namespace, function.__name__, function.__defaults__, function.__closure__)
-    copy.__module__ = function.__module__
-    copy.__qualname__ = function.__qualname__
-    return copy, namespace
-
-
-def _resolve(function: FunctionType, namespace: dict[str, Any]) -> None:
-    """Replace the kernels, inner functions and primitives that `function` names by what stands for them."""
     for name in function.__code__.co_names:
         part = namespace.get(name)
         if isinstance(part, Kernel) and not _IS_INTERPRETED:
             namespace[name] = part.external()
         elif isinstance(part, (Kernel, _Inner, _Primitive)):
             namespace[name] = part.prepare()
+    copy = FunctionType(function.__code__, namespace, function.__name__, function.__defaults__, function.__closure__)
+    copy.__module__ = function.__module__
+    copy.__qualname__ = function.__qualname__
+    return copy
 
 
 def _in_python(function: FunctionType) -> Any:
     """Return `function` as Python runs it. Integers wrap around, as in compiled code."""
-    resolved = _resolved(function)
-
-    annotations = Signature.of(function).arguments
+    resolved, annotations = _resolved(function), Signature.of(function).arguments
 
     def interpreted(*args: Any) -> Any:
         with np.errstate(over="ignore"):
