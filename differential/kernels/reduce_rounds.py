@@ -7,13 +7,13 @@ corrections: the reductions, less the output rows at or before these times, less
 before them. A group's times are in lexicographic order, so those corrections are all known. Most groups have one
 visit; those that have more are carried from round to round (see `reduce_replay`).
 
-Rounds are taken in order, from 0 to `rounds(state)` - 1, and each is accumulated and then settled:
+Rounds are taken in order, and each is accumulated and then settled:
 
     state = plan(new, before, input, output, upper)
-    for number in range(rounds(state)):
-        active, offsets, vals, counts, fault = accumulate(state, number)
-        chunk = settle(state, *reduced(keys(state)[active], offsets, vals, counts))
-    after = pending(state)
+    for number in range(state.rounds):
+        active, offsets, vals, counts, fault = state.accumulate(number)
+        chunk = state.settle(*reduced(state.keys[active], offsets, vals, counts))
+    after = state.pending
 
 *Cost.* A round costs the groups that the function receives and, along chains of times, the rows that are new in it.
 """
@@ -63,7 +63,8 @@ class ReduceState:
     of the history, a meet for each visit (see `reduce_replay`), and then the visits: the interesting times of each
     group. `input` and `output` are the rows (value, time, diff) of the history, and refer to `times`. Those of a group
     with one visit are sorted by value, those of others by time. `active` are the groups of the present round.
-    `carried` are the rows of the input and of the output that are carried to the next round.
+    `carried` are the rows of the input and of the output that are carried to the next round. `pending` are the pending
+    times for the next call, and `rounds` is the greatest number of interesting times of a group.
     """
 
     __slots__ = ("active", "carried", "groups", "input", "output", "pending", "rounds", "times")
@@ -82,6 +83,38 @@ class ReduceState:
             self.groups[:, :PLANNED] = groups
             self.groups[:, ENTERS_TO : ENTERS_TO + SIDES] = groups[:, ROWS_FROM : ROWS_FROM + SIDES]
 
+    @property
+    def keys(self) -> Ints:
+        """The keys of the groups, to which `accumulate` refers by position."""
+        return self.groups[:-1, GROUP_KEY]
+
+    def accumulate(self, number: int) -> tuple[Ints, Ints, Ints, Ints, Ints]:
+        """Return the groups of a round, accumulated at their times.
+
+        The result is `(active, offsets, vals, counts, fault)`: group `active[g]` has the rows
+        `offsets[g]:offsets[g + 1]`, which may be none. `vals` is absent if all are 0. `fault` is empty, or the key and
+        the time of a group in which a value has a negative count.
+        """
+        self.active, offsets, vals, counts, fault, self.carried[INPUT] = accumulate_round(
+            self.groups, self.times, self.input, self.carried[INPUT], self.active, number
+        )
+        return self.active, offsets, vals, counts, fault
+
+    def time_of(self, number: int, place: int) -> tuple[int, ...]:
+        """Return the time at which a round visits the group at that place among those that `accumulate` returned."""
+        time: list[int] = self.times[self.groups[self.active[place], VISITS_FROM] + number].tolist()
+        return tuple(time)
+
+    def settle(self, offsets: Ints, vals: Ints, counts: Ints) -> Chunk:
+        """Return the rows to emit in the present round, given the reduced groups in the layout of `accumulate`.
+
+        A group may have several rows of the same value; `vals` and `counts` may be absent.
+        """
+        out_keys, out_vals, out_times, time_index, diffs, self.carried[OUTPUT] = settle_round(
+            self.groups, self.times, self.output, self.carried[OUTPUT], self.active, offsets, vals, counts
+        )
+        return out_keys, out_vals, out_times, time_index, diffs
+
 
 def plan(
     delta_table: Batches, earlier: Table, input_table: Batches, output_table: Batches, upper: Times
@@ -92,53 +125,6 @@ def plan(
         if len(groups) > 1:
             return ReduceState(groups, times, input, np.empty((0, ROW_WIDTH), np.int64), earlier)
     return ReduceState(*plan_rounds(delta_table, earlier, input_table, output_table, upper))
-
-
-def rounds(state: ReduceState) -> int:
-    """Return how many rounds there are: the greatest number of interesting times of a group."""
-    return state.rounds
-
-
-def keys(state: ReduceState) -> Ints:
-    """Return the keys of the groups, to which `accumulate` refers by position."""
-    return state.groups[:-1, GROUP_KEY]
-
-
-def pending(state: ReduceState) -> Table:
-    """Return the pending times for the next call."""
-    return state.pending
-
-
-def accumulate(state: ReduceState, number: int) -> tuple[Ints, Ints, Ints, Ints, Ints]:
-    """Return the groups of a round, accumulated at their times.
-
-    The result is `(active, offsets, vals, counts, fault)`: group `active[g]` has the rows `offsets[g]:offsets[g + 1]`,
-    which may be none. `vals` is absent if all are 0. `fault` is empty, or the key and the time of a group in which a
-    value has a negative count.
-    """
-    *found, state.carried[INPUT] = accumulate_round(
-        state.groups, state.times, state.input, state.carried[INPUT], state.active, number
-    )
-    state.active, offsets, vals, counts, fault = found
-    return state.active, offsets, vals, counts, fault
-
-
-def time_of(state: ReduceState, number: int, place: int) -> tuple[int, ...]:
-    """Return the time at which a round visits the group at that place among those that `accumulate` returned."""
-    time: list[int] = state.times[state.groups[state.active[place], VISITS_FROM] + number].tolist()
-    return tuple(time)
-
-
-def settle(state: ReduceState, offsets: Ints, vals: Ints, counts: Ints) -> Chunk:
-    """Return the rows to emit in the present round, given the reduced groups in the layout that `accumulate` returned.
-
-    A group may have several rows of the same value; `vals` and `counts` may be absent.
-    """
-    *rows, state.carried[OUTPUT] = settle_round(
-        state.groups, state.times, state.output, state.carried[OUTPUT], state.active, offsets, vals, counts
-    )
-    out_keys, out_vals, out_times, time_index, diffs = rows
-    return out_keys, out_vals, out_times, time_index, diffs
 
 
 @inner
@@ -195,7 +181,7 @@ def _add_up(vals: Ints, counts: Ints, first: int, last: int) -> int:
 def accumulate_round(
     groups: Table, times: Table, input: Table, carried: Table, candidates: Ints, number: int
 ) -> tuple[Ints, Ints, Ints, Ints, Ints, Table]:
-    """Return the result of `accumulate`, given the groups of the round before as `candidates`, and the rows to carry.
+    """Return what `ReduceState.accumulate` does, given the last round's groups as `candidates`, and the rows to carry.
 
     A group without an r-th interesting time has none in later rounds, so no other group needs a look.
     """
@@ -242,7 +228,7 @@ def _retract(times: Ints, visit: int, depth: int, held: Table, bounds: tuple[int
 def settle_round(
     groups: Table, times: Table, output: Table, carried: Table, active: Ints, offsets: Ints, vals: Ints, counts: Ints
 ) -> tuple[Ints, Ints, Table, Ints, Ints, Table]:
-    """Return the result of `settle`, and the output rows and corrections to carry to the next round."""
+    """Return the result of `ReduceState.settle`, and the output rows and corrections to carry to the next round."""
     depth, flat = times.shape[1], times.reshape(times.size)
     room = 0
     if groups.shape[1] > PLANNED:

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-import differential.kernels.reduce_rounds as rounds
 from differential.data.codes import Codes
 from differential.data.interned import Interned
 from differential.kernels.compile import NOTHING, Batches, Times
+from differential.kernels.reduce_rounds import plan
 from differential.kernels.wide import Overflow
 from differential.operators.reduction import GroupFault, Pending
 from differential.trace.columns import UpdateColumns
@@ -90,27 +90,27 @@ class InPython:
     def __call__(
         self, new: Batches, pending: Pending, input: Batches, output: Batches, upper: Times
     ) -> tuple[list[UpdateColumns], Pending]:
-        state = rounds.plan(new, pending, input, output, upper)
+        state = plan(new, pending, input, output, upper)
         chunks: list[UpdateColumns] = []
-        for number in range(rounds.rounds(state)):
+        for number in range(state.rounds):
             try:
-                active, offsets, vals, counts, fault = rounds.accumulate(state, number)
+                active, offsets, vals, counts, fault = state.accumulate(number)
             except Overflow as overflow:
                 key, _, visit = overflow.args
                 raise GroupFault(np.append(key, state.times[visit]), hidden=self._hidden) from None
             if len(fault) and not self._signed:
                 raise GroupFault(fault, hidden=self._hidden)
             try:
-                rows = self._reduce(CodeGroups(rounds.keys(state)[active], offsets, vals, counts))
+                rows = self._reduce(CodeGroups(state.keys[active], offsets, vals, counts))
             except GroupError as error:
                 # The function has numbered only the groups that are not empty (`_reduce`).
                 place = np.flatnonzero(np.diff(offsets))[error.group]
-                raise DataError(str(error), rounds.time_of(state, number, int(place))) from None
-            chunk = rounds.settle(state, *rows)
+                raise DataError(str(error), state.time_of(number, int(place))) from None
+            chunk = state.settle(*rows)
             if len(chunk[0]):
                 keys, vals, times, index, diffs = chunk
                 chunks.append(UpdateColumns.of((keys, vals, index, diffs, times)))
-        return chunks, rounds.pending(state)
+        return chunks, state.pending
 
     def _reduce(self, groups: CodeGroups) -> CodeRows:
         """Call the function with the groups that are not empty."""

@@ -221,8 +221,8 @@ def test_a_negative_diff_is_reported_at_a_time_where_it_is_negative(
 def reduce_in_rounds(state: rounds.ReduceState, reduction: Reduction) -> list[Update]:
     """Return what a reduction in Python emits in all rounds, with values in two halves where possible."""
     rows: list[Update] = []
-    for number in range(rounds.rounds(state)):
-        active, offsets, vals, counts, fault = rounds.accumulate(state, number)
+    for number in range(state.rounds):
+        active, offsets, vals, counts, fault = state.accumulate(number)
         assert len(fault) == 0
         assert len(active) > 0
         vals = vals if len(vals) else np.zeros(len(counts), np.int64)
@@ -236,8 +236,8 @@ def reduce_in_rounds(state: rounds.ReduceState, reduction: Reduction) -> list[Up
             emitted_counts += [diff - 1 for _, diff in emitted] + [1 for _ in emitted]
             sizes.append(len(emitted_vals))
         columns = [np.array(column, np.int64) for column in (sizes, emitted_vals, emitted_counts)]
-        chunk = rows_of(*rounds.settle(state, *columns))
-        assert {key for key, _, _, _ in chunk} <= set(rounds.keys(state)[active].tolist())
+        chunk = rows_of(*state.settle(*columns))
+        assert {key for key, _, _, _ in chunk} <= set(state.keys[active].tolist())
         rows += chunk
     return rows
 
@@ -249,7 +249,7 @@ def run_in_rounds(depth: int, updates: list[Update], frontiers: list[Antichain],
     for upper in frontiers:
         new, inputs, outputs, fresh = replay.tables(updates, upper)
         state = rounds.plan(new.table, pending, inputs.table, outputs.table, table_of(upper, depth))
-        pending = rounds.pending(state)
+        pending = state.pending
         assert all(upper.less_equal(tuple(time)) for time in pending[:, PENDING_TIME:].tolist())
         replay.emitted(reduce_in_rounds(state, reduction), fresh, upper, reduction)
     assert len(pending) == 0

@@ -19,12 +19,12 @@ NONE = np.empty((0, 8), np.int64)
 def emitted(state: rounds.ReduceState) -> tuple[Any, ...]:
     """Return what the function receives in each round and what is emitted if it doubles counts; what is pending."""
     found = []
-    for number in range(rounds.rounds(state)):
-        active, offsets, vals, counts, fault = rounds.accumulate(state, number)
-        rows = rows_of(*rounds.settle(state, offsets, vals, 2 * counts))
-        received = [rounds.keys(state)[active], offsets, vals, counts, fault]
-        found.append(([column.tolist() for column in received], rows, rounds.time_of(state, number, 0)))
-    return found, rounds.pending(state).tolist()
+    for number in range(state.rounds):
+        active, offsets, vals, counts, fault = state.accumulate(number)
+        rows = rows_of(*state.settle(offsets, vals, 2 * counts))
+        received = [state.keys[active], offsets, vals, counts, fault]
+        found.append(([column.tolist() for column in received], rows, state.time_of(number, 0)))
+    return found, state.pending.tolist()
 
 
 @settings(max_examples=examples(100), deadline=None)

@@ -19,12 +19,8 @@ from differential.kernels.reduce_replay import INPUT, OUTPUT
 from differential.kernels.reduce_rounds import (
     ReduceState,
     accumulate_round,
-    keys,
-    pending,
     plan,
-    rounds,
     settle_round,
-    time_of,
 )
 from tests.oracle.layers import Layers, Update, consolidated, rows_of
 from tests.oracle.reduce import Multiset, Reduction, accumulate, closure_under_join, count
@@ -62,7 +58,7 @@ class Rounds:
             state.groups, state.times, state.input, state.carried[INPUT], state.active, number
         )
         state.active, offsets, vals, counts, fault = found
-        visits = [(int(key), time_of(state, number, at)) for at, key in enumerate(keys(state)[state.active])]
+        visits = [(int(key), state.time_of(number, at)) for at, key in enumerate(state.keys[state.active])]
         expected = [sorted(accumulate(self.input, time).get(key, {}).items()) for key, time in visits]
         assert np.diff(offsets).tolist() == [len(group) for group in expected]
         assert counts.tolist() == [diff for group in expected for _, diff in group]
@@ -112,9 +108,9 @@ def check_rounds(depth: int, updates: list[Update], frontiers: list[Antichain], 
         fresh, layers, emitted = Layers(batches, depth), Layers(before + batches, depth), Layers([output], depth)
         due = [(int(key), tuple(time)) for key, _, *time in waiting.tolist() if not upper.less_equal(tuple(time))]
         state = plan(fresh.table, waiting, layers.table, emitted.table, table_of(upper, depth))
-        waiting = pending(state)
+        waiting = state.pending
         call = Rounds(state, seen, list(output), REDUCTIONS[name])
-        for number in range(rounds(state)):
+        for number in range(state.rounds):
             call.settle(call.accumulate(number), random)
         output = consolidated(call.output)
         for key, visits in call.visited.items():

@@ -497,7 +497,7 @@ def test_each_group_has_room_for_its_pending_times() -> None:
     rows, (keys, _, times), _ = call(kinds.COUNT, new, upper=[(0, 0, 0)], depth=3)
     assert rows == []
     assert [(key, 0, tuple(time), 1) for key, time in zip(keys.tolist(), times.tolist())] == new
-    assert rounds.pending(plan(new, [], [], [(0, 0, 0)]))[:, PENDING_TIME:].tolist() == times.tolist()
+    assert plan(new, [], [], [(0, 0, 0)]).pending[:, PENDING_TIME:].tolist() == times.tolist()
 
 
 def test_as_many_times_may_become_pending_as_a_new_time_has_joins_with_the_history() -> None:
@@ -589,9 +589,9 @@ def test_a_sum_of_floats_keeps_no_trace_of_removed_terms() -> None:
 def test_a_plan_of_nothing_has_no_rounds() -> None:
     none, no_times = np.empty((0, 8), np.int64), np.empty((0, 2), np.int64)
     state = rounds.plan(none, nothing_pending(2), none, none, no_times)
-    assert rounds.rounds(state) == 0
-    assert len(rounds.keys(state)) == 0
-    assert len(rounds.pending(state)) == 0
+    assert state.rounds == 0
+    assert len(state.keys) == 0
+    assert len(state.pending) == 0
 
 
 def plan(new: list[Update], past: list[Update], emitted: list[Update], upper: list[Time]) -> rounds.ReduceState:
@@ -612,7 +612,7 @@ def test_a_round_is_at_a_new_time_or_its_join_with_others() -> None:
 def test_the_joins_of_a_history_that_is_not_due_with_new_times_become_pending() -> None:
     new: list[Update] = [(1, 7, (1, 0, 5), 1), (1, 8, (1, 5, 0), 1)]
     state = plan(new, [(1, 5, (0, 1, 1), 1)], [], [(1, 1, 1)])
-    assert rounds.pending(state)[:, PENDING_TIME:].tolist() == [[1, 1, 5], [1, 5, 1]]
+    assert state.pending[:, PENDING_TIME:].tolist() == [[1, 1, 5], [1, 5, 1]]
 
 
 @pytest.mark.parametrize("val", [5, 9])
@@ -622,7 +622,7 @@ def test_a_history_that_cancels_leaves_nothing_pending(val: int) -> None:
     for rows, count in itertools.product(itertools.permutations(past), (1, 2)):
         for input, output in ((rows, ()), ((), rows)):
             state = plan(new[:count], list(input), list(output), [(1, 1), (2, 0)])
-            assert rounds.pending(state)[:, PENDING_TIME:].tolist() == [[1, 4]]
+            assert state.pending[:, PENDING_TIME:].tolist() == [[1, 4]]
 
 
 def test_a_round_may_have_empty_groups_and_absent_values() -> None:
@@ -630,10 +630,10 @@ def test_a_round_may_have_empty_groups_and_absent_values() -> None:
     new: list[Update] = [(1, 0, (1,), -1), (2, 0, (2,), 1)]
     fresh, both, emitted = Layers([new], 1), Layers([past, new], 1), Layers([[(1, 9, (0,), 1)]], 1)
     state = rounds.plan(fresh.table, NONE_PENDING, both.table, emitted.table, np.empty((0, 1), np.int64))
-    active, offsets, vals, counts, fault = rounds.accumulate(state, 0)
-    columns = (rounds.keys(state)[active], offsets, vals, counts, fault)
+    active, offsets, vals, counts, fault = state.accumulate(0)
+    columns = (state.keys[active], offsets, vals, counts, fault)
     assert [column.tolist() for column in columns] == [[1, 2], [0, 0, 1], [], [4], []]
-    chunk = rounds.settle(state, np.array([0, 0, 2]), EMPTY, EMPTY)
+    chunk = state.settle(np.array([0, 0, 2]), EMPTY, EMPTY)
     assert rows_of(*chunk) == [(1, 9, (1,), -1), (2, 0, (2,), 2)]
 
 
@@ -641,17 +641,17 @@ def test_a_round_reports_a_negative_count() -> None:
     layers = Layers([[(3, 1, (5,), -1), (3, 2, (5,), 1)]], 1)
     none, no_times = np.empty((0, 8), np.int64), np.empty((0, 1), np.int64)
     state = rounds.plan(layers.table, NONE_PENDING, layers.table, none, no_times)
-    assert rounds.accumulate(state, 0)[4].tolist() == [3, 5]
+    assert state.accumulate(0)[4].tolist() == [3, 5]
 
 
 def rows_replayed(new: list[Update]) -> int:
     """Return how many rows are read in all rounds that each emit the group as it is."""
     state = plan(new, [], [], [])
     count = 0
-    for number in range(rounds.rounds(state)):
+    for number in range(state.rounds):
         count += sum(map(len, state.carried))
-        active, offsets, vals, counts, _ = rounds.accumulate(state, number)
-        rounds.settle(state, offsets, vals, counts)
+        active, offsets, vals, counts, _ = state.accumulate(number)
+        state.settle(offsets, vals, counts)
         for side in range(SIDES):
             entered = state.groups[active, ENTERS_TO + side] - state.groups[active, ENTERS_FROM + side]
             count += int(entered.sum())
