@@ -28,7 +28,7 @@ from differential.operators.join_arrangements import ROWS_PER_BATCH
 from differential.trace.batch import Batch, table_of
 from differential.trace.columns import Rows
 from differential.trace.parts import first_wide_pair, table_of_parts
-from timely import Stream
+from timely import Scope, Stream
 from timely.errors import DataError
 from timely.lowlevel import as_columns, call, check_functions
 
@@ -62,10 +62,9 @@ def half_join(
     [(('ann', 30, 'Rome'), 1)]
     """
     check_functions(name, function=function)
-    hidden = 0 if prefixes.scope.width == 1 else prefixes.scope.width
 
     def ask(updates: Updates, initial: Ints, pasts: list[Past]) -> Pairs:
-        return Pairs(updates, initial, pasts[0], arrangement, function, inclusive, hidden)
+        return Pairs(updates, pasts[0], arrangement, function, initial, inclusive)
 
     return Collection(_by_key(prefixes, arrangement, ask, inclusive, name), keys)
 
@@ -92,10 +91,9 @@ def count_rows(
     [((1, 2), 1)]
     """
     check_functions(name, function=function)
-    hidden = 0 if prefixes.scope.width == 1 else prefixes.scope.width
 
     def ask(updates: Updates, initial: Ints, pasts: list[Past]) -> PrefixCounts:
-        return PrefixCounts(updates, pasts[0], arrangement, function, hidden)
+        return PrefixCounts(updates, pasts[0], arrangement, function)
 
     return Collection(_by_key(prefixes, arrangement, ask, inclusive, name), keys)
 
@@ -109,20 +107,13 @@ def _by_key(prefixes: Collection, arrangement: Arrangement, ask: Ask, inclusive:
 class PrefixCounts:
     """Prefixes with the number of rows of their key."""
 
-    def __init__(
-        self,
-        prefixes: Updates,
-        past: tuple[Batch, ...],
-        arrangement: Arrangement,
-        function: Callable[..., Any],
-        hidden: int,
-    ) -> None:
+    def __init__(self, prefixes: Updates, past: Past, arrangement: Arrangement, function: Callable[..., Any]) -> None:
         self._key = arrangement.key
         self._codes = np.ascontiguousarray(self._key.encode(prefixes.columns[: arrangement.keys]))
         self._prefixes = prefixes
         self._past = past
         self._function = function
-        self._hidden = hidden
+        self._hidden = hidden_columns(arrangement.scope)
 
     def held_codes(self) -> list[tuple[Encoder, Ints]]:
         return [(self._key, self._codes)]
@@ -134,11 +125,15 @@ class PrefixCounts:
         if not there.all():
             prefixes, numbers = prefixes.take(there), numbers[there]
         if len(numbers):
-            own, initial = split(prefixes.columns, self._hidden)
-            yield prefixes.with_columns((*as_columns(call(self._function, (*own, numbers)), len(numbers)), *initial))
+            yield prefixes.with_columns(self._applied(prefixes.columns, (numbers,), len(numbers)))
+
+    def _applied(self, columns: tuple[Any, ...], more: tuple[Any, ...], length: int) -> tuple[Any, ...]:
+        """Return what the function makes of columns of prefixes and more columns, and the initial times."""
+        own, initial = split(columns, self._hidden)
+        return (*as_columns(call(self._function, (*own, *more)), length), *initial)
 
 
-class Pairs:
+class Pairs(PrefixCounts):
     """Prefixes with each record that they see.
 
     The prefixes are sorted by key, with the numbers of their rows as values, and joined with the batches of which they
@@ -149,26 +144,20 @@ class Pairs:
     def __init__(
         self,
         prefixes: Updates,
-        initial: Ints,
-        past: tuple[Batch, ...],
+        past: Past,
         arrangement: Arrangement,
         function: Callable[..., Any],
+        initial: Ints,
         inclusive: bool,
-        hidden: int,
     ) -> None:
-        self._key = arrangement.key
-        self._codes = np.ascontiguousarray(self._key.encode(prefixes.columns[: arrangement.keys]))
         self._value = arrangement.value
-        self._prefixes = prefixes
-        self._function = function
-        self._hidden = hidden
         bounds, ranks = rank(initial, past)
         # Times are numbered by integers here, so those before a time have its number less 1, or less.
         self._bounds = bounds if inclusive else bounds - 1
         least, most = (self._bounds.min(), self._bounds.max()) if len(self._bounds) > 1 else self._bounds[[0, 0]]
         # A batch has its times in their total order, which their numbers keep.
         seen = [place for place, each in enumerate(ranks) if each[0] <= most]
-        self._past = [past[place] for place in seen]
+        super().__init__(prefixes, tuple([past[place] for place in seen]), arrangement, function)
         self._ranks = [ranks[place] for place in seen]
         self._in_part = any(each[-1] > least for each in self._ranks)
 
@@ -223,12 +212,15 @@ class Pairs:
             times = times[:, :-1].copy()  # times may now be equal, which updates allow
             if not seen.all():
                 rows, vals, index, diffs = [each[seen] if len(each) else each for each in (rows, vals, index, diffs)]
-        length = len(rows)
-        own, initial = split(tuple(column[rows] for column in self._prefixes.columns), self._hidden)
+        columns, length = tuple([column[rows] for column in self._prefixes.columns]), len(rows)
         if not length:
-            return Updates((*own, *initial), times, NOTHING, NOTHING)
-        columns = as_columns(call(self._function, (*own, *self._value.decode(vals, length))), length)
-        return Updates((*columns, *initial), times, index, diffs)
+            return Updates(columns, times, NOTHING, NOTHING)
+        return Updates(self._applied(columns, self._value.decode(vals, length), length), times, index, diffs)
+
+
+def hidden_columns(scope: Scope) -> int:
+    """Return how many columns of prefixes are their initial time: where times have one coordinate, none is needed."""
+    return 0 if scope.width == 1 else scope.width
 
 
 def split(columns: tuple[Any, ...], hidden: int) -> tuple[tuple[Any, ...], tuple[Any, ...]]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from differential.collection import Arrangement, Collection
 from differential.data.updates import Updates
-from differential.delta.half_join import count_rows, half_join, split
+from differential.delta.half_join import count_rows, half_join, hidden_columns, split
 from differential.keys import check_keys
 from differential.operators.linear import linear
 from timely.lowlevel import as_columns, as_row_mask, call, check_functions, consult
@@ -39,7 +39,7 @@ class Prefixes:
     def __init__(self, prefixes: Collection) -> None:
         """Take prefixes with hidden columns; `Prefixes.of` makes them."""
         self._prefixes = prefixes
-        self._hidden = 0 if prefixes.scope.width == 1 else prefixes.scope.width
+        self._hidden = hidden_columns(prefixes.scope)
 
     @classmethod
     def of(cls, collection: Collection) -> Prefixes:
