@@ -27,18 +27,7 @@ from typing import NamedTuple
 import numpy as np
 
 from differential.kernels.compile import Batches, Ints, Table, bare, inner, kernel
-from differential.kernels.memory import (
-    COORDINATES,
-    DIFFS,
-    KEYS,
-    ROWS,
-    TIME_INDEX,
-    VALS,
-    at,
-    column,
-    empty,
-    times_of,
-)
+from differential.kernels.memory import COORDINATES, DIFFS, KEYS, ROWS, TIME_INDEX, VALS, at, column, empty, times_of
 from differential.kernels.prefetch import prefetch
 from differential.kernels.reduce_times import enlarged, is_full, put_distinct
 from differential.kernels.seek import after, seek

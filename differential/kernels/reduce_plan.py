@@ -27,17 +27,7 @@ from differential.kernels.reduce_history import (
     no_times,
     room_for_times,
 )
-from differential.kernels.reduce_layers import (
-    FROM,
-    KEY,
-    PENDING_TIME,
-    TO,
-    Walk,
-    next_group,
-    seek,
-    unseek,
-    walk_through,
-)
+from differential.kernels.reduce_layers import FROM, KEY, PENDING_TIME, TO, Walk, next_group, seek, unseek, walk_through
 from differential.kernels.reduce_output import COUNTS, POSTPONED, add_postponed
 from differential.kernels.reduce_replay import (
     DIFF,

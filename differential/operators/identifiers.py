@@ -27,10 +27,7 @@ LARGEST = (1 << 63) - 1
 
 
 def identifiers(
-    collection: C,
-    *,
-    hash: Callable[[tuple[Array, ...]], Array] = hash_columns,
-    name: str = "identifiers",
+    collection: C, *, hash: Callable[[tuple[Array, ...]], Array] = hash_columns, name: str = "identifiers"
 ) -> C:
     """Return each distinct record with an integer of its own, 0 or more, as another, last column.
 

@@ -89,13 +89,7 @@ class VariableCore(Generic[C]):
         inline_timed(changes.stream, turn, name=self._name).connect_loop(self._handle)
 
 
-def iterate(
-    collection: C,
-    body: Callable[[C], C],
-    *,
-    limit: int | None = None,
-    name: str = "iterate",
-) -> C:
+def iterate(collection: C, body: Callable[[C], C], *, limit: int | None = None, name: str = "iterate") -> C:
     """Return the fixed point of `body`, starting from `collection`.
 
     `body` receives the current value and returns the next. It may use collections from outside as they are.

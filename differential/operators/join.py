@@ -16,12 +16,7 @@ from timely.lowlevel import check_functions, user_origin
 
 
 def join_map(
-    left: Keyed[C],
-    right: Keyed[C],
-    function: Callable[..., Any],
-    *,
-    keys: int = 1,
-    name: str = "join_map",
+    left: Keyed[C], right: Keyed[C], function: Callable[..., Any], *, keys: int = 1, name: str = "join_map"
 ) -> C:
     """Return `function(*key, *left value, *right value)` for all pairs of records with equal keys.
 

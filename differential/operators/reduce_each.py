@@ -17,10 +17,7 @@ from timely.lowlevel import Items, Typed, as_columns, check_parameters, typed
 
 
 def reduce_each(
-    collection: Keyed[C],
-    function: Callable[[Any, list[tuple[Any, int]]], Iterable[Any]],
-    *,
-    name: str = "reduce_each",
+    collection: Keyed[C], function: Callable[[Any, list[tuple[Any, int]]], Iterable[Any]], *, name: str = "reduce_each"
 ) -> C:
     """Return (key, value) for every value in `function(key, values)`, called for each key that has changed.
 

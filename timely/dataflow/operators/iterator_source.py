@@ -72,12 +72,7 @@ class _Epochs:
     """The source. The capability's epoch is the one being sent, or the next."""
 
     def __init__(
-        self,
-        epochs: Iterator[Any],
-        probe: Probe,
-        ahead: int,
-        output: OutputPort,
-        capability: Capability,
+        self, epochs: Iterator[Any], probe: Probe, ahead: int, output: OutputPort, capability: Capability
     ) -> None:
         self._epochs = epochs
         self._probe = probe
