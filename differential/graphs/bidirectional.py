@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from differential import Collection, Variable, innermost
 from differential.graphs.directions import transpose
 from differential.graphs.inputs import check_records
@@ -37,17 +35,14 @@ def bidirectional_search(edges: Collection, goals: Collection) -> Collection:
     with goals.scope.iterative("bidirectional_search") as inner:
         ahead, behind = Variable(inner, sources), Variable(inner, targets)
         forward, backward = ahead.collection.min(), behind.collection.min()
-        meetings = forward.join_map(backward, _meeting, keys=2)
-        met = meetings.min()
+        # By way of each node that both waves of a goal have reached.
+        met = forward.join_map(
+            backward, lambda node, source, target, behind, ahead: (source, target, behind + ahead), keys=2
+        ).min()
         searching = goals.enter(inner).antijoin(met.map(lambda source, target, _: (source, target), keys=2))
         ahead.set(forward.concat(_pushed(forward, searching, edges)))
         behind.set(backward.concat(_pushed(backward, searching, transpose(edges))))
         return met.leave()
-
-
-def _meeting(node: Any, source: Any, target: Any, behind: Any, ahead: Any) -> tuple[Any, ...]:
-    """Return a goal and the length of its path by way of a node that both its waves have reached."""
-    return source, target, behind + ahead
 
 
 def _pushed(wave: Collection, searching: Collection, edges: Collection) -> Collection:

@@ -18,4 +18,4 @@ def transitive_closure(edges: Collection) -> Collection:
         longer = Variable(inner)
         paths = longer.collection.concat(transpose(edges)).distinct()
         longer.set(paths.join_map(edges, lambda _, source, target: (target, source)))
-        return paths.leave().map(lambda target, source: (source, target))
+        return transpose(paths.leave())

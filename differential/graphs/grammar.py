@@ -6,6 +6,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 from differential import Collection, Variable, innermost
+from differential.graphs.directions import transpose
 from differential.graphs.inputs import check_inputs
 from timely.errors import BuildError
 from timely.lowlevel import check_kind, user_origin
@@ -76,6 +77,5 @@ def _path(known: Mapping[str, Collection], body: Sequence[str]) -> Collection:
     """Return (source, target) for all paths with these labels in a row."""
     path = known[body[0]]
     for label in body[1:]:
-        by_end = path.map(lambda source, target: (target, source))
-        path = by_end.join_map(known[label], lambda _, source, target: (source, target))
+        path = transpose(path).join_map(known[label], lambda _, source, target: (source, target))
     return path
