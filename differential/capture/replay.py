@@ -35,7 +35,6 @@ from timely.lowlevel import (
     Capability,
     CapabilitySet,
     Gather,
-    InputPort,
     OperatorBuilder,
     OutputPort,
     Time,
@@ -283,7 +282,11 @@ def _tally(statements: Stream, counts: Stream, name: str) -> Stream:
 
         def logic() -> None:
             nonlocal emitted
-            _take(claims, counted, tally)
+            for _, batch in counted.drain():
+                tally.see(cast(list[tuple[Time, int]], batch))
+            for _, batch in claims.drain():
+                for plain in cast(list[object], batch):
+                    tally.state(Statement.from_parts(plain, None))
             frontier = tally.frontier
             if frontier != emitted:
                 emitted = frontier
@@ -297,11 +300,3 @@ def _tally(statements: Stream, counts: Stream, name: str) -> Stream:
 
     builder.build(constructor)
     return news
-
-
-def _take(claims: InputPort, counted: InputPort, tally: Tally) -> None:
-    for _, batch in counted.drain():
-        tally.see(cast(list[tuple[Time, int]], batch))
-    for _, batch in claims.drain():
-        for plain in cast(list[object], batch):
-            tally.state(Statement.from_parts(plain, None))

@@ -46,7 +46,10 @@ def capture_into(collection: C, sink: EventSink, *, after: Antichain | None = No
 
     def write() -> None:
         for capability, batch in input:
-            updates = _in_advance(cast(Updates, batch), lower)
+            updates = cast(Updates, batch)
+            wanted = np.array([lower.admits(tuple(time)) for time in updates.times.tolist()], np.bool_)
+            if not wanted.all():
+                updates = updates.take(wanted[updates.each_time_index()])
             if len(updates):
                 # Before their number: a statement must not count what is not in the sink.
                 sink.push(CapturedUpdates(updates))
@@ -54,11 +57,8 @@ def capture_into(collection: C, sink: EventSink, *, after: Antichain | None = No
         sink.flush()
 
     builder.build_from(write)
-    if scope.index == 0:
-        statements = Statements(sink, lower)
-        consume(counted, Gather(0), statements.write, name=f"{name}: state")
-    else:
-        consume(counted, Gather(0), _nothing, name=f"{name}: state")
+    statements = Statements(sink, lower)
+    consume(counted, Gather(0), statements.write if scope.index == 0 else lambda _: None, name=f"{name}: state")
     scope.dataflow.when_complete(lambda: builder.operator.attempt(sink.close))
     return collection
 
@@ -94,12 +94,3 @@ class Statements:
         self._sink.push(Statement(self._lower, upper, counts))
         self._sink.flush()
         self._lower = upper
-
-
-def _in_advance(updates: Updates, lower: Antichain) -> Updates:
-    wanted = np.array([lower.admits(tuple(time)) for time in updates.times.tolist()], np.bool_)
-    return updates if wanted.all() else updates.take(wanted[updates.each_time_index()])
-
-
-def _nothing(input: InputPort) -> None:
-    """Do nothing: worker 0 receives all counts."""
