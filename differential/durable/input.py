@@ -328,7 +328,11 @@ def _append(session: DurableSession, shard: OpenShard, loaded: Stream, flush: fl
                 appender.rest(min(_open_times(changes, positions), default=appender.upper), bool(changes.queue))
             if not is_busy and (not changes.frontier or appender.is_due()):
                 # No message can arrive at times before the frontiers, so what is staged before `upper` is complete.
-                _stage(changes, positions, appender)
+                for _, batch in changes.drain():
+                    appender.stage(cast(Updates, batch))
+                for _, offsets in positions.drain():
+                    for offset in cast(list[Offset], offsets):
+                        appender.stage_offset(offset)
                 upper = _upper(changes, positions, appender)
                 if upper > appender.upper:
                     appender.append(upper)
@@ -347,14 +351,6 @@ def _append(session: DurableSession, shard: OpenShard, loaded: Stream, flush: fl
 
     builder.build(constructor)
     return committed
-
-
-def _stage(changes: InputPort, positions: InputPort, appender: Appender) -> None:
-    for _, batch in changes.drain():
-        appender.stage(cast(Updates, batch))
-    for _, offsets in positions.drain():
-        for offset in cast(list[Offset], offsets):
-            appender.stage_offset(offset)
 
 
 def _upper(changes: InputPort, positions: InputPort, appender: Appender) -> int:

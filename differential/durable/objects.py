@@ -43,17 +43,14 @@ class ObjectStore:
         self._attempt(lambda: obstore.put(self._objects, self._part(name), data))
 
     def get(self, name: str) -> bytes | None:
-        found = self._get(self._part(name))
-        return None if found is None else found[0]
+        return self._get(self._part(name))[0]
 
     def get_manifest(self) -> bytes | None:
-        found = self._get(self._manifest)
-        return None if found is None else found[0]
+        return self._get(self._manifest)[0]
 
     def compare_and_set(self, expected: bytes | None, manifest: bytes) -> bool:
-        found = self._get(self._manifest)
-        mode: Any = "create" if found is None else {"e_tag": found[1]}
-        present = None if found is None else found[0]
+        present, tag = self._get(self._manifest)
+        mode: Any = "create" if present is None else {"e_tag": tag}
         if present != expected:
             return present == manifest  # an earlier attempt, whose answer was lost, may have put it
         try:
@@ -80,14 +77,14 @@ class ObjectStore:
     def _part(self, name: str) -> str:
         return f"{self._prefix}/{PARTS}/{name}"
 
-    def _get(self, path: str) -> tuple[bytes, str | None] | None:
-        """Return an object and its tag, None if there is none."""
+    def _get(self, path: str) -> tuple[bytes | None, str | None]:
+        """Return an object and its tag; both are None if there is no object."""
         try:
             result = self._attempt(lambda: obstore.get(self._objects, path))
             return bytes(self._attempt(result.bytes)), result.meta["e_tag"]
         except StoreError as error:
             if isinstance(error.__cause__, FileNotFoundError):
-                return None
+                return None, None
             raise
 
     def _attempt(self, operation: Callable[[], T]) -> T:
