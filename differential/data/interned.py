@@ -294,19 +294,11 @@ def _where(condition: Any, *chosen: Any) -> Any:
     return Interned(chosen[0].interner, codes, chosen[0].dtype) if codes.ndim == 1 else None
 
 
-def _repeated(column: Any, times: Any) -> Any:
-    return column.repeat(times) if isinstance(column, Interned) else None
-
-
-def _taken(column: Any, rows: Any) -> Any:
-    return column.take(rows) if isinstance(column, Interned) else None
-
-
 _MOVERS: dict[Callable[..., Any], Callable[..., Any]] = {
     np.concatenate: _concatenated,
     np.where: _where,
-    np.repeat: _repeated,
-    np.take: _taken,
+    np.repeat: lambda column, times: column.repeat(times) if isinstance(column, Interned) else None,
+    np.take: lambda column, rows: column.take(rows) if isinstance(column, Interned) else None,
 }
 """The functions that only move rows, as they do it with numbers: they return None where they do not."""
 

@@ -150,14 +150,6 @@ def _put_group(
     lengths[_ROWS + OUTPUT] += bounds[2] - bounds[1]
 
 
-@inner
-def _append_times(times: Table, count: int, more: Ints, n: int, depth: int) -> Table:
-    """Return `times`, one column of `count` entries, with `n` others appended."""
-    times = with_room(times, (count + n) * depth)
-    copy_entries(more, 0, times[0], count, n, depth)
-    return times
-
-
 @bare
 def _begin(groups: Table, lengths: Ints, key: int) -> None:
     """Note the key of a group, and where its visits, its input rows and its output rows start."""
@@ -185,8 +177,9 @@ def _sort_by_time(rows: Rows, first: int, last: int) -> None:
 def _times_of_state(times: Table, count: int, visits: Table, groups: Table, n: int, depth: int) -> Table:
     """Return the `count` times of the history, the meets and the visits of `n` groups; refer `groups` to these."""
     visit_count = groups[VISITS_FROM, n]
+    times = with_room(times, (count + 2 * visit_count) * depth)
     for _ in range(2):
-        times = _append_times(times, count, visits[0], visit_count, depth)
+        copy_entries(visits[0], 0, times[0], count, visit_count, depth)
         count += visit_count
     for group in range(n):
         first, last = groups[VISITS_FROM, group] - 2 * visit_count, groups[VISITS_FROM, group + 1] - 2 * visit_count

@@ -73,7 +73,7 @@ class Attempt(Generic[C]):
                 if each.error is None:
                     made.append(each)
                 else:
-                    failed.append(_Reject.of(each))
+                    failed.append((int(each.rows[0]), *_texts(each.error)))
             yield 0, _results(updates, made)
             yield 1, _rejects(updates, failed)
 
@@ -102,29 +102,21 @@ def _whole(parts: tuple[Array, ...]) -> Array:
     return as_column([value for part in parts for value in part.tolist()])
 
 
-class _Reject(NamedTuple):
-    """A row for which a function has failed: texts, because an error would keep all frames of its traceback."""
-
-    row: int
-    error: str
-    line: str
-
-    @classmethod
-    def of(cls, outcome: Outcome) -> _Reject:
-        """Return the row and the error of an outcome."""
-        error = outcome.error
-        texts = f"{type(error).__name__}: {error}", str(raised(error) or "")
-        # Both may have surrogates, of bytes in the name of a file, and a column of text has none.
-        return cls(int(outcome.rows[0]), *[text.encode(errors="backslashreplace").decode() for text in texts])
+def _texts(error: Exception) -> tuple[str, str]:
+    """Return an error and its line as texts, because the error would keep all frames of its traceback."""
+    texts = f"{type(error).__name__}: {error}", str(raised(error) or "")
+    # Both may have surrogates, of bytes in the name of a file, and a column of text has none.
+    shown, line = [text.encode(errors="backslashreplace").decode() for text in texts]
+    return shown, line
 
 
-def _rejects(updates: Updates, failed: Sequence[_Reject]) -> Updates:
-    """Return the updates of the rows for which a function has failed, as texts (record, error, line)."""
-    rows = np.array([each.row for each in failed], np.int64)
+def _rejects(updates: Updates, failed: Sequence[tuple[int, str, str]]) -> Updates:
+    """Return the updates of the rows (row, error, line) for which a function has failed, as texts with the record."""
+    rows = np.array([row for row, _, _ in failed], np.int64)
     records = list(zip(*(column[rows].tolist() for column in updates.columns)))
     shown = [str(record if len(record) > 1 else record[0]) for record in records]
     text = np.dtypes.StringDType()
-    columns = shown, [each.error for each in failed], [each.line for each in failed]
+    columns = shown, [error for _, error, _ in failed], [line for _, _, line in failed]
     return updates.take(rows).with_columns(tuple(np.array(each, text) for each in columns))
 
 
