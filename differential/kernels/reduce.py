@@ -39,7 +39,6 @@ from __future__ import annotations
 import numpy as np
 
 from differential.kernels.compile import Batches, Ints, Table, Times, bare, inner, kernel
-from differential.kernels.memory import DIFFS
 from differential.kernels.reduce_fold import (
     COUNT,
     DISTINCT,
@@ -47,9 +46,10 @@ from differential.kernels.reduce_fold import (
     SUM,
     UNKNOWN,
     Fold,
+    change_of_record,
     change_of_total,
     fold_at_most,
-    fold_layers,
+    fold_at_once,
     fold_of,
     is_linear,
     rows_left,
@@ -70,18 +70,14 @@ from differential.kernels.reduce_history import (
 )
 from differential.kernels.reduce_layers import (
     FROM,
-    HIGH,
     KEY,
-    LOW,
     PENDING_TIME,
     TO,
     VAL,
     Walk,
-    diff_at,
     next_group,
     seek,
     unseek,
-    value_at,
     walk_through,
 )
 from differential.kernels.reduce_output import (
@@ -97,7 +93,7 @@ from differential.kernels.reduce_output import (
     must_grow,
     nothing_emitted,
 )
-from differential.kernels.reduce_rows import ROW_VAL, Rows, consolidate_rows, put_row, transposed
+from differential.kernels.reduce_rows import ROW_VAL, consolidate_rows, transposed
 from differential.kernels.reduce_times import copy_entries
 from differential.kernels.reduce_visit import (
     AT_FAULT,
@@ -126,61 +122,10 @@ from differential.kernels.reduce_visit import (
     room_for_rows,
     visit_times,
 )
-from differential.kernels.wide import carry, fits
 
 WHOLE, OF_RECORD, OF_SUM, OF_TOTAL = range(4)
 """The ways to reduce a group at one time: from all its rows; from those of the record, without the output; from the
 output, the new rows and as much of the input as shows whether a value is left; and from the output and the new rows."""
-
-
-@bare
-def _fold_at_once(fold: Fold, walk: Walk, changes: Rows) -> int:
-    """Put the correction of a group into `changes`, and return its length, or FAULT if the input cannot be reduced.
-
-    All rows of the group must be at or before one time. `changes` must have room for the group's output rows and for
-    what the group reduces to.
-    """
-    layers, count = walk.layers, 0
-    for layer in range(walk.inputs, len(layers)):
-        for row in range(layers[layer, LOW], layers[layer, HIGH]):
-            put_row(changes, count, value_at(layers, layer, row), 0, -diff_at(layers, layer, row))
-            count += 1
-    count = fold_layers(fold, layers, walk.deltas, walk.inputs, walk.group, changes, count)
-    return count if count == FAULT else consolidate_rows(changes, 0, count)
-
-
-@bare
-def _occurrences(layers: Table, first: int, last: int) -> int:
-    """Return the sum of the diffs of the group's rows in the layers `first` to `last`; -1 if it does not fit."""
-    # The sum of the new batches fits: it is the difference of two counts, each from 0 to 2**63 - 1. A sum of the input
-    # that does not fit is a fault, as any negative one is.
-    total, grown = 0, 0
-    for layer in range(first, last):
-        low, high = layers[layer, LOW], layers[layer, HIGH]
-        if layers[layer, DIFFS] == 0:
-            total += high - low
-            grown += carry(total, high - low)
-        else:
-            for row in range(low, high):
-                diff = diff_at(layers, layer, row)
-                total += diff
-                grown += carry(total, diff)
-    return total if fits(total, grown) else -1
-
-
-@bare
-def _change_of_record(walk: Walk, changes: Rows) -> int:
-    """Put the change of a record's presence into `changes`; return how many rows that is, 0 or 1, or FAULT.
-
-    All rows of the record must be at or before one time.
-    """
-    now = _occurrences(walk.layers, walk.deltas, walk.inputs)
-    if now < 0:
-        return FAULT
-    # The input includes the new batches, the layers up to `deltas`: the count before is the difference of the two.
-    diff = int(now > 0) - int(now - _occurrences(walk.layers, 0, walk.deltas) > 0)
-    put_row(changes, 0, walk.group[VAL], 0, diff)
-    return abs(diff)
 
 
 @inner
@@ -225,14 +170,14 @@ def _at_once(
         unseek(layers, walk.group)
         return NEEDS_ROOM
     if way == OF_RECORD:
-        count = _change_of_record(walk, changes)
+        count = change_of_record(walk, changes)
     elif of_output:
         count = change_of_total(fold, layers, walk.deltas, walk.inputs, changes, way == OF_TOTAL)
         if count == UNKNOWN:
             return NEEDS_GROUP
         count = count if count == FAULT else consolidate_rows(changes, 0, count)
     else:
-        count = _fold_at_once(fold, walk, changes)
+        count = fold_at_once(fold, walk, changes)
     if count == FAULT:
         state[VISIT] = 0
         copy_entries(vectors[ENTRIES], 0, vectors[VISITS], 0, 1, depth)

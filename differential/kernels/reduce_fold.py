@@ -38,8 +38,8 @@ import numpy as np
 from differential.kernels.compile import Ints, Table, bare, inner
 from differential.kernels.memory import DIFFS
 from differential.kernels.reduce_float import SUM_WIDTH, add_float, float_sum
-from differential.kernels.reduce_layers import FROM, HIGH, LOW, TO, VAL, diff_at, load, value_at
-from differential.kernels.reduce_rows import Rows, put_row
+from differential.kernels.reduce_layers import FROM, HIGH, LOW, TO, VAL, Walk, diff_at, load, value_at
+from differential.kernels.reduce_rows import Rows, consolidate_rows, put_row
 from differential.kernels.value_order import is_before
 from differential.kernels.wide import carry, fits, product_high
 
@@ -278,6 +278,56 @@ def change_of_total(fold: Fold, layers: Table, deltas: int, inputs: int, rows: R
     if present:
         put_row(rows, count, total, 0, 1)
     return count + int(present)
+
+
+@bare
+def fold_at_once(fold: Fold, walk: Walk, changes: Rows) -> int:
+    """Put the correction of a group into `changes`, and return its length, or FAULT if the input cannot be reduced.
+
+    All rows of the group must be at or before one time. `changes` must have room for the group's output rows and for
+    what the group reduces to.
+    """
+    layers, count = walk.layers, 0
+    for layer in range(walk.inputs, len(layers)):
+        for row in range(layers[layer, LOW], layers[layer, HIGH]):
+            put_row(changes, count, value_at(layers, layer, row), 0, -diff_at(layers, layer, row))
+            count += 1
+    count = fold_layers(fold, layers, walk.deltas, walk.inputs, walk.group, changes, count)
+    return count if count == FAULT else consolidate_rows(changes, 0, count)
+
+
+@bare
+def _occurrences(layers: Table, first: int, last: int) -> int:
+    """Return the sum of the diffs of the group's rows in the layers `first` to `last`; -1 if it does not fit."""
+    # The sum of the new batches fits: it is the difference of two counts, each from 0 to 2**63 - 1. A sum of the input
+    # that does not fit is a fault, as any negative one is.
+    total, grown = 0, 0
+    for layer in range(first, last):
+        low, high = layers[layer, LOW], layers[layer, HIGH]
+        if layers[layer, DIFFS] == 0:
+            total += high - low
+            grown += carry(total, high - low)
+        else:
+            for row in range(low, high):
+                diff = diff_at(layers, layer, row)
+                total += diff
+                grown += carry(total, diff)
+    return total if fits(total, grown) else -1
+
+
+@bare
+def change_of_record(walk: Walk, changes: Rows) -> int:
+    """Put the change of a record's presence into `changes`; return how many rows that is, 0 or 1, or FAULT.
+
+    All rows of the record must be at or before one time.
+    """
+    now = _occurrences(walk.layers, walk.deltas, walk.inputs)
+    if now < 0:
+        return FAULT
+    # The input includes the new batches, the layers up to `deltas`: the count before is the difference of the two.
+    diff = int(now > 0) - int(now - _occurrences(walk.layers, 0, walk.deltas) > 0)
+    put_row(changes, 0, walk.group[VAL], 0, diff)
+    return abs(diff)
 
 
 @bare

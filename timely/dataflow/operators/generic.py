@@ -51,11 +51,8 @@ def source(
     check_functions(name, constructor=constructor)
     builder = OperatorBuilder(scope, name)
     output, stream = builder.add_output(initial=True)
-
-    def build(capabilities: list[Capability]) -> Logic:
-        return _with_ports(constructor(capabilities[0], Activator(builder.operator)), output)
-
-    builder.build(build)
+    activate = Activator(builder.operator)
+    builder.build(_constructed(lambda capability: constructor(capability, activate), output))
     return stream
 
 
@@ -123,11 +120,7 @@ def unary_frontier(
     builder = OperatorBuilder(stream.scope, name)
     input = builder.add_input(stream, pact, frontier=True)
     output, result = builder.add_output(initial=True)
-
-    def build(capabilities: list[Capability]) -> Logic:
-        return _with_ports(constructor(capabilities[0]), input, output)
-
-    builder.build(build)
+    builder.build(_constructed(constructor, input, output))
     return result
 
 
@@ -180,11 +173,7 @@ def binary_frontier(
     first = builder.add_input(left, left_pact, frontier=True)
     second = builder.add_input(right, right_pact, frontier=True)
     output, result = builder.add_output(initial=True)
-
-    def build(capabilities: list[Capability]) -> Logic:
-        return _with_ports(constructor(capabilities[0]), first, second, output)
-
-    builder.build(build)
+    builder.build(_constructed(constructor, first, second, output))
     return result
 
 
@@ -209,7 +198,6 @@ def unary_notify(
     builder = OperatorBuilder(stream.scope, name)
     input = builder.add_input(stream, pact, frontier=True)
     output, result = builder.add_output(initial=True)
-
     builder.build(_notified(logic, [input], output, init))
     return result
 
@@ -244,9 +232,20 @@ def binary_notify(
     first = builder.add_input(left, left_pact, frontier=True)
     second = builder.add_input(right, right_pact, frontier=True)
     output, result = builder.add_output(initial=True)
-
     builder.build(_notified(logic, [first, second], output, init))
     return result
+
+
+def _constructed(
+    constructor: Callable[[Capability], Callable[..., None]], *ports: InputPort | OutputPort
+) -> Callable[[list[Capability]], Logic]:
+    """Return what builds a constructor's logic for its ports; `OperatorBuilder.build` refuses what cannot be called."""
+
+    def build(capabilities: list[Capability]) -> Logic:
+        logic = constructor(capabilities[0])
+        return partial(logic, *ports) if callable(logic) else logic
+
+    return build
 
 
 def _notified(
@@ -262,8 +261,3 @@ def _notified(
         return partial(logic, *inputs, output, notificator)
 
     return build
-
-
-def _with_ports(logic: Callable[..., None], *ports: InputPort | OutputPort) -> Logic:
-    """Return logic for its ports; what cannot be called is returned as it is, for `OperatorBuilder.build` to refuse."""
-    return partial(logic, *ports) if callable(logic) else logic
