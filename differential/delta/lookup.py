@@ -59,15 +59,8 @@ Ask = Callable[[Updates, Ints, list[Past]], LookupAnswer]
 """From prefixes, their initial times (a row each, or one for all) and the past of each arrangement to the answer."""
 
 
-class WaitingPrefixes:
-    """Prefixes that wait for an arrangement to be complete, and a capability for the answer."""
-
-    __slots__ = ("capability", "initial", "prefixes")
-
-    def __init__(self, capability: Capability, prefixes: Updates, initial: Ints) -> None:
-        self.capability = capability
-        self.prefixes = prefixes
-        self.initial = initial
+WaitingPrefixes = tuple[Capability, Updates, Ints]
+"""Prefixes that wait for an arrangement to be complete, with a capability for the answer and their initial times."""
 
 
 class Reading:
@@ -106,8 +99,7 @@ def lookup(
         input = builder.add_input(arrangement.stream, Pipeline(), frontier=True, drains=True)
         read.append(Reading(input, arrangement.reader(), is_inclusive))
     output, stream = builder.add_output()
-    arrangement = arrangements[0][0]
-    lookup = Lookup(first, read, output, ask, prefixes.scope.width, arrangement)
+    lookup = Lookup(first, read, output, ask, arrangements[0][0])
     builder.build_from(lookup.run)
     prefixes.scope.dataflow.when_complete(lookup.drop)
     return stream
@@ -125,19 +117,13 @@ class Lookup:
     """The operator: what waits, and what is being answered."""
 
     def __init__(
-        self,
-        prefixes: InputPort,
-        read: list[Reading],
-        output: OutputPort,
-        ask: Ask,
-        width: int,
-        arrangement: Arrangement,
+        self, prefixes: InputPort, read: list[Reading], output: OutputPort, ask: Ask, arrangement: Arrangement
     ) -> None:
         self._prefixes = prefixes
         self._read = read
         self._output = output
         self._ask = ask
-        self._width = width
+        self._width = arrangement.scope.width
         self._arrangement = arrangement
         self._interner = arrangement.key.interner
         self._dataflow = prefixes.dataflow
@@ -185,7 +171,7 @@ class Lookup:
         times, index = prefixes.times, prefixes.time_index
         if not len(index):
             capability.downgrade(tuple(times[0].tolist()))
-            self._waiting.append(WaitingPrefixes(capability, prefixes, initial))
+            self._waiting.append((capability, prefixes, initial))
             return
         used, number = np.unique(index, return_inverse=True)
         times = np.ascontiguousarray(times[used])
@@ -195,13 +181,8 @@ class Lookup:
             mine = (times >= least).all(axis=1) & ~assigned
             assigned |= mine
             rows = mine[number]
-            self._waiting.append(
-                WaitingPrefixes(
-                    capability.delayed(tuple(least.tolist())),
-                    prefixes.take(rows),
-                    initial[rows] if len(initial) > 1 else initial,
-                )
-            )
+            part = initial[rows] if len(initial) > 1 else initial
+            self._waiting.append((capability.delayed(tuple(least.tolist())), prefixes.take(rows), part))
         capability.drop()
 
     def _admit(self) -> None:
@@ -209,12 +190,11 @@ class Lookup:
         pasts: list[Past] | None = None
         waiting, self._waiting = self._waiting, []
         closed = [reading.least_to_come() for reading in self._read]
-        for each in waiting:
-            due = self._is_due(each.initial, closed)
+        for capability, prefixes, initial in waiting:
+            due = self._is_due(initial, closed)
             if not due.any():
-                self._waiting.append(each)
+                self._waiting.append((capability, prefixes, initial))
                 continue
-            capability, prefixes, initial = each.capability, each.prefixes, each.initial
             if not due.all():
                 # Some are due and others are not, so `initial` has a row for each prefix.
                 self._hold(capability.clone(), prefixes.take(~due), initial[~due])
@@ -265,7 +245,7 @@ class Lookup:
             return
         # Answers under way do not count: they hold the batches that they read.
         firsts = [time[0] for time in self._prefixes.frontier.elements]
-        firsts += [int(each.initial[:, 0].min()) for each in self._waiting]
+        firsts += [int(initial[:, 0].min()) for _, _, initial in self._waiting]
         if not firsts:
             self.drop()
             return
