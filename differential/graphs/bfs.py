@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from differential import Collection, Variable, innermost
-from differential.graphs.inputs import check_inputs
-from differential.graphs.nodes import Nodes, nodes_of
+from differential.graphs.inputs import Nodes, check_inputs, nodes_of
 
 
 def bfs(edges: Collection, roots: Collection | Nodes) -> Collection:

@@ -1,4 +1,4 @@
-"""Refuse what an algorithm cannot take as edges or nodes.
+"""What an algorithm takes as edges and nodes: all else is refused, and plain nodes become a collection.
 
 Algorithms take columns by their positions. Of a collection that knows the names and types of its columns, this finds
 what does not fit when the algorithm is called: another order than in its table, where the first column need not be the
@@ -7,11 +7,20 @@ key, another number of columns, and nodes of two types.
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from collections.abc import Sequence, Set as AbstractSet
+from datetime import date
+from typing import Any, Final, NamedTuple, TypeAlias
 
+import numpy as np
+
+from differential import Collection
 from differential.lowlevel import check_collections, check_rows
 from timely.errors import BuildError
-from timely.lowlevel import user_origin
+from timely.lowlevel import ColumnLike, as_columns, nullable, user_origin
+
+Node: TypeAlias = int | str | bytes | date
+Nodes: TypeAlias = Node | Sequence[int] | Sequence[str] | Sequence[bytes] | Sequence[date] | AbstractSet[Node]
+"""Nodes that a program gives to an algorithm as plain values, which do not change."""
 
 _COLUMNS: Final = {
     "edges": ("source", "target"),
@@ -61,6 +70,23 @@ def check_columns(name: str, **given: Any) -> None:
             first = first or these
             if of != first.type and {of, first.type} != {"int64", "bool"}:
                 raise BuildError(f"{name} (at {user_origin()}): nodes are of one type, and {first.beside(these)}")
+
+
+def nodes_of(name: str, edges: Collection, roots: Collection | Nodes) -> Collection:
+    """Return the roots of the algorithm `name` as a collection; raise BuildError if they are neither that nor nodes.
+
+    >>> example(lambda scope: nodes_of("bfs", Collection.of(scope, 1, 2), [1, 2]))
+    [((1,), 1), ((2,), 1)]
+    """
+    if isinstance(roots, (tuple, range, set, frozenset)):
+        roots = list(roots)
+    if isinstance(roots, (int, str, bytes, list, np.ndarray, np.generic, date, ColumnLike)):
+        (column,) = as_columns((roots,))
+        types = getattr(edges, "types", {}).values()
+        return Collection.of(edges.scope, nullable(column) if any(each.endswith("?") for each in types) else column)
+    check_records(name, roots=roots)
+    check_columns(name, edges=edges, roots=roots)
+    return roots  # type: ignore[return-value]
 
 
 class _Nodes(NamedTuple):

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from differential import Collection, Variable, innermost
 from differential.graphs.directions import transpose
-from differential.graphs.inputs import check_inputs, check_records
-from differential.graphs.nodes import Nodes, nodes_of
+from differential.graphs.inputs import Nodes, check_inputs, check_records, nodes_of
 
 
 def landmark_distances(edges: Collection, landmarks: Collection | Nodes) -> Collection:

@@ -192,7 +192,7 @@ import timely.lowlevel, timely.worker
 from timely import Stream, no_such_name
 from timely.lowlevel import OperatorBuilder
 from timely.data.container import Columns
-from differential.graphs.nodes import nodes_of
+from differential.graphs.inputs import nodes_of
 from differential.trace.spine import Spine
 """
     monkeypatch.setattr(f"{__name__}.tree", lambda module: ast.parse(source))
