@@ -21,8 +21,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar, cast
 
 from differential.arrangement.arrange import arrange
-from differential.arrangement.arranged import Arranged
-from differential.arrangement.decoding import decoder
+from differential.arrangement.arranged import Arranged, decoder
 from differential.arrangement.export import Export
 from differential.data.codes import Encoder
 from differential.keys import check_keys
