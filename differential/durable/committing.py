@@ -13,13 +13,16 @@ from __future__ import annotations
 
 import time as clock
 from collections.abc import Callable
+from concurrent.futures import Future
 from threading import Thread
+from typing import TypeVar
 
 from differential.data.updates import Updates
 from differential.durable.manifest import Position
 from differential.durable.state import OpenShard
 from timely.lowlevel import Activator
 
+T = TypeVar("T")
 Offset = tuple[int, str, Position]
 """At an epoch, the position of a source after the changes of that epoch."""
 
@@ -42,8 +45,7 @@ class Appender:
         self._may_compact = may_compact
         self._staged: list[Updates] = []
         self._offsets: list[Offset] = []
-        self._is_busy = False
-        self._error: BaseException | None = None
+        self._last: Future[None] | None = None
         self._next_at = self._awaited_at = self._took = 0.0
 
     @property
@@ -54,10 +56,10 @@ class Appender:
     @property
     def is_busy(self) -> bool:
         """Whether an append is under way. Raises what the last one raised, if it failed."""
-        is_busy = self._is_busy  # read first: the thread sets the error before it
-        if self._error is not None:
-            raise self._error
-        return is_busy
+        if self._last is None or not self._last.done():
+            return self._last is not None
+        self._last.result()
+        return False
 
     def is_due(self) -> bool:
         """Return whether it is time for the next append; if it is not, the operator is activated when it is."""
@@ -114,15 +116,29 @@ class Appender:
                 if may_compact:
                     self._activate()  # what was appended is durable; what follows may take a while
                     writer.compact()
-            except BaseException as error:  # raised again on the worker's thread
-                self._error = error
             finally:
                 self._took = clock.monotonic() - begun
-                self._is_busy = False  # first, because the operator asks for it when it is activated
-                self._activate()
 
-        self._is_busy = True
-        Thread(target=run, name=f"append to {self._shard.name}", daemon=True).start()
+        self._last = in_thread(f"append to {self._shard.name}", run, self._activate)
+
+
+def in_thread(name: str, call: Callable[[], T], activate: Callable[[], object]) -> Future[T]:
+    """Return the result that a call will have in a thread of its own, which ends with `activate`.
+
+    >>> in_thread("a sum", lambda: 3 + 4, lambda: None).result()
+    7
+    """
+    future: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(call())
+        except BaseException as error:  # raised again on the worker's thread
+            future.set_exception(error)
+        activate()  # last, because the operator asks whether the call is over
+
+    Thread(target=run, name=name, daemon=True).start()
+    return future
 
 
 def split(batches: list[Updates], upper: int) -> tuple[list[Updates], list[Updates]]:

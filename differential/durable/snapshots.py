@@ -22,9 +22,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from functools import partial
 from heapq import heappop, heappush
 from io import BytesIO
-from threading import Lock, Thread
+from threading import Lock
 from typing import Any, Protocol, cast
 from zipfile import ZipFile
 
@@ -35,6 +37,7 @@ from differential.arrangement.arrange import ByKey
 from differential.collection import Collection
 from differential.data.pact import hash_of_keys
 from differential.data.updates import Updates
+from differential.durable.committing import in_thread
 from differential.durable.manifest import Part
 from differential.durable.shard import missing
 from differential.durable.state import SNAPSHOT, OpenShard, State
@@ -198,7 +201,7 @@ class _Operator:
         self._waiting: dict[int, list[Updates]] = {}
         self._times: list[int] = []
         """The times of the changes that wait, as a heap."""
-        self._writing: Writing | None = None
+        self._writing: Future[Part] | None = None
         self._from = 0
         """Changes before this time are in the state that was restored."""
         self._restored = self._restore()
@@ -221,7 +224,8 @@ class _Operator:
             ready = self._times[0] if self._times and (end is None or self._times[0] < end) else None
             if end is not None and self._next <= (reached := end if ready is None else ready):
                 at = self._every * roundest(self._next // self._every, reached // self._every)
-                self._writing = Writing(self._shard, at, self._host, self._logic.snapshot(), self._activate)
+                write = partial(_written, self._shard, at, self._host, self._logic.snapshot())
+                self._writing = in_thread(f"snapshot of {self._shard.name}", write, self._activate)
                 self._next = at + self._every
             elif ready is not None:
                 self._complete(ready, output, held)
@@ -271,11 +275,10 @@ class _Operator:
 
     def _is_writing(self, written: Any, unsent: CapabilitySet) -> bool:
         """Return whether a snapshot is being written; if it has been, send its part to worker 0."""
-        writing = self._writing
-        if writing is None or not writing.is_over():
-            return writing is not None
-        with unsent.covering((writing.part.upper,)).delayed((writing.part.upper,)) as capability:
-            part = writing.part
+        if self._writing is None or not self._writing.done():
+            return self._writing is not None
+        part = self._writing.result()
+        with unsent.covering((part.upper,)).delayed((part.upper,)) as capability:
             written.give(capability, [(part.upper, self._host.index, part.name, part.size, part.sha256)])
         self._writing = None
         return False
@@ -305,39 +308,16 @@ def roundest(first: int, last: int) -> int:
     return last
 
 
-class Writing:
-    """A snapshot of one worker while a thread writes it."""
-
-    def __init__(self, shard: OpenShard, frontier: int, host: Host, arrays: Arrays, activate: Activator) -> None:
-        self.part: Part
-        self._error: BaseException | None = None
-        self._is_over = False
-        # The fence of this run: `opened` is the manifest after its claim, and a new collection is claimed with 1. The
-        # writer itself is on worker 0 alone.
-        fence = shard.opened.fence if shard.opened is not None else 1
-        store = shard.shard.store
-
-        def run() -> None:
-            try:
-                data = _saved(arrays)
-                sha256 = hashlib.sha256(data).hexdigest()
-                name = f"{fence:08d}-{frontier:012d}-{host.index:04d}-{sha256[:12]}.npz"
-                store.put_new(name, data)
-                self.part = Part(name, frontier - 1, frontier, 0, len(data), sha256, 0)
-            except BaseException as error:  # raised again on the worker's thread
-                self._error = error
-            finally:
-                self._is_over = True
-                activate()
-
-        Thread(target=run, name=f"snapshot of {shard.name}", daemon=True).start()
-
-    def is_over(self) -> bool:
-        """Return whether it is written. Raises what writing raised."""
-        is_over = self._is_over  # read first: the thread sets the error before it
-        if self._error is not None:
-            raise self._error
-        return is_over
+def _written(shard: OpenShard, frontier: int, host: Host, arrays: Arrays) -> Part:
+    """Write a snapshot of one worker."""
+    # The fence of this run: `opened` is the manifest after its claim, and a new collection is claimed with 1. The
+    # writer itself is on worker 0 alone.
+    fence = shard.opened.fence if shard.opened is not None else 1
+    data = _saved(arrays)
+    sha256 = hashlib.sha256(data).hexdigest()
+    name = f"{fence:08d}-{frontier:012d}-{host.index:04d}-{sha256[:12]}.npz"
+    shard.shard.store.put_new(name, data)
+    return Part(name, frontier - 1, frontier, 0, len(data), sha256, 0)
 
 
 def _saved(arrays: Arrays) -> bytes:

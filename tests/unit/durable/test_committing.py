@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time as clock
 from collections.abc import Callable
+from queue import Queue
+from threading import Event
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -11,7 +13,7 @@ import numpy as np
 import pytest
 
 from differential import Updates
-from differential.durable.committing import Appender
+from differential.durable.committing import Appender, in_thread
 from timely.errors import StoreError
 
 
@@ -31,8 +33,15 @@ def wait_for(condition: Callable[[], bool]) -> None:
 def test_an_append_is_over_when_it_activates_the_operator() -> None:
     """Nobody would activate the operator again."""
     busy: list[bool] = []
-    tested = appender(lambda *_, **__: None, lambda: busy.append(tested.is_busy))
+    is_begun = Event()  # an operator is activated when it has returned
+
+    def activated() -> None:
+        is_begun.wait(10)
+        busy.append(tested.is_busy)
+
+    tested = appender(lambda *_, **__: None, activated)
     tested.append(1)
+    is_begun.set()
     wait_for(lambda: len(busy) == 2)
     assert busy == [True, False], "busy while it may compact, not at the end"
 
@@ -99,18 +108,19 @@ def test_after_an_append_that_the_program_did_not_wait_for_there_is_a_rest(
     assert activated == [0.0, 0.0, rests]
 
 
-def test_an_append_that_fails_between_two_looks_is_not_over_without_its_error() -> None:
-    """Otherwise the operator would go on, and count what the append had as durable."""
+def test_a_call_in_a_thread_that_fails_is_over_with_its_error_when_the_operator_is_activated() -> None:
+    begin, is_over = Event(), Queue[bool]()
 
-    class Failing(Appender):
-        def __init__(self) -> None:
-            self._is_busy = True
+    def fail() -> None:
+        begin.wait(10)
+        raise StoreError("no")
 
-        @property
-        def _error(self) -> None:  # type: ignore[override]
-            self._is_busy = False  # as its thread does, once this look has found no error
-
-    assert Failing().is_busy
+    failing = in_thread("fails", fail, lambda: is_over.put(failing.done()))
+    assert not failing.done()
+    begin.set()
+    assert is_over.get(timeout=10)
+    with pytest.raises(StoreError, match="no"):
+        failing.result()
 
 
 def test_an_append_has_what_is_staged_before_its_end_and_the_next_one_has_the_rest() -> None:

@@ -15,7 +15,6 @@ from hypothesis import given, settings, strategies as st
 from differential import Collection, new_input
 from differential.durable import Directory, Shard, State, durable_input, persist, stateful
 from differential.durable.local import LocalStore
-from differential.durable.snapshots import Writing
 from differential.durable.writer import Writer
 from tests.thorough import examples
 from timely import Config, Worker, execute, execute_directly
@@ -340,18 +339,6 @@ class Short(Streaks):
 class Halved(Streaks):
     def update(self, time: int, columns: tuple[Any, ...], diffs: Any) -> Any:
         return (np.array([1, 2]),), np.array([0.5, 1.5])
-
-
-def test_a_snapshot_that_fails_between_two_looks_is_not_over_without_its_error() -> None:
-    class Failing(Writing):
-        def __init__(self) -> None:
-            self._is_over = False
-
-        @property
-        def _error(self) -> None:  # type: ignore[override]
-            self._is_over = True  # as its thread does, once this look has found no error
-
-    assert not Failing().is_over()
 
 
 def test_what_cannot_be_kept_is_refused(tmp_path: Path) -> None:
