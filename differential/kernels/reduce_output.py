@@ -14,7 +14,7 @@ import numpy as np
 from differential.kernels.blocks import block_of
 from differential.kernels.compile import Ints, Table, bare, inner
 from differential.kernels.reduce_layers import KEY, PENDING_KEY, PENDING_TIME, PENDING_VAL, VAL
-from differential.kernels.reduce_rows import ROW_DIFF, ROW_VAL, Rows, copied, with_room
+from differential.kernels.reduce_rows import ROW_DIFF, ROW_VAL, Rows, with_room
 from differential.kernels.reduce_times import enlarged, is_full, put_distinct, same_entry, sort_entries
 
 OUT_KEY, OUT_VAL, OUT_TIME, OUT_DIFF, OUT_WIDTH = range(5)
@@ -84,22 +84,8 @@ def emit(emitted: Emitted, key: int, rows: Rows, n: int, times: Ints, time: int,
 
 
 @inner
-def chunk(emitted: Emitted, depth: int) -> tuple[Ints, Ints, Table, Ints, Ints]:
-    """Return the rows as keys, values, times, time indices and diffs; columns of nothing but defaults are absent."""
-    output, table, _, counts = emitted
-    n, times = counts[ROW_COUNT], counts[TIME_COUNT]
-    return (
-        copied(output[OUT_KEY], n),
-        copied(output[OUT_VAL], n if counts[WITH_VALS] != 0 else 0),
-        copied(table, times * depth).reshape((times, depth)),
-        copied(output[OUT_TIME], n if times > 1 else 0),
-        copied(output[OUT_DIFF], n if counts[WITH_DIFFS] != 0 else 0),
-    )
-
-
-@inner
 def chunk_block(emitted: Emitted, depth: int) -> Ints:
-    """Return the same as a block."""
+    """Return the rows as a block, in which columns of nothing but defaults are absent."""
     output, table, _, counts = emitted
     n, times = counts[ROW_COUNT], counts[TIME_COUNT]
     return block_of(

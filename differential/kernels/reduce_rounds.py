@@ -12,7 +12,7 @@ Rounds are taken in order, and each is accumulated and then settled:
     state = plan(new, before, input, output, upper)
     for number in range(state.rounds):
         active, offsets, vals, counts, fault = state.accumulate(number)
-        chunk = state.settle(*reduced(state.keys[active], offsets, vals, counts))
+        block, rows, times = state.settle(*reduced(state.keys[active], offsets, vals, counts))
     after = state.pending
 
 *Cost.* A round costs the groups that the function receives and, along chains of times, the rows that are new in it.
@@ -20,13 +20,19 @@ Rounds are taken in order, and each is accumulated and then settled:
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
 import numpy as np
 
 from differential.kernels.compile import Batches, Ints, Table, Times, bare, inner, kernel
 from differential.kernels.memory import at
-from differential.kernels.reduce_output import chunk, emit, grown, must_grow, nothing_emitted
+from differential.kernels.reduce_output import (
+    ROW_COUNT,
+    TIME_COUNT,
+    chunk_block,
+    emit,
+    grown,
+    must_grow,
+    nothing_emitted,
+)
 from differential.kernels.reduce_plan import is_first, plan_first, plan_rounds
 from differential.kernels.reduce_replay import (
     DIFF,
@@ -51,9 +57,6 @@ from differential.kernels.reduce_replay import (
 )
 from differential.kernels.reduce_rows import Rows, consolidate_rows, no_rows, put_row, with_room
 from differential.kernels.wide import Overflow, carry, fits
-
-Chunk: TypeAlias = tuple[Ints, Ints, Table, Ints, Ints]
-"""Keys, values, times, time indices and diffs of rows; a column of nothing but defaults is absent."""
 
 
 class ReduceState:
@@ -105,15 +108,16 @@ class ReduceState:
         time: list[int] = self.times[self.groups[self.active[place], VISITS_FROM] + number].tolist()
         return tuple(time)
 
-    def settle(self, offsets: Ints, vals: Ints, counts: Ints) -> Chunk:
+    def settle(self, offsets: Ints, vals: Ints, counts: Ints) -> tuple[Ints, int, int]:
         """Return the rows to emit in the present round, given the reduced groups in the layout of `accumulate`.
 
-        A group may have several rows of the same value; `vals` and `counts` may be absent.
+        The result is a block, and its numbers of rows and of times. A group may have several rows of the same value;
+        `vals` and `counts` may be absent.
         """
-        out_keys, out_vals, out_times, time_index, diffs, self.carried[OUTPUT] = settle_round(
+        block, rows, times, self.carried[OUTPUT] = settle_round(
             self.groups, self.times, self.output, self.carried[OUTPUT], self.active, offsets, vals, counts
         )
-        return out_keys, out_vals, out_times, time_index, diffs
+        return block, rows, times
 
 
 def plan(
@@ -227,7 +231,7 @@ def _retract(times: Ints, visit: int, depth: int, held: Table, bounds: tuple[int
 @kernel
 def settle_round(
     groups: Table, times: Table, output: Table, carried: Table, active: Ints, offsets: Ints, vals: Ints, counts: Ints
-) -> tuple[Ints, Ints, Table, Ints, Ints, Table]:
+) -> tuple[Ints, int, int, Table]:
     """Return the result of `ReduceState.settle`, and the output rows and corrections to carry to the next round."""
     depth, flat = times.shape[1], times.reshape(times.size)
     room = 0
@@ -254,5 +258,5 @@ def settle_round(
             emit(emitted, groups[group, GROUP_KEY], rows, n, flat, visit, depth)
         if is_revisited(groups, group):
             kept_count = keep_correction(groups, group, carried, rows, n, kept, kept_count)
-    out_keys, out_vals, out_times, time_index, diffs = chunk(emitted, depth)
-    return out_keys, out_vals, out_times, time_index, diffs, kept[:kept_count]
+    row_count, time_count = int(emitted.counts[ROW_COUNT]), int(emitted.counts[TIME_COUNT])
+    return chunk_block(emitted, depth), row_count, time_count, kept[:kept_count]

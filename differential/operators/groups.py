@@ -106,10 +106,9 @@ class InPython:
                 # The function has numbered only the groups that are not empty (`_reduce`).
                 place = np.flatnonzero(np.diff(offsets))[error.group]
                 raise DataError(str(error), state.time_of(number, int(place))) from None
-            chunk = state.settle(*rows)
-            if len(chunk[0]):
-                keys, vals, times, index, diffs = chunk
-                chunks.append(UpdateColumns.of((keys, vals, index, diffs, times)))
+            block, length, times = state.settle(*rows)
+            if length:
+                chunks.append(UpdateColumns(length, times, state.times.shape[1], block, None))
         return chunks, state.pending
 
     def _reduce(self, groups: CodeGroups) -> CodeRows:

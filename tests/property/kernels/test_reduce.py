@@ -15,7 +15,7 @@ import differential.kernels.reduce_rounds as rounds
 from differential.data.strings import TEXT, StringTable, packed
 from differential.kernels import reduce_fold
 from differential.kernels.reduce_layers import PENDING_TIME
-from tests.oracle.blocks import reduced
+from tests.oracle.blocks import columns_in, reduced
 from tests.oracle.layers import Layers, Update, advanced, consolidated, rows_of
 from tests.oracle.reduce import REDUCTIONS, Reduction, accumulate, encode_float, reduce_by_replay, text_of
 from tests.thorough import examples
@@ -236,7 +236,7 @@ def reduce_in_rounds(state: rounds.ReduceState, reduction: Reduction) -> list[Up
             emitted_counts += [diff - 1 for _, diff in emitted] + [1 for _ in emitted]
             sizes.append(len(emitted_vals))
         columns = [np.array(column, np.int64) for column in (sizes, emitted_vals, emitted_counts)]
-        chunk = rows_of(*state.settle(*columns))
+        chunk = rows_of(*columns_in(*state.settle(*columns)))
         assert {key for key, _, _, _ in chunk} <= set(state.keys[active].tolist())
         rows += chunk
     return rows

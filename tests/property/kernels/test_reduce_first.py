@@ -10,6 +10,7 @@ from hypothesis import example, given, settings, strategies as st
 import differential.kernels.reduce_rounds as rounds
 from differential.kernels import reduce_plan
 from differential.kernels.reduce_layers import PENDING_TIME
+from tests.oracle.blocks import columns_in
 from tests.oracle.layers import Layers, Update, rows_of
 from tests.thorough import examples
 
@@ -21,7 +22,7 @@ def emitted(state: rounds.ReduceState) -> tuple[Any, ...]:
     found = []
     for number in range(state.rounds):
         active, offsets, vals, counts, fault = state.accumulate(number)
-        rows = rows_of(*state.settle(offsets, vals, 2 * counts))
+        rows = rows_of(*columns_in(*state.settle(offsets, vals, 2 * counts)))
         received = [state.keys[active], offsets, vals, counts, fault]
         found.append(([column.tolist() for column in received], rows, state.time_of(number, 0)))
     return found, state.pending.tolist()

@@ -22,6 +22,7 @@ from differential.kernels.reduce_rounds import (
     plan,
     settle_round,
 )
+from tests.oracle.blocks import columns_in
 from tests.oracle.layers import Layers, Update, consolidated, rows_of
 from tests.oracle.reduce import Multiset, Reduction, accumulate, closure_under_join, count
 from tests.property.kernels.test_reduce import histories, split, table_of, uppers
@@ -91,7 +92,7 @@ class Rounds:
         *emitted, state.carried[OUTPUT] = settle_round(
             state.groups, state.times, state.output, state.carried[OUTPUT], state.active, *columns
         )
-        rows_emitted = rows_of(*emitted)
+        rows_emitted = rows_of(*columns_in(*emitted))
         assert rows_emitted == [row for row in expected if row[3] != 0]
         self.output += rows_emitted
         return rows_emitted

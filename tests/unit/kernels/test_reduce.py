@@ -15,7 +15,7 @@ import differential.kernels.reduce_fold as kinds
 import differential.kernels.reduce_rounds as rounds
 from differential.kernels.reduce_layers import PENDING_KEY, PENDING_TIME, PENDING_VAL
 from differential.kernels.reduce_replay import ENTERS_FROM, ENTERS_TO, SIDES
-from tests.oracle.blocks import reduced
+from tests.oracle.blocks import columns_in, reduced
 from tests.oracle.layers import Layers, Update, rows_of
 from tests.oracle.reduce import REDUCTIONS, accumulate, decode_float, encode_float, reduce_by_replay
 from timely.order import Time, join
@@ -634,7 +634,7 @@ def test_a_round_may_have_empty_groups_and_absent_values() -> None:
     columns = (state.keys[active], offsets, vals, counts, fault)
     assert [column.tolist() for column in columns] == [[1, 2], [0, 0, 1], [], [4], []]
     chunk = state.settle(np.array([0, 0, 2]), EMPTY, EMPTY)
-    assert rows_of(*chunk) == [(1, 9, (1,), -1), (2, 0, (2,), 2)]
+    assert rows_of(*columns_in(*chunk)) == [(1, 9, (1,), -1), (2, 0, (2,), 2)]
 
 
 def test_a_round_reports_a_negative_count() -> None:
