@@ -7,6 +7,7 @@ import subprocess
 import sys
 import textwrap
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -115,9 +116,12 @@ def test_kernels_that_have_functions_in_common_are_compiled_by_one_process() -> 
     def compiled(groups: list[list[int]]) -> int:
         return sum(len({part for place in group for part in reached(sources[place], sources)}) for group in groups)
 
-    every = compiled([list(range(len(kernels)))])
-    dealt = compiled([list(range(0, len(kernels), 2)), list(range(1, len(kernels), 2))])
-    assert compiled(divided(kernels, 2)) - every < (dealt - every) / 2
+    dealt = []
+    for seed in range(100):
+        places = list(range(len(kernels)))
+        Random(seed).shuffle(places)
+        dealt.append(compiled([places[::2], places[1::2]]))
+    assert compiled(divided(kernels, 2)) < min(dealt), "fewer functions than in any of a hundred divisions at random"
 
 
 @pytest.mark.usefixtures("reported")
