@@ -44,7 +44,8 @@ class Appender:
         self._activate = activate
         self._may_compact = may_compact
         self._staged: list[Updates] = []
-        self._offsets: list[Offset] = []
+        self.offsets: list[Offset] = []
+        """Positions of sources, which are appended together with the updates of their epochs."""
         self._last: Future[None] | None = None
         self._next_at = self._awaited_at = self._took = 0.0
 
@@ -86,14 +87,10 @@ class Appender:
             # Text as it is, not as numbers: only the worker's thread may use the table that has it.
             self._staged.append(updates.for_other_worker())
 
-    def stage_offset(self, offset: Offset) -> None:
-        """Append the position of a source together with the updates of its epoch."""
-        self._offsets.append(offset)
-
     def last_staged(self) -> int | None:
         """Return the last time at which something is staged."""
         last = [int(updates.times.max()) for updates in self._staged]
-        return max([*last, *(epoch for epoch, _, _ in self._offsets)], default=None)
+        return max([*last, *(epoch for epoch, _, _ in self.offsets)], default=None)
 
     def append(self, upper: int) -> None:
         """Begin to append everything at times before `upper`, which must be final; activate the operator at the end."""
@@ -101,9 +98,9 @@ class Appender:
         batches, self._staged = split(self._staged, upper)
         # Of a source the last position counts: one worker sends all of them, in order. An offset without a source only
         # carries its epoch to `last_staged` (`DurableSession.close`).
-        offsets = {source: position for epoch, source, position in self._offsets if epoch < upper and source}
+        offsets = {source: position for epoch, source, position in self.offsets if epoch < upper and source}
         offsets |= self._shard.state.made_of(self._shard, upper)
-        self._offsets = [offset for offset in self._offsets if offset[0] >= upper]
+        self.offsets = [offset for offset in self.offsets if offset[0] >= upper]
         begun = clock.monotonic()
         self._next_at = begun + self._flush
         may_compact = self._may_compact()  # here, because it may read a frontier, which belongs to the worker's thread

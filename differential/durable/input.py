@@ -331,8 +331,7 @@ def _append(session: DurableSession, shard: OpenShard, loaded: Stream, flush: fl
                 for _, batch in changes.drain():
                     appender.stage(cast(Updates, batch))
                 for _, offsets in positions.drain():
-                    for offset in cast(list[Offset], offsets):
-                        appender.stage_offset(offset)
+                    appender.offsets += cast(list[Offset], offsets)
                 upper = _upper(changes, positions, appender)
                 if upper > appender.upper:
                     appender.append(upper)

@@ -177,11 +177,6 @@ def before(table: Table, time: int) -> Table:
     return table.filter(pc.less(table[TIME], time))
 
 
-def from_then_on(table: Table, time: int) -> Table:
-    """Return the rows at `time` and later."""
-    return table.filter(pc.greater_equal(table[TIME], time))
-
-
 def by_time(table: Table) -> Iterator[tuple[int, Updates]]:
     """Yield each time of a table, in order, with its updates, which stay in the order of the table."""
     times = _ints(table[TIME])

@@ -6,7 +6,7 @@ import hashlib
 from typing import Any
 
 from differential.durable import rows
-from differential.durable.kinds import pa
+from differential.durable.kinds import pa, pc
 from differential.durable.local import LocalStore
 from differential.durable.manifest import Manifest, Part
 from differential.durable.store import Store
@@ -124,7 +124,7 @@ class Shard:
                     return None
                 tables.append(rows.from_bytes(data, manifest.fields))
         table = rows.before(pa.concat_tables(tables), upper)
-        return rows.from_then_on(table, lower) if lower else table
+        return table.filter(pc.greater_equal(table[rows.TIME], lower)) if lower else table
 
     def _refuse_if_missing(self, name: str) -> None:
         """Raise StateError if a part that does not exist is still referred to."""

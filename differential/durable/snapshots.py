@@ -378,7 +378,7 @@ def _commit_all(state: State) -> None:
     A snapshot keeps the frontier before if there are others. One that has this frontier already was committed by a run
     that crashed before it committed the others.
     """
-    snapshots, final = state.snapshots(), state.final()
+    snapshots, final = state.of(SNAPSHOT), state.final()
     whole = [
         frontier
         for frontier, written in state.written.items()

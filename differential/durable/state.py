@@ -238,7 +238,7 @@ class State:
         All workers compute the same. Raises StateError if an input does not have the contents that an output needs.
         """
         if self._began is None:
-            for shard in self._of(INPUT):
+            for shard in self.of(INPUT):
                 self._refuse_older(shard)
             self._began = self._as_of()
             if self._is_first:
@@ -264,7 +264,7 @@ class State:
         stream = shard.stream
         assert stream is not None
         reached = stream.scope.dataflow.plan.reached_from(stream.location)
-        others = self._of(OUTPUT, SNAPSHOT)
+        others = self.of(OUTPUT, SNAPSHOT)
         return [other for other in others if other.stream is not None and other.stream.location in reached]
 
     def load_time(self, shard: OpenShard) -> int:
@@ -289,7 +289,7 @@ class State:
 
         That is for inputs: the time as of which they would be loaded after a crash.
         """
-        others = self._of(OUTPUT, SNAPSHOT) or [other for other in self._of(INPUT) if other is not shard]
+        others = self.of(OUTPUT, SNAPSHOT) or [other for other in self.of(INPUT) if other is not shard]
         if shard.role != INPUT or not others:
             return None
         return min(other.writer.manifest.upper for other in others) - 1
@@ -299,7 +299,7 @@ class State:
 
         The program changes no collection at earlier times, now or when it is started again.
         """
-        return max((shard.writer.manifest.upper for shard in self._of(INPUT)), default=None)
+        return max((shard.writer.manifest.upper for shard in self.of(INPUT)), default=None)
 
     def bound(self) -> int | None:
         """Return the time before which all changes that are used ahead are durable, on worker 0; None if none are."""
@@ -310,7 +310,7 @@ class State:
 
         All outputs are final before it or, if there are none, the inputs.
         """
-        outputs = [shard.writer.manifest.upper for shard in self._of(OUTPUT)]
+        outputs = [shard.writer.manifest.upper for shard in self.of(OUTPUT)]
         ends = outputs or [end for end in (self.input_upper(), self.bound()) if end is not None]
         return min(ends, default=None)
 
@@ -327,19 +327,15 @@ class State:
         for activate in (*self.waiting, *self.following):
             activate()
 
-    def snapshots(self) -> list[OpenShard]:
-        """The snapshots of the program."""
-        return self._of(SNAPSHOT)
-
     def _as_of(self) -> int:
-        inputs = [(shard, shard.opened) for shard in self._of(INPUT) if shard.opened is not None]
+        inputs = [(shard, shard.opened) for shard in self.of(INPUT) if shard.opened is not None]
         compacted = max((opened.since for _, opened in inputs), default=0)
         is_whole = self._replays and not compacted
-        kept = [(shard, shard.opened) for shard in self._of(SNAPSHOT) if shard.opened is not None]
+        kept = [(shard, shard.opened) for shard in self.of(SNAPSHOT) if shard.opened is not None]
         self.frontier = _common_frontier(kept, is_needed=not is_whole)
         ends = [  # `since` is later than `upper` - 1 of an output of which nothing is final
             (max(shard.opened.since, shard.opened.upper - 1), str(shard.shard))
-            for shard in self._of(OUTPUT)
+            for shard in self.of(OUTPUT)
             if shard.opened is not None
         ]
         if self.frontier is not None:
@@ -404,8 +400,8 @@ class State:
         is_more = any(shard.name not in self.writers for shard in self._used)
         if is_more:
             check(found)  # a program that was replaced makes no new ones
-        needs: dict[str, list[str]] = {shard.name: [] for shard in self._of(OUTPUT, SNAPSHOT)}
-        for shard in self._of(INPUT):
+        needs: dict[str, list[str]] = {shard.name: [] for shard in self.of(OUTPUT, SNAPSHOT)}
+        for shard in self.of(INPUT):
             for dependent in self._dependent(shard):
                 needs[dependent.name].append(shard.name)
         for shard in self._used:
@@ -428,7 +424,8 @@ class State:
         if is_more:
             check(found)  # a program that has replaced this one meanwhile may not know the new ones
 
-    def _of(self, *roles: str) -> list[OpenShard]:
+    def of(self, *roles: str) -> list[OpenShard]:
+        """Return the collections of the program that have one of some roles."""
         return [shard for shard in self._used if shard.role in roles]
 
 

@@ -129,7 +129,7 @@ BETWEEN_LAYERS = {
         "limit",
         "load_time",
         "made_of",
-        "snapshots",
+        "of",
         "use",
     },
     "Statement": {"from_parts", "parts"},
