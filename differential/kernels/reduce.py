@@ -60,7 +60,6 @@ from differential.kernels.reduce_history import (
     Scratch,
     distinct_at_most,
     gather,
-    gather_linear,
     history_is_at_or_before,
     interesting,
     interesting_chain,
@@ -93,7 +92,7 @@ from differential.kernels.reduce_output import (
     must_grow,
     nothing_emitted,
 )
-from differential.kernels.reduce_rows import ROW_VAL, consolidate_rows, transposed
+from differential.kernels.reduce_rows import consolidate_rows, transposed
 from differential.kernels.reduce_times import copy_entries
 from differential.kernels.reduce_visit import (
     AT_FAULT,
@@ -208,12 +207,8 @@ def _gathered(
     ):
         unseek(layers, walk.group)
         return NEEDS_ROOM
-    if way == OF_TOTAL:
-        n = gather_linear(walk, upper, scratch, state[NEW_TIMES], room.rows, room.bounds, fold.kind == COUNT)
-    else:
-        n = gather(walk, upper, scratch, state[NEW_TIMES], room.rows, room.bounds)
-        for row in range(room.bounds[0] if fold.kind == COUNT else 0):
-            room.rows[ROW_VAL, row] = 1
+    linear, counts = way == OF_TOTAL, fold.kind == COUNT
+    n = gather(walk, upper, scratch, state[NEW_TIMES], room.rows, room.bounds, linear, counts)
     state[RANKED], state[CHAIN] = n, 1
     state[STEPS] = interesting_chain(scratch.vectors, scratch.marks, n, depth)
     return NEEDS_CLOSURE if state[STEPS] < 0 else GOES_ON

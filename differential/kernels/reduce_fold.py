@@ -424,14 +424,9 @@ def fold_tally(fold: Fold, group: Ints, tally: Table, n: int, rows: Rows, first:
 
 
 @inner
-def no_sum(kind: int) -> Ints:
-    """Return a sum of floats with no terms if this kind of reduction makes one, else an empty array."""
-    return np.zeros(SUM_WIDTH if kind == SUM_FLOAT else 0, np.int64)
-
-
-@inner
 def fold_of(kind: int, parameter: int) -> Fold:
     """Return a built-in reduction."""
+    exact = np.zeros(SUM_WIDTH if kind == SUM_FLOAT else 0, np.int64)
     if kind in (FIRST, LAST):
-        return Fold(SMALLEST if kind == FIRST else LARGEST, load(parameter, 0), no_sum(kind), parameter + 8)
-    return Fold(kind, parameter, no_sum(kind), 0)
+        return Fold(SMALLEST if kind == FIRST else LARGEST, load(parameter, 0), exact, parameter + 8)
+    return Fold(kind, parameter, exact, 0)

@@ -231,38 +231,24 @@ def _rank(vectors: Table, marks: Table, count: int, new_count: int, depth: int) 
 
 
 @bare
-def gather(walk: Walk, upper: Table, scratch: Scratch, new_count: int, rows: Rows, bounds: Ints) -> int:
+def gather(
+    walk: Walk, upper: Table, scratch: Scratch, new_count: int, rows: Rows, bounds: Ints, linear: bool, counts: bool
+) -> int:
     """Gather and consolidate the group's history, and rank its times; return how many distinct times there are.
 
-    `bounds` receives the end of the input rows, which start at 0, and the start and the end of the output rows. There
-    must be room for all rows of the group, and for its times and one more.
+    If it is `linear`, the new rows and the output rows are in place of the input (see `reduce_times`). If the reduction
+    `counts`, each row of the input, or each new row, has the value 1. `bounds` receives the end of the input rows,
+    which start at 0, and the start and the end of the output rows. There must be room for all rows of the group, and
+    for its times and one more.
     """
+    depth, layers, vectors, marks = upper.shape[1], walk.layers, scratch.vectors, scratch.marks
     bounds[0], bounds[1], bounds[2] = new_count, new_count + 1, 0
-    _gather_rows(walk.layers, walk.deltas, walk.inputs, scratch, rows, bounds, upper.shape[1])
-    return _gather_output(walk, upper, scratch, new_count, rows, bounds)
-
-
-@bare
-def gather_linear(
-    walk: Walk, upper: Table, scratch: Scratch, new_count: int, rows: Rows, bounds: Ints, counts: bool
-) -> int:
-    """Do as `gather` does, with the output rows and the new rows in place of the input (see `reduce_times`).
-
-    If the reduction `counts`, each new row has the value 1.
-    """
-    depth, layers = upper.shape[1], walk.layers
-    bounds[0], bounds[1], bounds[2] = new_count, new_count + 1, 0
-    _gather_rows(layers, 0, walk.deltas, scratch, rows, bounds, depth)
+    first, end = (0, walk.deltas) if linear else (walk.deltas, walk.inputs)
+    _gather_rows(layers, first, end, scratch, rows, bounds, depth)
     for row in range(bounds[2] if counts else 0):
         rows[ROW_VAL, row] = 1
-    _gather_rows(layers, walk.inputs, len(layers), scratch, rows, bounds, depth)
-    return _gather_output(walk, upper, scratch, new_count, rows, bounds)
-
-
-@bare
-def _gather_output(walk: Walk, upper: Table, scratch: Scratch, new_count: int, rows: Rows, bounds: Ints) -> int:
-    """Gather the output of a group whose input is gathered; do the rest of `gather`."""
-    depth, layers, vectors, marks = upper.shape[1], walk.layers, scratch.vectors, scratch.marks
+    if linear:
+        _gather_rows(layers, walk.inputs, len(layers), scratch, rows, bounds, depth)
     # Input and output are consolidated separately: a value may be in both.
     middle = bounds[2]
     _gather_rows(layers, walk.inputs, len(layers), scratch, rows, bounds, depth)

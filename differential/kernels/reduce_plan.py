@@ -207,7 +207,7 @@ def _plan_group(
     state[ROOM_TIMES] = 1 + new_count + distinct_at_most(layers, walk.deltas, len(layers))
     if state[ROOM_ROWS] > rows.shape[1] or state[ROOM_TIMES] > room:
         return NEEDS_ROOM
-    n = state[RANKED] = gather(walk, upper, scratch, new_count, rows, bounds)
+    n = state[RANKED] = gather(walk, upper, scratch, new_count, rows, bounds, False, False)
     if not _has_room(plan, n, n, state[ROOM_ROWS], depth):
         return NEEDS_ROOM
     steps = due_chain(scratch.vectors, scratch.marks, n, depth) if state[PENDINGS] == 0 else -1
