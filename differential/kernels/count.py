@@ -18,9 +18,8 @@ import numpy as np
 from differential.kernels.blocks import block_of
 from differential.kernels.compile import Batches, Ints, Table, bare, inner, kernel
 from differential.kernels.memory import DIFFS, KEYS, VALS, at, column, empty, times_of
-from differential.kernels.prefetch import prefetch
 from differential.kernels.reduce_rows import copied
-from differential.kernels.seek import FAR, seek
+from differential.kernels.seek import FAR, prefetch, seek
 from differential.kernels.wide import Overflow, carry, fits
 
 

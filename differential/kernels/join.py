@@ -28,9 +28,8 @@ import numpy as np
 
 from differential.kernels.compile import Batches, Ints, Table, bare, inner, kernel
 from differential.kernels.memory import COORDINATES, DIFFS, KEYS, ROWS, TIME_INDEX, VALS, at, column, empty, times_of
-from differential.kernels.prefetch import prefetch
 from differential.kernels.reduce_times import enlarged, is_full, put_distinct
-from differential.kernels.seek import after, seek
+from differential.kernels.seek import after, prefetch, seek
 from differential.kernels.times import is_at_or_before
 from differential.kernels.wide import Overflow, fits, product_high
 

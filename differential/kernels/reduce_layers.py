@@ -21,8 +21,7 @@ import numpy as np
 
 from differential.kernels.compile import Ints, Table, bare, inner
 from differential.kernels.memory import DIFFS, KEYS, ROWS, TIME_INDEX, TIME_ROWS, TIMES, VALS, column, item
-from differential.kernels.prefetch import prefetch
-from differential.kernels.seek import FAR, guess
+from differential.kernels.seek import FAR, guess, prefetch
 
 POSITION, LOW, HIGH, BASE, LAYER_WIDTH = range(8, 13)
 """What the walk remembers of a layer: its first row not visited; the rows LOW to HIGH (excluded) of the present group;

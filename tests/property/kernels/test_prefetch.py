@@ -8,10 +8,10 @@ from hypothesis import given, settings, strategies as st
 from differential.kernels.compile import NOTHING, Ints
 from differential.kernels.count import record_changes
 from differential.kernels.join import DONE, join
-from differential.kernels.prefetch import MOST_KEYS
 from differential.kernels.reduce import reduce
 from differential.kernels.reduce_fold import MIN
 from differential.kernels.reduce_layers import PENDING_TIME
+from differential.kernels.seek import MOST_KEYS
 from differential.trace.batch import Batch, table_of
 from differential.trace.description import Description
 from tests.strategies_batches import EXTREMES
