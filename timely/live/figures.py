@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from timely.live.looking import BYTES, NANOSECONDS, QUEUED, RECEIVED, ROWS, RUNS, SENT
-from timely.live.state import DataflowState, JobState
+from timely.live.state import DataflowState, JobState, WorkerState
 
 Labels = tuple[str, ...]
 Sample = tuple[Labels, float]
+Samples = Callable[[JobState], Iterator[Sample]]
 OPERATOR = ("dataflow", "operator", "name", "scope")
 WORKER = ("process", "worker")
 
@@ -25,7 +26,7 @@ class Figure(NamedTuple):
     text: str
     is_counter: bool
     labels: tuple[str, ...]
-    samples: Callable[[JobState], Iterator[Sample]]
+    samples: Samples
 
 
 def label_of(index: int, dataflow: DataflowState) -> str:
@@ -42,7 +43,7 @@ def _text(name: str) -> str:
     return name.encode(errors="backslashreplace").decode()
 
 
-def _of_operators(column: int, scale: float = 1.0) -> Callable[[JobState], Iterator[Sample]]:
+def _of_operators(column: int, scale: float = 1.0) -> Samples:
     def samples(state: JobState) -> Iterator[Sample]:
         for index, dataflow in tuple(state.dataflows.items()):
             if dataflow.is_over:
@@ -54,27 +55,28 @@ def _of_operators(column: int, scale: float = 1.0) -> Callable[[JobState], Itera
     return samples
 
 
-def _of_workers(column: int, scale: float = 1.0) -> Callable[[JobState], Iterator[Sample]]:
-    """Return samples of what was counted of workers, which only grows, though dataflows end."""
-
+def _of_workers(value: Callable[[JobState, WorkerState], float]) -> Samples:
     def samples(state: JobState) -> Iterator[Sample]:
         for index, worker in sorted(state.workers.items()):
-            yield (str(worker.process), str(index)), float(worker.counted[column]) * scale
+            yield (str(worker.process), str(index)), float(value(state, worker))
 
     return samples
 
 
-def _there(column: int) -> Callable[[JobState], Iterator[Sample]]:
+def _counted(column: int, scale: float = 1.0) -> Samples:
+    """Return samples of what was counted of workers, which only grows, though dataflows end."""
+    return _of_workers(lambda _, worker: worker.counted[column] * scale)
+
+
+def _there(column: int) -> Samples:
     """Return samples of what is there now of the dataflows of workers."""
 
-    def samples(state: JobState) -> Iterator[Sample]:
+    def total(state: JobState, worker: WorkerState) -> int:
         operators = {number: dataflow.operators for number, dataflow in tuple(state.dataflows.items())}
-        for index, worker in sorted(state.workers.items()):
-            totals = tuple(worker.totals.items())
-            total = sum(int(rows[: operators.get(number, 0), column].sum()) for number, rows in totals)
-            yield (str(worker.process), str(index)), float(total)
+        totals = tuple(worker.totals.items())
+        return sum(int(rows[: operators.get(number, 0), column].sum()) for number, rows in totals)
 
-    return samples
+    return _of_workers(total)
 
 
 def _frontiers(state: JobState) -> Iterator[Sample]:
@@ -82,16 +84,6 @@ def _frontiers(state: JobState) -> Iterator[Sample]:
         for number, times in sorted(dataflow.frontiers.items()):
             if times and not dataflow.is_over:
                 yield _labels(index, dataflow, number), float(min(time[0] for time in times))
-
-
-def _progress(state: JobState) -> Iterator[Sample]:
-    for index, worker in sorted(state.workers.items()):
-        yield (str(worker.process), str(index)), float(worker.seen.progress_bytes)
-
-
-def _answering(state: JobState) -> Iterator[Sample]:
-    for index, worker in sorted(state.workers.items()):
-        yield (str(worker.process), str(index)), float(worker.process not in state.silent)
 
 
 def _running(state: JobState) -> Iterator[Sample]:
@@ -113,25 +105,29 @@ FIGURES = (
         _of_operators(NANOSECONDS, 1e-9),
     ),
     Figure("timely_operator_records_received", "Records that it took.", True, OPERATOR, _of_operators(RECEIVED)),
-    Figure(
-        "timely_operator_records_sent",
-        "Records that it emitted.",
-        True,
-        OPERATOR,
-        _of_operators(SENT),
-    ),
+    Figure("timely_operator_records_sent", "Records that it emitted.", True, OPERATOR, _of_operators(SENT)),
     Figure("timely_operator_queued_messages", "Messages that wait for it.", False, OPERATOR, _of_operators(QUEUED)),
     Figure("timely_operator_kept_rows", "Rows in its trace.", False, OPERATOR, _of_operators(ROWS)),
     Figure("timely_operator_kept_bytes", "Bytes of its trace.", False, OPERATOR, _of_operators(BYTES)),
     Figure("timely_operator_frontier", "First coordinate of its frontier.", False, OPERATOR, _frontiers),
-    Figure("timely_worker_seconds", "Seconds inside operators.", True, WORKER, _of_workers(NANOSECONDS, 1e-9)),
-    Figure("timely_worker_records_received", "Records that its operators took.", True, WORKER, _of_workers(RECEIVED)),
+    Figure("timely_worker_seconds", "Seconds inside operators.", True, WORKER, _counted(NANOSECONDS, 1e-9)),
+    Figure("timely_worker_records_received", "Records that its operators took.", True, WORKER, _counted(RECEIVED)),
     Figure("timely_worker_queued_messages", "Messages that wait there.", False, WORKER, _there(QUEUED)),
     Figure("timely_worker_kept_bytes", "Bytes of its traces.", False, WORKER, _there(BYTES)),
     Figure(
-        "timely_worker_progress_bytes", "Bytes of progress that it sent to other processes.", True, WORKER, _progress
+        "timely_worker_progress_bytes",
+        "Bytes of progress that it sent to other processes.",
+        True,
+        WORKER,
+        _of_workers(lambda _, worker: worker.seen.progress_bytes),
     ),
-    Figure("timely_worker_answering", "Whether its process answers.", False, WORKER, _answering),
+    Figure(
+        "timely_worker_answering",
+        "Whether its process answers.",
+        False,
+        WORKER,
+        _of_workers(lambda state, worker: worker.process not in state.silent),
+    ),
     Figure("timely_dataflows_running", "Dataflows that are not complete.", False, (), _running),
     Figure("timely_warnings", "Warnings and notices.", True, ("kind",), _warnings),
 )
