@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from differential.jobs.input.edges import Progress
 from differential.jobs.input.faults import Fault, Faults
 from differential.jobs.input.form import InputColumn, Kind
-from differential.jobs.input.rows import SLICE
-from differential.jobs.input.table import InputTable
+from differential.jobs.input.table import BATCH, InputTable
 from timely.errors import DataError
 
 WANTED: Mapping[Kind, str] = {
@@ -48,8 +47,8 @@ class Cells:
         """Yield the rows without faults that worker `index` of `peers` reads, in batches that are not empty."""
         for part in self._table.parts(index, peers, self._places):
             progress(part.batch.num_rows)
-            for start in range(0, part.batch.num_rows, SLICE):
-                rows = self._rows(part.batch.slice(start, SLICE), part.first + start)
+            for start in range(0, part.batch.num_rows, BATCH):
+                rows = self._rows(part.batch.slice(start, BATCH), part.first + start)
                 if len(rows.rows):
                     yield rows
 

@@ -10,12 +10,11 @@ from differential.jobs.input.faults import Faults
 from differential.jobs.input.generate import generated
 from differential.jobs.input.layout import InputLayout, weight_kind
 from differential.jobs.input.matrix_market import BANNER, open_matrix
-from differential.jobs.input.rows import open_npy
 from differential.jobs.input.source import is_stream, open_source
+from differential.jobs.input.table import ArrayTable
 from differential.jobs.input.table_graph import TableGraph
 from differential.jobs.input.text import open_text
-
-__all__ = ["EdgeBatch", "OpenedGraph", "open_graph"]
+from timely.errors import DataError
 
 
 class Nothing:
@@ -47,10 +46,10 @@ def open_graph(text: str, layout: InputLayout, faults: Faults, *, is_first: bool
         return Nothing(label, layout)
     source = open_source(text)
     with reading(label):
+        if isinstance(source.table, ArrayTable) and (layout.names or layout.header):
+            raise DataError(f"{text} is an array, which has neither names nor a header")
         if source.table is not None:
             return TableGraph(source.table, layout, faults)
-        if source.array is not None:
-            return open_npy(source.array, layout, faults)
         assert source.text is not None
         if source.text.head(len(BANNER)) == BANNER:
             return open_matrix(source.text, layout, faults)

@@ -12,6 +12,7 @@ from differential.jobs.input.follow import Followed
 from differential.jobs.input.layout import InputLayout, WeightKind
 from differential.jobs.input.names import Names
 from differential.jobs.input.source import PEEKED, is_stream, open_source, packing_of
+from differential.jobs.input.table import ArrayTable
 from differential.jobs.input.table_changes import TableChanges
 from differential.jobs.input.text_changes import FileChanges, FollowedChanges, TextChanges
 from timely.errors import DataError
@@ -39,12 +40,13 @@ def open_changes(
         with reading(label):
             return OpenedChanges(FollowedChanges(_followed(path, is_over), text))
     source = open_source(path)
-    if source.table is not None:
-        return OpenedChanges(TableChanges(source.table, names, layout, faults, weight))
-    if source.text is None:
+    if isinstance(source.table, ArrayTable):
         raise DataError(
             f"{label} is an array, which has no signs; changes are a text file, a Parquet file or an Arrow file"
         )
+    if source.table is not None:
+        return OpenedChanges(TableChanges(source.table, names, layout, faults, weight))
+    assert source.text is not None
     with reading(label):
         return OpenedChanges(FileChanges(source.text, text))
 

@@ -1,4 +1,4 @@
-"""What an input is: text, a table or an array, as its first bytes show."""
+"""What an input is: text or a table, as its first bytes show."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from differential.jobs.input.blocks import (
     Unpacked,
     read_fully,
 )
-from differential.jobs.input.table import InputTable, IpcStream, IpcTable, ParquetTable
+from differential.jobs.input.table import ArrayTable, InputTable, IpcStream, IpcTable, ParquetTable
 from timely.errors import DataError
 
 PARQUET, IPC, NPY = SEEKING = (b"PAR1", b"ARROW1\0\0", b"\x93NUMPY")
@@ -33,8 +33,6 @@ class InputSource(NamedTuple):
 
     text: Text | None = None
     table: InputTable | None = None
-    array: str | None = None
-    """The path of an npy file."""
 
 
 def is_stream(path: str) -> bool:
@@ -74,7 +72,7 @@ def _open_file(path: str, head: bytes) -> InputSource:
     if head.startswith(IPC_STREAM):
         return InputSource(table=IpcStream(path))
     if head.startswith(NPY):
-        return InputSource(array=path)
+        return InputSource(table=ArrayTable(path))
     codec = packing_of(path, head)
     return _checked(PlainText(path) if codec is None else PackedText(path, codec))
 

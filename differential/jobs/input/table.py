@@ -1,7 +1,7 @@
-"""Tables in files: Parquet, Arrow IPC files and Arrow IPC streams.
+"""Tables in files: Parquet, Arrow IPC files, Arrow IPC streams, and arrays of NumPy.
 
 Workers divide a file by row groups or record batches if there are at least as many as workers, and by rows otherwise.
-The record batches of a stream are divided by rows.
+The record batches of a stream are divided by rows, and so is an array.
 """
 
 from __future__ import annotations
@@ -9,14 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.ipc
 import pyarrow.parquet
 
 from differential.jobs.access import reading
+from timely.errors import DataError
 
 BATCH = 1 << 18
-"""How many rows of a Parquet file are read at once."""
+"""How many rows of a Parquet file or an array are read at once."""
 
 
 class TableSlice(NamedTuple):
@@ -125,6 +127,32 @@ class IpcStream:
 
     def _opened(self) -> Any:
         return pa.ipc.open_stream(pa.OSFile(self.label))
+
+
+class ArrayTable:
+    """A NumPy file with numbers of the shape (edges, 2 to 4), mapped into memory; columns are named 1, 2, ..."""
+
+    def __init__(self, path: str) -> None:
+        try:
+            self._rows = np.lib.format.open_memmap(path, mode="r")
+        except (ValueError, EOFError) as error:
+            raise DataError(f"{path} is damaged, or holds Python objects: {error}") from None
+        shape, of = self._rows.shape, self._rows.dtype
+        if len(shape) != 2 or not 2 <= shape[1] <= 4:
+            raise DataError(f"{path} has the shape {shape}, but edges have the shape (edges, 2 to 4)")
+        if of.kind not in "iuf" or of.itemsize > 8:
+            raise DataError(f"{path} holds {of}, but nodes are integers in an array")
+        self.label = path
+        self.total = len(self._rows)
+        self._dtype = np.dtype(np.float64) if of.kind == "f" else of.newbyteorder("=")
+        self.schema = pa.schema([(str(place + 1), pa.from_numpy_dtype(self._dtype)) for place in range(shape[1])])
+
+    def parts(self, index: int, peers: int, places: Sequence[int]) -> Iterator[TableSlice]:
+        begin, end = (self.total * each // peers for each in (index, index + 1))
+        for start in range(begin, end, BATCH):
+            rows = self._rows[start : min(start + BATCH, end)]
+            columns = {self.schema.names[place]: rows[:, place].astype(self._dtype) for place in places}
+            yield TableSlice(pa.record_batch(columns), start)
 
 
 def _slice(batch: Any, first: int, index: int, peers: int) -> Iterator[TableSlice]:

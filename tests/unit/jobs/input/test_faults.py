@@ -151,7 +151,25 @@ def test_rows_of_an_array_that_are_no_edges(tmp_path: Path) -> None:
     np.save(path, np.array([[1, 2], [1.5, 2], [np.nan, 1], [3, 1e300], [3, 4]]))
     found, reasons = with_faults(path, peers=2)
     assert found == [(1, 2), (3, 4)]
-    assert set(reasons) == {2, 3, 4}
+    assert reasons == {
+        2: "the source is not a 64-bit integer",
+        3: "the source is not a 64-bit integer",
+        4: "the target is not a 64-bit integer",
+    }
+
+
+def test_weights_of_an_array_are_of_its_type_or_the_stated_one(tmp_path: Path) -> None:
+    path = tmp_path / "graph.npy"
+    for dtype in (np.float16, np.float32, ">f8", ">i4", np.uint64):
+        np.save(path, np.array([[1, 2, 3], [4, 5, 6]], dtype))
+        kind = float if np.dtype(dtype).kind == "f" else int
+        assert with_faults(path, InputLayout(weight="3")) == ([(1, 2, 3), (4, 5, 6)], {})
+        assert {type(weight) for _, _, weight in with_faults(path, InputLayout(weight="3"))[0]} == {kind}
+        assert {type(row[2]) for row in with_faults(path, InputLayout(weight="3:float"))[0]} == {float}
+    np.save(path, np.array([[1, 2, 3], [1 << 63, 5, 6]], np.uint64))
+    assert with_faults(path) == ([(1, 2)], {2: "the source is not a 64-bit integer"})
+    np.save(path, np.array([[1, 2, np.inf], [1, 2, 0.5]]))
+    assert with_faults(path, InputLayout(weight="3")) == ([(1, 2, 0.5)], {1: "the weight is not a finite number"})
 
 
 @pytest.mark.lengthy
