@@ -7,7 +7,8 @@ are the whole input, each row once. If nodes are names, worker 0 reads everythin
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple, Protocol
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,40 +38,33 @@ def concatenated(parts: Iterable[tuple[Any, ...]]) -> list[Any]:
     return [None if column[0] is None else np.concatenate(column) for column in zip(*parts)]
 
 
-class OpenedGraph(Protocol):
+def ignore(_: int) -> None:
+    """Report nothing."""
+
+
+@dataclass(frozen=True)
+class OpenedGraph:
     """An input that has been opened; its rows are read by `share`."""
 
-    @property
-    def label(self) -> str:
-        """Return what to call it: the path, `standard input`, or the text of a generated graph."""
+    label: str
+    """What to call it: the path, `standard input`, or the text of a generated graph."""
+    total: int | None
+    """How much there is to read, in bytes or rows, or None if that is unknown; all shares together report this much."""
+    names: Names | None
+    """The names of nodes, or None if nodes are integers.
 
-    @property
-    def names(self) -> Names | None:
-        """Return the names of nodes, or None if nodes are integers.
+    Worker 0 numbers them when it reads its share, and they are complete once that share yields the first batch. In
+    processes without worker 0 they stay empty.
+    """
+    weight: WeightKind | None
+    """The type of the weights, or None if edges have none."""
+    read: Callable[[int, int, Progress], Iterator[EdgeBatch]]
 
-        Worker 0 numbers them when it reads its share, and they are complete once that share yields the first batch.
-        In processes without worker 0 they stay empty.
-        """
-
-    @property
-    def weight(self) -> WeightKind | None:
-        """Return the type of the weights, or None if edges have none."""
-
-    @property
-    def total(self) -> int | None:
-        """Return how much there is to read, in bytes or rows, or None if that is unknown.
-
-        All shares together report this much to `progress`.
-        """
-
-    def share(self, index: int, peers: int, progress: Progress = ...) -> Iterator[EdgeBatch]:
+    def share(self, index: int, peers: int, progress: Progress = ignore) -> Iterator[EdgeBatch]:
         """Yield the edges that worker `index` of `peers` reads, and report to `progress` how much was read.
 
         No batch is empty.
 
         Raises DataError if the file is damaged, or at the first fault if faults stop the run.
         """
-
-
-def ignore(_: int) -> None:
-    """Report nothing."""
+        return self.read(index, peers, progress)

@@ -166,14 +166,19 @@ def _refuse_quotes(label: str, found: Sequence[DataLine], rows: Sequence[Sequenc
 
 
 def _columns(rows: Sequence[Sequence[str]], where: Places, layout: InputLayout) -> tuple[InputColumn, ...]:
-    if layout.names is not None:
-        is_named = layout.names
-    else:
+    is_named = layout.names
+    if is_named is None:
         is_named = bool(rows) and integers(rows, where) <= 0.5
+    weight = None if where.weight is None else weight_column(rows, where.weight, layout)
+    return edge_columns(where, is_named, weight)
+
+
+def edge_columns(where: Places, is_named: bool, weight: Kind | None) -> tuple[InputColumn, ...]:
+    """Return the columns of an edge whose nodes have names or are integers; `weight` is the type of its weight."""
     kind: Kind = "name" if is_named else "integer"
     columns = [InputColumn("source", where.source, kind), InputColumn("target", where.target, kind)]
-    if where.weight is not None:
-        columns.append(InputColumn("weight", where.weight, weight_column(rows, where.weight, layout)))
+    if where.weight is not None and weight is not None:
+        columns.append(InputColumn("weight", where.weight, weight))
     if where.time is not None:
         columns.append(InputColumn("time", where.time, "integer"))
     return tuple(columns)

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 
-from differential.jobs.input.edges import EdgeBatch, Ints, Progress, ignore
+from differential.jobs.input.edges import EdgeBatch, Ints, OpenedGraph, Progress
 from differential.jobs.input.layout import InputLayout
 from timely.errors import DataError
 
@@ -30,25 +30,28 @@ MOST_DIGITS = 100
 NUMBERS = f"whole numbers of at most {MOST_DIGITS} digits"
 
 Ends = tuple[Ints, Ints]
+Make = Callable[[np.random.Generator, int], Ends]
+"""Returns a number of sources and targets."""
 
 
-class Generated(NamedTuple):
-    """A graph made by a generator; `make` returns a number of sources and targets."""
+@dataclass(frozen=True)
+class Generated(OpenedGraph):
+    """A graph made by a generator, in chunks of which each has a seed of its own."""
 
-    label: str
     total: int
     seed: int
-    make: Callable[[np.random.Generator, int], Ends]
-    names: None = None
-    weight: None = None
+    make: Make
 
-    def share(self, index: int, peers: int, progress: Progress = ignore) -> Iterator[EdgeBatch]:
-        """Yield every `peers`-th chunk."""
-        for chunk in range(index, -(-self.total // CHUNK), peers):
-            count = min(CHUNK, self.total - chunk * CHUNK)
-            source, target = self.make(np.random.default_rng((self.seed, chunk)), count)
+
+def _in_chunks(label: str, total: int, seed: int, make: Make) -> Generated:
+    def chunks(index: int, peers: int, progress: Progress) -> Iterator[EdgeBatch]:
+        for chunk in range(index, -(-total // CHUNK), peers):
+            count = min(CHUNK, total - chunk * CHUNK)
+            source, target = make(np.random.default_rng((seed, chunk)), count)
             progress(count)
             yield EdgeBatch(source, target)
+
+    return Generated(label, total, None, None, chunks, seed, make)
 
 
 def generated(text: str, layout: InputLayout) -> Generated | None:
@@ -68,10 +71,10 @@ def generated(text: str, layout: InputLayout) -> Generated | None:
     if name == "random":
         if not 0 < one < 1 << 63:
             raise DataError(f"{text}: the number of nodes must be at least 1, and less than 2 ** 63")
-        return Generated(text, other, seed, _random(one))
+        return _in_chunks(text, other, seed, _random(one))
     if one > MOST_SCALE:
         raise DataError(f"{text}: the scale must be at most {MOST_SCALE}, for 2 ** {MOST_SCALE} nodes")
-    return Generated(text, other << one, seed, _rmat(one))
+    return _in_chunks(text, other << one, seed, _rmat(one))
 
 
 def whole_numbers(text: str) -> list[int] | None:
@@ -86,7 +89,7 @@ def whole_numbers(text: str) -> list[int] | None:
     return None
 
 
-def _random(nodes: int) -> Callable[[np.random.Generator, int], Ends]:
+def _random(nodes: int) -> Make:
     def make(generator: np.random.Generator, count: int) -> Ends:
         ends = generator.integers(0, nodes, (2, count), np.int64)
         return ends[0], ends[1]
@@ -94,7 +97,7 @@ def _random(nodes: int) -> Callable[[np.random.Generator, int], Ends]:
     return make
 
 
-def _rmat(scale: int) -> Callable[[np.random.Generator, int], Ends]:
+def _rmat(scale: int) -> Make:
     def make(generator: np.random.Generator, count: int) -> Ends:
         source, target = np.zeros((2, count), np.int64)
         for _ in range(scale):

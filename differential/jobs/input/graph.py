@@ -2,34 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from differential.jobs.access import label_of, reading
-from differential.jobs.input.edges import EdgeBatch, OpenedGraph, Progress, ignore
+from differential.jobs.input.edges import OpenedGraph
 from differential.jobs.input.faults import Faults
 from differential.jobs.input.generate import generated
 from differential.jobs.input.layout import InputLayout, weight_kind
 from differential.jobs.input.matrix_market import BANNER, open_matrix
 from differential.jobs.input.source import is_stream, open_source
 from differential.jobs.input.table import ArrayTable
-from differential.jobs.input.table_graph import TableGraph
+from differential.jobs.input.table_graph import open_table
 from differential.jobs.input.text import open_text
 from timely.errors import DataError
-
-
-class Nothing:
-    """A graph that is read elsewhere: standard input, in a process without worker 0."""
-
-    names = None
-    total = None
-
-    def __init__(self, label: str, layout: InputLayout) -> None:
-        self.label = label
-        self.weight = weight_kind(layout.weight)[1]
-
-    def share(self, index: int, peers: int, progress: Progress = ignore) -> Iterator[EdgeBatch]:
-        """Yield nothing."""
-        return iter(())
 
 
 def open_graph(text: str, layout: InputLayout, faults: Faults, *, is_first: bool = True) -> OpenedGraph:
@@ -43,13 +26,13 @@ def open_graph(text: str, layout: InputLayout, faults: Faults, *, is_first: bool
         return graph
     label = label_of(text)
     if is_stream(text) and not is_first:
-        return Nothing(label, layout)
+        return OpenedGraph(label, None, None, weight_kind(layout.weight)[1], lambda *_: iter(()))
     source = open_source(text)
     with reading(label):
         if isinstance(source.table, ArrayTable) and (layout.names or layout.header):
             raise DataError(f"{text} is an array, which has neither names nor a header")
         if source.table is not None:
-            return TableGraph(source.table, layout, faults)
+            return open_table(source.table, layout, faults)
         assert source.text is not None
         if source.text.head(len(BANNER)) == BANNER:
             return open_matrix(source.text, layout, faults)

@@ -8,16 +8,17 @@ entries there are, so a file that ends early is noticed.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
 from differential.jobs.access import reading
 from differential.jobs.input.blocks import Block, Text, head_of
-from differential.jobs.input.edges import EdgeBatch, Progress, ignore
+from differential.jobs.input.edges import EdgeBatch, OpenedGraph, Progress, ignore
 from differential.jobs.input.faults import Faults
-from differential.jobs.input.form import DataLine, Form, InputColumn, Kind, lines
-from differential.jobs.input.layout import BLANKS, InputLayout, weight_kind
+from differential.jobs.input.form import DataLine, Form, Kind, edge_columns, lines
+from differential.jobs.input.layout import BLANKS, InputLayout, Places, weight_kind
 from differential.jobs.input.parse import Parser, plain_lines
 from differential.jobs.input.text import refuse_binary, without_header
 from timely.errors import DataError
@@ -39,48 +40,6 @@ class Size(NamedTuple):
     """The size line."""
 
 
-class MatrixGraph:
-    """The graph of a sparse matrix."""
-
-    names = None
-
-    def __init__(self, text: Text, size: Size, form: Form, faults: Faults) -> None:
-        self._text = text
-        self._size = size
-        self._form = form
-        self._faults = faults
-        self.weight = form.weight
-        self.label = text.label
-        self.total = text.total
-
-    def share(self, index: int, peers: int, progress: Progress = ignore) -> Iterator[EdgeBatch]:
-        """Yield the edges that worker `index` of `peers` reads; raise DataError if the file is not complete."""
-        parser = Parser(self.label, self._form, self._faults)
-        entries = 0
-        with reading(self.label):
-            for block in self._blocks(index, peers, progress):
-                entries += plain_lines(block.data)
-                rows = parser.parse(block.data, block.line)
-                if len(rows):
-                    edges = EdgeBatch(**rows.columns)
-                    yield _mirrored(edges) if self._size.symmetry == "symmetric" else edges
-        if peers == 1 or (self._text.is_alone and not index):
-            self._check(entries)
-        elif index == peers - 1 and not self._text.is_alone:
-            self._check(sum(plain_lines(block.data) for block in self._blocks(0, 1, ignore)))
-
-    def _blocks(self, index: int, peers: int, progress: Progress) -> Iterator[Block]:
-        return (without_header(block, self._form) for block in self._text.blocks(index, peers, progress))
-
-    def _check(self, entries: int) -> None:
-        """Raise DataError unless the file has as many entries as it states."""
-        if entries != self._size.entries:
-            raise DataError(
-                f"{self.label} has {entries} entries, but line {self._size.line.number} states {self._size.entries}; "
-                f"the file may be incomplete"
-            )
-
-
 def _mirrored(edges: EdgeBatch) -> EdgeBatch:
     """Return edges, and those in the other direction of edges between different nodes."""
     differ = edges.source != edges.target
@@ -90,7 +49,7 @@ def _mirrored(edges: EdgeBatch) -> EdgeBatch:
     return EdgeBatch(source, target, weight)
 
 
-def open_matrix(text: Text, layout: InputLayout, faults: Faults) -> MatrixGraph:
+def open_matrix(text: Text, layout: InputLayout, faults: Faults) -> OpenedGraph:
     """Return the graph of a matrix. Raises DataError if it is dense, complex, or has no such columns."""
     head = head_of(text, lambda data: next(lines(data), None) is not None)
     refuse_binary(text.label, head)
@@ -98,13 +57,39 @@ def open_matrix(text: Text, layout: InputLayout, faults: Faults) -> MatrixGraph:
     if layout.time is not None or layout.names or layout.header or layout.separator is not None:
         raise DataError(f"{text.label} is a Matrix Market file, which has no times, names, header or other separators")
     kind: Kind = "float" if size.field == "real" else "integer"
-    columns = [InputColumn("source", 0, "integer"), InputColumn("target", 1, "integer")]
-    if layout.weight is not None:
-        columns.append(InputColumn("weight", 2, _weight(text.label, layout, size, kind)))
+    weight = None if layout.weight is None else _weight(text.label, layout, size, kind)
+    columns = edge_columns(Places(0, 1, 2, None), False, weight)
     width = 2 if size.field == "pattern" else 3
     limits = (size.rows, size.columns)
-    form = Form(BLANKS, width, tuple(columns), size.line.end, size.line.number + 1, limits)
-    return MatrixGraph(text, size, form, faults)
+    form = Form(BLANKS, width, columns, size.line.end, size.line.number + 1, limits)
+    return OpenedGraph(text.label, text.total, None, form.weight, partial(_edges, text, size, form, faults))
+
+
+def _edges(
+    text: Text, size: Size, form: Form, faults: Faults, index: int, peers: int, progress: Progress
+) -> Iterator[EdgeBatch]:
+    """Yield the edges that worker `index` of `peers` reads; raise DataError if the file is not complete."""
+    parser = Parser(text.label, form, faults)
+    entries = 0
+    with reading(text.label):
+        for block in _blocks(text, form, index, peers, progress):
+            entries += plain_lines(block.data)
+            rows = parser.parse(block.data, block.line)
+            if len(rows):
+                edges = EdgeBatch(**rows.columns)
+                yield _mirrored(edges) if size.symmetry == "symmetric" else edges
+    reads_all = peers == 1 or (text.is_alone and not index)
+    if index == peers - 1 and not reads_all and not text.is_alone:
+        reads_all, entries = True, sum(plain_lines(block.data) for block in _blocks(text, form, 0, 1, ignore))
+    if reads_all and entries != size.entries:
+        raise DataError(
+            f"{text.label} has {entries} entries, but line {size.line.number} states {size.entries}; "
+            f"the file may be incomplete"
+        )
+
+
+def _blocks(text: Text, form: Form, index: int, peers: int, progress: Progress) -> Iterator[Block]:
+    return (without_header(block, form) for block in text.blocks(index, peers, progress))
 
 
 def _weight(label: str, layout: InputLayout, size: Size, kind: Kind) -> Kind:

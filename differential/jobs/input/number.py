@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from differential.jobs.input.distinct import Distinct
-from differential.jobs.input.edges import EdgeBatch
+from differential.jobs.input.edges import EdgeBatch, Progress
 from differential.jobs.input.names import Names
 
 AHEAD = 2
@@ -23,7 +23,22 @@ Numbered = tuple[NDArray[np.int32], NDArray[np.int32], Any, Any]
 """The same with the numbers of names."""
 
 
-def numbered(rows: Iterable[NamedRows], names: Names) -> Iterator[EdgeBatch]:
+def edges_of(
+    rows: Callable[[int, int, Progress], Iterator[NamedRows]], names: Names | None
+) -> Callable[[int, int, Progress], Iterator[EdgeBatch]]:
+    """Return a function that reads edges from what `rows` reads; in it, worker 0 reads all if nodes are names."""
+
+    def read(index: int, peers: int, progress: Progress) -> Iterator[EdgeBatch]:
+        if names is None:
+            for columns in rows(index, peers, progress):
+                yield EdgeBatch(**columns)
+        elif not index:
+            yield from _numbered(rows(0, 1, progress), names)
+
+    return read
+
+
+def _numbered(rows: Iterable[NamedRows], names: Names) -> Iterator[EdgeBatch]:
     """Yield the edges of all rows; read all rows first, and number their names in order.
 
     Until then the rows are in memory as four bytes a node, besides the text of each different name.

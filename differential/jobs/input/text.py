@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import codecs
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from differential.jobs.access import reading
 from differential.jobs.input.blocks import Block, Text, head_of
-from differential.jobs.input.edges import EdgeBatch, Progress, ignore
+from differential.jobs.input.edges import OpenedGraph, Progress
 from differential.jobs.input.faults import Faults
 from differential.jobs.input.form import Form, edge_form, lines
 from differential.jobs.input.layout import InputLayout
 from differential.jobs.input.names import Names
-from differential.jobs.input.number import numbered
-from differential.jobs.input.parse import ParsedRows, Parser
+from differential.jobs.input.number import edges_of
+from differential.jobs.input.parse import Parser
 from timely.errors import DataError
 
 MARKS = {  # that of UTF-16 begins that of UTF-32
@@ -26,42 +27,23 @@ MARKS = {  # that of UTF-16 begins that of UTF-32
 FORMATS = ("Parquet", "Arrow IPC", "npy", "Matrix Market", "gzip", "zstd", "bzip2")
 
 
-class TextGraph:
-    """A list of edges as text."""
-
-    def __init__(self, text: Text, form: Form, faults: Faults) -> None:
-        self._text = text
-        self._form = form
-        self._faults = faults
-        self.weight = form.weight
-        self.label = text.label
-        self.total = text.total
-        self.names = Names() if form.has_names else None
-
-    def share(self, index: int, peers: int, progress: Progress = ignore) -> Iterator[EdgeBatch]:
-        """Yield the edges that worker `index` of `peers` reads; worker 0 reads all if nodes are names."""
-        if self.names is None:
-            for rows in self.rows(index, peers, progress):
-                yield EdgeBatch(**rows.columns)
-        elif not index:
-            yield from numbered((rows.columns for rows in self.rows(0, 1, progress)), self.names)
-
-    def rows(self, index: int, peers: int, progress: Progress) -> Iterator[ParsedRows]:
-        """Yield what worker `index` of `peers` reads, as columns, without batches that have no rows."""
-        parser = Parser(self.label, self._form, self._faults)
-        with reading(self.label):
-            for block in self._text.blocks(index, peers, progress):
-                block = without_header(block, self._form)
-                rows = parser.parse(block.data, block.line)
-                if len(rows):
-                    yield rows
-
-
-def open_text(text: Text, layout: InputLayout, faults: Faults) -> TextGraph:
+def open_text(text: Text, layout: InputLayout, faults: Faults) -> OpenedGraph:
     """Return the graph in a text. Raises DataError if the head of the text is not a list of edges."""
     head = head_of(text, lambda data: len(list(itertools.islice(lines(data), 2))) == 2)
     refuse_binary(text.label, head)
-    return TextGraph(text, edge_form(text.label, head, layout), faults)
+    form = edge_form(text.label, head, layout)
+    names = Names() if form.has_names else None
+
+    def rows(index: int, peers: int, progress: Progress) -> Iterator[Mapping[str, Any]]:
+        parser = Parser(text.label, form, faults)  # each worker has its own
+        with reading(text.label):
+            for block in text.blocks(index, peers, progress):
+                block = without_header(block, form)
+                found = parser.parse(block.data, block.line)
+                if len(found):
+                    yield found.columns
+
+    return OpenedGraph(text.label, text.total, names, form.weight, edges_of(rows, names))
 
 
 def refuse_binary(label: str, head: bytes) -> None:
