@@ -18,10 +18,10 @@ from differential.jobs.gathered import Delta, added_up
 from differential.jobs.input.changes import OpenedChanges
 from differential.jobs.input.edges import OpenedGraph
 from differential.jobs.input.faults import Faults
+from differential.jobs.input.generate import PREFIX, Replacements
 from differential.jobs.input.graph import open_graph
 from differential.jobs.input.layout import InputLayout
 from differential.jobs.input.open_changes import open_changes
-from differential.jobs.input.replacements import PREFIX, Replacements
 from differential.jobs.interrupt import Interrupt
 from differential.jobs.job import Answer, Edges, Job, Shown
 from differential.jobs.outputs import CHECKED, Outputs, reporting

@@ -24,7 +24,7 @@ from differential.jobs.input.changes import EpochChange, OpenedChanges
 from differential.jobs.input.edges import EdgeBatch, OpenedGraph, concatenated
 from differential.jobs.input.faults import Fault, Faults
 from differential.jobs.input.form import integer_of
-from differential.jobs.input.replacements import Replacements
+from differential.jobs.input.generate import Replacements
 from differential.jobs.interrupt import Interrupt
 from differential.jobs.job import Answer, Inputs, Job
 from differential.jobs.presence import EdgePresence

@@ -1,4 +1,4 @@
-"""Generated graphs: `random:NODES,EDGES[,SEED]` and `rmat:SCALE,FACTOR[,SEED]`.
+"""Generated graphs, `random:NODES,EDGES[,SEED]` and `rmat:SCALE,FACTOR[,SEED]`, and their changes.
 
 Edges are made in chunks, each from a seed of its own, so that a graph is the same for any number of workers, and every
 worker makes only its chunks. `rmat` is the recursive matrix of Graph500 (Chakrabarti, Zhan and Faloutsos, SDM 2004): 2
@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from differential.jobs.input.changes import EpochChange
 from differential.jobs.input.edges import EdgeBatch, Ints, OpenedGraph, Progress
 from differential.jobs.input.layout import InputLayout
 from timely.errors import DataError
@@ -25,6 +26,10 @@ LOWER_SOURCE = 0.57 + 0.19
 LOWER_TARGET = (0.57 / (0.57 + 0.19), 0.19 / (0.19 + 0.05))
 """The probability that the target is in the lower half, if the source is in the lower half, and if it is not."""
 USAGE = {"random": "random:NODES,EDGES[,SEED]", "rmat": "rmat:SCALE,FACTOR[,SEED]"}
+PREFIX = "replace:"
+REPLACE = "replace:COUNT[,SEED]"
+AFTER = 1 << 40
+"""The number of the chunk from which added edges come: no graph has so many chunks."""
 MOST_SCALE = 40
 MOST_DIGITS = 100
 NUMBERS = f"whole numbers of at most {MOST_DIGITS} digits"
@@ -108,3 +113,46 @@ def _rmat(scale: int) -> Make:
         return source, target
 
     return make
+
+
+class Replacements:
+    """Changes of a generated graph: `replace:COUNT[,SEED]`.
+
+    Each removes an edge of the graph, in the order in which the generator made them, and adds another of the same
+    generator. So the changes are the same for any number of workers.
+
+    >>> from differential.jobs.input.faults import Faults
+    >>> from differential.jobs.input.graph import open_graph
+    >>> from differential.jobs.input.layout import InputLayout
+    >>> graph = open_graph("random:100,300", InputLayout(), Faults())
+    >>> [(change.epoch, change.diff.tolist()) for change in Replacements("replace:2", graph).epochs()]
+    [(1, [-1, 1]), (2, [-1, 1])]
+    """
+
+    def __init__(self, text: str, graph: OpenedGraph) -> None:
+        """Raise DataError if the graph is not generated, has fewer edges, or the text is not like `REPLACE`."""
+        numbers = whole_numbers(text.removeprefix(PREFIX))
+        if numbers is None or not 1 <= len(numbers) <= 2:
+            raise DataError(f"{text:.80}: changes of a generated graph are written {REPLACE}, with {NUMBERS}")
+        if not isinstance(graph, Generated):
+            raise DataError(f"{text} is for generated graphs, such as random:1000,5000; {graph.label} is not one")
+        self.label = text
+        self.total, self._seed = [*numbers, 0][:2]
+        if self.total > graph.total:
+            raise DataError(f"{text}: {graph.label} has only {graph.total:,} edges to replace")
+        self._graph = graph
+
+    def epochs(self) -> Iterator[EpochChange]:
+        """Yield the changes."""
+        left, epoch = self.total, 0
+        for chunk, edges in enumerate(self._graph.share(0, 1)):
+            if not left:
+                return
+            source, target = edges.source[:left], edges.target[:left]
+            generator = np.random.default_rng((self._graph.seed, AFTER + chunk, self._seed))
+            new_source, new_target = self._graph.make(generator, len(source))
+            ends = np.stack([source, new_source], axis=1), np.stack([target, new_target], axis=1)
+            left -= len(source)
+            for sources, targets in zip(*ends):
+                epoch += 1
+                yield EpochChange(epoch, epoch, sources, targets, None, np.array([-1, 1]))

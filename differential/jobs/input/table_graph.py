@@ -8,12 +8,12 @@ from typing import Any
 import pyarrow as pa
 
 from differential.jobs.input.cells import Cells, is_text
+from differential.jobs.input.distinct import edges_of
 from differential.jobs.input.edges import OpenedGraph, Progress
 from differential.jobs.input.faults import Faults
 from differential.jobs.input.form import edge_columns
 from differential.jobs.input.layout import InputLayout, WeightKind, places, weight_kind
 from differential.jobs.input.names import Names
-from differential.jobs.input.number import edges_of
 from differential.jobs.input.table import InputTable
 
 

@@ -9,12 +9,12 @@ from typing import Any
 
 from differential.jobs.access import reading
 from differential.jobs.input.blocks import Block, Text, head_of
+from differential.jobs.input.distinct import edges_of
 from differential.jobs.input.edges import OpenedGraph, Progress
 from differential.jobs.input.faults import Faults
 from differential.jobs.input.form import Form, edge_form, lines
 from differential.jobs.input.layout import InputLayout
 from differential.jobs.input.names import Names
-from differential.jobs.input.number import edges_of
 from differential.jobs.input.parse import Parser
 from timely.errors import DataError
 

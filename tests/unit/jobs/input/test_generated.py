@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from differential.jobs.input import Faults, InputLayout, generate, open_graph
-from differential.jobs.input.replacements import Replacements
+from differential.jobs.input.generate import Replacements
 from tests.unit.jobs.input.reading import PLAIN, read
 from timely.errors import DataError
 
