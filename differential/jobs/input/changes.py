@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import time as clock
 from collections.abc import Iterator
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
@@ -55,37 +55,52 @@ class ChangeRows(NamedTuple):
         return ChangeRows(*(None if each is None else np.delete(each, places) for each in self))  # type: ignore[arg-type]
 
 
-class ChangeSource(Protocol):
-    """Where rows of changes come from."""
+class Order:
+    """Checks that epochs never decrease."""
 
-    @property
-    def label(self) -> str:
-        """Return what to call it."""
+    def __init__(self) -> None:
+        self._begin = self._last = int(np.iinfo(np.int64).min)
 
-    @property
-    def order(self) -> Order:
-        """Return what checks the epochs of the rows."""
+    def begin(self, time: int) -> None:
+        """Refuse epochs before the last one of the graph."""
+        self._begin = self._last = time
 
-    def batches(self) -> Iterator[ChangeRows | None]:
-        """Yield all rows; None if there is nothing new while the source is followed."""
+    def late(self, epoch: Ints) -> Ints:
+        """Return the places of epochs that are less than one before them."""
+        reached = np.maximum.accumulate(np.append(self._last, epoch))
+        self._last = int(reached[-1])
+        return np.flatnonzero(epoch < reached[1:])
+
+    def fault(self, epoch: int) -> tuple[str, str]:
+        """Return what is wrong with an epoch that is late, and what to do about it."""
+        if epoch < self._begin:
+            return (
+                f"the epoch {epoch} is before the last epoch of the graph, {self._begin}",
+                f"Let the epochs of changes begin at {self._begin}",
+            )
+        return f"the epoch {epoch} is less than one before it", "Sort the changes by epoch"
 
 
 class OpenedChanges:
-    """Changes that have been opened; `epochs` reads them, once. How many they are is not known before."""
+    """Changes that have been opened; `epochs` reads them, once. How many they are is not known before.
+
+    `batches` yields all rows, whose epochs `order` checks, and None if there is nothing new while they are followed.
+    """
 
     total = None
 
-    def __init__(self, source: ChangeSource) -> None:
-        self._source = source
+    def __init__(self, label: str, order: Order, batches: Iterator[ChangeRows | None]) -> None:
+        self.label = label
+        self._order = order
+        self._batches = batches
         self._pending: list[ChangeRows] = []
         self._ordinal = 0
         self._arrived = 0.0
-        self.label = source.label
 
     def begin_after(self, time: int) -> None:
         """Number the changes after the last epoch of the graph; an epoch before it is a fault."""
         self._ordinal = time
-        self._source.order.begin(time)
+        self._order.begin(time)
 
     def epochs(self) -> Iterator[EpochChange | None]:
         """Yield the changes in order; while a file is followed, None if there is nothing new.
@@ -94,7 +109,7 @@ class OpenedChanges:
         `SETTLED` seconds; rows of the same epoch that follow later are another change with the same label. Raises
         DataError if the file is damaged, or at the first fault if faults stop the run.
         """
-        for batch in self._source.batches():
+        for batch in self._batches:
             if batch is not None and len(batch.line):
                 self._arrived = clock.monotonic()
                 yield from self._lines(batch) if batch.epoch is None else self._whole(batch, batch.epoch)
@@ -130,29 +145,3 @@ class OpenedChanges:
         self._pending = []
         line, *columns = parts[0][1:] if len(parts) == 1 else concatenated(part[1:] for part in parts)
         return EpochChange(label, int(line[0]), *columns)
-
-
-class Order:
-    """Checks that epochs never decrease."""
-
-    def __init__(self) -> None:
-        self._begin = self._last = int(np.iinfo(np.int64).min)
-
-    def begin(self, time: int) -> None:
-        """Refuse epochs before the last one of the graph."""
-        self._begin = self._last = time
-
-    def late(self, epoch: Ints) -> Ints:
-        """Return the places of epochs that are less than one before them."""
-        reached = np.maximum.accumulate(np.append(self._last, epoch))
-        self._last = int(reached[-1])
-        return np.flatnonzero(epoch < reached[1:])
-
-    def fault(self, epoch: int) -> tuple[str, str]:
-        """Return what is wrong with an epoch that is late, and what to do about it."""
-        if epoch < self._begin:
-            return (
-                f"the epoch {epoch} is before the last epoch of the graph, {self._begin}",
-                f"Let the epochs of changes begin at {self._begin}",
-            )
-        return f"the epoch {epoch} is less than one before it", "Sort the changes by epoch"

@@ -13,8 +13,8 @@ from differential.jobs.input.layout import InputLayout, WeightKind
 from differential.jobs.input.names import Names
 from differential.jobs.input.source import PEEKED, is_stream, open_source, packing_of
 from differential.jobs.input.table import ArrayTable
-from differential.jobs.input.table_changes import TableChanges
-from differential.jobs.input.text_changes import FileChanges, FollowedChanges, TextChanges
+from differential.jobs.input.table_changes import table_changes
+from differential.jobs.input.text_changes import TextChanges
 from timely.errors import DataError
 
 
@@ -38,17 +38,17 @@ def open_changes(
     text = TextChanges(label, names, layout, faults, weight)
     if follow:
         with reading(label):
-            return OpenedChanges(FollowedChanges(_followed(path, is_over), text))
+            return OpenedChanges(label, text.order, text.arriving(_followed(path, is_over)))
     source = open_source(path)
     if isinstance(source.table, ArrayTable):
         raise DataError(
             f"{label} is an array, which has no signs; changes are a text file, a Parquet file or an Arrow file"
         )
     if source.table is not None:
-        return OpenedChanges(TableChanges(source.table, names, layout, faults, weight))
+        return table_changes(source.table, names, layout, faults, weight)
     assert source.text is not None
     with reading(label):
-        return OpenedChanges(FileChanges(source.text, text))
+        return text.in_file(source.text)
 
 
 def _followed(path: str, is_over: Callable[[], bool]) -> Followed:

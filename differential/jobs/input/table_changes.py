@@ -8,7 +8,7 @@ import numpy as np
 
 from differential.jobs.input.cells import Cells
 from differential.jobs.input.change_form import SIGN_NAMES
-from differential.jobs.input.changes import ChangeRows, Order
+from differential.jobs.input.changes import ChangeRows, OpenedChanges, Order
 from differential.jobs.input.edges import ignore
 from differential.jobs.input.faults import Fault, Faults
 from differential.jobs.input.form import InputColumn, Kind
@@ -21,31 +21,27 @@ EPOCH_NAMES = ("epoch", "step", "time")
 """What the column of epochs is named, if the layout has no column of times."""
 
 
-class TableChanges:
-    """Rows of changes from a table."""
+def table_changes(
+    table: InputTable, names: Names | None, layout: InputLayout, faults: Faults, weight: WeightKind | None
+) -> OpenedChanges:
+    """Return the changes in a table, where nodes have `names` or are integers, and weights have the type `weight`."""
+    order = Order()
+    cells = Cells(table, _columns(table, names is not None, layout, weight), faults)
 
-    def __init__(
-        self, table: InputTable, names: Names | None, layout: InputLayout, faults: Faults, weight: WeightKind | None
-    ) -> None:
-        self.label = table.label
-        self._names = names
-        self._faults = faults
-        self.order = Order()
-        self._cells = Cells(table, _columns(table, names is not None, layout, weight), faults)
-
-    def batches(self) -> Iterator[ChangeRows | None]:
-        """Yield all rows."""
-        for columns, numbers in self._cells.read(0, 1, ignore):
+    def batches() -> Iterator[ChangeRows]:
+        for columns, numbers in cells.read(0, 1, ignore):
             source, target, epoch = columns["source"], columns["target"], columns.get("epoch")
-            if self._names is not None:
-                source, target = self._names.number_ends(source, target)
+            if names is not None:
+                source, target = names.number_ends(source, target)
             batch = ChangeRows(epoch, numbers, source, target, columns.get("weight"), columns["sign"])
-            late = np.empty(0, np.int64) if epoch is None else self.order.late(epoch)
+            late = np.empty(0, np.int64) if epoch is None else order.late(epoch)
             for place in late.tolist():
-                reason, remedy = self.order.fault(int(columns["epoch"][place]))
+                reason, remedy = order.fault(int(columns["epoch"][place]))
                 text = f"epoch={columns['epoch'][place]}"
-                self._faults.add(Fault(self.label, int(numbers[place]), text, reason, remedy, "row"))
+                faults.add(Fault(table.label, int(numbers[place]), text, reason, remedy, "row"))
             yield batch.without(late)
+
+    return OpenedChanges(table.label, order, batches())
 
 
 def _columns(

@@ -10,7 +10,7 @@ import numpy as np
 from differential.jobs.access import reading
 from differential.jobs.input.blocks import Block, Text, head_of
 from differential.jobs.input.change_form import USAGE, change_form
-from differential.jobs.input.changes import ChangeRows, Order
+from differential.jobs.input.changes import ChangeRows, OpenedChanges, Order
 from differential.jobs.input.edges import Ints, ignore
 from differential.jobs.input.faults import Fault, Faults
 from differential.jobs.input.follow import ArrivedLines, Followed
@@ -87,62 +87,44 @@ class TextChanges:
                 self._faults.add(Fault(self.label, number, texts[number], *self.order.fault(int(epoch[place]))))
         return late
 
+    def in_file(self, text: Text) -> OpenedChanges:
+        """Return the changes in a text that has an end."""
+        found = self.parser(head_of(text, lambda data: next(lines(data), None) is not None))
+        return OpenedChanges(self.label, self.order, self._all(text, found))
 
-def _body(piece: ArrivedLines, form: Form) -> Block:
-    """Return lines without what is before the first row, where they begin with the form's header."""
-    return Block(piece.data[form.body :], form.body, functools.partial(int, piece.line + form.line - 1))
-
-
-class FileChanges:
-    """Changes in a text that has an end."""
-
-    def __init__(self, text: Text, changes: TextChanges) -> None:
-        self._text = text
-        self._changes = changes
-        self.label = text.label
-        self.order = changes.order
-        self._found = changes.parser(head_of(text, lambda data: next(lines(data), None) is not None))
-
-    def batches(self) -> Iterator[ChangeRows | None]:
-        """Yield all rows."""
-        found = self._found
+    def _all(self, text: Text, found: tuple[Form, Parser] | None) -> Iterator[ChangeRows]:
         with reading(self.label):
-            for block in self._text.blocks(0, 1, ignore):
+            for block in text.blocks(0, 1, ignore):
                 if found is not None:
-                    yield self._changes.batch(found[1], without_header(block, found[0]))
+                    yield self.batch(found[1], without_header(block, found[0]))
                     continue
                 piece = ArrivedLines(block.data, block.line())
-                found = self._changes.parser_of_some(piece)
+                found = self.parser_of_some(piece)
                 if found is not None:
-                    yield self._changes.batch(found[1], _body(piece, found[0]))
+                    yield self.batch(found[1], _body(piece, found[0]))
 
-
-class FollowedChanges:
-    """Changes in a text that grows."""
-
-    def __init__(self, followed: Followed, changes: TextChanges) -> None:
-        self._followed = followed
-        self._changes = changes
-        self.label = changes.label
-        self.order = changes.order
-
-    def batches(self) -> Iterator[ChangeRows | None]:
-        """Yield rows as they arrive, and None if there are none; end if standard input ends."""
+    def arriving(self, followed: Followed) -> Iterator[ChangeRows | None]:
+        """Yield rows as they arrive in a text that grows, and None if there are none; end if standard input ends."""
         found: tuple[Form, Parser] | None = None
         try:
-            while not self._followed.is_ended:
-                piece = self._followed.poll()
+            while not followed.is_ended:
+                piece = followed.poll()
                 if piece is None:
-                    if not self._followed.is_ended:
+                    if not followed.is_ended:
                         yield None
                     continue
                 block = Block(piece.data, 0, functools.partial(int, piece.line))
                 # A file that was replaced has a header, too.
                 if found is None or (piece.line == 1 and found[0].line > 1):
-                    found = self._changes.parser_of_some(piece)
+                    found = self.parser_of_some(piece)
                     if found is None:
                         continue
                     block = _body(piece, found[0])
-                yield self._changes.batch(found[1], block)
+                yield self.batch(found[1], block)
         finally:
-            self._followed.close()
+            followed.close()
+
+
+def _body(piece: ArrivedLines, form: Form) -> Block:
+    """Return lines without what is before the first row, where they begin with the form's header."""
+    return Block(piece.data[form.body :], form.body, functools.partial(int, piece.line + form.line - 1))
