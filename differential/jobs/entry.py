@@ -13,10 +13,9 @@ import numpy as np
 import pyarrow as pa
 
 from differential.jobs.command_line import parse, program_of
-from differential.jobs.files import write_changes, write_csv, write_json, write_parquet
+from differential.jobs.files import write_changes
 from differential.jobs.gathered import Delta, added_up
 from differential.jobs.input.changes import OpenedChanges
-from differential.jobs.input.edges import OpenedGraph
 from differential.jobs.input.faults import Faults
 from differential.jobs.input.generate import PREFIX, Replacements
 from differential.jobs.input.graph import open_graph
@@ -24,9 +23,10 @@ from differential.jobs.input.layout import InputLayout
 from differential.jobs.input.open_changes import open_changes
 from differential.jobs.interrupt import Interrupt
 from differential.jobs.job import Answer, Edges, Job, Shown
-from differential.jobs.outputs import CHECKED, Outputs, reporting
-from differential.jobs.picture import draw
+from differential.jobs.outputs import Outputs, Result, reporting
+from differential.jobs.picture import answer_panels
 from differential.jobs.program import JobOutcome, JobRun, Task
+from differential.jobs.report import counted
 from differential.jobs.status import CheckError, status_of
 from timely import Config, Worker, execute
 
@@ -50,31 +50,20 @@ def task_of(job: Job, options: argparse.Namespace, interrupt: Interrupt) -> Task
     layout = InputLayout(weight, options.time, options.header, options.names, options.separator)
     is_first = Config.from_environ().process == 0
     graph = open_graph(options.graph, layout, faults, is_first=is_first)
-    changes = None
+    changes: OpenedChanges | Replacements | None = None
     if options.changes is not None and is_first:
-        changes = changes_of(graph, options, layout, faults, interrupt)
+        if options.changes.startswith(PREFIX):
+            changes = Replacements(options.changes, graph)
+        else:
+            over = interrupt.has_come
+            changes = open_changes(
+                options.changes, graph.names, layout, faults, follow=options.follow, is_over=over, weight=graph.weight
+            )
     reopened = None
     if graph.names is None and os.path.isfile(options.graph):
         # Faults of its own: those of `graph` have been counted, or have ended the run.
         reopened = partial(open_graph, options.graph, layout, Faults("skip"))
     return Task(job, options, graph, reopened, changes, faults, interrupt)
-
-
-def changes_of(
-    graph: OpenedGraph, options: argparse.Namespace, layout: InputLayout, faults: Faults, interrupt: Interrupt
-) -> OpenedChanges | Replacements:
-    """Return the changes that the options name."""
-    if options.changes.startswith(PREFIX):
-        return Replacements(options.changes, graph)
-    return open_changes(
-        options.changes,
-        graph.names,
-        layout,
-        faults,
-        follow=options.follow,
-        is_over=interrupt.has_come,
-        weight=graph.weight,
-    )
 
 
 def _work(worker: Worker, task: Task) -> None:
@@ -100,18 +89,11 @@ def _finish(task: Task, outcome: JobOutcome, outputs: Outputs) -> None:
     shown = Shown(outcome.answer, options, name)
     if options.check:
         check(task, outcome)
+    title = f"{report.graph}: {counted(report.edges, 'edge')}"
+    panels = answer_panels(job.picture, shown, report)
+    table = partial(_table, task, outcome.answer)
     lines = [*job.summary(shown), *report.lines()]
-    if options.check:
-        lines.append(CHECKED)
-    outputs.print(*lines)
-    if "json" in files:
-        write_json(files["json"], {"job": job.name, "answer": lines, **report.as_json()})
-    if "csv" in files:
-        write_csv(files["csv"], _table(task, outcome.answer))
-    if "parquet" in files:
-        write_parquet(files["parquet"], _table(task, outcome.answer))
-    if "plot" in files:
-        draw(files["plot"], job.picture, shown, report)
+    outputs.finish(Result(lines, report.as_json(), title=title, panels=panels, table=table))
     if "rejects" in files:
         files["rejects"].write("file\tline\treason\ttext\n")
         for fault in outcome.faults:

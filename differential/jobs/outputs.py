@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -16,6 +16,7 @@ from differential.jobs.files import (
     print_lines,
     refuse_same,
     write_changes,
+    write_csv,
     write_json,
     write_parquet,
     write_records,
@@ -37,7 +38,7 @@ class Result:
     lines: Sequence[str]
     figures: Mapping[str, Any]
     header: Sequence[str] = ()
-    records: Iterable[Sequence[Any]] = ()
+    records: Sequence[Sequence[Any]] = ()
     title: str = ""
     panels: Sequence[Panel] = field(default_factory=list)
     columns: int = 0
@@ -46,6 +47,18 @@ class Result:
     """Width and height of a panel, in inches."""
     texts: Sequence[str] = ()
     """The columns that hold text, which no record shows if there is none."""
+    table: Callable[[], Any] | None = None
+    """Returns the last answer as an Arrow table, if that takes the place of records."""
+
+    def as_table(self) -> Any:
+        """Return the last answer as an Arrow table."""
+        if self.table is not None:
+            return self.table()
+        import pyarrow as pa
+
+        columns = zip(*self.records) if self.records else ((),) * len(self.header)
+        kinds = [pa.string() if name in self.texts else None if self.records else pa.int64() for name in self.header]
+        return pa.table(dict(zip(self.header, map(pa.array, columns, kinds))))
 
 
 def require(outputs: Container[str]) -> None:
@@ -126,18 +139,14 @@ class Outputs:
         checked = [CHECKED] if getattr(self._options, "check", False) else []
         lines = [*result.lines, *checked]
         self.print(*lines)
-        records = list(result.records)
         if "json" in self.files:
             write_json(self.files["json"], {"job": self._job, "answer": lines, **result.figures})
-        if "csv" in self.files:
-            write_records(self.files["csv"], result.header, records)
+        if "csv" in self.files and result.table is not None:
+            write_csv(self.files["csv"], result.as_table())
+        elif "csv" in self.files:
+            write_records(self.files["csv"], result.header, result.records)
         if "parquet" in self.files:
-            import pyarrow as pa
-
-            columns = zip(*records) if records else ((),) * len(result.header)
-            kinds = [pa.string() if name in result.texts else None if records else pa.int64() for name in result.header]
-            table = pa.table(dict(zip(result.header, map(pa.array, columns, kinds))))
-            write_parquet(self.files["parquet"], table)
+            write_parquet(self.files["parquet"], result.as_table())
         if "plot" in self.files:
             save(self.files["plot"], result.title, result.panels, result.columns, result.shape)
 

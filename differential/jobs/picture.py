@@ -1,7 +1,7 @@
 """Pictures of an answer, and of the latency of changes.
 
-A job chooses one of the functions that return a `Picture`. `draw` puts the picture of the answer and, if there were
-changes, their latencies over time and as a distribution, into one figure. Colours are those of Okabe and Ito, which
+A job chooses one of the functions that return a `Picture`. Beside the picture of the answer a figure has, if there were
+changes, their latencies over time and as a distribution. Colours are those of Okabe and Ito, which
 people with colour-blindness can distinguish.
 """
 
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from differential.extra import needed_for
 from differential.jobs.files import OutputFile
 from differential.jobs.job import Column, Picture, Shown
-from differential.jobs.report import Report, counted, percentiles
+from differential.jobs.report import Report, percentiles
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -53,14 +53,14 @@ LABEL: dict[str, Any] = {"fontsize": 8, "bbox": {"facecolor": "white", "edgecolo
 """The appearance of a label inside a panel, legible on top of points and lines."""
 
 
-def draw(file: OutputFile, picture: Picture | None, shown: Shown, report: Report) -> None:
-    """Write the figure. `picture` is the job's, or None if it has none."""
+def answer_panels(picture: Picture | None, shown: Shown, report: Report) -> list[Panel]:
+    """Return the panels of a graph job: `picture` is the job's, or None if it has none."""
     panels: list[Panel] = []
     if picture is not None:
         panels.append(lambda axes: picture(axes, shown))
     if report.batches:
         panels += latency_panels(report.latencies(), "change")
-    save(file, f"{report.graph}: {counted(report.edges, 'edge')}", panels)
+    return panels
 
 
 def save(
