@@ -36,7 +36,6 @@ def columns_of(table: pa.Table) -> list[Any]:
 
 
 def column_of(array: pa.ChunkedArray) -> Column:
-    """Return the column of an Arrow array."""
     of = array.type
     # An array without rows may lack the buffers that others have.
     array = pa.chunked_array([chunk for chunk in array.chunks if len(chunk)], of)
@@ -63,7 +62,6 @@ def _decoded(array: pa.ChunkedArray, of: pa.DataType) -> pa.ChunkedArray:
 
 
 def _missing(array: pa.ChunkedArray) -> NDArray[np.bool_]:
-    """Return which rows are null."""
     missing: NDArray[np.bool_] = _numpy(pc.is_null(array))
     return missing
 

@@ -24,7 +24,6 @@ _MOST = 1 << 31
 
 
 def table(names: Sequence[str], columns: Sequence[Column]) -> pa.Table:
-    """Return a table of columns with these names."""
     arrays = []
     for name, column in zip(names, columns):
         try:

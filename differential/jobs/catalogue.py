@@ -18,7 +18,6 @@ MAIN = 'if __name__ == "__main__":'
 
 
 def directory() -> Path:
-    """Return the directory of the programs."""
     return INSTALLED if INSTALLED.is_dir() else CHECKOUT
 
 

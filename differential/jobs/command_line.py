@@ -188,7 +188,6 @@ class _Missing(argparse.Action):
         super().__init__(option_strings, dest, nargs=values, default=default, metavar=metavar, help=help)
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
-        """Exit with status 2 and the reason."""
         parser.error(f"{self.option_strings[0]} is {self.help}")
 
 

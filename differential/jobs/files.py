@@ -199,7 +199,6 @@ def write_csv(file: OutputFile, table: pa.Table) -> None:
 
 
 def write_parquet(file: OutputFile, table: pa.Table) -> None:
-    """Write a table as Parquet."""
     from pyarrow import parquet
 
     with _writing(file.name):
@@ -216,7 +215,6 @@ def write_records(file: OutputFile, header: Sequence[str], records: Iterable[Seq
 
 
 def write_json(file: OutputFile, content: Any) -> None:
-    """Write JSON."""
     file.write(json.dumps(content, indent=2) + "\n")
 
 

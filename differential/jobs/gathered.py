@@ -114,7 +114,6 @@ class Gathered:
 
 
 def _by_epoch(updates: Updates) -> list[Delta]:
-    """Return the updates of each epoch."""
     diffs = updates.each_diff()
     if len(updates.times) == 1:
         return [Delta(int(updates.times[0, 0]), updates.columns, diffs)]

@@ -70,7 +70,6 @@ class Interrupt:
         self._is_expected = True
 
     def has_come(self) -> bool:
-        """Return whether Ctrl-C has come."""
         return self._has_come
 
     def is_overdue(self) -> bool:

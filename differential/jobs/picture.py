@@ -200,7 +200,6 @@ def beside(axes: Axes, height: float, text: str, colour: str) -> None:
 
 
 def _over_time(axes: Axes, latencies: NDArray[np.float64], noun: str) -> None:
-    """Draw the latencies in their order."""
     ordinal = np.arange(1, len(latencies) + 1)
     size = 3 if len(latencies) > 300 else 6
     axes.plot(ordinal, latencies, linestyle="none", marker=".", markersize=size, color=BLUE, alpha=0.5, rasterized=True)
@@ -248,6 +247,5 @@ def plain_numbers(axis: Any) -> None:
 
 
 def nothing(axes: Axes, title: str, text: str = "the answer is empty") -> None:
-    """Write that there is nothing to draw."""
     axes.set(title=title)
     axes.text(0.5, 0.5, text, ha="center", va="center", transform=axes.transAxes, color=GREY)

@@ -34,13 +34,11 @@ class Report:
     """The number of changes of each batch, and its seconds."""
 
     def took(self, changes: int, seconds: float) -> None:
-        """Record a batch of changes, and how long it took."""
         self.changes += changes
         self.batches.append((changes, seconds))
 
     @property
     def change_seconds(self) -> float:
-        """The seconds that all changes took."""
         return sum(seconds for _, seconds in self.batches)
 
     def latencies(self) -> NDArray[np.float64]:
@@ -55,7 +53,6 @@ class Report:
         return percentiles(self.latencies())
 
     def as_json(self) -> dict[str, Any]:
-        """Return the report in its JSON form."""
         return {
             "graph": self.graph,
             "edges": self.edges,

@@ -247,5 +247,4 @@ def _connected_first(motif: list[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def _columns(rows: Any, width: int) -> Columns:
-    """Return rows of integers as columns."""
     return tuple(np.array(list(rows), np.int64).reshape(-1, width).T)

@@ -69,7 +69,6 @@ def text(options: argparse.Namespace) -> str:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `timely containerfile`."""
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
     parser.add_argument("--python", default=version, metavar="VERSION", help=f"version of Python (default: {version})")
     parser.add_argument("--wheel", metavar="FILE", help="install this wheel instead of the published package")

@@ -26,7 +26,6 @@ _WORDS = {"true", "false", "yes", "no", "on", "off", "null", "y", "n"}
 
 
 def document(value: Value) -> str:
-    """Return a value as a document of YAML."""
     return "".join(f"{line}\n" for line in _lines(value))
 
 

@@ -38,7 +38,6 @@ _POD = "a pod of a manifest that 'timely k8s' has written"
 
 
 def place_of(environ: Mapping[str, str]) -> ProcessPlace:
-    """Return the place of a pod, given its environment."""
     found = re.fullmatch(r"(.+)-(\d+)", environ.get("HOSTNAME", ""))
     if found is None:
         raise ConfigError(f"HOSTNAME does not end with a number, so this process is not in {_POD}")

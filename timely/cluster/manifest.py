@@ -36,7 +36,6 @@ def text(options: argparse.Namespace) -> str:
 
 
 def manifest(options: argparse.Namespace) -> list[Value]:
-    """Return the objects of a manifest."""
     if not options.target:
         raise ConfigError("nothing to run: give the script, as its path is in the image, and its arguments")
     name = options.name or re.sub(r"[^a-z0-9]+", "-", Path(options.target[0]).stem.lower()).strip("-")
@@ -170,7 +169,6 @@ def _probe(path: str, **settings: int) -> Value:
 
 
 def add_options(parser: Any) -> None:
-    """Add the options of `timely k8s`."""
     parser.add_argument("--image", required=True, help="the image that has the script and this package")
     parser.add_argument("--name", help="name of the job and its pods (default: that of the script)")
     parser.add_argument("--namespace", help="namespace (default: the current one)")

@@ -59,6 +59,5 @@ def _running(starter: int, proc: Path) -> set[int]:
 
 
 def _name_and_parent(process: int, proc: Path) -> tuple[str, int]:
-    """Return the name of a process and the number of its parent."""
     name, _, rest = (proc / str(process) / "stat").read_text().rpartition(")")
     return name.partition("(")[2], int(rest.split()[1])

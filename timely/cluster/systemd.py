@@ -153,7 +153,6 @@ def _word(text: str) -> str:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `timely systemd`."""
     parser.add_argument("--name", help="name of the unit (default: that of the script)")
     parser.add_argument("-n", "--processes", type=int, default=1, help="number of processes (default: 1)")
     parser.add_argument("-w", "--workers", type=int, default=1, help="worker threads per process (default: 1)")

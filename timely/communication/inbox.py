@@ -101,7 +101,6 @@ class Inbox:
             self._fence.pass_through()
 
     def clear(self) -> None:
-        """Clear the bell."""
         with suppress(BlockingIOError):
             os.read(self._bell, 256)
 
@@ -165,6 +164,5 @@ class RingOutlet:
         return True
 
     def close(self) -> None:
-        """Unmap the ring."""
         self._writer.close()
         os.close(self._bell)

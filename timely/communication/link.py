@@ -135,7 +135,6 @@ class Link:
 
     @property
     def unacknowledged(self) -> int:
-        """The number of bytes sent and not acknowledged."""
         return self.sent - self.acknowledged
 
     def state(self, now: float) -> str:

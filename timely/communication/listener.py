@@ -22,7 +22,6 @@ class Listener:
         self.refused = 0
 
     def observe(self, event: int, now: float) -> None:
-        """Count a failed handshake."""
         self.refused += 1
 
     def close(self) -> None:

@@ -106,7 +106,6 @@ class Meeting:
             )
 
     def missing(self) -> list[Link]:
-        """Return the links to peers that have not been met."""
         return [link for link in self._links if not link.met]
 
     def receive_hello(self, link: Link, hello: Hello) -> None:

@@ -35,11 +35,9 @@ class Notes:
         self._directory = directory
 
     def report(self, process: int) -> Path:
-        """Return the path to which a process writes its report."""
         return self._directory / f"report.{process}"
 
     def has_begun_to_end(self, process: int) -> bool:
-        """Return whether a process has begun to end in order."""
         return (self._directory / f"ending.{process}").exists()
 
     def write_fate(self, process: int, text: str) -> None:

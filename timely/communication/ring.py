@@ -172,5 +172,4 @@ class RingReader(_End):
         return frames
 
     def set_asleep(self, value: bool) -> None:
-        """Record whether the receiver sleeps, for the sender."""
         self._words[ASLEEP] = value

@@ -36,20 +36,16 @@ class Rings:
         return any(link.is_ring_ready for link in self.links)
 
     def set_asleep(self, value: bool) -> None:
-        """Record for all peers whether this worker sleeps."""
         if self._inbox is not None:
             self._inbox.set_asleep(value)
 
     def filenos(self) -> list[int]:
-        """Return the descriptors to wait for."""
         return [] if self._inbox is None else [self._inbox.fileno()]
 
     def clear(self) -> None:
-        """Clear the bell."""
         if self._inbox is not None:
             self._inbox.clear()
 
     def close(self) -> None:
-        """Release the memory."""
         if self._inbox is not None:
             self._inbox.close()

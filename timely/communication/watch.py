@@ -94,7 +94,6 @@ class LinkWatch:
         return int(1000 * GRACE_SECONDS / 2) if lost else None
 
     def _record_events(self) -> None:
-        """Record what has happened to the connections."""
         for monitor, watched in self._watched.items():
             while cast(int, monitor.get(zmq.EVENTS)) & int(zmq.POLLIN):
                 watched.observe(next_event(monitor), clock.monotonic())

@@ -27,7 +27,6 @@ _SNDMORE = int(zmq.SNDMORE)
 
 
 def size_of(frame: bytes | memoryview) -> int:
-    """Return the size of a frame in bytes."""
     return frame.nbytes if type(frame) is memoryview else len(frame)
 
 
@@ -45,7 +44,6 @@ def transmit(push: zmq.Socket[bytes], frames: Frames) -> bool:
 
 
 def readable(pull: zmq.Socket[bytes]) -> bool:
-    """Return whether a message is waiting at a socket."""
     return bool(cast(int, pull.get(zmq.EVENTS)) & _POLLIN)
 
 

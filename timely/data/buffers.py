@@ -144,7 +144,6 @@ def _check_characters(column: Array) -> None:
 
 
 def _cut(lengths: Array, data: memoryview) -> list[bytes]:
-    """Return the pieces of `data` of the given lengths."""
     ends = np.cumsum(lengths)
     raw = bytes(data)
     starts = (ends - lengths).tolist()

@@ -25,12 +25,10 @@ class ColumnLike(NDArrayOperatorsMixin):
 
     @property
     def shape(self) -> tuple[int]:
-        """The number of rows, as a tuple."""
         return (len(self),)
 
     @property
     def size(self) -> int:
-        """The number of rows."""
         return len(self)
 
     def __setitem__(self, rows: Any, values: Any) -> None:

@@ -31,7 +31,6 @@ class TypedRows(ColumnLike):
 
     @property
     def compared_as(self) -> str | None:
-        """What kind of values the column holds, where it is compared."""
         return self.type.compared_as
 
     @property
@@ -84,15 +83,12 @@ class TypedRows(ColumnLike):
         return self
 
     def take(self, rows: Any) -> Self:
-        """Return the rows at some positions."""
         return self._of(self.storage.take(rows))
 
     def repeat(self, times: Any, axis: int | None = None) -> Self:
-        """Return each row several times over."""
         return self._of(self.storage.repeat(times, axis))
 
     def hashes(self) -> NDArray[np.uint64]:
-        """Return a hash of each row: the same on every machine."""
         return hashed(self.storage)
 
     def _of(self, storage: Array) -> Self:

@@ -62,7 +62,6 @@ class Adjacency:
         return rows, counts, shifts
 
     def targets_of(self, edges: Ints | slice) -> Ints:
-        """Return the targets of the edges at these positions."""
         return self._targets[self._target_slots[edges]]
 
     def combined(

@@ -37,7 +37,6 @@ class Layers:
         stream.probe_with(self._readers)
 
     def add(self, time: Time, columns: tuple[Array, ...]) -> None:
-        """Add all edges of a time."""
         layers = self._layers
         layers.append((time, Adjacency(columns)))
         while len(layers) > 1:
@@ -54,5 +53,4 @@ class Layers:
         return [adjacency for added, adjacency in self._layers if less_equal(added, time[: len(added)])]
 
     def _are_reads_at_or_after(self, time: Time) -> bool:
-        """Return whether all future reads are at or after `time`."""
         return not self._is_read or all(less_equal(time, each) for each in self._readers.frontier.elements)

@@ -194,7 +194,6 @@ class Run:
         return (changed, *totals)
 
     def result(self) -> Columns:
-        """Return (node, state)."""
         return Columns((self.nodes, *self.state))
 
     def _rows(self, rows: Rows) -> tuple[Array, ...]:

@@ -184,7 +184,6 @@ class _Records:
             self._on_worker(self._leave)
 
     def end(self) -> None:
-        """Count nothing more."""
         self._on_worker(self._leave)
 
     def _listen(self) -> None:

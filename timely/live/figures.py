@@ -30,7 +30,6 @@ class Figure(NamedTuple):
 
 
 def label_of(index: int, dataflow: DataflowState) -> str:
-    """Return the label of a dataflow."""
     return _text(f"{index} {dataflow.shape.name}")
 
 

@@ -36,7 +36,6 @@ class Epoch(NamedTuple):
 
     @property
     def nanoseconds(self) -> int:
-        """How long the epoch took."""
         return self.ended - self.begun
 
 
@@ -95,7 +94,6 @@ class Epochs:
             self._dataflow.follow(location, self._moved)
 
     def end(self) -> None:
-        """Measure nothing more."""
         if self._is_following:
             self._is_following = False
             for location in {*self._inputs, *self._outputs}:

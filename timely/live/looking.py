@@ -100,7 +100,6 @@ class _Totals:
         self._ahead = operator, nanoseconds + (self._ahead[1] if self._ahead[0] == operator else 0)
 
     def activations(self) -> NDArray[np.int64]:
-        """Return how often each operator has run."""
         return np.array([operator.activations for operator in self._dataflow.operators], np.int64)
 
     def look(
@@ -197,7 +196,6 @@ class CountWatch:
         """How many activations there had been, or -1 before the first look, after which nothing is counted yet."""
 
     def end(self) -> None:
-        """Count nothing more."""
         self._has_ended = True
         self.worker.call(self._stop)
 
@@ -352,7 +350,6 @@ class Looking:
         self._watches: dict[Worker, CountWatch] = {}
 
     def look(self) -> ProcessSeen:
-        """Return what the workers do and have done."""
         workers = shown_workers()
         for worker in workers:
             if worker not in self._watches:
@@ -368,7 +365,6 @@ class Looking:
         return ProcessSeen(self._process, os.getpid(), [watch.look(len(watches)) for watch in watches], epochs, run)
 
     def close(self) -> None:
-        """Count nothing more."""
         for watch in self._watches.values():
             watch.end()
         self._watches.clear()

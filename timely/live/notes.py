@@ -41,14 +41,12 @@ class Warnings:
         self._stop = on_notice(lambda text: self.add("notice", text))
 
     def add(self, kind: str, text: str) -> None:
-        """Keep a warning."""
         if self._secret is not None and self._secret in text:
             return
         self._number += 1
         self._kept.append(Note(self._number, clock.time(), kind, text[:4000]))
 
     def close(self) -> None:
-        """Stop keeping warnings."""
         if self in _open:
             _open.remove(self)
         self._stop()
@@ -58,7 +56,6 @@ class Warnings:
         self._secret = ""
 
     def since(self, number: int) -> list[Note]:
-        """Return the warnings after the one with this number."""
         if not self._kept or self._kept[-1].number <= number:
             return []
         # A copy, because another thread may add one meanwhile.

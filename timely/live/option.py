@@ -20,7 +20,6 @@ _PORT = re.compile(r"(\S*:)?\d+")
 
 
 def add_option(run: argparse.ArgumentParser) -> None:
-    """Add the options of `timely run`."""
     run.add_argument(
         "--telemetry", metavar="URL", help="send metrics and the spans of epochs to an OTLP collector (HTTP) there"
     )

@@ -19,7 +19,6 @@ class StateCollector(Collector):
         self._state = state
 
     def collect(self) -> Iterator[Metric]:
-        """Yield each figure with its samples."""
         for figure in FIGURES:
             family = CounterMetricFamily if figure.is_counter else GaugeMetricFamily
             metric = family(figure.name, figure.text, labels=figure.labels)

@@ -34,7 +34,6 @@ LINGER_SECONDS = 120.0
 
 
 def application(watching: Watching, token: str, host: str, port: int) -> PageGuard:
-    """Return what answers requests."""
     files = {str(path.relative_to(FILES)): path for path in FILES.rglob("*") if path.is_file()}
 
     async def file(request: Request) -> Response:

@@ -165,7 +165,6 @@ class HttpServer:
 
     @property
     def is_closed(self) -> bool:
-        """Whether it has ended."""
         return not self._thread.is_alive()
 
     def close(self, seconds: float = STOP_SECONDS) -> None:

@@ -71,7 +71,6 @@ def shape_from(data: dict[str, Any]) -> Diagram:
 
 
 def shape_of(dataflow: Dataflow) -> Diagram:
-    """Return the shape of a dataflow that is built."""
     plan = dataflow.plan
     shape = Diagram(dataflow.index, dataflow.name)
     scopes: dict[int, int] = {}

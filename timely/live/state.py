@@ -102,7 +102,6 @@ class DataflowState:
     """What holds the frontiers, if they have not moved for a while."""
 
     def take_epochs(self, epochs: list[Epoch]) -> None:
-        """Take in epochs that have ended."""
         self.epochs = epochs
         for epoch in epochs:
             seconds = epoch.nanoseconds / 1e9
@@ -110,7 +109,6 @@ class DataflowState:
             self.taken_seconds += seconds
 
     def path(self, node: int) -> str:
-        """Return the path of a node's scope."""
         names, scope = [], self.shape.nodes[node].scope
         while scope >= 0:
             names.append(self.shape.scopes[scope].name)
@@ -133,11 +131,9 @@ class JobState:
 
     @property
     def seconds(self) -> float:
-        """For how long the job has been looked at."""
         return clock.monotonic() - self._begun
 
     def add_shapes(self, shapes: Iterable[Diagram]) -> None:
-        """Take in the shapes of dataflows that have been built."""
         for shape in shapes:
             if shape.dataflow not in self.dataflows:
                 operators = sum(node.is_operator for node in shape.nodes)
@@ -207,7 +203,6 @@ class JobState:
         return gone
 
     def _sum(self, index: int, dataflow: DataflowState, now: float) -> None:
-        """Add up what all workers have of a dataflow."""
         found = [worker.totals[index] for worker in self.workers.values() if index in worker.totals]
         if found:
             rows = np.zeros_like(dataflow.rows)

@@ -76,7 +76,6 @@ class Telemetry:
         self._tracer = self._tracers.get_tracer("timely")
 
     def take_epochs(self) -> None:
-        """Send the epochs that have ended since the last look."""
         offset = clock.time_ns() - clock.perf_counter_ns()
         for index, dataflow in self._state.dataflows.items():
             name = label_of(index, dataflow)
@@ -92,7 +91,6 @@ class Telemetry:
             dataflow.epochs = []
 
     def close(self) -> None:
-        """Send the rest, and end."""
         with suppress(Exception):  # a collector that does not answer must not keep a job from ending
             self._meters.shutdown(END_SECONDS * 1000)
         with suppress(Exception):

@@ -45,7 +45,6 @@ class Viewer:
         return goes_on
 
     def end(self) -> None:
-        """Disconnect the viewer."""
         self.messages.put_nowait(None)
 
 
@@ -59,7 +58,6 @@ class Here:
         self._noted = 0
 
     async def look(self) -> tuple[ProcessSeen, list[list[Any]]]:
-        """Return what the process does and its new warnings."""
         if self._looking is None:
             self._looking = Looking(self.process)
         seen = self._looking.look()  # first: if it fails, the next look returns the warnings
@@ -68,15 +66,12 @@ class Here:
         return seen, [[*note] for note in fresh]
 
     async def shapes(self) -> list[Diagram]:
-        """Return the shapes of its dataflows."""
         return shapes()
 
     async def held(self, dataflow: int) -> list[str]:
-        """Return what holds a dataflow up here."""
         return held(dataflow)
 
     async def close(self) -> None:
-        """Count nothing more."""
         if self._looking is not None:
             self._looking.close()
             self._looking = None
@@ -115,7 +110,6 @@ class Watching:
         return viewer
 
     def leave(self, viewer: Viewer) -> None:
-        """Forget a viewer."""
         self._viewers.discard(viewer)
 
     async def look_for(self, seconds: float) -> None:

@@ -36,7 +36,6 @@ class Presence(NamedTuple):
 
 
 def socket_of(directory: Path, pid: int) -> Path:
-    """Return where a process answers."""
     return directory / f"process.{pid}"
 
 
@@ -47,7 +46,6 @@ def note(presence: Presence) -> None:
 
 
 def withdraw(presence: Presence) -> None:
-    """Remove the note of a process and its socket."""
     for path in (_note_of(presence.socket), presence.socket):
         with suppress(OSError):
             path.unlink()

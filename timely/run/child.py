@@ -50,7 +50,6 @@ class Child:
         )
 
     def send(self, signum: int) -> None:
-        """Send a signal, unless the child has ended."""
         if self.status is None:
             self.process.send_signal(signum)
 
@@ -64,11 +63,9 @@ class Child:
         self.send(signum)
 
     def has_begun_to_end(self) -> bool:
-        """Return whether the child has reported that it is ending in order."""
         return self._notes.has_begun_to_end(self.index)
 
     def is_stopped(self) -> bool:
-        """Return whether the child is stopped by a signal."""
         if self.status is not None or not hasattr(os, "waitid"):
             return False
         try:

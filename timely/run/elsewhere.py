@@ -69,7 +69,6 @@ def _print(
 
 
 def add_options(run: argparse.ArgumentParser) -> None:
-    """Add the options of `timely run`."""
     run.add_argument("--on", choices=[*STARTED, "ray"], help="take the places of processes from this system")
 
 

@@ -166,7 +166,6 @@ def example(program: Callable[[Scope], Stream]) -> list[Any]:
 
 
 def local_allocators(config: Config) -> Sequence[Allocator]:
-    """Return an allocator for each worker of this process."""
     if config.processes == 1:
         return thread_allocators(config.workers, config.queue_bytes)
     from timely.communication.sockets import socket_allocators

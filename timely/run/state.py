@@ -28,7 +28,6 @@ _COMMAND = "differential.durable.command"
 
 
 def add_options(run: argparse.ArgumentParser) -> None:
-    """Add the options of `timely run`."""
     run.add_argument("--state", metavar="DIR", help="where the program keeps its durable collections")
     run.add_argument(
         "--restart",
@@ -40,7 +39,6 @@ def add_options(run: argparse.ArgumentParser) -> None:
 
 
 def add_state(commands: Any) -> None:
-    """Add the command to those of `timely`."""
     parser = commands.add_parser(
         "state",
         help="show the durable collections in a directory",

@@ -130,7 +130,6 @@ class Raw:
         self._terminal = terminal
 
     def feed(self, data: bytes, _: float) -> None:
-        """Pass on what the process wrote."""
         self._terminal.pass_on(data)
 
     def release(self, now: float, patience: float = 0.0) -> None:

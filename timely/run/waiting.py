@@ -127,7 +127,6 @@ class ProgressLine:
 
 
 def sight_of(worker: Worker, now: float) -> Sight:
-    """Return what is seen of a worker."""
     activity, dataflows = worker.activity, worker.dataflows
     is_waiting = activity.doing in (STEPPING, PARKED) or now - activity.step_began < PERIOD
     counts = [number for each in dataflows for number in (each.index, each.tracker.revision)]
@@ -190,7 +189,6 @@ class _Shown:
         self._due = 0.0
 
     def show(self, worker: Worker) -> None:
-        """Show how far the work is."""
         now = clock.monotonic()
         if now >= self._due:
             self._due = now + LOOK_SECONDS

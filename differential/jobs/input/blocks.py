@@ -115,7 +115,6 @@ class StreamText:
         return Prefixed(head, self._stream)
 
     def blocks(self, index: int, peers: int, progress: Progress) -> Iterator[Block]:
-        """Yield all blocks to worker 0."""
         if not index:
             yield from _counted(self.label, self.rest(), progress)
 
@@ -135,7 +134,6 @@ class PackedText:
             return read_fully(Unpacked(self.label, packed, self._codec), size)
 
     def blocks(self, index: int, peers: int, progress: Progress) -> Iterator[Block]:
-        """Yield every `peers`-th block of the text."""
         with self._open() as packed:
             read = 0
             stream = Unpacked(self.label, packed, self._codec)

@@ -88,7 +88,6 @@ class Cells:
 
 
 def row_text(batch: Any, row: int) -> str:
-    """Return a row of a table, to show it."""
     return ", ".join(f"{name}={column[row].as_py()!r}" for name, column in zip(batch.schema.names, batch.columns))
 
 

@@ -45,11 +45,9 @@ class ChangeRows(NamedTuple):
     diff: Ints
 
     def rows(self, begin: int, end: int) -> ChangeRows:
-        """Return some of the rows."""
         return ChangeRows(*(None if each is None else each[begin:end] for each in self))  # type: ignore[arg-type]
 
     def without(self, places: Ints) -> ChangeRows:
-        """Return the other rows."""
         if not len(places):
             return self
         return ChangeRows(*(None if each is None else np.delete(each, places) for each in self))  # type: ignore[arg-type]
@@ -120,7 +118,6 @@ class OpenedChanges:
             yield self._finished()
 
     def _lines(self, batch: ChangeRows) -> Iterator[EpochChange]:
-        """Yield each row as a change."""
         for row in range(len(batch.line)):
             self._ordinal += 1
             each = batch.rows(row, row + 1)

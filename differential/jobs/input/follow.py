@@ -46,7 +46,6 @@ class Followed:
         """Whether no more arrives."""
 
     def close(self) -> None:
-        """Close the file."""
         os.close(self._file)
 
     def poll(self) -> ArrivedLines | None:

@@ -67,7 +67,6 @@ class Form:
 
     @property
     def has_names(self) -> bool:
-        """Return whether nodes are names."""
         return any(column.kind == "name" for column in self.columns)
 
     @property

@@ -143,7 +143,6 @@ class Replacements:
         self._graph = graph
 
     def epochs(self) -> Iterator[EpochChange]:
-        """Yield the changes."""
         left, epoch = self.total, 0
         for chunk, edges in enumerate(self._graph.share(0, 1)):
             if not left:
