@@ -5,9 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from typing import Any
 
 from timely.errors import ConfigError
+
+EXTRAS = {"pyarrow": "'timely-dataflow[frames]'"}
+"""What installs a library, where frames of its kind need it and it is not the library's own name."""
 
 
 @contextmanager
@@ -36,3 +40,17 @@ def imported(library: str) -> Any:
     """
     module = sys.modules.get(library)
     return None if getattr(getattr(module, "__spec__", None), "_initializing", False) else module
+
+
+def needs(library: str, purpose: str) -> None:
+    """Raise ImportError, with what to install, unless a library can be imported.
+
+    >>> needs("no_such_library", "to make a frame")
+    Traceback (most recent call last):
+    ImportError: to make a frame needs no_such_library: pip install no_such_library
+    """
+    try:
+        import_module(library)
+    except ImportError:
+        install = EXTRAS.get(library, library)
+        raise ImportError(f"{purpose} needs {library}: pip install {install}", name=library) from None

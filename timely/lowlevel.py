@@ -64,7 +64,6 @@ class that they were given.
 from timely.arguments import check_functions, check_kind, check_parameters, check_whole
 from timely.capture.event import as_integer, checked_time, register as register_event
 from timely.config import Config
-from timely.data.absent import with_none
 from timely.data.buffers import Buffers, columns_from_buffers, columns_to_buffers
 from timely.data.column_like import ColumnLike
 from timely.data.columns import as_column, in_type, of_one_kind, rows_and_columns, stacked, starts_of_runs
@@ -83,11 +82,10 @@ from timely.data.container import (
     register,
 )
 from timely.data.exact import may_wrap, total, total_of_totals, wrapped
-from timely.data.logical import NULL, LogicalType
+from timely.data.logical import NULL, LogicalType, is_stated, stated, with_none
 from timely.data.moments import Durations, time_name, unit_of, zone_of
 from timely.data.numeric import Decimals, code_floats, float_codes
 from timely.data.opaque import Items, hashable
-from timely.data.stated import is_stated, stated
 from timely.data.strings import exact_operand, plain_string
 from timely.data.text import text_column
 from timely.data.typed import Typed, fill_null, is_null, name_of, nullable, typed

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from differential.arrangement.reading import Contents
-from differential.frames.needed import needs
+from differential.extra import needs
 from differential.frames.python import column_of
 from timely.errors import DataError
 from timely.lowlevel import Typed, name_of, typed

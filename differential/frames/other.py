@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from differential.frames.needed import needs
+from differential.extra import needs
 from timely.errors import DataError
 from timely.lowlevel import Typed, name_of, stated, typed
 

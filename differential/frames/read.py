@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from differential.extra import imported
+from differential.extra import imported, needs
 from differential.frames.frame import Frame
-from differential.frames.needed import needs
 from differential.frames.python import columns_of_rows, listed, names_of
 from timely.errors import DataError
 from timely.lowlevel import stated, typed

@@ -29,8 +29,7 @@ import zmq
 
 from timely.communication.curve import load_keys, make_keys
 from timely.communication.doorbell import Doorbell
-from timely.communication.monitor import next_event
-from timely.communication.wire import HANDSHAKE_FAILED
+from timely.communication.wire import HANDSHAKE_FAILED, next_event
 from timely.communication.zap import Authenticator
 from timely.errors import ConfigError
 

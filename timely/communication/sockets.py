@@ -16,7 +16,7 @@ at both ends, provided that the worker respects `congested`.
 The operating system closes the connections of a process that has ended; `watch` detects those that are stopped or cut
 off.
 
-**Strangers.** Whoever can reach the socket can send bytes. Clients with other keys fail in the handshake (`listener`).
+**Strangers.** Whoever can reach the socket can send bytes. Clients with other keys fail in the handshake (`Listener`).
 Frames are refused if they are malformed, of another generation, not from a peer to this worker, or not the peer's next
 message. The worker refuses messages whose contents are impossible (`Allocator.refuse`). All refusals are counted. The
 largest frame is bounded. ZeroMQ reads whatever arrives, because a heartbeat must not wait behind messages: what bounds
@@ -43,13 +43,12 @@ from timely.communication.descriptors import reserve
 from timely.communication.doorbell import Doorbell
 from timely.communication.ends import SharedContext, bind_pull, connect_push
 from timely.communication.link import Link
-from timely.communication.listener import Listener
 from timely.communication.message import Data, Failure, Message, ProgressUpdate
 from timely.communication.rings import Rings
 from timely.communication.thread import Mailbox, has_room_again
 from timely.communication.traffic import Traffic
 from timely.communication.waiting import Waiting
-from timely.communication.watch import GRACE_SECONDS, LinkWatch
+from timely.communication.watch import GRACE_SECONDS, LinkWatch, Listener
 from timely.communication.wire import readable
 from timely.config import Config
 from timely.errors import PeerLost, TransportError

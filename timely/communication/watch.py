@@ -20,8 +20,7 @@ import zmq
 
 from timely.communication.doorbell import Doorbell
 from timely.communication.link import Link
-from timely.communication.listener import Listener
-from timely.communication.monitor import next_event
+from timely.communication.wire import HANDSHAKE_FAILED, next_event
 from timely.observe.notices import print_error
 
 GRACE_SECONDS = 0.5
@@ -38,6 +37,30 @@ def heartbeat(end: zmq.Socket[bytes], peer_timeout: float) -> None:
     """Let ZeroMQ give up a silent connection early enough that its peer is named within `peer_timeout` seconds."""
     end.heartbeat_ivl = int(1000 * peer_timeout / _INTERVALS_A_TIMEOUT)
     end.heartbeat_timeout = int(1000 * peer_timeout / _SILENCES_A_TIMEOUT)
+
+
+class Listener:
+    """The socket that a worker listens at, and the number of handshakes that failed at it.
+
+    A client with other keys, or another protocol, fails in ZeroMQ's handshake, so none of its messages arrive. The
+    `LinkWatch` counts such attempts here, and the worker reads the count.
+    """
+
+    __slots__ = ("monitor", "refused", "socket")
+
+    def __init__(self, pull: zmq.Socket[bytes]) -> None:
+        self.socket = pull
+        self.monitor = pull.get_monitor_socket(HANDSHAKE_FAILED)
+        self.refused = 0
+
+    def observe(self, event: int, now: float) -> None:
+        self.refused += 1
+
+    def close(self) -> None:
+        """Stop listening. Must be called after the watch has ended."""
+        self.socket.disable_monitor()
+        self.monitor.close(0)
+        self.socket.close(0)
 
 
 class LinkWatch:

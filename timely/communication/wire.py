@@ -1,16 +1,20 @@
 """Messages of several frames into and out of ZeroMQ sockets; large frames are not copied.
 
-Nothing here blocks: the functions report at once what a socket does not accept or does not have.
+Nothing here blocks: the functions report at once what a socket does not accept or does not have. `check_frames` has the
+limits on a message between processes: the size of a frame, and the number of frames.
 """
 
 from __future__ import annotations
 
+import sys
 from typing import cast
 
 import numpy as np
 import zmq
 
 from timely.communication.codec import MAX_FRAMES, Frames
+from timely.communication.message import Data, Message, Shape
+from timely.errors import DataError
 
 COPY_BYTES = 1 << 18
 """ZeroMQ copies frames up to this size. It reads larger ones in place and then notifies this process, from a thread
@@ -65,3 +69,43 @@ def aligned(view: memoryview) -> memoryview:
     """
     words = np.frombuffer(view, np.int64, len(view) // 8)
     return view if words.flags.aligned else memoryview(bytearray(view))
+
+
+def check_frames(message: Message, frames: Frames, frame_bytes: int) -> None:
+    """Raise `DataError` if a message has too many frames, or one of more than `frame_bytes` bytes."""
+    if len(frames) > MAX_FRAMES:
+        raise DataError(
+            f"a batch of {len(frames) - 1} buffers cannot be sent to another process: the limit is "
+            f"{MAX_FRAMES - 1} (one per column, two per column of text or bytes); send fewer columns"
+        )
+    largest = max(map(size_of, frames))
+    if largest > frame_bytes:
+        advice = "send smaller batches, or set" if isinstance(message, Data) else "set"
+        raise DataError(
+            f"{_describe(message)} of {largest} bytes cannot be sent to another process: the limit is "
+            f"{frame_bytes} bytes; {advice} TIMELY_FRAME_BYTES for all processes"
+        )
+
+
+def _describe(message: Message) -> str:
+    """Return a description of a message that is too large for a frame. Workers exchange shapes only if they differ."""
+    if isinstance(message, Data):
+        return "a column"
+    if isinstance(message, Shape):
+        return f"the description of dataflow {message.dataflow}, which another worker built in another way,"
+    return f"a message of kind {type(message).__name__}"
+
+
+def next_event(monitor: zmq.Socket[bytes]) -> int:
+    """Receive the next event of a monitor, the socket on which ZeroMQ reports about the connections of another one.
+
+    Return its kind: one of `zmq.Event`.
+    `zmq.utils.monitor` does so as well, but imports asyncio.
+
+    >>> with zmq.Context() as context, context.socket(zmq.PULL) as socket, socket.get_monitor_socket() as monitor:
+    ...     _ = socket.bind("inproc://example"), socket.bind("tcp://127.0.0.1:*")
+    ...     zmq.Event(next_event(monitor)).name
+    'LISTENING'
+    """
+    kind_and_value, _ = monitor.recv_multipart()
+    return int.from_bytes(kind_and_value[:2], sys.byteorder)

@@ -21,9 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from timely.data.column_like import ColumnLike
-from timely.data.logical import objects
+from timely.data.logical import is_stated, objects
 from timely.data.moments import time_name, unit_of, zone_of
-from timely.data.stated import is_stated
 from timely.data.strings import plain_string, text_column
 from timely.data.typed import typed
 from timely.errors import DataError

@@ -15,6 +15,7 @@ int64, whose largest number is the null.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -106,3 +107,45 @@ def nulled(items: list[Any], missing: Array) -> list[Any]:
     for row in np.flatnonzero(missing).tolist():
         items[row] = None
     return items
+
+
+def stated(column: Array) -> Array:
+    """Return a plain column without rows as one whose type a program states, which `is_stated` distinguishes.
+
+    >>> is_stated(stated(np.array([]))), is_stated(np.array([])), is_stated(np.array([], np.int64))
+    (True, False, True)
+    """
+    return np.empty(0, np.dtype(column.dtype, metadata={"stated": True}) if column.dtype.kind in "fO" else column.dtype)
+
+
+def is_stated(column: Array) -> bool:
+    """Return whether an array without rows has the type that it is to have.
+
+    NumPy makes 64-bit floats of an empty list, and programs make objects of anything, whatever the array is for.
+    """
+    # Types that differ only in their metadata are equal.
+    return column.dtype not in (np.float64, np.object_) or bool(column.dtype.metadata)
+
+
+def with_none(values: Any) -> Any:
+    """Return values with None for nulls of pandas, which only a program that uses pandas can have; others as they are.
+
+    These are NA and NaT in a list or an array of objects, and what `isna()` finds in a series, an index or an array of
+    pandas that is not one of numbers.
+
+    >>> with_none([3, None])
+    [3, None]
+    """
+    pandas = sys.modules.get("pandas")
+    # While another thread imports pandas, these names are missing, and no value can be one of the two.
+    missing, no_time = getattr(pandas, "NA", None), getattr(pandas, "NaT", None)
+    if missing is None or no_time is None:
+        return values
+    if isinstance(values, np.ndarray) and values.dtype == OBJECT and values.ndim == 1:
+        values = values.tolist()
+    if isinstance(values, (list, tuple)):
+        return [None if value is missing or value is no_time else value for value in values]
+    is_numbers = isinstance(getattr(values, "dtype", None), np.dtype) and values.dtype != OBJECT
+    if not hasattr(values, "isna") or is_numbers:
+        return values
+    return [None if is_null else value for value, is_null in zip(values, values.isna())]

@@ -7,10 +7,9 @@ from typing import Any, cast
 import numpy as np
 
 from timely.data.column_like import ColumnLike
-from timely.data.logical import TEXT, Array
+from timely.data.logical import TEXT, Array, stated
 from timely.data.nullable import of_strings
 from timely.data.numeric import Booleans, Floats, Numbers
-from timely.data.stated import stated
 
 PLAIN: dict[str, Any] = {
     "int64": np.int64,

@@ -20,10 +20,9 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from timely.data.absent import with_none
 from timely.data.column_like import ColumnLike
 from timely.data.comparisons import COMPARISONS, refuse_comparison, refuse_members
-from timely.data.logical import OBJECT, Array, LogicalType
+from timely.data.logical import OBJECT, Array, LogicalType, with_none
 from timely.data.moments import as_operand, time_name
 from timely.data.numeric import Decimals
 from timely.data.plain import PLAIN, as_plain

@@ -1,7 +1,11 @@
-"""A viewer that is a program: reads the stream of a page, and keeps the numbers as the page does."""
+"""A viewer that is a program: reads the stream of a page, and keeps the numbers as the page does.
+
+Without a page it asks the processes of a run on this machine itself (`looks`).
+"""
 
 from __future__ import annotations
 
+import asyncio
 import http.client
 import json
 import ssl
@@ -11,8 +15,9 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from timely.errors import TransportError
-from timely.live.jobs import LiveJob
+from timely.live.jobs import LiveJob, RunProcesses
 from timely.live.rows import decoded
+from timely.live.watching import Viewer, Watching
 
 SILENT_SECONDS = 15.0
 """A page sends something twice a second, so after this it has ended."""
@@ -123,3 +128,24 @@ def _parsed(answer: http.client.HTTPResponse) -> Iterator[tuple[str, dict[str, A
             event = value
         elif name == "data":
             yield event, json.loads(value)
+
+
+def looks(run: RunProcesses) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the events that the page of a run would send, until no process of it is left."""
+    with asyncio.Runner() as runner:
+        watching = Watching(None, run.find)
+
+        async def join() -> Viewer:
+            return watching.join()
+
+        viewer = runner.run(join())
+        try:
+            while run.find():
+                message = runner.run(viewer.messages.get())
+                if message is None:  # whoever takes the events was too slow
+                    viewer = runner.run(join())
+                    continue
+                head, _, data = message.rstrip("\n").partition("\n")
+                yield head.removeprefix("event: "), json.loads(data.removeprefix("data: "))
+        finally:
+            runner.run(watching.close())

@@ -8,8 +8,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Literal
 
 from timely.errors import ConfigError
-from timely.live.attached import looks
-from timely.live.client import JobView, Mirror, events
+from timely.live.client import JobView, Mirror, events, looks
 from timely.live.jobs import LiveJob, job_of
 from timely.live.looking import BYTES, NANOSECONDS, QUEUED, RECEIVED, ROWS, RUNS, SENT
 from timely.live.output import printing

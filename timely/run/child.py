@@ -12,8 +12,8 @@ from pathlib import Path
 from timely.communication.notes import REPORT_VARIABLE, Notes
 from timely.config import Config
 from timely.run.failure import PEER_FAILED
-from timely.run.large_pages import with_large_pages
 from timely.run.launched import LIFELINE_VARIABLE, PREFIX_VARIABLE
+from timely.run.memory import with_large_pages
 
 STOPPED = "is stopped (SIGSTOP or SIGTSTP)"
 _POOLS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")

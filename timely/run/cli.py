@@ -18,8 +18,8 @@ from timely.observe.notices import notify
 from timely.run import elsewhere
 from timely.run.environment import report_unknown_variables
 from timely.run.failure import USAGE_ERROR
-from timely.run.large_pages import restart_with_large_pages
 from timely.run.launched import INTERRUPTED, handle_signals, run_target, write_lines
+from timely.run.memory import restart_with_large_pages
 from timely.run.state import add_options, add_state, pass_on, reserved
 from timely.worker.garbage import keep_short
 

@@ -21,8 +21,8 @@ from timely.live.output import printing
 from timely.observe.notices import notify
 from timely.run.environment import report_unknown_variables
 from timely.run.failure import PEER_FAILED
-from timely.run.large_pages import restart_with_large_pages
 from timely.run.launched import handle_signals, run_target, write_lines
+from timely.run.memory import restart_with_large_pages
 from timely.run.state import reserved
 from timely.worker.garbage import keep_short
 

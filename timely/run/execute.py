@@ -44,7 +44,7 @@ from timely.observe.notices import notify, numbered
 from timely.run.answering import answer_looks
 from timely.run.environment import report_unknown_variables
 from timely.run.failure import THREADS_SECONDS, describe, install_hook
-from timely.run.heap import keep_pieces
+from timely.run.memory import keep_pieces
 from timely.run.signals import report_on_signal, was_asked_to_end
 from timely.run.waiting import progress_line
 from timely.worker.standstill import SECONDS, engaged

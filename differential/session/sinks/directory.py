@@ -29,7 +29,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from differential.data.disk import TEMPORARY, OsDisk, replace_file
-from differential.frames.needed import needs
+from differential.extra import needs
 from differential.session.changes import Change
 from differential.session.sinks.forms import Form, to_arrow, to_npy, to_parquet
 from differential.session.sinks.sink import Mark, Outlet

@@ -18,7 +18,7 @@ from tests.integration.launcher.conftest import Start
 from tests.integration.launcher.launching import ROOT, SCRIPTS
 from tests.unit.communication.networks import free_ports
 from timely.communication.curve import make_keys
-from timely.run.large_pages import are_offered
+from timely.run.memory import are_offered
 
 TALK = SCRIPTS / "talk.py"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from hypothesis import given, settings, strategies as st
 
-from timely.cluster.siblings import ended_tasks
+from timely.cluster.slurm import ended_tasks
 
 STEP, SERVICE = 40, 20
 

@@ -10,8 +10,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from timely.run import heap
-from timely.run.heap import keep_pieces
+from timely.run import memory
+from timely.run.memory import keep_pieces
 
 ask = keep_pieces.__wrapped__
 
@@ -37,12 +37,12 @@ def test_pieces_are_kept_if_the_c_library_accepts_both_options(
 
     def mallopt(option: int, value: int) -> int:
         asked[option] = value
-        return int(refused is None or option != getattr(heap, refused))
+        return int(refused is None or option != getattr(memory, refused))
 
     allow(SimpleNamespace(mallopt=mallopt), monkeypatch)
     assert ask() is (refused is None)
     if refused is None:
-        assert asked == {-3: heap.LARGE, -1: heap.KEPT}  # two thresholds, as <malloc.h> numbers them
+        assert asked == {-3: memory.LARGE, -1: memory.KEPT}  # two thresholds, as <malloc.h> numbers them
 
 
 def test_a_c_library_without_options_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:

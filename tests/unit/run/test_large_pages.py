@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from timely.run import large_pages
+from timely.run import memory
 
 
 @pytest.mark.parametrize(
@@ -28,14 +28,14 @@ def test_a_command_restarts_if_large_pages_are_given_on_request(
     monkeypatch.setattr(os, "execve", lambda path, args, env: restarted.append((path, args, env["GLIBC_TUNABLES"])))
     monkeypatch.setattr(os, "confstr_names", {"CS_GNU_LIBC_VERSION": 2})
     monkeypatch.setenv("GLIBC_TUNABLES", given)
-    monkeypatch.setattr(large_pages, "_OFFER", tmp_path / "enabled")
+    monkeypatch.setattr(memory, "_OFFER", tmp_path / "enabled")
     if offer is not None:
         (tmp_path / "enabled").write_text(offer)
-    large_pages.restart_with_large_pages()
+    memory.restart_with_large_pages()
     command = sys.executable, [sys.executable, *sys.orig_argv[1:]], "glibc.malloc.hugetlb=1:glibc.malloc.arena_max=1"
     assert restarted == ([command] if restarts else [])
 
 
 def test_another_c_library_offers_no_large_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "confstr_names", {})
-    assert not large_pages.are_offered()
+    assert not memory.are_offered()
