@@ -37,7 +37,9 @@ CASES = [
 
 def measure(format: str, nodes: int, edges: int) -> Figures:
     """Return the figures of reading the random graph from a file."""
-    from differential.jobs.input import Faults, InputLayout, open_graph
+    from differential.jobs.input.faults import Faults
+    from differential.jobs.input.graph import open_graph
+    from differential.jobs.input.layout import InputLayout
 
     source, target = RandomGraph(nodes, edges).initial
     with tempfile.TemporaryDirectory() as directory:

@@ -7,7 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from differential.jobs.input import EdgeBatch, Faults, InputLayout, OpenedGraph, open_graph
+from differential.jobs.input.edges import EdgeBatch, OpenedGraph
+from differential.jobs.input.faults import Faults
+from differential.jobs.input.graph import open_graph
+from differential.jobs.input.layout import InputLayout
 
 PLAIN = InputLayout()
 

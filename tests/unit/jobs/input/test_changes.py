@@ -13,18 +13,13 @@ import pyarrow.parquet
 import pytest
 from hypothesis import given, strategies as st
 
-from differential.jobs.input import (
-    EpochChange,
-    Faults,
-    InputLayout,
-    Names,
-    OpenedChanges,
-    blocks,
-    open_changes,
-    open_graph,
-    parse,
-)
-from differential.jobs.input.faults import Policy
+from differential.jobs.input import blocks, parse
+from differential.jobs.input.changes import EpochChange, OpenedChanges
+from differential.jobs.input.faults import Faults, Policy
+from differential.jobs.input.graph import open_graph
+from differential.jobs.input.layout import InputLayout
+from differential.jobs.input.names import Names
+from differential.jobs.input.open_changes import open_changes
 from tests.unit.jobs.input.reading import PLAIN
 from timely.errors import DataError
 

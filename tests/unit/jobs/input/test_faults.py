@@ -13,7 +13,10 @@ import pyarrow.parquet
 import pytest
 from hypothesis import given, strategies as st
 
-from differential.jobs.input import Fault, Faults, InputLayout, blocks, open_graph, parse
+from differential.jobs.input import blocks, parse
+from differential.jobs.input.faults import Fault, Faults
+from differential.jobs.input.graph import open_graph
+from differential.jobs.input.layout import InputLayout
 from tests.unit.jobs.input.reading import PLAIN, rows, with_faults
 from timely.errors import BuildError, DataError
 

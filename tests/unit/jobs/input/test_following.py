@@ -13,8 +13,14 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from differential.jobs.input import EpochChange, Faults, InputLayout, Names, changes, open_changes, open_graph, source
+from differential.jobs.input import changes, source
+from differential.jobs.input.changes import EpochChange
+from differential.jobs.input.faults import Faults
 from differential.jobs.input.follow import ArrivedLines, Followed as Text
+from differential.jobs.input.graph import open_graph
+from differential.jobs.input.layout import InputLayout
+from differential.jobs.input.names import Names
+from differential.jobs.input.open_changes import open_changes
 from tests.unit.jobs.input.reading import PLAIN, rows
 from tests.unit.jobs.input.test_changes import plain
 from timely.errors import DataError

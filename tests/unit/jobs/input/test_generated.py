@@ -6,8 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from differential.jobs.input import Faults, InputLayout, generate, open_graph
+from differential.jobs.input import generate
+from differential.jobs.input.faults import Faults
 from differential.jobs.input.generate import Replacements
+from differential.jobs.input.graph import open_graph
+from differential.jobs.input.layout import InputLayout
 from tests.unit.jobs.input.reading import PLAIN, read
 from timely.errors import DataError
 

@@ -16,7 +16,10 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from differential.jobs.input import Faults, InputLayout, blocks, open_graph
+from differential.jobs.input import blocks
+from differential.jobs.input.faults import Faults
+from differential.jobs.input.graph import open_graph
+from differential.jobs.input.layout import InputLayout
 from tests.unit.jobs.input.reading import PLAIN, read, rows, with_faults
 from timely.errors import DataError
 

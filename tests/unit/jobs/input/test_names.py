@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, strategies as st
 
-from differential.jobs.input import Names
+from differential.jobs.input.names import Names
 from timely.errors import BuildError, DataError
 
 NAME = st.text(st.characters(exclude_categories=["Cs"]), max_size=3)

@@ -15,7 +15,10 @@ import pyarrow.parquet
 import pytest
 from hypothesis import given, strategies as st
 
-from differential.jobs.input import Faults, InputLayout, blocks, open_graph, parse
+from differential.jobs.input import blocks, parse
+from differential.jobs.input.faults import Faults
+from differential.jobs.input.graph import open_graph
+from differential.jobs.input.layout import InputLayout
 from tests.unit.jobs.input.reading import read, rows
 
 INTEGERS = st.integers(-(2**63), 2**63 - 1) | st.integers(0, 20)
