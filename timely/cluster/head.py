@@ -9,6 +9,7 @@ import socket
 import time as clock
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 from timely.cluster.lifeline import Declare, spread
@@ -40,22 +41,17 @@ class Guest:
         self.introduction: Mapping[str, Any] | None = None
 
 
+@dataclass(eq=False)
 class Head:
     """Receives the processes of a run. `keys` are those of the run, which are handed out if the seal keeps secrets."""
 
-    def __init__(
-        self,
-        place: ProcessPlace,
-        config: Config,
-        seal: Seal,
-        keys: tuple[bytes, bytes],
-        declare: Declare = declare_fate,
-    ) -> None:
-        self._place = place
-        self._config = config
-        self._seal = seal
-        self._keys = keys
-        self._declare = declare
+    place: ProcessPlace
+    config: Config
+    seal: Seal
+    keys: tuple[bytes, bytes]
+    declare: Declare = declare_fate
+
+    def __post_init__(self) -> None:
         self._disagreement = ""
         self._refused = 0
         self._last_refusal = ""
@@ -64,10 +60,10 @@ class Head:
 
     def host(self, deadline: float) -> tuple[tuple[str, ...], str]:
         """Return the addresses of all processes, and the generation, when all are connected and have been answered."""
-        waiting = RendezvousWaiting(self._place)
-        port = reserved_ports(self._config.workers)
+        waiting = RendezvousWaiting(self.place)
+        port = reserved_ports(self.config.workers)
         reserve_for(GUESTS)
-        with _listening(self._place.ports) as listener, self._selector:
+        with _listening(self.place.ports) as listener, self._selector:
             self._selector.register(listener, selectors.EVENT_READ)
             try:
                 while missing := self._missing():
@@ -81,7 +77,7 @@ class Head:
 
     def _missing(self) -> list[int]:
         come = {guest.introduction["process"] for guest in self._guests.values() if guest.introduction is not None}
-        return [process for process in range(1, self._place.processes) if process not in come]
+        return [process for process in range(1, self.place.processes) if process not in come]
 
     def _check(self, deadline: float, missing: list[int]) -> None:
         if self._disagreement:
@@ -90,7 +86,7 @@ class Head:
             return
         refused = f"; {self._refused} connections were refused, the last because {self._last_refusal}"
         raise TransportError(
-            f"process 0 waited {self._config.rendezvous_seconds:g} s for {numbered('process', missing)}, which did not "
+            f"process 0 waited {self.config.rendezvous_seconds:g} s for {numbered('process', missing)}, which did not "
             f"connect{refused if self._refused else ''}; find out what ended them or is delaying them, or "
             "allow more time (TIMELY_RENDEZVOUS_SECONDS)"
         )
@@ -120,7 +116,7 @@ class Head:
         guest = self._guests[connection] = Guest(connection)
         self._selector.register(connection, selectors.EVENT_READ)
         with suppress(OSError):
-            guest.lines.send(f"{GREETING} {self._place.run} {guest.challenge}".encode())
+            guest.lines.send(f"{GREETING} {self.place.run} {guest.challenge}".encode())
 
     def _listen_to(self, connection: socket.socket) -> None:
         guest = self._guests[connection]
@@ -139,10 +135,10 @@ class Head:
 
     def _introduce(self, guest: Guest, line: bytes) -> None:
         """Record who is at the other end of a connection."""
-        introduction = json.loads(self._seal.opened(line))
-        if (introduction["run"], introduction["challenge"]) != (self._place.run, guest.challenge):
+        introduction = json.loads(self.seal.opened(line))
+        if (introduction["run"], introduction["challenge"]) != (self.place.run, guest.challenge):
             raise TransportError("its answer is to another process's challenge")
-        process, ours = introduction["process"], (self._place.processes, self._config.workers)
+        process, ours = introduction["process"], (self.place.processes, self.config.workers)
         if (theirs := (introduction["processes"], introduction["workers"])) != ours:
             guest.introduction = introduction
             self._disagreement = (
@@ -165,7 +161,7 @@ class Head:
         """
         self._close(connection)
         # A connection without an introduction may be anybody's.
-        if guest.introduction is not None and not self._place.returns:
+        if guest.introduction is not None and not self.place.returns:
             who = f"process {guest.introduction['process']} on {guest.introduction['machine']}"
             raise TransportError(f"{who} has ended before all processes were connected: it was killed or it failed")
 
@@ -177,30 +173,29 @@ class Head:
     def _answer_all(self, port: int) -> tuple[tuple[str, ...], str]:
         """Send the addresses, the generation and, if the seal permits it, the keys to all."""
         come: dict[int, Guest] = {}
-        introductions: dict[int, Mapping[str, Any]] = {}
         for connection, guest in list(self._guests.items()):
             if guest.introduction is None:
                 self._close(connection)
             else:
-                process = guest.introduction["process"]
-                come[process], introductions[process] = guest, guest.introduction
+                come[guest.introduction["process"]] = guest
         # Sorted, they are those of processes 1, 2, ...: none is missing.
-        addresses = addresses_of([introductions[process] for process in sorted(introductions)], port)
+        introductions = [guest.introduction for _, guest in sorted(come.items()) if guest.introduction is not None]
+        addresses = addresses_of(introductions, port)
         generation = os.urandom(8).hex()
         answer: dict[str, Any] = {"addresses": addresses, "generation": generation}
-        if self._seal.keeps_secrets:
-            answer["keys"] = [key.decode() for key in self._keys]
+        if self.seal.keeps_secrets:
+            answer["keys"] = [key.decode() for key in self.keys]
         for guest in come.values():
             self._answer(guest, answer)
         # They stay open, though the rendezvous is over: the end of one is that of its process.
         lines = {process: guest.lines for process, guest in come.items()}
-        spread(lines, KeyPairSeal(*self._keys), generation, self._declare)
+        spread(lines, KeyPairSeal(*self.keys), generation, self.declare)
         return addresses, generation
 
     def _answer(self, guest: Guest, answer: Mapping[str, Any]) -> None:
         assert guest.introduction is not None
         with suppress(OSError):  # it has ended in this moment, which the end of its lifeline reports
-            guest.lines.send(self._seal.sealed(json.dumps({**answer, "nonce": guest.introduction["nonce"]}).encode()))
+            guest.lines.send(self.seal.sealed(json.dumps({**answer, "nonce": guest.introduction["nonce"]}).encode()))
 
     def _close_all(self, why: str) -> None:
         """Close all connections, after sending the reason to the processes that are connected, if possible."""

@@ -6,6 +6,7 @@ import json
 import os
 import socket
 import time as clock
+from dataclasses import dataclass
 from typing import Any
 
 from timely.cluster.head import GREETING
@@ -23,39 +24,34 @@ RETRY_SECONDS = 0.1
 CONNECT_SECONDS = 3.0
 
 
+@dataclass(eq=False)
 class Member:
     """Attends the rendezvous of a run. `keys` are those of the run, unless process 0 hands them out."""
 
-    def __init__(
-        self,
-        place: ProcessPlace,
-        config: Config,
-        seal: Seal,
-        keys: tuple[bytes, bytes] | None,
-        declare: Declare = declare_fate,
-    ) -> None:
-        self._place = place
-        self._config = config
-        self._seal = seal
-        self._keys = keys
-        self._declare = declare
-        self._waiting = RendezvousWaiting(place)
+    place: ProcessPlace
+    config: Config
+    seal: Seal
+    keys: tuple[bytes, bytes] | None
+    declare: Declare = declare_fate
+
+    def __post_init__(self) -> None:
+        self._waiting = RendezvousWaiting(self.place)
         self._trouble = "nobody answers there"
 
     def attend(self, deadline: float) -> tuple[tuple[str, ...], str, tuple[bytes, bytes]]:
         """Return the addresses of all processes, the generation and the keys, when all are connected."""
-        port = reserved_ports(self._config.workers)
+        port = reserved_ports(self.config.workers)
         while True:
             lines, challenge = self._find(deadline)
             try:
                 answer = self._ask(lines, challenge, port, deadline)
             except (EOFError, OSError):
                 lines.close()
-                if self._place.returns:
+                if self.place.returns:
                     clock.sleep(RETRY_SECONDS)
                     continue
                 raise TransportError(
-                    f"process 0 on {self._place.head} has ended before all were connected: it was killed or it failed"
+                    f"process 0 on {self.place.head} has ended before all were connected: it was killed or it failed"
                 ) from None
             except BaseException:
                 lines.close()
@@ -63,20 +59,20 @@ class Member:
             if "error" in answer:
                 lines.close()
                 raise PeerFailed(answer["error"])
-            public, secret = self._keys or [key.encode() for key in answer["keys"]]
-            follow(lines, KeyPairSeal(public, secret), answer["generation"], self._declare)
+            public, secret = self.keys or [key.encode() for key in answer["keys"]]
+            follow(lines, KeyPairSeal(public, secret), answer["generation"], self.declare)
             return tuple(answer["addresses"]), answer["generation"], (public, secret)
 
     def _find(self, deadline: float) -> tuple[LineConnection, str]:
         """Return a connection to process 0 of this run, and what it asks."""
-        place = self._place
+        place = self.place
         while True:
             for port in place.ports:
                 if found := self._greeted(port):
                     return found
             if clock.monotonic() > deadline:
                 raise TransportError(
-                    f"process {place.process} waited {self._config.rendezvous_seconds:g} s for process 0 on "
+                    f"process {place.process} waited {self.config.rendezvous_seconds:g} s for process 0 on "
                     f"{place.head}: {self._trouble}; find out what ended it or is delaying it, or allow more time "
                     "(TIMELY_RENDEZVOUS_SECONDS)"
                 )
@@ -86,7 +82,7 @@ class Member:
     def _greeted(self, port: int) -> tuple[LineConnection, str] | None:
         """Return the connection to a port and the challenge, if process 0 of this run listens there."""
         try:
-            connection = connected(self._place.head, port, CONNECT_SECONDS)
+            connection = connected(self.place.head, port, CONNECT_SECONDS)
         except OSError as error:
             self._trouble = error.strerror or str(error)
             return None
@@ -98,7 +94,7 @@ class Member:
             lines.close()
             self._trouble = f"another program listens at port {port}"
             return None
-        if (word, run) != (GREETING, self._place.run):
+        if (word, run) != (GREETING, self.place.run):
             lines.close()
             self._trouble = f"another run uses port {port}"
             return None
@@ -108,23 +104,23 @@ class Member:
         """Introduce this process; return the answer of process 0. Raises EOFError if that has ended."""
         nonce = os.urandom(16).hex()
         introduction = {
-            "run": self._place.run,
+            "run": self.place.run,
             "challenge": challenge,
             "nonce": nonce,
-            "process": self._place.process,
-            "processes": self._place.processes,
-            "workers": self._config.workers,
+            "process": self.place.process,
+            "processes": self.place.processes,
+            "workers": self.config.workers,
             "port": port,
             "machine": socket.gethostname(),
             "here": lines.here,
             "head": lines.there,
         }
-        lines.send(self._seal.sealed(json.dumps(introduction).encode()))
+        lines.send(self.seal.sealed(json.dumps(introduction).encode()))
         while clock.monotonic() < deadline + CONNECT_SECONDS:  # process 0 gives up first, and names who is missing
             for line in lines.receive():
-                answer: dict[str, Any] = json.loads(self._seal.opened(line))
+                answer: dict[str, Any] = json.loads(self.seal.opened(line))
                 # Another one is a copy of what was sent to somebody else.
                 if answer["nonce"] == nonce:
                     return answer
             self._waiting.note("the others, of which process 0 names those that are missing")
-        raise TransportError(f"process 0 on {self._place.head} has not answered process {self._place.process}")
+        raise TransportError(f"process 0 on {self.place.head} has not answered process {self.place.process}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -22,18 +23,16 @@ from differential.jobs.input.text import refuse_binary, without_header
 from timely.errors import DataError
 
 
+@dataclass
 class TextChanges:
     """Rows of changes from blocks of text; the first block that has any shows the form."""
 
-    def __init__(
-        self, label: str, names: Names | None, layout: InputLayout, faults: Faults, weight: WeightKind | None
-    ) -> None:
-        self.label = label
-        self._names = names
-        self._layout = layout
-        self._faults = faults
-        self._weight = weight
-        self.order = Order()
+    label: str
+    names: Names | None
+    layout: InputLayout
+    faults: Faults
+    weight: WeightKind | None
+    order: Order = field(default_factory=Order)
 
     def parser(self, head: bytes) -> tuple[Form, Parser] | None:
         """Return the form that whole lines show and a parser for it, or None if they have no changes.
@@ -41,25 +40,25 @@ class TextChanges:
         Raises DataError for lines that are not changes, if faults stop the run.
         """
         refuse_binary(self.label, head)
-        form = change_form(self.label, head, self._layout, self._names is not None, self._weight)
+        form = change_form(self.label, head, self.layout, self.names is not None, self.weight)
         if isinstance(form, str):
-            if self._faults.policy == "stop":
+            if self.faults.policy == "stop":
                 raise DataError(form)
             return None
-        return None if form is None else (form, Parser(self.label, form, self._faults, with_lines=True))
+        return None if form is None else (form, Parser(self.label, form, self.faults, with_lines=True))
 
     def parser_of_some(self, piece: ArrivedLines) -> tuple[Form, Parser] | None:
         """Return the same for some lines of a text; without a change among them, each is a fault."""
         try:
             found = self.parser(piece.data)
         except DataError:
-            if self._faults.policy == "stop":
+            if self.faults.policy == "stop":
                 raise
             found = None
         if found is not None:
             return found
         for line in lines(piece.data, piece.line):
-            self._faults.add(Fault(self.label, line.number, line.shown, f"is not a change, which is {USAGE}"))
+            self.faults.add(Fault(self.label, line.number, line.shown, f"is not a change, which is {USAGE}"))
         return None
 
     def batch(self, parser: Parser, block: Block) -> ChangeRows:
@@ -70,8 +69,8 @@ class TextChanges:
         distinct, (signs,) = unified([columns["sign"]])
         diff = np.where(np.array([sign == "+" for sign in distinct.to_pylist()], bool)[signs], 1, -1)
         source, target = columns["source"], columns["target"]
-        if self._names is not None:
-            source, target = self._names.number_ends(source, target)
+        if self.names is not None:
+            source, target = self.names.number_ends(source, target)
         batch = ChangeRows(columns.get("epoch"), rows.lines, source, target, columns.get("weight"), diff)
         return batch if batch.epoch is None else batch.without(self._late(rows, block))
 
@@ -84,7 +83,7 @@ class TextChanges:
             texts = {line.number: line.shown for line in lines(block.data, block.line())}
             for place in late.tolist():
                 number = int(rows.lines[place])
-                self._faults.add(Fault(self.label, number, texts[number], *self.order.fault(int(epoch[place]))))
+                self.faults.add(Fault(self.label, number, texts[number], *self.order.fault(int(epoch[place]))))
         return late
 
     def in_file(self, text: Text) -> OpenedChanges:
