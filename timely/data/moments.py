@@ -162,10 +162,7 @@ class Timestamps(InUnits):
             return value
         if (value.tzinfo is None) != (self.zone is None):
             raise self.refused(values, row, "has no zone" if value.tzinfo is None else "has a zone")
-        exact = getattr(value, "to_datetime64", None)  # pandas counts nanoseconds
-        if exact is not None:
-            return exact()
-        return _naive(value)
+        return as_operand(value, is_instant=True)
 
 
 class Durations(InUnits):
@@ -179,12 +176,12 @@ class Durations(InUnits):
 
     def _plain(self, values: list[Any], row: int) -> Any:
         value = super()._plain(values, row)
-        exact = getattr(value, "to_timedelta64", None)
-        if exact is not None:
-            return exact()
-        if isinstance(value, timedelta) and abs(micros_of(value)) > _MOST:  # NumPy would wrap it around
+        is_exact = hasattr(value, "to_timedelta64")  # of pandas, which counts nanoseconds
+        if (
+            isinstance(value, timedelta) and not is_exact and abs(micros_of(value)) > _MOST
+        ):  # NumPy would wrap it around
             raise self.refused(values, row, "is too large or too precise")
-        return value
+        return as_operand(value, is_instant=False)
 
 
 class TimesOfDay(InUnits):
@@ -222,7 +219,7 @@ class TimesOfDay(InUnits):
             return value
         if value.tzinfo is not None:
             raise self.refused(values, row, "has a zone")
-        return timedelta(hours=value.hour, minutes=value.minute, seconds=value.second, microseconds=value.microsecond)
+        return as_operand(value, is_instant=False)
 
 
 def micros_of(duration: timedelta) -> int:
