@@ -31,7 +31,7 @@ from timely import (
     Time,
 )
 from timely.graphlinq.core import GraphCore
-from timely.graphlinq.in_order import by_node
+from timely.graphlinq.in_order import Pacts, by_node
 from timely.graphlinq.run import Run, Superstep, VertexProgram, combined
 from timely.graphlinq.transmit import transmit
 from timely.lowlevel import check_kind, check_streams, of_columns
@@ -58,8 +58,7 @@ def pregel(graph: GraphCore, program: VertexProgram, nodes: Stream | None = None
     runs: dict[Time, Run] = {}
     with graph.scope.iterative(name) as loop:
         messages, again = loop.feedback(name=f"{name} messages")
-        vertices = _Vertices(loop, program, runs, name)
-        vertices.build(placed.enter(loop), again)
+        vertices = _Vertices(loop, program, runs, placed.enter(loop), again, name)
         sent = transmit(graph.enter(loop), vertices.sent, combine=program.combine, along=program.along, is_placed=True)
         sent.connect_loop(messages)
     return _results(placed, vertices.ended.leave(graph.scope), runs, name)
@@ -83,28 +82,27 @@ class _Vertices:
     the run at the same one.
     """
 
-    def __init__(self, loop: Scope, program: VertexProgram, runs: dict[Time, Run], name: str) -> None:
+    def __init__(
+        self, loop: Scope, program: VertexProgram, runs: dict[Time, Run], nodes: Stream, messages: Stream, name: str
+    ) -> None:
+        """Build the operator, which receives the nodes of a run and then the messages to them."""
         self._loop = loop
         self._program = program
         self._runs = runs
         self._broadcasts = program.everyone or bool(program.aggregators) or program.until is not None
-        self._builder = OperatorBuilder(loop, name)
-        self._output, self.sent = self._builder.add_output()
-        _, self.ended = self._builder.add_output()
-        self._inputs: list[InputPort] = []
         self._rounds: dict[Time, _Round] = {}
-
-    def build(self, nodes: Stream, messages: Stream) -> None:
-        """Finish the operator, which receives the nodes of a run and then the messages to them."""
-        add = self._builder.add_input
-        pacts = ((nodes, Pipeline()), (messages, by_node()))
-        self._inputs = [add(stream, pact, frontier=True, drains=True) for stream, pact in pacts]
+        builder = OperatorBuilder(loop, name)
+        self._output, self.sent = builder.add_output()
+        _, self.ended = builder.add_output()
+        inputs: list[tuple[Stream, Pacts]] = [(nodes, Pipeline()), (messages, by_node())]
         if self._broadcasts:
-            handle, contributions = self._loop.feedback(name="aggregates")
-            self._inputs.append(add(contributions, Broadcast(), frontier=True, drains=True))
-            self._contribution, contribution = self._builder.add_output()
+            handle, contributions = loop.feedback(name="aggregates")
+            inputs.append((contributions, Broadcast()))
+        self._inputs = [builder.add_input(stream, pact, frontier=True, drains=True) for stream, pact in inputs]
+        if self._broadcasts:
+            self._contribution, contribution = builder.add_output()
             contribution.connect_loop(handle)
-        self._builder.build_from(self._logic)
+        builder.build_from(self._logic)
 
     def _logic(self) -> None:
         for place, input in enumerate(self._inputs):
