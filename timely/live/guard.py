@@ -13,6 +13,7 @@ from __future__ import annotations
 from urllib.parse import parse_qs, quote, unquote, urlencode
 
 from starlette.requests import cookie_parser
+from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from timely.live.serving import Access, headers_of
@@ -39,19 +40,6 @@ class PageGuard:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
-        headers = headers_of(scope)
-        refused = self._refusal(scope, headers)
-        if refused is not None:
-            await _answer(send, *refused)
-            return
-        query = parse_qs(scope["query_string"].decode("latin-1"))
-        given = query.pop("token", [""])[0]
-        if scope["path"] == "/" and given:
-            secure = "; Secure" if scope["scheme"] == "https" else ""
-            cookie = f"{self._cookie}={quote(self._token)}; HttpOnly; SameSite=Strict; Path=/{secure}"
-            target = "/" + (f"?{urlencode(query, doseq=True)}" if query else "")
-            await _answer(send, 303, "", (b"set-cookie", cookie.encode()), (b"location", target.encode()))
-            return
 
         async def sending(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -59,7 +47,20 @@ class PageGuard:
                 message = {**message, "headers": [*kept, *HEADERS]}
             await send(message)
 
-        await self._app(scope, receive, sending)
+        await self._app_for(scope)(scope, receive, sending)
+
+    def _app_for(self, scope: Scope) -> ASGIApp:
+        """Return what answers a request."""
+        if refused := self._refusal(scope, headers_of(scope)):
+            status, reason = refused
+            return PlainTextResponse(reason, status)
+        query = parse_qs(scope["query_string"].decode("latin-1"))
+        if scope["path"] != "/" or not query.pop("token", [""])[0]:
+            return self._app
+        secure = "; Secure" if scope["scheme"] == "https" else ""
+        cookie = f"{self._cookie}={quote(self._token)}; HttpOnly; SameSite=Strict; Path=/{secure}"
+        target = "/" + (f"?{urlencode(query, doseq=True)}" if query else "")
+        return PlainTextResponse("", 303, {"set-cookie": cookie, "location": target})
 
     def _refusal(self, scope: Scope, headers: dict[str, str]) -> tuple[int, str] | None:
         """Return the status and the reason with which a request is refused, or None."""
@@ -79,10 +80,3 @@ class PageGuard:
         # Browsers send the cookies of all ports of this machine, in any form: `SimpleCookie` gives up at `a={"b": 1}`.
         given.append(unquote(cookie_parser(headers.get("cookie", "")).get(self._cookie, "")))
         return self._access.has_token(headers, *given)
-
-
-async def _answer(send: Send, status: int, text: str, *headers: tuple[bytes, bytes]) -> None:
-    body = text.encode()
-    fixed = ((b"content-type", b"text/plain; charset=utf-8"), (b"content-length", str(len(body)).encode()))
-    await send({"type": "http.response.start", "status": status, "headers": [*fixed, *HEADERS, *headers]})
-    await send({"type": "http.response.body", "body": body})
