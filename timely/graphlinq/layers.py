@@ -37,16 +37,16 @@ class Layers:
         stream.probe_with(self._readers)
 
     def add(self, time: Time, columns: tuple[Array, ...]) -> None:
-        layers = self._layers
-        layers.append((time, Adjacency(columns)))
-        while len(layers) > 1:
-            (earlier, before), (_, last) = layers[-2:]
-            # A merged layer has the later time, so no read may come that is not at or after it: such a read would lack
-            # the earlier edges.
-            if len(before) > 2 * len(last) or not less_equal(earlier, time) or not self._are_reads_at_or_after(time):
-                return
-            both = concatenate([Columns(before.columns()), Columns(last.columns())])
-            layers[-2:] = [(time, Adjacency(both.columns))]
+        layers, edges = self._layers, Columns(columns)
+        # A merged layer has the later time, so no read may come that is not at or after it: such a read would lack the
+        # earlier edges.
+        while layers and self._are_reads_at_or_after(time):
+            earlier, before = layers[-1]
+            if len(before) > 2 * len(edges) or not less_equal(earlier, time):
+                break
+            layers.pop()
+            edges = concatenate([Columns(before.columns()), edges])
+        layers.append((time, Adjacency(edges.columns)))
 
     def at(self, time: Time) -> list[Adjacency]:
         """Return the edges of all times at or before `time`, which may have additional loop counters."""

@@ -37,11 +37,10 @@ class NodeNumbers:
         if not len(names):
             return
         layers = self._layers
+        while layers and len(layers[-1][0]) <= 2 * len(names):
+            before = layers.pop()
+            names, numbers = stacked((before[0], names), _WHAT), np.concatenate((before[1], numbers))
         layers.append(in_order_of_names(names, numbers))
-        while len(layers) > 1 and len(layers[-2][0]) <= 2 * len(layers[-1][0]):
-            last, before = layers.pop(), layers.pop()
-            names, numbers = stacked((before[0], last[0]), _WHAT), np.concatenate((before[1], last[1]))
-            layers.append(in_order_of_names(names, numbers))
 
     def numbers(self, names: Array) -> Ints:
         """Return the number of each name, or -1 if it was not added."""
