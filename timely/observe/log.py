@@ -32,13 +32,13 @@ from __future__ import annotations
 
 import time as clock
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 from timely.observe.events import BUILT, ApplicationText, CapabilityMade, LogEvent, check_kind
+from timely.observe.notices import added
 
 Listener = Callable[[Sequence[Any]], object]
 Kind = type[LogEvent]
-Entry = TypeVar("Entry")
 
 AT_ONCE = 4096
 """The log passes records on as soon as it keeps this many."""
@@ -106,7 +106,7 @@ class Log:
             found = [event for describe in self._described.values() for event in describe() if type(event) in wanted]
             if found:
                 listener(found)
-        forget = _add(self._listeners, (listener, chosen))
+        forget = added(self._listeners, (listener, chosen))
         self._settle()
 
         def stop() -> None:
@@ -133,7 +133,7 @@ class Log:
         >>> execute_directly(program)
         [1]
         """
-        forget = _add(self._counting, None)
+        forget = added(self._counting, None)
         self._settle()
 
         def stop() -> None:
@@ -191,11 +191,11 @@ class Log:
         wanted: True
         wanted: False
         """
-        forget = _add(self._gauges, attach)
+        forget = added(self._gauges, attach)
         attach(self)
         if describe is None:
             return forget
-        forget_description = _add(self._described, describe)
+        forget_description = added(self._described, describe)
 
         def end() -> None:
             forget()
@@ -219,7 +219,7 @@ class Log:
         2
         over
         """
-        return _add(self._on_end, callback)
+        return added(self._on_end, callback)
 
     @property
     def is_idle(self) -> bool:
@@ -242,14 +242,3 @@ class Log:
             # A copy, because to attach may add or remove a gauge.
             for attach in tuple(self._gauges.values()):
                 attach(self)
-
-
-def _add(entries: dict[object, Entry], entry: Entry) -> Callable[[], None]:
-    """Add an entry under a key of its own; return a function that removes it, and does nothing when called again."""
-    key = object()
-    entries[key] = entry
-
-    def forget() -> None:
-        entries.pop(key, None)
-
-    return forget

@@ -3,6 +3,9 @@
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from typing import TypeVar
+
+Entry = TypeVar("Entry")
 
 QUIET_SECONDS = 1.0
 """How long a program waits before its work counts as long, unless the configuration sets another time."""
@@ -57,10 +60,15 @@ def on_notice(listener: Callable[[str], object]) -> Callable[[], None]:
     nothing has moved
     >>> stop()
     """
+    return added(_listeners, listener)
+
+
+def added(entries: dict[object, Entry], entry: Entry) -> Callable[[], None]:
+    """Add an entry under a key of its own; return a function that removes it, and does nothing when called again."""
     key = object()
-    _listeners[key] = listener
+    entries[key] = entry
 
-    def stop() -> None:
-        _listeners.pop(key, None)
+    def forget() -> None:
+        entries.pop(key, None)
 
-    return stop
+    return forget
