@@ -53,7 +53,10 @@ def _column_of(values: Any) -> Column:
     if isinstance(values, np.ndarray) and (values.dtype.kind != "O" or is_stated(values)):
         if values.dtype.kind == "u" and values.dtype.itemsize == 8:
             return typed(values, "uint64")  # type: ignore[no-any-return]
-        return widened(_one_dimensional(as_column(values)))
+        column = as_column(values)
+        if column.ndim != 1:
+            raise DataError(f"an array of shape {column.shape} is not a column")
+        return widened(column)
     items = with_none(values.tolist() if isinstance(values, np.ndarray) else listed(values))
     plain = _of_one_class(items)
     return typed(items, type_of(items)) if plain is None else plain
@@ -197,12 +200,6 @@ def _decimal_name(present: list[Any]) -> str:
         if before + after <= precision:
             return f"decimal({precision}, {after})"
     raise DataError(f"decimals of {before + after} digits: at most 76 fit into a column")
-
-
-def _one_dimensional(column: Column) -> Column:
-    if column.ndim != 1:
-        raise DataError(f"an array of shape {column.shape} is not a column")
-    return column
 
 
 def _of_masked(values: Any) -> Column:
