@@ -350,11 +350,6 @@ def _take_closed_descriptors() -> None:
     os.close(descriptor)
 
 
-def _is_wanted(signum: int) -> bool:
-    """Return whether a signal is not ignored. If it is, as SIGHUP is under `nohup`, children ignore it too."""
-    return signal.getsignal(signum) is not signal.SIG_IGN
-
-
 def _do_nothing(signum: int, frame: object) -> None:
     """Do nothing: the number of the signal is read from the wakeup socket."""
 
@@ -368,7 +363,9 @@ def _signals_recorded() -> Iterator[socket.socket]:
     receiver, sender = socket.socketpair()
     sender.setblocking(False)
     receiver.setblocking(False)
-    recorded = (*filter(_is_wanted, _FORWARDED), signal.SIGUSR1, signal.SIGCHLD)
+    # If a signal is ignored, as SIGHUP is under `nohup`, children ignore it too.
+    wanted = [signum for signum in _FORWARDED if signal.getsignal(signum) is not signal.SIG_IGN]
+    recorded = (*wanted, signal.SIGUSR1, signal.SIGCHLD)
     waker = signal.set_wakeup_fd(sender.fileno(), warn_on_full_buffer=False)
     former = {signum: signal.signal(signum, _do_nothing) for signum in recorded}
     blocked = signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGUSR1})
