@@ -27,10 +27,9 @@ from threading import Thread
 
 import zmq
 
-from timely.communication.curve import load_keys, make_keys
+from timely.communication.curve import Authenticator, load_keys, make_keys
 from timely.communication.doorbell import Doorbell
 from timely.communication.wire import HANDSHAKE_FAILED, next_event
-from timely.communication.zap import Authenticator
 from timely.errors import ConfigError
 
 __all__ = ["AnsweringSocket", "AskingSocket", "make_keys"]

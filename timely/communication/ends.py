@@ -7,10 +7,9 @@ from threading import Lock
 
 import zmq
 
-from timely.communication.curve import load_keys
+from timely.communication.curve import Authenticator, load_keys
 from timely.communication.endpoint import advice, bindable
 from timely.communication.watch import heartbeat
-from timely.communication.zap import Authenticator
 from timely.config import Config, split_tcp
 from timely.errors import TransportError
 

@@ -20,13 +20,15 @@ from __future__ import annotations
 import os
 import time as clock
 from collections.abc import Callable, Collection
+from math import inf
+from threading import Lock
 
 from timely.communication.codec import Hello
 from timely.communication.link import Link
 from timely.communication.notes import fate_of
-from timely.communication.waiting import Waiting
 from timely.config import Config
 from timely.errors import TransportError
+from timely.observe.notices import notify
 
 HELLO_SECONDS = 0.25
 """The interval between two hellos to a peer."""
@@ -39,6 +41,37 @@ SILENCE_SECONDS = 1.5
 
 ACCEPTED_OF_TIMEOUT = 0.8
 """For which part of `Config.peer_timeout` a peer that has accepted a connection may be silent on it."""
+
+WAITING_SECONDS = 4.0
+"""The time until the first line, and between two lines."""
+
+
+class Waiting:
+    """Which workers of a process wait for which peers, and when to print it next.
+
+    All workers of a process share one, so it prints one line, however many of them wait.
+    """
+
+    def __init__(self, process: int) -> None:
+        self._process = process
+        self._missing: dict[int, Collection[Link]] = {}
+        self._begun = inf
+        self._lines = 0
+        self._lock = Lock()
+
+    def note(self, worker: int, missing: Collection[Link], now: float) -> None:
+        """Record which peers a worker has not met, and print those of all workers when a line is due."""
+        with self._lock:
+            self._begun = min(self._begun, now)
+            self._missing[worker] = missing
+            if not any(self._missing.values()) or now < self._begun + WAITING_SECONDS * (self._lines + 1):
+                return
+            self._lines = int((now - self._begun) / WAITING_SECONDS)
+            peers = {link.peer: f"{link}: {link.state(now)}" for links in self._missing.values() for link in links}
+        # Outside of the lock, since whatever listens to notices may take long.
+        listed = "; ".join(peers[peer] for peer in sorted(peers))
+        seconds = self._lines * WAITING_SECONDS
+        notify(f"process {self._process} has waited {seconds:g} s for its peers; {listed}")
 
 
 class Meeting:
@@ -76,20 +109,16 @@ class Meeting:
                 raise TransportError(f"{link}: {link.state(now)}")
         if now >= self._fates_at:
             self._fates_at = now + HELLO_SECONDS
-            self._look_up_fates(missing)
+            # A peer that, as the launcher knows, will not come.
+            for link in missing:
+                if fate := fate_of(link.process, self._config.generation):
+                    raise TransportError(f"{link} {fate}")
         self._waiting.note(self._worker, missing, now)
         for link in missing:
             if link.connected and now >= link.hello_due_at:
                 link.hello_due_at = now + HELLO_SECONDS
                 self._send_hello(link, answer=False)
         return not missing
-
-    def _look_up_fates(self, missing: Collection[Link]) -> None:
-        """Raise `TransportError` for a peer that, as the launcher knows, will not come."""
-        for link in missing:
-            fate = fate_of(link.process, self._config.generation)
-            if fate:
-                raise TransportError(f"{link} {fate}")
 
     def _check_stranger(self, link: Link, generation: str, first: float, last: float, now: float) -> None:
         """Raise `TransportError` if a process of another run keeps sending hellos in place of a peer.

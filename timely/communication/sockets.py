@@ -43,11 +43,11 @@ from timely.communication.descriptors import reserve
 from timely.communication.doorbell import Doorbell
 from timely.communication.ends import SharedContext, bind_pull, connect_push
 from timely.communication.link import Link
+from timely.communication.meeting import Waiting
 from timely.communication.message import Data, Failure, Message, ProgressUpdate
 from timely.communication.rings import Rings
 from timely.communication.thread import Mailbox, has_room_again
 from timely.communication.traffic import Traffic
-from timely.communication.waiting import Waiting
 from timely.communication.watch import GRACE_SECONDS, LinkWatch, Listener
 from timely.communication.wire import readable
 from timely.config import Config

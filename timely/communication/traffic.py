@@ -16,10 +16,9 @@ import zmq
 
 from timely.communication.codec import MAX_FRAMES, Ack, Envelope, Frames, Hello, MessageEncoder, decode
 from timely.communication.link import Link
-from timely.communication.meeting import Meeting
+from timely.communication.meeting import Meeting, Waiting
 from timely.communication.message import Failure, Goodbye, Message, ProgressUpdate
 from timely.communication.rings import Rings
-from timely.communication.waiting import Waiting
 from timely.communication.wire import check_frames, read, readable, size_of
 from timely.config import Config
 from timely.errors import FrameError, TransportError

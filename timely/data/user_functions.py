@@ -31,8 +31,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from timely.arguments import takes_arguments
+from timely.data.column_like import instead
 from timely.data.columns import as_column
-from timely.data.hints import instead
 from timely.errors import DataError
 from timely.origin import is_ours
 

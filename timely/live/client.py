@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 from timely.errors import TransportError
 from timely.live.jobs import LiveJob, RunProcesses
-from timely.live.rows import decoded
+from timely.live.state import decoded
 from timely.live.watching import Viewer, Watching
 
 SILENT_SECONDS = 15.0

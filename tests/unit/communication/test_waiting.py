@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 
 from timely.communication.link import Link
-from timely.communication.waiting import Waiting
+from timely.communication.meeting import Waiting
 
 
 class Peer:

@@ -9,9 +9,8 @@ import pytest
 import zmq
 from zmq.utils import z85
 
-from timely.communication.curve import load_keys, make_keys
+from timely.communication.curve import ENDPOINT, Authenticator, load_keys, make_keys
 from timely.communication.ends import SharedContext
-from timely.communication.zap import ENDPOINT, Authenticator
 from timely.errors import ConfigError
 
 MEMBER, STRANGER = (zmq.curve_keypair()[0] for _ in range(2))

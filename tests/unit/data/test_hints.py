@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import differential.frames
-from timely.data.hints import _INSTEAD, instead
+from timely.data.column_like import _INSTEAD, instead
 from timely.data.user_functions import call
 from timely.lowlevel import typed
 

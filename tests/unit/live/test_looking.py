@@ -19,9 +19,8 @@ from timely.live import latency, looking
 from timely.live.latency import Epochs, _Front, quantiles
 from timely.live.looking import NANOSECONDS, QUEUED, RECEIVED, RUNS, Looking, held, shapes
 from timely.live.neighbours import _decode, _encode
-from timely.live.rows import decoded
 from timely.live.shape import Diagram, shape_from
-from timely.live.state import JobState, StateChanges, frontier_text
+from timely.live.state import JobState, StateChanges, decoded, frontier_text
 from timely.progress.antichain import Antichain
 
 EPOCH = 20_000

@@ -14,9 +14,8 @@ from timely.live.client import JobView
 from timely.live.figures import FIGURES
 from timely.live.latency import Epoch
 from timely.live.looking import NANOSECONDS, RECEIVED, ROWS, DataflowSeen, ProcessSeen, WorkerSeen
-from timely.live.rows import decoded, encoded
 from timely.live.shape import Box, Diagram, DiagramNode
-from timely.live.state import REMEMBERED, DataflowState, JobState, StateChanges
+from timely.live.state import REMEMBERED, DataflowState, JobState, StateChanges, decoded, encoded
 from timely.live.top import parts
 from timely.progress.antichain import Antichain
 

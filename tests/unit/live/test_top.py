@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from timely.live.client import JobView
-from timely.live.rows import encoded
+from timely.live.state import encoded
 from timely.live.top import parts
 
 pytest.importorskip("rich")
