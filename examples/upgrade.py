@@ -30,7 +30,7 @@ from upgrade_report import Answers, Report, Terminal, described
 
 from differential import Collection, Output, Updates, new_input
 from differential.graphs import reachability, strongly_connected_components, weakly_connected_components
-from differential.jobs.outputs import Outputs
+from differential.jobs.outputs import Outputs, opened
 from differential.jobs.status import CheckError, status_of
 from timely import Config, Worker, execute
 from timely.errors import DataError
@@ -270,7 +270,7 @@ def main() -> int:
     options = parse(list(QUESTIONS))
 
     def body() -> None:
-        with Outputs("upgrade", options, Config.from_environ().process == 0) as outputs:
+        with opened("upgrade", options, Config.from_environ().process == 0) as outputs:
             begun = clock.perf_counter()
             upgrade = debian.load(options.initial, options.upgrade)
             watch = watched(upgrade, options) if "watch" in options.only else {}

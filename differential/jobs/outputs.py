@@ -7,11 +7,11 @@ import sys
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from differential.extra import needed_for
 from differential.jobs.files import (
+    STANDARD,
     OutputFile,
     print_lines,
     refuse_same,
@@ -74,50 +74,15 @@ def require(outputs: Container[str]) -> None:
             import pyarrow  # noqa: F401
 
 
+@dataclass
 class Outputs:
-    """The outputs that the options ask for, opened before anything is read. Only worker 0 has any.
+    """The outputs that the options ask for. Only worker 0 has any."""
 
-    Use in a `with` block: files take their places when it ends without an exception. None may be one of the `inputs`.
-    If the job `has_tables`, Arrow writes its CSV, in binary.
-    """
-
-    def __init__(
-        self,
-        job: str,
-        options: argparse.Namespace,
-        is_first: bool,
-        inputs: Iterable[str | None] = (),
-        has_tables: bool = False,
-    ) -> None:
-        self._job = job
-        self._options = options
-        self._stack = ExitStack()
-        self._inputs = inputs
-        self._binary = (*BINARY, "csv") if has_tables else BINARY
-        self.files: dict[str, OutputFile] = {}
-        """The open files, by their options."""
-        self.is_quiet = options.quiet or not is_first
-        names = {option: getattr(options, option, None) for option in FILES}
-        self._names = {option: name for option, name in names.items() if name is not None} if is_first else {}
-        self._prints_to = sys.stderr if "-" in self._names.values() else sys.stdout
-
-    def __enter__(self) -> Self:
-        with ExitStack() as stack:
-            require(self._names)
-            refuse_same(self._names, self._inputs)
-            for option, name in self._names.items():
-                is_live = option == "changes_to" and getattr(self._options, "follow", False)
-                self.files[option] = stack.enter_context(
-                    OutputFile(name, is_live=is_live, binary=option in self._binary)
-                )
-            # All are open, so `__exit__` closes them. If one cannot be opened, those before it are removed here.
-            self._stack = stack.pop_all()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self._stack.__exit__(kind, error, traceback)
+    job: str
+    options: argparse.Namespace
+    is_quiet: bool
+    files: dict[str, OutputFile] = field(default_factory=dict)
+    """The open files, by their options."""
 
     @property
     def has_changes(self) -> bool:
@@ -127,7 +92,8 @@ class Outputs:
     def print(self, *lines: str) -> None:
         """Print lines, unless the job is to be quiet: on standard output, or on standard error if that is taken."""
         if lines and not self.is_quiet:
-            print_lines(lines, self._prints_to)
+            is_taken = any(file.name == STANDARD for file in self.files.values())
+            print_lines(lines, sys.stderr if is_taken else sys.stdout)
 
     def change(self, epoch: Any, records: Sequence[Sequence[Any]], diffs: Sequence[int]) -> None:
         """Write the changes of an epoch, if someone reads them."""
@@ -136,11 +102,11 @@ class Outputs:
 
     def finish(self, result: Result) -> None:
         """Print and write everything else."""
-        checked = [CHECKED] if getattr(self._options, "check", False) else []
+        checked = [CHECKED] if getattr(self.options, "check", False) else []
         lines = [*result.lines, *checked]
         self.print(*lines)
         if "json" in self.files:
-            write_json(self.files["json"], {"job": self._job, "answer": lines, **result.figures})
+            write_json(self.files["json"], {"job": self.job, "answer": lines, **result.figures})
         if "csv" in self.files and result.table is not None:
             write_csv(self.files["csv"], result.as_table())
         elif "csv" in self.files:
@@ -149,6 +115,32 @@ class Outputs:
             write_parquet(self.files["parquet"], result.as_table())
         if "plot" in self.files:
             save(self.files["plot"], result.title, result.panels, result.columns, result.shape)
+
+
+@contextmanager
+def opened(
+    job: str,
+    options: argparse.Namespace,
+    is_first: bool,
+    inputs: Iterable[str | None] = (),
+    has_tables: bool = False,
+) -> Iterator[Outputs]:
+    """Yield the outputs that the options ask for; files take their places when the block ends without an exception.
+
+    None may be one of the `inputs`. If the job `has_tables`, Arrow writes its CSV, in binary.
+    """
+    given = {option: getattr(options, option, None) for option in FILES} if is_first else {}
+    names = {option: name for option, name in given.items() if name is not None}
+    require(names)
+    refuse_same(names, inputs)
+    binary = (*BINARY, "csv") if has_tables else BINARY
+    outputs = Outputs(job, options, options.quiet or not is_first)
+    with ExitStack() as stack:
+        for option, name in names.items():
+            is_live = option == "changes_to" and getattr(options, "follow", False)
+            file = OutputFile(name, is_live=is_live, binary=option in binary)
+            outputs.files[option] = stack.enter_context(file)
+        yield outputs
 
 
 @contextmanager
@@ -162,7 +154,7 @@ def reporting(
     """Yield the outputs of a job and the display of its progress, of which only worker 0 shows anything."""
     is_first = worker.index == 0
     with (
-        Outputs(job, options, is_first, inputs, has_tables) as outputs,
+        opened(job, options, is_first, inputs, has_tables) as outputs,
         Display(is_first and not options.quiet) as display,
     ):
         yield outputs, display

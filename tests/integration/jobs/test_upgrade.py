@@ -52,7 +52,7 @@ def replayed(files: Files, *, workers: int = 1, only: list[str] = EVERY, **given
     options = Namespace(
         **{"steps": upgrade.steps, "batch": 1, "check": 0, "print_changes": False, "only": only, "plot": None} | given
     )
-    outputs = Outputs("upgrade", Namespace(quiet=False), is_first=True)
+    outputs = Outputs("upgrade", Namespace(quiet=False), is_quiet=False)
     reports = execute(lambda worker: program.replay(worker, upgrade, watch, options, outputs), Config(workers=workers))
     assert reports[1:] == [None] * (workers - 1)
     return reports[0]
