@@ -20,6 +20,7 @@ from __future__ import annotations
 import os
 import time as clock
 from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from math import inf
 from threading import Lock
 
@@ -74,23 +75,16 @@ class Waiting:
         notify(f"process {self._process} has waited {seconds:g} s for its peers; {listed}")
 
 
+@dataclass(eq=False)
 class Meeting:
     """One worker's side of the handshake with the peers at the other ends of its links."""
 
-    def __init__(
-        self,
-        config: Config,
-        worker: int,
-        links: Collection[Link],
-        send: Callable[[Link, Hello], None],
-        waiting: Waiting,
-    ) -> None:
-        self._config = config
-        self._worker = worker
-        self._links = links
-        self._send = send
-        self._waiting = waiting
-        self._fates_at = 0.0
+    config: Config
+    worker: int
+    links: Collection[Link]
+    send: Callable[[Link, Hello], None]
+    waiting: Waiting
+    _fates_at: float = 0.0
 
     def advance(self, now: float) -> bool:
         """Send the hellos that are due; return whether all peers have been met.
@@ -105,15 +99,15 @@ class Meeting:
             if greeted_at is not None and now > link.last_sign_of_life(greeted_at) + SILENCE_SECONDS:
                 raise TransportError(f"{link} is gone before all have met: it was killed or stopped, or it crashed")
             accepted_at = link.accepted_at
-            if accepted_at is not None and now > accepted_at + ACCEPTED_OF_TIMEOUT * self._config.peer_timeout:
+            if accepted_at is not None and now > accepted_at + ACCEPTED_OF_TIMEOUT * self.config.peer_timeout:
                 raise TransportError(f"{link}: {link.state(now)}")
         if now >= self._fates_at:
             self._fates_at = now + HELLO_SECONDS
             # A peer that, as the launcher knows, will not come.
             for link in missing:
-                if fate := fate_of(link.process, self._config.generation):
+                if fate := fate_of(link.process, self.config.generation):
                     raise TransportError(f"{link} {fate}")
-        self._waiting.note(self._worker, missing, now)
+        self.waiting.note(self.worker, missing, now)
         for link in missing:
             if link.connected and now >= link.hello_due_at:
                 link.hello_due_at = now + HELLO_SECONDS
@@ -130,12 +124,12 @@ class Meeting:
         if now > first + STRANGER_SECONDS and last - first > STRANGER_SECONDS / 2:
             raise TransportError(
                 f"{link} belongs to another run: its generation is {generation!r}, here it is "
-                f"{self._config.generation!r}; end processes left over from earlier runs, and start all processes with "
+                f"{self.config.generation!r}; end processes left over from earlier runs, and start all processes with "
                 "the same TIMELY_GENERATION"
             )
 
     def missing(self) -> list[Link]:
-        return [link for link in self._links if not link.met]
+        return [link for link in self.links if not link.met]
 
     def receive_hello(self, link: Link, hello: Hello) -> None:
         """Record a peer's hello, and answer it unless the peer's answer was answered before."""
@@ -149,9 +143,9 @@ class Meeting:
         self._send_hello(link, answer=True)
 
     def _send_hello(self, link: Link, *, answer: bool) -> None:
-        config = self._config
+        config = self.config
         numbers = config.processes, config.workers, link.own_quantum
-        self._send(link, Hello(*numbers, answer, os.getpid(), config.accumulation, link.offer))
+        self.send(link, Hello(*numbers, answer, os.getpid(), config.accumulation, link.offer))
 
     def check(self, sender: int, hello: Hello, link: Link | None) -> None:
         """Raise `TransportError` unless the sender was started like this process, and let the sender know."""
@@ -165,7 +159,7 @@ class Meeting:
             raise
 
     def _compare(self, sender: int, hello: Hello) -> None:
-        config = self._config
+        config = self.config
         if (hello.processes, hello.workers) != (config.processes, config.workers):
             raise TransportError(
                 f"process {sender // max(hello.workers, 1)} was started for {hello.processes} processes of "

@@ -89,7 +89,7 @@ class Hellos:
         self._received: list[object] = []
         for allocator in allocators:
             meeting = allocator._meeting
-            meeting._send = self._noting(self._sent, meeting._send)
+            meeting.send = self._noting(self._sent, meeting.send)
             receive = self._noting(self._received, meeting.receive_hello)
             meeting.receive_hello = receive  # type: ignore[method-assign]
 

@@ -245,7 +245,7 @@ def test_a_hello_is_sent_four_times_a_second_once_the_peer_listens(
 ) -> None:
     sent: list[Hello] = []
     link, meeting = link_of(alone), alone._meeting
-    monkeypatch.setattr(meeting, "_send", lambda _, hello: sent.append(hello))
+    monkeypatch.setattr(meeting, "send", lambda _, hello: sent.append(hello))
     for listens, now, times in ((False, 99.0, 0), (True, 100.0, 1), (True, 100.125, 1), (True, 100.25, 2)):
         link.connected = listens
         assert not meeting.advance(now)
@@ -389,7 +389,7 @@ def test_a_peer_started_with_other_numbers_is_notified_once_if_there_is_a_link(
 ) -> None:
     sent: list[Hello] = []
     meeting = alone._meeting
-    monkeypatch.setattr(meeting, "_send", lambda _, hello: sent.append(hello))
+    monkeypatch.setattr(meeting, "send", lambda _, hello: sent.append(hello))
     with pytest.raises(TransportError, match=f"process {sender} was started for 9 processes"):
         meeting.check(sender, Hello(9, 1, 1, is_answer, 1, "process"), alone._links.get(sender))
     assert [hello.answer for hello in sent] == [True] * answers
