@@ -53,7 +53,9 @@ class Interrupt:
             former = {signum: signal.getsignal(signum) for signum in (signal.SIGINT, *ENDING)}
             takes = {signum for signum in ENDING if former[signum] is signal.SIG_DFL}
             if self._is_followed:
-                takes |= {signum for signum in former if callable(former[signum]) and self._is_own(signum)}
+                # Among several processes, the other signals that the program handles may concern a peer.
+                own = former if self._is_alone else (signal.SIGINT,)
+                takes |= {signum for signum in own if callable(former[signum])}
             self._former = {signum: former[signum] for signum in takes}
             for signum in takes:
                 signal.signal(signum, self._take if signum == signal.SIGINT else self._end)
@@ -81,10 +83,6 @@ class Interrupt:
         end = clock.monotonic() + seconds
         while not self._has_come and (left := end - clock.monotonic()) > 0:
             clock.sleep(min(left, GLANCE))
-
-    def _is_own(self, signum: int) -> bool:
-        """Return whether a signal that the program handles concerns what is followed rather than a peer."""
-        return signum == signal.SIGINT or self._is_alone
 
     def _take(self, signum: int, frame: FrameType | None) -> None:
         now = clock.monotonic()

@@ -66,7 +66,9 @@ class AnsweringSocket:
         self._socket.curve_server = True
         self._socket.curve_publickey, self._socket.curve_secretkey = public, secret
         try:
-            _check_port(address)
+            port = address.rpartition(":")[2]
+            if port.isdecimal() and int(port) > 65_535:  # ZeroMQ takes its remainder by 65,536
+                raise ConfigError("the highest port is 65535")
             self._socket.bind(address)
         except (zmq.ZMQError, ConfigError) as error:
             self._release()
@@ -119,13 +121,6 @@ class AnsweringSocket:
         # The empty frame is there because an answer may have no frames, but a message must have one.
         with suppress(zmq.ZMQError):  # the client is gone
             self._socket.send_multipart([client, b"", *frames], zmq.NOBLOCK)
-
-
-def _check_port(address: str) -> None:
-    """Raise ConfigError for a port that is none: ZeroMQ takes its remainder by 65,536."""
-    port = address.rpartition(":")[2]
-    if port.isdecimal() and int(port) > 65_535:
-        raise ConfigError("the highest port is 65535")
 
 
 class AskingSocket:

@@ -91,8 +91,9 @@ def _column_from_buffers(dtype: Any, remaining: list[memoryview]) -> Array:
     if not isinstance(dtype, str):
         raise ValueError(f"unknown column type {dtype!r}")
     column = np.frombuffer(remaining.pop(0), _named(dtype))
-    if column.dtype.kind == "U":
-        _check_characters(column)
+    # NumPy does not check that fixed-width text consists of Unicode code points.
+    if column.dtype.kind == "U" and int(column.view(np.uint32).max(initial=0)) > sys.maxunicode:
+        raise ValueError("a column of text with a character beyond Unicode")
     return column
 
 
@@ -135,12 +136,6 @@ def _check_lengths(lengths: Array, size: int) -> None:
         raise ValueError("text lengths out of range")
     if int(np.cumsum(lengths)[-1] if len(lengths) else 0) != size:
         raise ValueError("text lengths do not add up")
-
-
-def _check_characters(column: Array) -> None:
-    """Raise `ValueError` unless fixed-width text consists of Unicode code points, which NumPy does not check."""
-    if int(column.view(np.uint32).max(initial=0)) > sys.maxunicode:
-        raise ValueError("a column of text with a character beyond Unicode")
 
 
 def _cut(lengths: Array, data: memoryview) -> list[bytes]:

@@ -139,8 +139,10 @@ def as_column(value: Any) -> Array:
         return np.array(column.data, subok=False)
     if kind == "T" and hasattr(column.dtype, "na_object"):
         return _of_items(column.reshape(-1).tolist()).reshape(column.shape)
+    if kind == "f" and _has_odd_nan(column):
+        return np.where(np.isnan(column), column.dtype.type(np.nan), column)
     if kind in _KINDS:
-        return _with_one_nan(column) if kind == "f" else column
+        return column
     if kind in "mM":
         # NumPy's type has no place for the zone of a Polars series or an Arrow array.
         zone = getattr(getattr(value, "dtype", None), "time_zone", None) or getattr(
@@ -166,11 +168,6 @@ def _has_odd_nan(column: Any) -> bool:
     if not missing.any():
         return False
     return bool((column[missing].astype(np.float64).view(np.int64) != _NAN_BITS).any())
-
-
-def _with_one_nan(column: Array) -> Array:
-    """Return a column of floats in which every NaN has the bits of `np.nan`."""
-    return np.where(np.isnan(column), column.dtype.type(np.nan), column) if _has_odd_nan(column) else column
 
 
 def stacked(parts: Sequence[Array], what: str = "a column") -> Array:

@@ -232,7 +232,9 @@ def run(
                 _leave(worker, allocator, error)
                 left = error
             else:
-                _drop_failed(worker)
+                for dataflow in worker.dataflows:
+                    if dataflow.loss and worker.peers == 1:  # the program has caught its error, and nobody waits for it
+                        worker.drop_dataflow(dataflow)
                 worker.close_inputs()
                 worker.complete()
                 with worker.activity.during(PARTING):
@@ -252,13 +254,6 @@ def run(
     finally:
         close_all([worker.close, allocator.close])
     raise left
-
-
-def _drop_failed(worker: Worker) -> None:
-    """Drop the dataflows whose errors the program has caught, if no other worker waits for them."""
-    for dataflow in worker.dataflows:
-        if dataflow.loss and worker.peers == 1:
-            worker.drop_dataflow(dataflow)
 
 
 def _leave(worker: Worker, allocator: Allocator, left: SystemExit) -> None:
@@ -329,7 +324,9 @@ def _run_threads(allocators: Sequence[Allocator], build: Callable[[Worker], Resu
         try:
             ended.put((position, run(allocators[position], build, config, causes.append), None))
         except BaseException as error:
-            _note_worker(error, allocators[position])
+            if isinstance(error, Exception) and not isinstance(error, _NAMING):
+                allocator = allocators[position]
+                error.add_note(f"the program failed on worker {allocator.index} of {allocator.peers}")
             ended.put((position, None, error))
 
     threads = [
@@ -356,12 +353,6 @@ def _run_threads(allocators: Sequence[Allocator], build: Callable[[Worker], Resu
         # The thread that failed may still be closing its connections while those that ended because of it are done.
         raise next((error for error in [*errors, *causes] if not isinstance(error, PeerFailed)), errors[0])
     return [result for _, result, _ in sorted(outcomes, key=lambda outcome: outcome[0])]  # type: ignore[misc]
-
-
-def _note_worker(error: BaseException, allocator: Allocator) -> None:
-    """Add to an error of the program the worker on which it occurred, unless the error names it."""
-    if isinstance(error, Exception) and not isinstance(error, _NAMING):
-        error.add_note(f"the program failed on worker {allocator.index} of {allocator.peers}")
 
 
 def _collect(ended: SimpleQueue[Outcome[Result]], outcomes: list[Outcome[Result]], expected: int) -> None:
