@@ -18,10 +18,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
-from types import MappingProxyType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar, cast
 
-from differential.collection import Collection
 from differential.operators import (
     aggregates as _aggregates,
     argmin as _argmin,
@@ -37,6 +35,7 @@ from differential.operators import (
 )
 from differential.session.joined import On
 from differential.session.matching import left_joined, with_match
+from differential.session.named import NamedCollection
 from differential.session.near import refuse_other_columns, refuse_other_types, refuse_stranger
 from differential.session.nulls import with_nulls_of
 from timely.errors import BuildError
@@ -73,21 +72,8 @@ def of_all(operator: Callable[Concatenate[Any, P], Any]) -> Callable[Concatenate
     return method
 
 
-class Alike(Collection):
+class Alike(NamedCollection):
     """A collection with names of columns, which these operators keep."""
-
-    names: tuple[str, ...] | None = None
-    """The names of the columns, in order of their positions; None where they are unknown."""
-    declared: tuple[str, ...] | None = None
-    """The names in the order of the table that the records are of, if its key does not come first there."""
-    types: Mapping[str, str] = MappingProxyType({})
-    """The names of the types of the columns that are known before there are rows."""
-    is_distinct = False
-    """Whether it is known that each record occurs once."""
-
-    def _alike(self, made: object) -> Self:
-        """Return a collection of the same columns with the names here."""
-        raise NotImplementedError
 
     def refuse_positions(self, what: str, names: Sequence[str] | None = None) -> None:
         """Raise BuildError if the columns have another order than in their table, and `what` takes them by position.
@@ -104,10 +90,6 @@ class Alike(Collection):
 
     def __bool__(self) -> bool:
         raise TypeError("a collection is neither true nor false: what it has is known only once the dataflow runs")
-
-    def keyed_by(self, *names: str) -> Alike:
-        """Return the collection with these columns first, as its key."""
-        raise NotImplementedError
 
     def _fitted(self, what: str, other: Any) -> Any:
         """Return another collection with the key of this one, if it has names and the same columns.
@@ -190,7 +172,7 @@ class Alike(Collection):
         [((1, 30, 'Rome'), 1), ((2, 5, ''), 1)]
         """
         refuse_stranger("left_join", other)
-        return cast(Self, left_joined(cast(Any, self), cast(Any, other), on, missing, name))
+        return left_joined(self, other, on, missing, name)
 
     concat = of_all(_concat.concat)
     union = of_all(_sets.union)

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic
 
 from differential.session.aggregate import Aggregate, check_aggregates, quotient, refuse_type, type_of
 from differential.session.decimal_sums import is_narrow_decimal, sums_of_decimals
 from differential.session.guesses import GROUPS, absent
-from differential.session.joined import Named, with_types
+from differential.session.named import R, with_types
 from differential.session.near import known_columns
 from differential.session.nulls import are_left_out, largest, presence, refuse_nulls, with_zeros
 from differential.session.row import Row
@@ -24,22 +24,6 @@ from timely.lowlevel import user_origin
 
 ALL = "all records"
 """The column of the key if all records are one group and no column of theirs has this name."""
-
-
-class Grouped(Named, Protocol):
-    """A relation, as its groups need it."""
-
-    def select(self, *names: str, keys: int = 1, **computed: Callable[[Row], Any] | str) -> Any:
-        """Return the relation of these columns, and others that are computed or renamed."""
-
-    def keyed_by(self, *names: str) -> Any:
-        """Return the relation with these columns first, as its key."""
-
-    def count(self) -> Any:
-        """Return (key, number of records)."""
-
-
-R = TypeVar("R", bound=Grouped)
 
 
 class GroupBy(Generic[R]):

@@ -13,49 +13,15 @@ with all columns for anything else. Their origin is still the line of the join.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
-from typing import Any, Protocol, Self, TypeVar, cast
+from typing import cast
 
 from differential.operators import join as _join
+from differential.session.named import NamedCollection, R, with_types
 from differential.session.near import joined_names, known_columns, refuse_other_types
-from timely import Scope, Stream
 from timely.errors import BuildError
 from timely.lowlevel import attributed, user_origin
-
-
-class Named(Protocol):
-    """A relation, as a join or a window needs it."""
-
-    names: tuple[str, ...] | None
-    keys: int
-    event_time: str | None
-    types: Mapping[str, str]
-    _narrow: Callable[[Sequence[str]], Any] | None
-    _unnamed: str | None
-
-    @property
-    def scope(self) -> Scope:
-        """The scope whose times the updates have."""
-
-    @property
-    def stream(self) -> Stream:
-        """The stream of updates."""
-
-    def select(self, *names: str, keys: int = 1) -> Any:
-        """Return the relation of these columns."""
-
-    def narrowed(self, names: Sequence[str]) -> Self:
-        """Return a relation that has at least these columns."""
-
-    def named(self, *names: str) -> Any:
-        """Return the relation with other names of columns."""
-
-    @classmethod
-    def _lazy(cls, scope: Scope, keys: int, stream: Callable[[], Stream]) -> Self: ...
-
-
-R = TypeVar("R", bound=Named)
 
 On = str | Sequence[str] | Mapping[str, str]
 """Columns that are to be equal: those with these names, or the names on the right by those on the left."""
@@ -76,8 +42,8 @@ def joined_on(left: R, right: R, on: On, name: str) -> R:
     def build(needed: Sequence[str]) -> R:
         with attributed(origin, always=True):
             first, second = _with_key(left, ours, needed), _with_key(right, theirs, needed)
-            made = cast(R, _join.join(cast(Any, first), second, name=name))
-            return with_types(cast(R, made.named(*first.names, *_others(second, theirs))), types)
+            made = cast(R, _join.join(first, second, name=name))
+            return with_types(made.named(*(first.names or ()), *_others(second, theirs)), types)
 
     if (_has_key(left, ours) and _has_key(right, theirs)) or left.scope is not right.scope:
         return build(columns)
@@ -87,13 +53,7 @@ def joined_on(left: R, right: R, on: On, name: str) -> R:
     return with_types(whole, types)
 
 
-def with_types(relation: R, types: Mapping[str, str | None]) -> R:
-    """Record the types of those columns of a new relation that are known before there are rows, and return it."""
-    relation.types = {name: of for name in relation.names or () if (of := types.get(name)) is not None}
-    return relation
-
-
-def matched_columns(what: str, left: Named, right: Named, on: On) -> tuple[list[str], list[str]]:
+def matched_columns(what: str, left: NamedCollection, right: NamedCollection, on: On) -> tuple[list[str], list[str]]:
     """Return the columns of both sides that are to be equal. Raises BuildError if one of them does not exist."""
     names = [*on] if isinstance(on, Iterable) else []
     if not names or not all(isinstance(each, str) for each in names):
@@ -107,17 +67,17 @@ def matched_columns(what: str, left: Named, right: Named, on: On) -> tuple[list[
     return [*pairs], [*pairs.values()]
 
 
-def _others(side: Named, key: Sequence[str]) -> tuple[str, ...]:
+def _others(side: NamedCollection, key: Sequence[str]) -> tuple[str, ...]:
     """Return the columns besides a key."""
     return tuple([each for each in side.names or () if each not in key])
 
 
-def _has_key(side: Named, key: Sequence[str]) -> bool:
+def _has_key(side: NamedCollection, key: Sequence[str]) -> bool:
     """Return whether a side has this key, and so an index that others may share."""
     return list((side.names or ())[: side.keys]) == list(key)
 
 
-def _with_key(side: R, key: Sequence[str], needed: Sequence[str]) -> Any:
+def _with_key(side: R, key: Sequence[str], needed: Sequence[str]) -> R:
     """Return a side with its key first, and without columns that are not needed unless it has this key already."""
     if _has_key(side, key):
         return side

@@ -6,7 +6,7 @@ Joins of keys count how often a key occurs on the other side. Here each key of i
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol, Self, cast
+from typing import Any
 
 import numpy as np
 
@@ -14,7 +14,8 @@ from differential.arguments import check_collections
 from differential.arrangement.core import records_of
 from differential.frames.python import column_of
 from differential.operators import distinct as _distinct, join as _join
-from differential.session.joined import Named, On, joined_on, matched_columns, with_types
+from differential.session.joined import On, joined_on, matched_columns
+from differential.session.named import R, with_types
 from differential.session.near import refuse_other_types
 from differential.session.schema import as_type
 from differential.session.table_data import Column
@@ -23,19 +24,6 @@ from timely.lowlevel import ColumnLike, name_of, nullable, typed, user_origin
 
 _OF_LISTS = ("value", "value?")
 """The names of the types of columns of lists and dicts."""
-
-
-class Matched(Named, Protocol):
-    """A relation, as these operators need it."""
-
-    is_distinct: bool
-    types: Mapping[str, str]
-
-    def keyed_by(self, *names: str) -> Self:
-        """Return the relation with these columns first, as its key."""
-
-    def concat(self, *others: Self) -> Self:
-        """Return the records of both."""
 
 
 def with_match(operator: Callable[..., Any], left: Any, keys: Any, on: On | None, name: str) -> tuple[Any, Any]:
@@ -55,7 +43,7 @@ def with_match(operator: Callable[..., Any], left: Any, keys: Any, on: On | None
     return left, operator(left, once, name=name)
 
 
-def left_joined(left: Matched, right: Matched, on: On, missing: Mapping[str, Any] | None, name: str) -> Any:
+def left_joined(left: R, right: R, on: On, missing: Mapping[str, Any] | None, name: str) -> R:
     """Return the join of two relations, and the records of the left one that match none, with values for the others.
 
     A value gets the type of its column, if that is known; a column without one is null. Raises BuildError where that
@@ -77,7 +65,7 @@ def left_joined(left: Matched, right: Matched, on: On, missing: Mapping[str, Any
     # The operators of collections know no names. The columns are those of `alone`.
     lone = without.named(*alone.names).select(*kept, **{each: _all(filled[each]) for each in added}, keys=len(ours))
     types = {each: name_of(column) for each, column in filled.items()}
-    return with_types(cast(Any, matched.concat(lone)), {**both.types, **types})
+    return with_types(matched.concat(lone), {**both.types, **types})
 
 
 def _filled(name: str, value: Any, known: str | None) -> Column:

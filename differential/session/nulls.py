@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from differential.operators import filter as _filter, map as _map
-from differential.session.joined import with_types
+from differential.session.named import with_types
 from differential.session.sources.convert import family, may_be_null
 from timely.errors import DataError
 from timely.lowlevel import fill_null, is_null, name_of, nullable

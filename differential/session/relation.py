@@ -27,7 +27,8 @@ from differential.session.alike import Alike
 from differential.session.checked import checked, checked_by_name, nullable_results
 from differential.session.group_by import GroupBy, Windows
 from differential.session.guesses import RELATION, absent
-from differential.session.joined import On, joined_on, with_types
+from differential.session.joined import On, joined_on
+from differential.session.named import with_types
 from differential.session.near import (
     joined_names,
     known_columns,
@@ -60,13 +61,6 @@ class Relation(Alike):
     >>> example(twice)
     [((4,), 1)]
     """
-
-    event_time: str | None = None
-    """The column of event times; None if the table has none, or the relation no longer has the column."""
-    _unnamed: str | None = None
-    """Why the columns have no names, if that is known."""
-    _narrow: Callable[[Sequence[str]], Relation] | None = None
-    """Makes a relation that has at least these columns, if that costs less than to select them (for `narrowed`)."""
 
     def arrange_by_key(self) -> IndexedRelation:  # type: ignore[override]
         """Return this relation indexed by key. The operators of the index keep the names that those here keep.

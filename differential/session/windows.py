@@ -22,7 +22,7 @@ from differential.data.ticks import Duration, count_of, of_ticks
 from differential.data.updates import Updates
 from differential.operators.in_pieces import ROWS_PER_PIECE, in_pieces
 from differential.operators.linear import linear
-from differential.session.joined import R, with_types
+from differential.session.named import R, with_types
 from differential.session.session_windows import event_times, in_sessions, refuse_far
 from timely.errors import BuildError, DataError
 from timely.lowlevel import attributed, typed, user_origin
@@ -130,8 +130,8 @@ def assigned(records: R, kind: Kind, column: str, by: Sequence[str]) -> R:
     types = {**records.types, **dict.fromkeys(WINDOW, of)}
     if isinstance(kind, Sessions):
         places = tuple(names.index(name) for name in by)
-        made = in_sessions(cast(Any, records), kind.gap, names.index(column), places, column)
-        return with_types(cast(R, cast(Any, made).named(*names, *WINDOW).at(column)), types)
+        made = cast(R, in_sessions(records, kind.gap, names.index(column), places, column))
+        return with_types(made.named(*names, *WINDOW).at(column), types)
     origin = user_origin()
 
     def build(needed: Sequence[str]) -> R:
@@ -159,7 +159,7 @@ def _refuse_type(kind: Kind, column: str, of: str | None) -> None:
 
 def _slid(records: R, kind: Sliding, column: str, needed: Sequence[str]) -> R:
     """Return, for each record and window of it, the needed columns of the record, and the window's start and end."""
-    names, collection = records.names or (), cast(Any, records)
+    names = records.names or ()
     kept = [name for name in names if name in needed]
     at, places = names.index(column), [names.index(name) for name in kept]
     keys = records.keys if len(kept) == len(names) else 1
@@ -184,10 +184,10 @@ def _slid(records: R, kind: Sliding, column: str, needed: Sequence[str]) -> R:
             yield piece.with_columns((*piece.columns[: len(places)], *_bounds(starts, size, like)))
 
     if kind.size == kind.step:
-        made = linear(collection, with_window, keys=keys, name="window")
+        made = linear(records, with_window, keys=keys, name="window")
     else:
-        made = in_pieces(collection, with_windows, keys=keys, name="window")
-    return cast(R, made.named(*kept, *WINDOW).at(column if column in kept else None))
+        made = in_pieces(records, with_windows, keys=keys, name="window")
+    return made.named(*kept, *WINDOW).at(column if column in kept else None)
 
 
 def _counts(column: Any, kind: Sliding, name: str) -> tuple[Any, int, int, int]:
