@@ -19,7 +19,7 @@ from typing import cast
 
 from differential.operators import join as _join
 from differential.session.named import NamedCollection, R, with_types
-from differential.session.near import joined_names, known_columns, refuse_other_types
+from differential.session.near import known_columns, names_twice, refuse_other_types
 from timely.errors import BuildError
 from timely.lowlevel import attributed, user_origin
 
@@ -35,8 +35,12 @@ def joined_on(left: R, right: R, on: On, name: str) -> R:
     ours, theirs = matched_columns("join", left, right, on)
     refuse_other_types("join", left.types, right.types, zip(ours, theirs), are_keys=True)
     origin = user_origin()
-    columns = joined_names((*ours, *_others(left, ours)), _others(right, theirs), True)
-    assert columns is not None
+    columns = (*ours, *_others(left, ours), *_others(right, theirs))
+    if twice := names_twice(columns):
+        raise BuildError(
+            f"join (at {origin}): both sides have a column {', '.join(map(repr, twice))} besides the key: "
+            "give one another name with select()"
+        )
     types = {**right.types, **dict.fromkeys(left.names or ()), **left.types}
 
     def build(needed: Sequence[str]) -> R:

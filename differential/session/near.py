@@ -65,24 +65,6 @@ def known_columns(
     return names
 
 
-def joined_names(left: tuple[str, ...], right: tuple[str, ...], is_named: bool) -> tuple[str, ...] | None:
-    """Return the names of the columns of a join: those of the left side, then those of the right one besides its key.
-
-    If both sides have a column of the same name, return None, or raise BuildError if the join `is_named`.
-
-    >>> joined_names(("customer", "total"), ("city",), True)
-    ('customer', 'total', 'city')
-    """
-    names = (*left, *right)
-    twice = names_twice(names)
-    if twice and is_named:
-        raise BuildError(
-            f"join (at {user_origin()}): both sides have a column {', '.join(map(repr, twice))} besides the key: "
-            "give one another name with select()"
-        )
-    return None if twice else names
-
-
 def names_twice(names: Sequence[str]) -> list[str]:
     """Return the names that occur more than once, sorted.
 

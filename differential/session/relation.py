@@ -30,9 +30,9 @@ from differential.session.guesses import RELATION, absent
 from differential.session.joined import On, joined_on
 from differential.session.named import with_types
 from differential.session.near import (
-    joined_names,
     known_columns,
     lost_names,
+    names_twice,
     refuse_keys,
     refuse_names,
     refuse_other_types,
@@ -222,12 +222,12 @@ class Relation(Alike):
         result = cast(Relation, _join.join(self, cast(Self, other), name=name))
         if self.names is None or not isinstance(other, Relation) or other.names is None:
             return result
-        columns = joined_names(self.names, other.names[other.keys :], False)
-        if columns is not None:
-            # A column of the left side whose type is not known has none, even if the right side has one of its name.
-            return with_types(result.named(*columns), {**other.types, **dict.fromkeys(self.names), **self.types})
-        result._unnamed = lost_names((*self.names, *other.names[other.keys :]))
-        return result
+        columns = (*self.names, *other.names[other.keys :])
+        if names_twice(columns):
+            result._unnamed = lost_names(columns)
+            return result
+        # A column of the left side whose type is not known has none, even if the right side has one of its name.
+        return with_types(result.named(*columns), {**other.types, **dict.fromkeys(self.names), **self.types})
 
     def narrowed(self, names: Sequence[str]) -> Relation:
         """Return a relation with at least these columns, and without others that a join then need not index.
