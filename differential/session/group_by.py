@@ -17,7 +17,6 @@ from differential.session.guesses import GROUPS, absent
 from differential.session.named import R, with_types
 from differential.session.near import known_columns
 from differential.session.nulls import are_left_out, largest, presence, refuse_nulls, with_zeros
-from differential.session.row import Row
 from differential.session.windows import WINDOW, Kind, Sessions, assigned, refuse_other_kinds, refuse_windows
 from timely.errors import BuildError
 from timely.lowlevel import user_origin
@@ -205,7 +204,7 @@ class GroupBy(Generic[R]):
         if self._names:
             return whole.select(*self._names, *columns, keys=len(self._names))
         narrow = whole.narrowed(columns or (whole.names or ())[:1])
-        computed: dict[str, Any] = {self._key[0]: _equal_in_all} | dict(zip(columns, columns))
+        computed: dict[str, Any] = {self._key[0]: lambda _: 0} | dict(zip(columns, columns))
         return narrow.select(**computed)
 
 
@@ -263,7 +262,3 @@ def _unused(columns: Sequence[str]) -> str:
     while name in columns:
         name += "'"
     return name
-
-
-def _equal_in_all(_: Row) -> int:
-    return 0

@@ -17,6 +17,7 @@ import re
 from base64 import b64decode
 from collections.abc import Callable, Sequence
 from decimal import Decimal, InvalidOperation
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -176,18 +177,6 @@ def _fitting(number: float, of: type[Any], is_infinite: bool) -> Any:
     return number if of is np.float64 else value
 
 
-def _decimal_of_text(text: str) -> Any:
-    return _number(text, Decimal)
-
-
-def _bytes(text: str) -> bytes:
-    return b64decode(text, validate=True)
-
-
-def _value_of_text(text: str) -> Any:
-    return json.loads(text, parse_float=number_of_json)
-
-
 _BOOLEANS = {"true": True, "false": False, "1": True, "0": False, "t": True, "f": False}
 
 
@@ -259,11 +248,11 @@ _TEXTS: dict[str, Parse] = {
     "float16": lambda text: _fitting(_float(text), np.float16, "inf" in text.lower()),
     "bool": _boolean,
     "text": _same,
-    "bytes": _bytes,
+    "bytes": partial(b64decode, validate=True),
     "date": dt.date.fromisoformat,
     "time": _time,
-    "decimal": _decimal_of_text,
-    "value": _value_of_text,
+    "decimal": partial(_number, of=Decimal),
+    "value": partial(json.loads, parse_float=number_of_json),
 }
 
 
@@ -304,7 +293,7 @@ def _narrow(value: Any, of: type[Any]) -> Any:
 def _decimal(value: Any) -> Decimal:
     if type(value) not in (int, str, Decimal):
         raise TypeError(f"{value!r}: give a decimal as a whole number or text, because a float is rounded")
-    return _decimal_of_text(value) if type(value) is str else Decimal(value)
+    return _number(value, Decimal) if type(value) is str else Decimal(value)
 
 
 _VALUES: dict[str, Parse] = {
