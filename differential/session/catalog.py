@@ -246,12 +246,11 @@ class Catalog:
             self.engine.submit(begun.call)  # from here on the workers make the commit
             self._settle()
             return
-        with Deferral() as interrupt:
+        with Deferral():
             self.engine.refuse_ended()  # checked after what has changed was computed: tables of an ended session fail
             self.storage.commit(begun.number, changes, self.feeds.positions())
             self.engine.submit(begun.call)
-        self._settle()
-        interrupt.release()
+            self._settle()
 
     def _settle(self) -> None:
         """Update the catalog to a commit that the workers have. If an interrupt ends this, it is done again."""

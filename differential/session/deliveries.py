@@ -65,15 +65,14 @@ class Deliveries:
         """
         if storage is None and not self.all:
             return None
-        failure = None
-        with Deferral() as interrupt:  # what is read of the changes is taken by the sinks
+        with Deferral():  # what is read of the changes is taken by the sinks
             try:
                 self._take({} if storage is None else storage.publish(number))
             except StateError as error:
                 failure = SessionError(f"durable views may lack changes until the session is opened again: {error}")
                 failure.__cause__ = error
-        interrupt.release()
-        return failure
+                return failure
+        return None
 
     def _take(self, published: Mapping[Item, list[Change] | None]) -> None:
         """Collect the changes of a commit.

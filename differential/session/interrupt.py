@@ -11,7 +11,7 @@ import signal
 import sys
 from threading import current_thread, main_thread
 from types import FrameType
-from typing import Any, Self
+from typing import Any
 
 _has_hook = False
 _OURS = {"timely", "differential", "threading", "numpy", "numba", "msgpack", "zmq"}
@@ -26,19 +26,18 @@ class Closing(BaseException):
 
 
 class Deferral:
-    """A block that defers SIGINT until its end, unless the signal comes twice; `release` then handles the signal.
+    """A block that defers SIGINT until its end, unless the signal comes twice.
 
-    If the block raises an error, the signal is handled at once: its handler may raise `KeyboardInterrupt` instead.
+    If the block raises an error, the handler of the signal may raise `KeyboardInterrupt` instead.
 
     A write to the disk must not be left halfway: nobody would know what is durable. Only the main thread receives
     SIGINT; in other threads nothing is done. A block inside of another leaves the signal to the outer one.
 
     >>> before = signal.signal(signal.SIGINT, lambda *_: print("interrupted"))
-    >>> with Deferral() as deferral:
+    >>> with Deferral():
     ...     signal.raise_signal(signal.SIGINT)
     ...     print("written")
     written
-    >>> deferral.release()
     interrupted
     >>> handler = signal.signal(signal.SIGINT, before)
     """
@@ -48,22 +47,20 @@ class Deferral:
         self._frame: FrameType | None = None
         self._has_come = False
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> None:
         if current_thread() is main_thread():
             before = signal.getsignal(signal.SIGINT)
             is_inside = getattr(before, "__func__", None) is Deferral._receive
             if callable(before) and not is_inside:
-                self._before = before  # first: a signal may come at once, and `release` needs it
+                self._before = before  # first: a signal may come at once, and `_handle` needs it
                 signal.signal(signal.SIGINT, self._receive)
-        return self
 
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._before is not None:
             signal.signal(signal.SIGINT, self._before)
-        if kind is not None:
-            self.release()
+        self._handle()
 
-    def release(self) -> None:
+    def _handle(self) -> None:
         """Handle a signal that arrived during the block as it would have been handled without it."""
         if self._has_come:
             # Noted before it is handled, because the handler may raise.
@@ -71,8 +68,7 @@ class Deferral:
             self._before(signal.SIGINT, frame)
 
     def _receive(self, signum: int, frame: FrameType | None) -> None:
-        if self._has_come:
-            self.release()
+        self._handle()
         self._has_come, self._frame = True, frame
 
 

@@ -431,16 +431,14 @@ class SessionStorage:
 
     def _attempt(self, write: Callable[[], T], outcome: str = "") -> T:
         """Return what `write` returns. An error of it is the last one, and ends with the outcome."""
-        with Deferral() as deferral:
+        with Deferral():
             try:
-                result = write()
+                return write()
             except BaseException as error:
                 if outcome and isinstance(error, TimelyError):
                     error.args = (f"{error} ({outcome})",)
                 self.fail(error, outcome)
                 raise
-        deferral.release()
-        return result
 
 
 def _are_others(fields: Fields, names: tuple[str, ...] | None, known: Fields) -> bool:
