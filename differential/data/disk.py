@@ -108,7 +108,7 @@ class OsDisk:
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX)
-                if _is_at(descriptor, path):  # else it was removed meanwhile, and another file is the lock
+                if is_at(descriptor, path):  # else it was removed meanwhile, and another file is the lock
                     yield
                     return
             finally:
@@ -116,7 +116,7 @@ class OsDisk:
         raise OSError(errno.ESTALE, f"{path} was removed {_LOCKS} times while this program waited for it")
 
 
-def _is_at(descriptor: int, path: str) -> bool:
+def is_at(descriptor: int, path: str) -> bool:
     """Return whether an open file is the one with a path."""
     try:
         return os.path.samestat(os.fstat(descriptor), os.stat(path))

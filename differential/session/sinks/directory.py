@@ -28,7 +28,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from differential.data.disk import TEMPORARY, OsDisk, replace_file
+from differential.data.disk import TEMPORARY, OsDisk, is_at, replace_file
 from differential.extra import needs
 from differential.session.changes import Change
 from differential.session.sinks.forms import Form, to_arrow, to_npy, to_parquet
@@ -132,7 +132,7 @@ class DirectoryWriter:
             return Mark(f"{self._path} does not have the files that were written", 0)
         self._noted = noted
         if files:
-            self._last = self._sized(files[-1][1])
+            self._last = _size_of(self._at(files[-1][1]))
         if after := [each for each in files if each[0] > known]:
             for _, name in after:
                 digest = self._digest(digest, name)
@@ -177,7 +177,7 @@ class DirectoryWriter:
         self._disk.write(self._at(".new"), data)
         self._disk.rename(self._at(".new"), self._at(name))
         self._disk.sync_directory(self._path)
-        self._last = self._sized(name)
+        self._last = _size_of(self._at(name))
 
     def _without_rows(self, commit: int) -> list[Change]:
         """Return what a view without rows begins with: columns that readers find, if their types are known."""
@@ -214,8 +214,7 @@ class DirectoryWriter:
 
     def _refuse_changed(self) -> None:
         """Raise StoreError if the directory or its last file is no longer the one that was written."""
-        lock = self._at(".lock")
-        if not os.path.exists(lock) or not os.path.samestat(os.stat(lock), os.fstat(self._lock)):
+        if not is_at(self._lock, self._at(".lock")):
             raise StoreError(f"{self._path} was moved or removed while it was written to")
         if self._last is not None and self._last != _size_of(self._last[0]):
             raise StoreError(f"{self._last[0]} was changed or removed by another program")
@@ -224,9 +223,6 @@ class DirectoryWriter:
         """Return the digest of files after those of another digest."""
         size = os.stat(self._at(name)).st_size
         return sha256(f"{digest} {name} {size}".encode()).hexdigest()[:32]
-
-    def _sized(self, name: str) -> tuple[str, int] | None:
-        return _size_of(self._at(name))
 
     def _at(self, name: str) -> str:
         return os.path.join(self._path, name)

@@ -21,7 +21,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from differential.data.disk import OsDisk, replace_file
+from differential.data.disk import OsDisk, is_at, replace_file
 from differential.session.changes import Change
 from differential.session.sinks.sink import Mark, Outlet
 from differential.session.sinks.values import ADDED, as_json, as_line, as_texts, check_names, in_order
@@ -109,7 +109,7 @@ class FileWriter:
         while view:  # after an error in between, the next writer truncates the file to the mark
             view = view[os.write(self._file, view) :]
         os.fsync(self._file)  # before the mark, which must not count bytes that a crash can take away
-        if not os.path.exists(self._path) or not os.path.samestat(os.stat(self._path), os.fstat(self._file)):
+        if not is_at(self._file, self._path):
             raise StoreError(f"{self._path} was moved or removed while it was written to")
         self._note(mark.stream, mark.commit, start + len(data))
 
